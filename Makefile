@@ -1,0 +1,65 @@
+# Everything runs in .venv, which is made on first use. Another interpreter: make PYTHON=python3.13 test
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+PYTHON ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help test demo lint format bench fuzz clean
+
+help:
+	@echo 'make demo    see it work'
+	@echo 'make test    all tests, with branch coverage of the kernel'
+	@echo 'make lint    ruff, mypy, pyright'
+	@echo 'make format  let ruff rewrite what it can'
+	@echo 'make bench   benchmarks'
+	@echo 'make fuzz    property tests, nightly profile'
+	@echo 'make clean   remove .venv, builds and caches'
+
+# Candidates are run, not just looked up: a version manager's shim may exist for a Python that is not there.
+$(BIN)/python:
+	@for candidate in $(or $(PYTHON),python3.11 python3); do \
+	  if "$$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "making $(VENV) with $$candidate"; \
+	    exec "$$candidate" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo 'turnlock needs Python 3.11 or later with its venv module; tried: $(or $(PYTHON),python3.11 python3).' >&2; \
+	echo 'Install one (Debian: apt install python3 python3-venv) or name it: make PYTHON=/path/to/python3 test' >&2; \
+	exit 1
+
+# The stamps are as old as the last install: a change of pyproject.toml installs again.
+$(VENV)/.installed-run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.installed-run
+
+# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage].
+test: $(VENV)/.installed-dev
+	$(RUN) pytest --cov $(ARGS)
+
+demo: $(VENV)/.installed-run
+	$(RUN) bash examples/demo.sh
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed-dev
+	$(RUN) python benchmarks/run.py $(ARGS)
+
+fuzz: $(VENV)/.installed-dev
+	$(RUN) pytest tests/property --hypothesis-profile=nightly $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

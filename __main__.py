@@ -1,0 +1,6 @@
+"""``python -m turnlock`` is the ``turnlock`` command."""
+
+from turnlock.cli.main import main
+
+if __name__ == "__main__":
+    main()

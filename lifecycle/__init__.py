@@ -1,0 +1,1 @@
+"""One invocation: its declared table and the step that reads it."""

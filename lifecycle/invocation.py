@@ -1,0 +1,96 @@
+"""The kernel's record of one tool call.
+
+Changed by the fold alone (engine/evolve), and kept canonical: what a phase no longer needs is
+dropped when it is left, so that equal futures mean equal records, and few bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ..models.calls import Call, CallResult
+from ..models.checks import choice, flag, instance, json_object, optional
+from ..models.deliveries import Match, Scope
+from ..models.record import Record, record
+from ..models.values import Json
+from .phases import TERMINAL, Phase
+
+
+@record
+class Decision(Record):
+    """What a person decided: enough to tell the same decision from another (D of section 6).
+
+    `match` is given where the scope makes it count, `arguments` where the approval edited them.
+    """
+
+    approved: bool = attrs.field(validator=flag)
+    scope: Scope = attrs.field(default=Scope.ONCE, converter=choice(Scope))
+    match: Match | None = attrs.field(
+        default=None, converter=attrs.converters.optional(choice(Match))
+    )
+    edited: Mapping[str, Json] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(json_object)
+    )
+
+
+APPROVED_ONCE = Decision(approved=True)
+DENIED_ONCE = Decision(approved=False)
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Invocation:
+    """One invocation's state. `position` is its place in expected order, from 0."""
+
+    position: int
+    invocation_id: str
+    tool_name: str
+    provider_call_id: str | None
+    arguments: Mapping[str, Json] | None
+    """Those that will run, edited ones included; None once nothing can run any more."""
+    gated: bool
+    """Waits for approval: requires it, and no grant covered it. False once decided."""
+    phase: Phase = Phase.REQUESTED
+    digest: str | None = None
+    """Of the arguments shown; only while it waits for approval."""
+    approve_by: float | None = None
+    """Unix time of the approval deadline; only while it waits for approval."""
+    decision: Decision | None = None
+    attempt: int = 0
+    """The current attempt; 0 before the first start (K-33)."""
+    authorised: bool = False
+    """A retry is allowed: attempt + 1 may be claimed; only in doubt (K-31)."""
+    worker: str | None = None
+    """Who holds it; only while it runs."""
+    lease_until: float | None = None
+    """Unix time at which its lease runs out; only while it runs (K-34)."""
+    outcome: CallResult | None = None
+    """How it ended; only in a terminal phase."""
+
+    @property
+    def terminal(self) -> bool:
+        """Whether it has ended."""
+        return self.phase in TERMINAL
+
+    @property
+    def owed_attempt(self) -> int | None:
+        """The attempt that an executor may claim now, or None."""
+        phase = self.phase
+        if phase is Phase.APPROVED or (phase is Phase.REQUESTED and not self.gated):
+            return 1
+        if phase is Phase.IN_DOUBT and self.authorised:
+            return self.attempt + 1
+        return None
+
+
+def requested(call: Call, *, position: int) -> Invocation:
+    """Return the record of a call that was just asked for."""
+    return Invocation(
+        position=position,
+        invocation_id=call.invocation_id,
+        tool_name=call.tool_name,
+        provider_call_id=call.provider_call_id,
+        arguments=call.arguments,
+        gated=call.requires_approval,
+    )

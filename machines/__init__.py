@@ -1,0 +1,1 @@
+"""The machinery that declared tables share: their form, their proof and their interchange."""

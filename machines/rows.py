@@ -1,0 +1,124 @@
+"""How any machine of this project is declared: rows that can be read aloud.
+
+A row says: in this phase, on this input, when this guard holds, go there and let this fact happen;
+or refuse for this reason; or rest, and why. Every (phase, input) pair stands in the table, the
+refused ones too (K-4). Where one pair has several rows, their guards are the answers to one
+declared question, so that exactly one row holds (K-5, see `proof`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import attrs
+
+from ..models.fact import FactType
+from ..models.reasons import Reason
+from ..models.record import Record, record
+
+PhaseT = TypeVar("PhaseT", bound=StrEnum)
+InputT = TypeVar("InputT", bound=StrEnum)
+
+ALWAYS: Final = ""
+"""The guard of a row that stands alone for its pair."""
+
+
+@record
+class Row(Record, Generic[PhaseT, InputT]):
+    """One row. Exactly one of three kinds:
+
+    it *moves* (`fact` happens, the phase becomes `target`), *refuses* (`reason`), or *rests*
+    (neither: nothing happens, `note` says why). `possible` is False for a pair that stands in the
+    table for totality alone, because its input cannot come in that phase.
+    """
+
+    phase: PhaseT
+    input: InputT
+    guard: str = ALWAYS
+    target: PhaseT
+    fact: FactType | None = None
+    reason: Reason | None = None
+    note: str = ""
+    possible: bool = True
+
+    def __str__(self) -> str:
+        """Read the row aloud."""
+        guard = f" [{self.guard}]" if self.guard else ""
+        outcome = self.reason or (f"{self.target} / {self.fact}" if self.fact else "rests")
+        return f"{self.phase} × {self.input}{guard} → {outcome}"
+
+
+@record
+class Machine(Record, Generic[PhaseT, InputT]):
+    """A declared machine: its rows, and what the proof needs to know beside them.
+
+    `rank` must never fall along a move; the phases of the highest rank are terminal. `questions`
+    are the sets of guards of which exactly one holds at a time.
+    """
+
+    name: str
+    phases: type[PhaseT]
+    inputs: type[InputT]
+    initial: tuple[PhaseT, ...]
+    rank: Mapping[PhaseT, int]
+    questions: Mapping[str, tuple[str, ...]]
+    rows: tuple[Row[PhaseT, InputT], ...]
+
+    @property
+    def terminal(self) -> frozenset[PhaseT]:
+        """The phases of the highest rank."""
+        highest = max(self.rank.values())
+        return frozenset(phase for phase, rank in self.rank.items() if rank == highest)
+
+
+Table: TypeAlias = dict[tuple[PhaseT, InputT, str], Row[PhaseT, InputT]]
+Fold: TypeAlias = dict[tuple[PhaseT, FactType], PhaseT]
+
+
+def moves(
+    phase: PhaseT,
+    input: InputT,  # noqa: A002 - the word of the spec
+    target: PhaseT,
+    fact: FactType,
+    *,
+    when: str = ALWAYS,
+) -> Row[PhaseT, InputT]:
+    """Declare: on this input the fact happens, and the phase becomes `target`."""
+    return Row(phase=phase, input=input, guard=when, target=target, fact=fact)
+
+
+def refuses(
+    phase: PhaseT,
+    input: InputT,  # noqa: A002
+    reason: Reason,
+    *,
+    when: str = ALWAYS,
+) -> Row[PhaseT, InputT]:
+    """Declare: this input is refused here, for this reason."""
+    return Row(phase=phase, input=input, guard=when, target=phase, reason=reason)
+
+
+def rests(
+    phase: PhaseT,
+    input: InputT,  # noqa: A002
+    note: str,
+    *,
+    when: str = ALWAYS,
+    possible: bool = True,
+) -> Row[PhaseT, InputT]:
+    """Declare: on this input nothing happens here, and why."""
+    return Row(
+        phase=phase, input=input, guard=when, target=phase, note=note, possible=possible
+    )
+
+
+def table_of(rows: Iterable[Row[PhaseT, InputT]]) -> Table[PhaseT, InputT]:
+    """Index rows by (phase, input, guard): what a step looks up."""
+    return {(row.phase, row.input, row.guard): row for row in rows}
+
+
+def fold_of(rows: Iterable[Row[PhaseT, InputT]]) -> Fold[PhaseT]:
+    """Index the moves by (phase, fact): what the fold of a journal looks up (K-2)."""
+    return {(row.phase, row.fact): row.target for row in rows if row.fact is not None}

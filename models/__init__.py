@@ -1,0 +1,1 @@
+"""The nouns: ids, deliveries, facts, effects, verdicts, errors and their codec."""

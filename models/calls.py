@@ -1,0 +1,74 @@
+"""The calls of a turn, and the results that go back to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import attrs
+
+from .checks import (
+    choice,
+    flag,
+    identifier,
+    json_object,
+    json_or_absent,
+    optional,
+    seconds,
+    any_text,
+)
+from .errors import InvalidValue
+from .record import Record, record
+from .values import ABSENT, Absent, Json
+
+
+@record
+class Call(Record):
+    """One tool call that a model response asked for (kernel.md section 3, open_turn).
+
+    `invocation_id` is unique within its turn, and means nothing outside of it (K-20).
+    `arguments` is a JSON object. `approval_timeout` is in seconds, and means nothing for a call
+    that needs no approval. `provider_call_id` is the id as the provider sent it, kept as
+    correlation; the kernel never looks at it (see `identify_calls`).
+    """
+
+    invocation_id: str = attrs.field(validator=identifier)
+    tool_name: str = attrs.field(validator=identifier)
+    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
+    requires_approval: bool = attrs.field(validator=flag)
+    approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
+    provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+
+
+class Status(StrEnum):
+    """How an invocation ended, as the model is told (kernel.md section 9)."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DENIED = "denied"
+
+
+@record
+class CallResult(Record):
+    """One line of a continuation: what became of one call (kernel.md section 9).
+
+    Exactly one of `result`, `error` and `reason` is given, as `status` says; a result may be null.
+    """
+
+    invocation_id: str = attrs.field(validator=identifier)
+    tool_name: str = attrs.field(validator=identifier)
+    status: Status = attrs.field(converter=choice(Status))
+    result: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
+    error: str | None = attrs.field(default=None, validator=optional(identifier))
+    reason: str | None = attrs.field(default=None, validator=optional(identifier))
+    provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+
+    def __attrs_post_init__(self) -> None:
+        """Hold the payload to the status."""
+        given = (self.result is not ABSENT, self.error is not None, self.reason is not None)
+        if given != tuple(self.status is status for status in Status):
+            raise InvalidValue(
+                place="status",
+                cause=f"{self.status} does not fit the payload",
+                fix="give a result to succeeded, an error to failed, a reason to denied",
+            )

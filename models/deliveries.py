@@ -1,0 +1,271 @@
+"""The deliveries: everything that can arrive at the kernel (kernel.md section 3).
+
+A delivery that cannot be built raises `InvalidValue` here, in the caller's hands (K-8). One that
+can be built is never an error afterwards: the kernel accepts it or refuses it with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import ClassVar
+
+import attrs
+
+from .calls import Call
+from .checks import (
+    choice,
+    flag,
+    identifier,
+    instance,
+    instances,
+    optional,
+    json_or_absent,
+    optional_json_object,
+    seconds,
+    any_text,
+    whole,
+)
+from .errors import InvalidValue
+from .record import Record, base, record
+from .values import ABSENT, Absent, Json
+
+
+class Scope(StrEnum):
+    """How far an approval reaches (K-40)."""
+
+    ONCE = "once"
+    TURN = "turn"
+    SESSION = "session"
+
+
+class Match(StrEnum):
+    """Which calls a grant covers: those with the very arguments, or all of the tool (K-40)."""
+
+    EXACT = "exact"
+    TOOL = "tool"
+
+
+class Resolution(StrEnum):
+    """What somebody decides about an unknown outcome (K-35)."""
+
+    RETRY = "retry"
+    RESULT = "result"
+    ERROR = "error"
+
+
+@base
+class Delivery(Record):
+    """Base of all deliveries. A `run_id` that is not the run's is refused (run_mismatch)."""
+
+    type: ClassVar[str]
+    run_id: str | None = attrs.field(default=None, validator=optional(identifier))
+
+
+@record
+class OpenTurn(Delivery):
+    """A model response asked for these calls. `epoch` counts opened turns from 1 (K-21, K-55)."""
+
+    type: ClassVar[str] = "open_turn"
+    turn_id: str = attrs.field(validator=identifier)
+    calls: tuple[Call, ...] = attrs.field(validator=instances(Call))
+    sealed: bool = attrs.field(default=True, validator=flag)
+    epoch: int | None = attrs.field(default=None, validator=optional(whole))
+
+
+@record
+class AddCall(Delivery):
+    """One more call, while the model response is still streaming (K-22)."""
+
+    type: ClassVar[str] = "add_call"
+    turn_id: str = attrs.field(validator=identifier)
+    call: Call = attrs.field(validator=instance(Call))
+
+
+@record
+class SealTurn(Delivery):
+    """No more calls will come (K-22)."""
+
+    type: ClassVar[str] = "seal_turn"
+    turn_id: str = attrs.field(validator=identifier)
+
+
+@record
+class Decide(Delivery):
+    """Somebody approves or denies an invocation (K-32, K-40 … K-42).
+
+    `arguments` are edited ones. `expires_in` is in seconds. With scope once, `match` and
+    `expires_in` mean nothing. `arguments_digest` echoes what TOOL_APPROVAL_REQUESTED showed.
+    """
+
+    type: ClassVar[str] = "decide"
+    turn_id: str = attrs.field(validator=identifier)
+    invocation_id: str = attrs.field(validator=identifier)
+    approved: bool = attrs.field(validator=flag)
+    reason: str | None = attrs.field(default=None, validator=optional(any_text))
+    decided_by: str | None = attrs.field(default=None, validator=optional(any_text))
+    scope: Scope = attrs.field(default=Scope.ONCE, converter=choice(Scope))
+    match: Match = attrs.field(default=Match.EXACT, converter=choice(Match))
+    expires_in: float | None = attrs.field(default=None, validator=optional(seconds))
+    arguments_digest: str | None = attrs.field(default=None, validator=optional(any_text))
+    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a scope on a deny: a deny is always once (K-42)."""
+        if not self.approved and self.scope is not Scope.ONCE:
+            raise InvalidValue(
+                place="scope",
+                cause=f"a deny cannot have the scope {self.scope}",
+                fix="leave the scope out: a deny is always once",
+            )
+
+
+@record
+class Claim(Delivery):
+    """An executor asks for the right to start (K-33). `lease` is in seconds (K-34)."""
+
+    type: ClassVar[str] = "claim"
+    turn_id: str = attrs.field(validator=identifier)
+    invocation_id: str = attrs.field(validator=identifier)
+    attempt: int = attrs.field(validator=whole)
+    worker: str | None = attrs.field(default=None, validator=optional(identifier))
+    lease: float | None = attrs.field(default=None, validator=optional(seconds))
+
+
+@record
+class Renew(Delivery):
+    """The executor is still alive: its lease runs anew, for `lease` seconds (K-34)."""
+
+    type: ClassVar[str] = "renew"
+    turn_id: str = attrs.field(validator=identifier)
+    invocation_id: str = attrs.field(validator=identifier)
+    lease: float = attrs.field(validator=seconds)
+    attempt: int | None = attrs.field(default=None, validator=optional(whole))
+
+
+@record
+class Reject(Delivery):
+    """It could not be started: no such tool, bad arguments, a preprocessor failed."""
+
+    type: ClassVar[str] = "reject"
+    invocation_id: str = attrs.field(validator=identifier)
+    error: str = attrs.field(validator=identifier)
+    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+
+
+@record
+class Report(Delivery):
+    """The outcome of an execution: a `result`, which may be null (K-36), or an `error`."""
+
+    type: ClassVar[str] = "report"
+    invocation_id: str = attrs.field(validator=identifier)
+    result: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
+    error: str | None = attrs.field(default=None, validator=optional(identifier))
+    attempt: int | None = attrs.field(default=None, validator=optional(whole))
+    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+
+    def __attrs_post_init__(self) -> None:
+        """Demand one outcome, not two and not none."""
+        if (self.result is ABSENT) is (self.error is None):
+            raise InvalidValue(
+                place="result",
+                cause="a report needs a result or an error, and not both",
+                fix="give result (null is one) for a success, error for a failure",
+            )
+
+
+@record
+class Lose(Delivery):
+    """The executor is gone, the outcome is unknown (K-35)."""
+
+    type: ClassVar[str] = "lose"
+    invocation_id: str = attrs.field(validator=identifier)
+    attempt: int | None = attrs.field(default=None, validator=optional(whole))
+    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+
+
+@record
+class Resolve(Delivery):
+    """Somebody decides what an unknown outcome was (K-35); `resolution` is `as` on the wire."""
+
+    type: ClassVar[str] = "resolve"
+    turn_id: str = attrs.field(validator=identifier)
+    invocation_id: str = attrs.field(validator=identifier)
+    attempt: int = attrs.field(validator=whole)
+    resolution: Resolution = attrs.field(converter=choice(Resolution))
+    result: Json | Absent = attrs.field(default=ABSENT, converter=json_or_absent)
+    error: str | None = attrs.field(default=None, validator=optional(identifier))
+
+    def __attrs_post_init__(self) -> None:
+        """Demand the payload that the resolution names, and no other."""
+        has_result, has_error = self.result is not ABSENT, self.error is not None
+        if has_result is not (self.resolution is Resolution.RESULT) or has_error is not (
+            self.resolution is Resolution.ERROR
+        ):
+            raise InvalidValue(
+                place="resolution",
+                cause=f"{self.resolution} does not fit the payload",
+                fix="give result with as=result, error with as=error, neither with as=retry",
+            )
+
+
+@record
+class Interrupt(Delivery):
+    """Stop this turn, named explicitly and never widened; `grace` is in seconds (K-53)."""
+
+    type: ClassVar[str] = "interrupt"
+    turn_id: str = attrs.field(validator=identifier)
+    reason: str | None = attrs.field(default=None, validator=optional(any_text))
+    grace: float = attrs.field(default=10.0, validator=seconds)
+
+
+@record
+class Acknowledge(Delivery):
+    """The host has taken the continuation of this turn (K-52)."""
+
+    type: ClassVar[str] = "acknowledge"
+    turn_id: str = attrs.field(validator=identifier)
+
+
+@record
+class Revoke(Delivery):
+    """This grant shall cover nothing more (K-42)."""
+
+    type: ClassVar[str] = "revoke"
+    grant_id: str = attrs.field(validator=identifier)
+
+
+@record
+class Log(Delivery):
+    """A line of diagnostics (TOOL_LOG): always accepted, never a fact, never state."""
+
+    type: ClassVar[str] = "log"
+    invocation_id: str = attrs.field(validator=identifier)
+    text: str = attrs.field(validator=any_text)
+    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+
+
+@record
+class Tick(Delivery):
+    """Time has passed (K-11)."""
+
+    type: ClassVar[str] = "tick"
+
+
+DELIVERIES: tuple[type[Delivery], ...] = (
+    OpenTurn,
+    AddCall,
+    SealTurn,
+    Decide,
+    Claim,
+    Renew,
+    Reject,
+    Report,
+    Lose,
+    Resolve,
+    Interrupt,
+    Acknowledge,
+    Revoke,
+    Log,
+    Tick,
+)

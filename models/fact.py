@@ -1,0 +1,67 @@
+"""What every fact has, and the closed list of their names (kernel.md section 4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+import attrs
+
+from .checks import count, identifier, instant, optional
+from .record import Record, base
+
+
+class FactType(StrEnum):
+    """The name of each fact. The first six are the lifecycle family, and no other is."""
+
+    TOOL_APPROVAL_REQUESTED = "TOOL_APPROVAL_REQUESTED"
+    TOOL_APPROVED = "TOOL_APPROVED"
+    TOOL_DENIED = "TOOL_DENIED"
+    TOOL_EXECUTION_STARTED = "TOOL_EXECUTION_STARTED"
+    TOOL_EXECUTION_SUCCEEDED = "TOOL_EXECUTION_SUCCEEDED"
+    TOOL_EXECUTION_FAILED = "TOOL_EXECUTION_FAILED"
+    TURN_OPENED = "TURN_OPENED"
+    CALL_ADDED = "CALL_ADDED"
+    TURN_SEALED = "TURN_SEALED"
+    TURN_SETTLED = "TURN_SETTLED"
+    TURN_INTERRUPTING = "TURN_INTERRUPTING"
+    TURN_INTERRUPTED = "TURN_INTERRUPTED"
+    CONTINUATION_TAKEN = "CONTINUATION_TAKEN"
+    EXECUTION_IN_DOUBT = "EXECUTION_IN_DOUBT"
+    RETRY_AUTHORISED = "RETRY_AUTHORISED"
+    EXECUTION_RETRIED = "EXECUTION_RETRIED"
+    LEASE_RENEWED = "LEASE_RENEWED"
+    GRANT_ISSUED = "GRANT_ISSUED"
+    GRANT_REVOKED = "GRANT_REVOKED"
+    GRANT_EXPIRED = "GRANT_EXPIRED"
+
+
+@base
+class Fact(Record):
+    """Something that has happened in a run.
+
+    `sequence` counts the facts of the run from 1, without gaps. `at` is the Unix time in seconds of
+    the receive that brought it forth. `commit` is the sequence of the last fact of that receive:
+    the facts of one receive are one commit, and recovery drops an incomplete last one (K-9).
+    """
+
+    type: ClassVar[FactType]
+    run_id: str = attrs.field(validator=identifier)
+    sequence: int = attrs.field(validator=count)
+    commit: int = attrs.field(validator=count)
+    at: float = attrs.field(validator=instant)
+
+
+@base
+class TurnFact(Fact):
+    """A fact of one turn."""
+
+    turn_id: str = attrs.field(validator=identifier)
+
+
+@base
+class GrantFact(Fact):
+    """A fact of one grant; `turn_id` is None where it happened outside of a turn."""
+
+    grant_id: str = attrs.field(validator=identifier)
+    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))

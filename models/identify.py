@@ -1,0 +1,61 @@
+"""Unique invocation ids from what a provider sent (K-20, K-21).
+
+Providers reuse ids across turns, send none, or send one id many times in one response. The kernel
+wants ids that are unique within their turn; the provider wants its own ids back. So each call gets
+an id of ours and keeps the provider's as correlation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+import attrs
+
+from .calls import Call
+from .checks import any_text, flag, identifier, json_object, optional, seconds
+from .record import Record, record
+from .values import Json
+from collections.abc import Mapping
+
+
+@record
+class ProviderCall(Record):
+    """One tool call as a provider sent it; `call_id` None or empty where it sent none."""
+
+    call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+    tool_name: str = attrs.field(validator=identifier)
+    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
+    requires_approval: bool = attrs.field(validator=flag)
+    approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
+
+
+def identify_calls(calls: Iterable[ProviderCall], *, used: Container[str] = ()) -> tuple[Call, ...]:
+    """Return the calls of one response with ids that are unique among them and not in `used`.
+
+    A provider's id is kept where it can be; a missing one becomes ``call~1`` (its place in the
+    response), a repeated or used one gets the suffix ``~2``, ``~3`` … The outcome depends on the
+    arguments alone, so a response that is delivered twice gets the same ids twice. Give `used` the
+    ids of the run's earlier turns if senders of results may not know their turn (K-20).
+    """
+    pending = list(calls)
+    kept = {call.call_id for call in pending if call.call_id}  # no made-up id may take these
+    taken: set[str] = set()
+    identified: list[Call] = []
+    for place, call in enumerate(pending, start=1):
+        stem = call.call_id or f"call~{place}"
+        candidate, number = stem, 1
+        while candidate in taken or candidate in used or (candidate != stem and candidate in kept):
+            number += 1
+            candidate = f"{stem}~{number}"
+        taken.add(candidate)
+        identified.append(
+            Call(
+                invocation_id=candidate,
+                tool_name=call.tool_name,
+                arguments=call.arguments,
+                requires_approval=call.requires_approval,
+                approval_timeout=call.approval_timeout,
+                provider_call_id=call.call_id,
+            )
+        )
+    return tuple(identified)

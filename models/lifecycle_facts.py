@@ -1,0 +1,129 @@
+"""The lifecycle family: exactly six facts (seed 001 section 4; kernel.md section 4).
+
+No other fact has lifecycle meaning, and no older name for one exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import ClassVar
+
+import attrs
+
+from .checks import (
+    any_text,
+    choice,
+    count,
+    identifier,
+    instant,
+    json_object,
+    json_value,
+    optional,
+    optional_json_object,
+)
+from .deliveries import Match, Scope
+from .errors import InvalidValue
+from .fact import FactType, TurnFact
+from .record import base, record
+from .values import Json
+
+
+class DenialCause(StrEnum):
+    """What denied an invocation: a decision, its deadline, or the turn's interrupt."""
+
+    DECISION = "decision"
+    EXPIRY = "expiry"
+    INTERRUPT = "interrupt"
+
+
+class FailureCause(StrEnum):
+    """Who says that an invocation failed."""
+
+    REJECTED = "rejected"
+    REPORTED = "reported"
+    RESOLVED = "resolved"
+    INTERRUPTED = "interrupted"
+
+
+@base
+class LifecycleFact(TurnFact):
+    """What the six have in common; `agent_id` and `agent_name` where the run has them."""
+
+    invocation_id: str = attrs.field(validator=identifier)
+    tool_name: str = attrs.field(validator=identifier)
+    agent_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    agent_name: str | None = attrs.field(default=None, validator=optional(any_text))
+
+
+@record
+class ToolApprovalRequested(LifecycleFact):
+    """Somebody is asked; a decision echoes `arguments_digest` (K-32). `deadline` is Unix time."""
+
+    type: ClassVar[FactType] = FactType.TOOL_APPROVAL_REQUESTED
+    arguments: Mapping[str, Json] = attrs.field(converter=json_object)
+    arguments_digest: str = attrs.field(validator=identifier)
+    deadline: float | None = attrs.field(default=None, validator=optional(instant))
+
+
+@record
+class ToolApproved(LifecycleFact):
+    """Approved by a decision, or by the grant that `grant_id` names (K-41).
+
+    `arguments` are the edited ones, where the decision brought some (K-32). `match` is given where
+    the scope makes it count.
+    """
+
+    type: ClassVar[FactType] = FactType.TOOL_APPROVED
+    scope: Scope = attrs.field(converter=choice(Scope))
+    match: Match | None = attrs.field(default=None, converter=attrs.converters.optional(choice(Match)))
+    grant_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+    reason: str | None = attrs.field(default=None, validator=optional(any_text))
+    decided_by: str | None = attrs.field(default=None, validator=optional(any_text))
+
+
+@record
+class ToolDenied(LifecycleFact):
+    """Denied before it started: carries a reason or an error (seed 001 section 4)."""
+
+    type: ClassVar[FactType] = FactType.TOOL_DENIED
+    cause: DenialCause = attrs.field(converter=choice(DenialCause))
+    reason: str | None = attrs.field(default=None, validator=optional(identifier))
+    error: str | None = attrs.field(default=None, validator=optional(identifier))
+    decided_by: str | None = attrs.field(default=None, validator=optional(any_text))
+
+    def __attrs_post_init__(self) -> None:
+        """Demand a reason or an error."""
+        if self.reason is None and self.error is None:
+            raise InvalidValue(
+                place="reason", cause="a denial says why", fix="give a reason or an error"
+            )
+
+
+@record
+class ToolExecutionStarted(LifecycleFact):
+    """The first claim was accepted (K-33). `lease_until` is Unix time."""
+
+    type: ClassVar[FactType] = FactType.TOOL_EXECUTION_STARTED
+    attempt: int = attrs.field(validator=count)
+    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+    worker: str | None = attrs.field(default=None, validator=optional(identifier))
+    lease_until: float | None = attrs.field(default=None, validator=optional(instant))
+
+
+@record
+class ToolExecutionSucceeded(LifecycleFact):
+    """The outcome is a result; null, 0, "", false and [] are results (K-36)."""
+
+    type: ClassVar[FactType] = FactType.TOOL_EXECUTION_SUCCEEDED
+    result: Json = attrs.field(converter=json_value)
+
+
+@record
+class ToolExecutionFailed(LifecycleFact):
+    """The outcome is an error, whatever its text (K-36)."""
+
+    type: ClassVar[FactType] = FactType.TOOL_EXECUTION_FAILED
+    error: str = attrs.field(validator=identifier)
+    cause: FailureCause = attrs.field(converter=choice(FailureCause))

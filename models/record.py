@@ -1,0 +1,104 @@
+"""How every noun is built: frozen, keyword-only, checked where a caller builds it (K-8).
+
+`record` is `attrs.define` with the settings of this project. Equality, hash and repr stand once in
+`Record` and not in each class: generating them for fifty classes would double the import time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast, dataclass_transform
+
+import attrs
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", bound=type)
+
+
+class Record:
+    """Base of all records: equal when of one class with equal fields."""
+
+    __slots__ = ()
+    __attrs_attrs__: ClassVar[tuple[attrs.Attribute[Any], ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare class and fields."""
+        return type(other) is type(self) and all(
+            getattr(self, field.name) == getattr(other, field.name)
+            for field in self.__attrs_attrs__
+        )
+
+    def __hash__(self) -> int:
+        """Hash the scalar fields; JSON values do not take part, equality decides about them."""
+        values = (getattr(self, field.name) for field in self.__attrs_attrs__)
+        return hash((type(self), *(v for v in values if type(v) in {str, int, float, bool})))
+
+    def __repr__(self) -> str:
+        """Show the fields that differ from their defaults."""
+        shown = (
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in self.__attrs_attrs__
+            if getattr(self, field.name) is not field.default
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,)
+)
+def record(cls: T) -> T:
+    """Make a class a record: frozen, keyword-only, slotted, without generated comparisons."""
+    return _define(cls, buildable=True)
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(attrs.field,)
+)
+def base(cls: T) -> T:
+    """Make a class the common part of records: like `record`, but nobody builds one."""
+    return _define(cls, buildable=False)
+
+
+def _define(cls: T, *, buildable: bool) -> T:
+    return cast(
+        "T",
+        attrs.define(
+            cls,
+            init=buildable,
+            frozen=True,
+            kw_only=True,
+            eq=False,
+            repr=False,
+            match_args=False,
+            weakref_slot=False,
+        ),
+    )
+
+
+def mint(cls: Callable[P, R]) -> Callable[P, R]:
+    """Return a maker with the signature of a record's constructor that trusts its arguments.
+
+    The kernel builds facts, effects and verdicts from values that were checked when the delivery
+    was built, so it need not check them again. The maker fills a mutable twin of the same slots
+    and then gives it the frozen class: a third of the time of the public constructor, and what it
+    makes is equal to what that builds (tests/models/test_minting.py).
+    """
+    frozen = cast("type[Any]", cls)
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(frozen)
+    thaw = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    twin = type("Twin", frozen.__bases__, {"__slots__": frozen.__slots__, **thaw})
+    names: dict[str, Any] = {"new": object.__new__, "Twin": twin, "Frozen": frozen}
+    parameters: list[str] = []
+    for field in fields:
+        if field.default is attrs.NOTHING:
+            parameters.append(field.name)
+        else:
+            names[f"default_{field.name}"] = field.default
+            parameters.append(f"{field.name}=default_{field.name}")
+    lines = [f"def make(*, {', '.join(parameters)}):", "    made = new(Twin)"]
+    lines += [f"    made.{field.name} = {field.name}" for field in fields]
+    lines += ["    made.__class__ = Frozen", "    return made"]
+    exec("\n".join(lines), names)  # noqa: S102 - the text is made of field names alone
+    return cast("Callable[P, R]", names["make"])

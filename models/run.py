@@ -1,0 +1,37 @@
+"""One run's configuration: who it is, and how much of it is remembered (K-6)."""
+
+from __future__ import annotations
+
+import attrs
+
+from .checks import any_text, count, identifier, instance, optional, seconds
+from .record import Record, record
+
+
+@record
+class Limits(Record):
+    """The bounds of a run, with the defaults of K-54 and K-56.
+
+    They belong to the configuration: recovery must be given the same.
+    """
+
+    remembered: int = attrs.field(default=1_024, validator=count)
+    """Entries of the recent-settled memory (K-54)."""
+    remember_for: float = attrs.field(default=300.0, validator=seconds)
+    """Seconds after which an entry of that memory is gone (K-54)."""
+    calls: int = attrs.field(default=10_000, validator=count)
+    """Calls of one turn (K-56)."""
+    grants: int = attrs.field(default=1_000, validator=count)
+    """Grants in force at once (K-56)."""
+    continuations: int = attrs.field(default=1_000, validator=count)
+    """Continuations owed at once (K-56)."""
+
+
+@record
+class Run(Record):
+    """One agent's conversation: the unit of ownership and of sequence numbers (section 1)."""
+
+    run_id: str = attrs.field(validator=identifier)
+    agent_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    agent_name: str | None = attrs.field(default=None, validator=optional(any_text))
+    limits: Limits = attrs.field(factory=Limits, validator=instance(Limits))

@@ -1,0 +1,171 @@
+"""JSON values as the kernel keeps them: checked once, finite, and frozen ever after.
+
+Arguments that somebody approved must be the arguments that run (K-32), so a record never shares a
+mutable value with its caller: `freeze` copies on the way in, and what comes out cannot be changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, NoReturn, TypeAlias
+
+from .errors import InvalidValue, shown
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+
+DEPTH: Final = 100  # levels of nesting; beyond, recursive readers of other languages fail
+INTEGER_BITS: Final = 8192  # CPython refuses to print integers of more than 4,300 digits
+
+
+class Absent(Enum):
+    """The type of `ABSENT`: a field that was not given, where None would be a value (K-36)."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        """Return the name that code uses."""
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    message = "a JSON value inside a record cannot be changed: copy it with dict() or list() first"
+    raise TypeError(message)
+
+
+class FrozenDict(dict[str, Any]):
+    """A JSON object that cannot be changed; equal to the plain dict, and encoded like it."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> FrozenDict:
+        """Return itself: nobody can tell the copy from the original."""
+        return self
+
+    def __deepcopy__(self, _: object) -> FrozenDict:
+        """Return itself: all it holds is frozen too."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a construction, because items cannot be set afterwards."""
+        return (FrozenDict, (dict(self),))
+
+
+class FrozenList(list[Any]):
+    """A JSON array that cannot be changed; equal to the plain list, and encoded like it."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+
+    def __copy__(self) -> FrozenList:
+        """Return itself: nobody can tell the copy from the original."""
+        return self
+
+    def __deepcopy__(self, _: object) -> FrozenList:
+        """Return itself: all it holds is frozen too."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a construction, because items cannot be set afterwards."""
+        return (FrozenList, (list(self),))
+
+
+def freeze(value: object, *, place: str, depth: int = DEPTH) -> Any:  # noqa: ANN401 - any JSON
+    """Return `value` as a frozen JSON value, or raise `InvalidValue` at the place inside it."""
+    kind = type(value)
+    if value is None or kind is bool or kind is FrozenDict or kind is FrozenList:
+        return value
+    if kind is str:
+        return check_text(value, place=place)
+    if kind is int:
+        return _integer(value, place=place)
+    if kind is float:
+        return _float(value, place=place)
+    if depth == 0:
+        raise InvalidValue(
+            place=place, cause=f"is nested deeper than {DEPTH} levels", fix="send it flatter"
+        )
+    if isinstance(value, Mapping):
+        return FrozenDict(
+            (_key(key, place=place), freeze(item, place=f"{place}.{key}", depth=depth - 1))
+            for key, item in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return FrozenList(
+            freeze(item, place=f"{place}[{index}]", depth=depth - 1)
+            for index, item in enumerate(value)
+        )
+    raise InvalidValue(
+        place=place,
+        cause=f"{shown(value)} is a {kind.__name__}, not a JSON value",
+        fix="use None, bool, int, float, str, list or dict",
+    )
+
+
+def _key(key: object, *, place: str) -> str:
+    if type(key) is not str:
+        raise InvalidValue(
+            place=place, cause=f"has the key {shown(key)}, which is no text", fix="use text keys"
+        )
+    return check_text(key, place=f"{place} (a key)")
+
+
+def _integer(value: Any, *, place: str) -> int:  # noqa: ANN401 - known to be an int
+    if value.bit_length() > INTEGER_BITS:
+        raise InvalidValue(
+            place=place,
+            cause=f"is an integer of {value.bit_length()} bits",
+            fix=f"send at most {INTEGER_BITS} bits, or send it as text",
+        )
+    return int(value)
+
+
+def _float(value: Any, *, place: str) -> float:  # noqa: ANN401 - known to be a float
+    if not math.isfinite(value):
+        raise InvalidValue(
+            place=place, cause=f"{value} is no JSON number", fix="send a finite number or null"
+        )
+    return float(value)
+
+
+def check_text(value: Any, *, place: str) -> str:  # noqa: ANN401 - known to be a str
+    """Return the text if UTF-8 can hold it: a lone surrogate has no digest and no journal."""
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidValue(
+                place=place,
+                cause=f"holds a lone surrogate at character {error.start}",
+                fix="replace it, for instance with U+FFFD",
+            ) from None
+    return str(value)
+
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
+def canonical(value: Json) -> str:
+    """Return the one text of a JSON value: sorted keys, no spaces, no escapes (K-32)."""
+    return _encode(value)
+
+
+def arguments_digest(arguments: Mapping[str, Json]) -> str:
+    """Return the SHA-256 of the canonical text of a call's arguments, in hex (K-32)."""
+    return hashlib.sha256(_encode(arguments).encode()).hexdigest()
+
+
+def same_json(one: Json, other: Json) -> bool:
+    """Say whether two JSON values have the same canonical text: 1, 1.0 and true have not."""
+    return one == other and (type(one) is type(other) is str or _encode(one) == _encode(other))

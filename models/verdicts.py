@@ -1,0 +1,45 @@
+"""The verdicts: what the kernel says of a delivery (kernel.md section 1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+import attrs
+
+from .checks import any_text, choice, instances, optional
+from .effects import Effect
+from .fact import Fact
+from .reasons import Reason
+from .record import Record, record
+
+
+@record
+class Accepted(Record):
+    """The delivery happened: its facts, and the effects that are owed since.
+
+    Facts and effects of deadlines that came due in the same receive stand first (K-11).
+    """
+
+    accepted: ClassVar[Literal[True]] = True
+    reason: ClassVar[None] = None
+    facts: tuple[Fact, ...] = attrs.field(validator=instances(Fact))
+    effects: tuple[Effect, ...] = attrs.field(validator=instances(Effect))
+
+
+@record
+class Refused(Record):
+    """The delivery changed nothing; facts and effects are those of deadlines alone (K-2, K-11).
+
+    `phase` and `input` say where in a table the refusal stands; both are None where admission
+    refused, before any table was asked.
+    """
+
+    accepted: ClassVar[Literal[False]] = False
+    reason: Reason = attrs.field(converter=choice(Reason))
+    phase: str | None = attrs.field(default=None, validator=optional(any_text))
+    input: str | None = attrs.field(default=None, validator=optional(any_text))
+    facts: tuple[Fact, ...] = attrs.field(default=(), validator=instances(Fact))
+    effects: tuple[Effect, ...] = attrs.field(default=(), validator=instances(Effect))
+
+
+Verdict: TypeAlias = Accepted | Refused

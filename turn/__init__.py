@@ -1,0 +1,1 @@
+"""One turn: its declared table, roster, settlement, memory and grants."""
