@@ -122,3 +122,13 @@ def table_of(rows: Iterable[Row[PhaseT, InputT]]) -> Table[PhaseT, InputT]:
 def fold_of(rows: Iterable[Row[PhaseT, InputT]]) -> Fold[PhaseT]:
     """Index the moves by (phase, fact): what the fold of a journal looks up (K-2)."""
     return {(row.phase, row.fact): row.target for row in rows if row.fact is not None}
+
+
+def questions_of(machine: Machine[PhaseT, InputT]) -> dict[tuple[PhaseT, InputT], str]:
+    """Return which question each guarded pair asks: the one whose answers are its guards."""
+    guards: dict[tuple[PhaseT, InputT], set[str]] = {}
+    for row in machine.rows:
+        if row.guard:
+            guards.setdefault((row.phase, row.input), set()).add(row.guard)
+    named = {frozenset(answers): name for name, answers in machine.questions.items()}
+    return {pair: named[frozenset(given)] for pair, given in guards.items()}

@@ -64,4 +64,4 @@ class GrantFact(Fact):
     """A fact of one grant; `turn_id` is None where it happened outside of a turn."""
 
     grant_id: str = attrs.field(validator=identifier)
-    turn_id: str | None = attrs.field(default=None, validator=optional(identifier))
+    turn_id: str | None = attrs.field(validator=optional(identifier))

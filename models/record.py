@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, ParamSpec, TypeVar, cast, dataclass_transform
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar, cast, dataclass_transform
 
 import attrs
 
@@ -17,29 +17,33 @@ R = TypeVar("R")
 T = TypeVar("T", bound=type)
 
 
+def fields_of(cls: type) -> tuple[attrs.Attribute[Any], ...]:
+    """Return the fields of a record class, those of its bases first."""
+    return attrs.fields(cast("Any", cls))
+
+
 class Record:
     """Base of all records: equal when of one class with equal fields."""
 
     __slots__ = ()
-    __attrs_attrs__: ClassVar[tuple[attrs.Attribute[Any], ...]] = ()
 
     def __eq__(self, other: object) -> bool:
         """Compare class and fields."""
         return type(other) is type(self) and all(
             getattr(self, field.name) == getattr(other, field.name)
-            for field in self.__attrs_attrs__
+            for field in fields_of(type(self))
         )
 
     def __hash__(self) -> int:
         """Hash the scalar fields; JSON values do not take part, equality decides about them."""
-        values = (getattr(self, field.name) for field in self.__attrs_attrs__)
+        values = (getattr(self, field.name) for field in fields_of(type(self)))
         return hash((type(self), *(v for v in values if type(v) in {str, int, float, bool})))
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults."""
         shown = (
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in self.__attrs_attrs__
+            for field in fields_of(type(self))
             if getattr(self, field.name) is not field.default
         )
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -85,20 +89,36 @@ def mint(cls: Callable[P, R]) -> Callable[P, R]:
     and then gives it the frozen class: a third of the time of the public constructor, and what it
     makes is equal to what that builds (tests/models/test_minting.py).
     """
-    frozen = cast("type[Any]", cls)
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(frozen)
+    return _maker(cls, (), {})
+
+
+def mint_from(
+    cls: Callable[..., R], *, context: tuple[str, ...], fields: Mapping[str, str]
+) -> Callable[..., R]:
+    """Return such a maker that reads the fields in `fields` off its leading arguments.
+
+    ``mint_from(TurnSealed, context=("turn", "now"), fields={"turn_id": "turn.turn_id", …})`` makes
+    ``make(turn, now, *, …)``; the other fields stay keyword arguments.
+    """
+    return _maker(cls, context, fields)
+
+
+def _maker(cls: Any, context: tuple[str, ...], given: Mapping[str, str]) -> Any:  # noqa: ANN401
     thaw = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    twin = type("Twin", frozen.__bases__, {"__slots__": frozen.__slots__, **thaw})
-    names: dict[str, Any] = {"new": object.__new__, "Twin": twin, "Frozen": frozen}
-    parameters: list[str] = []
-    for field in fields:
+    twin = type("Twin", cls.__bases__, {"__slots__": cls.__slots__, **thaw})
+    names: dict[str, Any] = {"new": object.__new__, "Twin": twin, "Frozen": cls}
+    keywords: list[str] = []
+    lines = ["    made = new(Twin)"]
+    for field in fields_of(cls):
+        lines.append(f"    made.{field.name} = {given.get(field.name, field.name)}")
+        if field.name in given:
+            continue
         if field.default is attrs.NOTHING:
-            parameters.append(field.name)
+            keywords.append(field.name)
         else:
             names[f"default_{field.name}"] = field.default
-            parameters.append(f"{field.name}=default_{field.name}")
-    lines = [f"def make(*, {', '.join(parameters)}):", "    made = new(Twin)"]
-    lines += [f"    made.{field.name} = {field.name}" for field in fields]
-    lines += ["    made.__class__ = Frozen", "    return made"]
-    exec("\n".join(lines), names)  # noqa: S102 - the text is made of field names alone
-    return cast("Callable[P, R]", names["make"])
+            keywords.append(f"{field.name}=default_{field.name}")
+    parameters = [*context, *(["*", *keywords] if keywords else [])]
+    lines = [f"def make({', '.join(parameters)}):", *lines, "    made.__class__ = Frozen"]
+    exec("\n".join([*lines, "    return made"]), names)  # noqa: S102 - made of field names alone
+    return names["make"]

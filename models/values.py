@@ -11,11 +11,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, Union
 
 from .errors import InvalidValue, shown
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
 
 DEPTH: Final = 100  # levels of nesting; beyond, recursive readers of other languages fail
 INTEGER_BITS: Final = 8192  # CPython refuses to print integers of more than 4,300 digits

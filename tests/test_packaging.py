@@ -56,7 +56,8 @@ def gaps(root: Path, settings: dict[str, Any]) -> list[str]:
             *(f"{where} names {name} in vain" for name in sorted(given - wanted)),
         ]
 
-    links = root / "src" / "turnlock"
+    view = root / "src" / "turnlock"
+    links = sorted(entry for entry in view.iterdir() if entry.name != "__pycache__")
     measured = set(tool["coverage"]["run"]["source"])
     return [
         *compare("[tool.setuptools] packages", tool["setuptools"]["packages"], packages(root)),
@@ -66,10 +67,10 @@ def gaps(root: Path, settings: dict[str, Any]) -> list[str]:
             here | {"tests", "__init__.py", "__main__.py"},
         ),
         *compare("[tool.coverage.run] source", measured, (KERNEL | measured) & here),
-        *compare("src/turnlock", (link.name for link in links.iterdir()), here | ROOT_FILES),
+        *compare("src/turnlock", (link.name for link in links), here | ROOT_FILES),
         *(
             f"src/turnlock/{link.name} is not a link to ../../{link.name}"
-            for link in sorted(links.iterdir())
+            for link in links
             if not link.is_symlink() or link.readlink() != Path("../..", link.name)
         ),
         *(

@@ -1,0 +1,45 @@
+"""`turnlock stdio`: serves the wire on two byte streams, one answer for each line (section 12)."""
+
+from __future__ import annotations
+
+from typing import IO, Final
+
+import msgspec
+
+from .wire import WireError, answer
+
+MAX_LINE: Final = 64 * 1024 * 1024
+"""Bytes of one request line. A longer one is answered with an error and skipped (K-6)."""
+
+
+def serve(source: IO[bytes], sink: IO[bytes]) -> None:
+    """Answer each line of `source` with one line on `sink`, until the input ends.
+
+    Whatever a line holds, it is answered and the next one is served.
+    """
+    encode = msgspec.json.Encoder().encode
+    while line := source.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE and not line.endswith(b"\n"):
+            _skip_line(source)
+            reply = _error("line_too_long", f"a line has at most {MAX_LINE} bytes; send fewer scripts")
+        else:
+            reply = _answered(line)
+        sink.write(encode(reply) + b"\n")
+        sink.flush()
+
+
+def _answered(line: bytes) -> dict[str, object]:
+    try:
+        return answer(line)
+    except Exception as error:  # noqa: BLE001 - our own mistake must not cost the next request
+        return _error("internal_error", f"turnlock failed ({type(error).__name__}): please report it")
+
+
+def _error(code: str, message: str) -> dict[str, object]:
+    return WireError(request_id=None, code=code, message=message, at="line 1").answer()
+
+
+def _skip_line(source: IO[bytes]) -> None:
+    while rest := source.readline(MAX_LINE):
+        if rest.endswith(b"\n"):
+            return

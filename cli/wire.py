@@ -1,0 +1,184 @@
+"""The wire: requests of scripts in, receipts out (kernel.md section 12).
+
+One message a line. A request is judged whole before any of it runs: one malformed delivery and the
+answer is an error with the path of the field, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, cast
+
+from ..engine.fingerprint import fingerprint
+from ..engine.kernel import Kernel
+from ..models.checks import number
+from ..models.codec import Raw, read, read_delivery, write
+from ..models.deliveries import Delivery
+from ..models.effects import Effect
+from ..models.errors import InvalidValue, TurnlockError, shown
+from ..models.facts import Fact
+from ..models.run import Run
+from ..models.strict_json import parse
+from ..models.values import check_text, freeze
+
+RECOVER: Final = "recover"
+DIGEST: Final = "digest"
+_HARNESS: Final = (RECOVER, DIGEST)
+_REQUEST_FIELDS: Final = ("id", "run", "scripts")
+
+Step: TypeAlias = tuple[Delivery, float] | str
+"""A delivery with its time, or one of the two types that belong to harnesses."""
+
+
+class WireError(TurnlockError):
+    """A line that is no valid request; `code` is for programs, `at` the path of the field."""
+
+    def __init__(self, *, request_id: Any, code: str, message: str, at: str) -> None:  # noqa: ANN401
+        """Keep what the answer needs."""
+        super().__init__(message)
+        self.request_id = request_id
+        self.code = code
+        self.at = at
+
+    def answer(self) -> Raw:
+        """Return the answer that a line of this kind gets."""
+        error = {"code": self.code, "message": _printable(str(self)), "at": _printable(self.at)}
+        return {"id": self.request_id, "error": error}
+
+
+def _printable(text: str) -> str:
+    """Return a text that JSON can carry even if it repeats a lone surrogate from the input."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def answer(line: bytes) -> Raw:
+    """Return the answer to one line: receipts of its scripts, or an error."""
+    try:
+        request_id, run, scripts = _request(line)
+    except WireError as error:
+        return error.answer()
+    return {"id": request_id, "scripts": [play(run, script) for script in scripts]}
+
+
+def play(run: Run, script: list[Step]) -> list[Raw]:
+    """Play one script on a fresh run, and return its receipts."""
+    kernel = Kernel(run)
+    journal: list[Fact] = []
+    receipts: list[Raw] = []
+    for step in script:
+        if step == DIGEST:
+            receipts.append({"digest": fingerprint(kernel.state)})
+        elif step == RECOVER:
+            kernel = Kernel.recover(run, journal)
+            receipts.append(_receipt(None, (), kernel.pending_effects))
+        else:
+            verdict = kernel.receive(*step)
+            journal += verdict.facts
+            receipts.append(_receipt(verdict.reason, verdict.facts, verdict.effects))
+    return receipts
+
+
+def _receipt(
+    reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]
+) -> Raw:
+    receipt: Raw = {"accepted": reason is None}
+    if reason is not None:
+        receipt["reason"] = reason
+    receipt["facts"] = [write(fact) for fact in facts]
+    receipt["effects"] = [write(effect) for effect in effects]
+    return receipt
+
+
+def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
+    try:
+        raw = parse(line)
+    except InvalidValue as error:
+        raise WireError(
+            request_id=None, code="invalid_json", message=str(error), at=error.place
+        ) from None
+    if not isinstance(raw, dict):
+        raise WireError(
+            request_id=None,
+            code="invalid_request",
+            message=f"a request is a JSON object, not {shown(raw)}",
+            at="line 1 column 1",
+        )
+    request_id = _echoed(raw.get("id"))
+    try:
+        return request_id, *_parts(cast("Raw", raw))
+    except InvalidValue as error:
+        raise WireError(
+            request_id=request_id, code="invalid_value", message=str(error), at=error.place
+        ) from None
+
+
+def _parts(raw: Raw) -> tuple[Run, list[list[Step]]]:
+    for name in raw:
+        if name not in _REQUEST_FIELDS:
+            raise InvalidValue(
+                place=name,
+                cause="is no known field of a request",
+                fix="leave it out; known are " + ", ".join(_REQUEST_FIELDS),
+            )
+    _check_id(raw.get("id"))
+    for name in ("run", "scripts"):
+        if raw.get(name) is None:
+            raise InvalidValue(place=name, cause="is missing", fix="give this field")
+    run = read(Run, raw["run"], place="run")
+    scripts = _array(raw["scripts"], "scripts")
+    return run, [_script(script, f"scripts[{index}]") for index, script in enumerate(scripts)]
+
+
+def _check_id(request_id: object) -> None:
+    if request_id != _echoed(request_id):
+        raise InvalidValue(
+            place="id",
+            cause=f"{shown(request_id)} cannot be an id",
+            fix="give a text, a number or null",
+        )
+
+
+def _echoed(request_id: object) -> Any:  # noqa: ANN401 - text, number or None
+    """Return the id of a request if an answer can carry it, else None."""
+    try:
+        if type(request_id) is str:
+            return check_text(request_id, place="id")
+        if type(request_id) in {int, float}:
+            return freeze(request_id, place="id")
+    except InvalidValue:
+        return None
+    return None
+
+
+def _script(raw: object, place: str) -> list[Step]:
+    steps: list[Step] = []
+    for index, step in enumerate(_array(raw, place)):
+        try:
+            steps.append(_step(step))
+        except InvalidValue as error:
+            raise error.inside(f"{place}[{index}]") from None
+    return steps
+
+
+def _step(raw: object) -> Step:
+    if not isinstance(raw, dict):
+        raise InvalidValue(
+            place="", cause=f"{shown(raw)} is no JSON object", fix="give a delivery in braces"
+        )
+    fields = cast("Raw", raw).copy()
+    now = fields.pop("now", None)
+    if fields.get("type") in _HARNESS:
+        for name in fields.keys() - {"type"}:
+            raise InvalidValue(place=name, cause="is no known field here", fix="leave it out")
+        return str(fields["type"])
+    delivery = read_delivery(fields)
+    if now is None:
+        raise InvalidValue(place="now", cause="is missing", fix="give Unix time in seconds")
+    return delivery, number(now, place="now")
+
+
+def _array(raw: object, place: str) -> list[Any]:
+    if not isinstance(raw, list):
+        raise InvalidValue(
+            place=place, cause=f"{shown(raw)} is no JSON array", fix="give a list in brackets"
+        )
+    return cast("list[Any]", raw)

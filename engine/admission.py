@@ -1,0 +1,98 @@
+"""Admission: is this delivery about something that lives? (kernel.md section 5; K-20 … K-22)
+
+Each function returns what it found, or the reason for refusing. The order of the checks is part of
+the contract. Which run it is for was checked before (`decide`).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ..lifecycle.invocation import Invocation
+from ..models.deliveries import (
+    AddCall,
+    Claim,
+    Decide,
+    Interrupt,
+    Lose,
+    OpenTurn,
+    Reject,
+    Renew,
+    Report,
+    Resolve,
+    SealTurn,
+)
+from ..models.reasons import Reason
+from ..turn.turn import Turn
+from .state import State
+
+ForInvocation: TypeAlias = Decide | Claim | Renew | Reject | Report | Lose | Resolve
+ForTurn: TypeAlias = AddCall | SealTurn | Interrupt
+
+
+def admit(state: State, delivery: ForInvocation, now: float) -> Invocation | Reason:
+    """Find the invocation that a delivery means, or say why there is none (section 5, 1 … 3)."""
+    turn = state.turn
+    turn_id = delivery.turn_id
+    invocation_id = delivery.invocation_id
+    if turn is not None and turn_id == turn.turn_id:
+        return turn.members.get(invocation_id) or Reason.UNKNOWN_INVOCATION
+    if turn_id is not None:
+        if state.memory.holds(turn_id, invocation_id, now=now):
+            return Reason.LATE
+        return Reason.NO_ACTIVE_TURN if turn is None else Reason.TURN_MISMATCH
+    return _admit_without_turn(state, invocation_id, now)
+
+
+def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocation | Reason:
+    """Find it by its id alone: safe only where no other turn can be meant (K-20)."""
+    turn = state.turn
+    remembered = state.memory.holds_invocation(invocation_id, now=now)
+    invocation = turn.members.get(invocation_id) if turn is not None else None
+    if invocation is not None:
+        return Reason.AMBIGUOUS_INVOCATION if remembered else invocation
+    if remembered:
+        return Reason.LATE
+    return Reason.NO_ACTIVE_TURN if turn is None else Reason.UNKNOWN_INVOCATION
+
+
+def stale(invocation: Invocation, attempt: int | None, *, claims: bool) -> bool:
+    """Say whether the attempt that was named is another than the one that counts (section 5, 4).
+
+    For a claim while an execute is owed that is the owed one; otherwise, once the invocation was
+    started, the current one; before that, none.
+    """
+    if attempt is None:
+        return False
+    owed = invocation.owed_attempt if claims else None
+    if owed is not None:
+        return attempt != owed
+    return invocation.attempt > 0 and attempt != invocation.attempt
+
+
+def admit_to_turn(state: State, delivery: ForTurn, now: float) -> Turn | Reason:
+    """Find the turn that a delivery means (K-22)."""
+    turn = state.turn
+    if turn is not None and turn.turn_id == delivery.turn_id:
+        return turn
+    if state.memory.holds_turn(delivery.turn_id, now=now):
+        return Reason.LATE
+    return Reason.NO_ACTIVE_TURN if turn is None else Reason.TURN_MISMATCH
+
+
+def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None:
+    """Say why a turn cannot be opened, or None (K-21, K-56). The order is the order written."""
+    turn, turn_id, limits = state.turn, delivery.turn_id, state.run.limits
+    calls = len(delivery.calls)
+    checks = (
+        (turn is not None and turn.turn_id == turn_id, Reason.TURN_OPEN),
+        (turn is not None, Reason.TURN_BUSY),
+        (state.memory.holds_turn(turn_id, now=now), Reason.TURN_REUSED),
+        (turn_id in state.continuations, Reason.TURN_REUSED),
+        (delivery.epoch not in (None, state.epoch + 1), Reason.STALE_EPOCH),
+        (len({call.invocation_id for call in delivery.calls}) < calls, Reason.DUPLICATE_INVOCATION),
+        (delivery.sealed and not calls, Reason.EMPTY_TURN),
+        (calls > limits.calls, Reason.LIMIT_REACHED),
+        (len(state.continuations) >= limits.continuations, Reason.LIMIT_REACHED),
+    )
+    return next((reason for fails, reason in checks if fails), None)

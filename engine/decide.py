@@ -1,0 +1,167 @@
+"""Decide: state, delivery, now → the facts, or the refusal (K-2). It changes nothing.
+
+One function for each delivery, found by its class (`DECIDERS`). Those that name an invocation all go through
+`_ask`: admission → attempt → table → the facts of the row. Nothing here moves a phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+from ..lifecycle.phases import Input
+from ..lifecycle.table import InvocationRow, step
+from ..models.deliveries import (
+    Acknowledge,
+    AddCall,
+    Claim,
+    Decide,
+    Delivery,
+    Interrupt,
+    Log,
+    Lose,
+    OpenTurn,
+    Reject,
+    Renew,
+    Report,
+    Resolution,
+    Resolve,
+    Revoke,
+    SealTurn,
+    Tick,
+)
+from ..models.facts import Fact
+from ..models.reasons import Reason
+from ..turn.phases import TurnInput
+from ..turn.table import TurnRow
+from ..turn.table import step as turn_step
+from . import invocation_facts, turn_facts
+from .admission import ForInvocation, admit, admit_opening, admit_to_turn, stale
+from .guards import guard_of, room_guard
+from .state import State
+
+Refusal: TypeAlias = Reason | InvocationRow | TurnRow
+Decision: TypeAlias = Refusal | list[Fact]
+
+_RESOLUTIONS: Final = {
+    Resolution.RETRY: Input.RESOLVE_RETRY,
+    Resolution.RESULT: Input.RESOLVE_RESULT,
+    Resolution.ERROR: Input.RESOLVE_ERROR,
+}
+
+
+def _ask(
+    state: State,
+    delivery: ForInvocation,
+    now: float,
+    input_: Input,
+    attempt: int | None = None,
+) -> Decision:
+    """Admission → attempt → table → facts, for whatever names an invocation (section 5)."""
+    turn = state.turn
+    found = admit(state, delivery, now)
+    if turn is None or found.__class__ is Reason:
+        return cast("Reason", found)
+    invocation = cast("Any", found)
+    if attempt is not None and stale(invocation, attempt, claims=input_ is Input.CLAIM):
+        return Reason.STALE_ATTEMPT
+    row = step(invocation.phase, input_, guard_of(state, invocation, input_, delivery))
+    if row.fact is None:
+        return row
+    return invocation_facts.MAKERS[row.fact](state, turn, invocation, delivery, now)
+
+
+def _decide(state: State, delivery: Decide, now: float) -> Decision:
+    return _ask(state, delivery, now, Input.APPROVE if delivery.approved else Input.DENY)
+
+
+def _claim(state: State, delivery: Claim, now: float) -> Decision:
+    return _ask(state, delivery, now, Input.CLAIM, delivery.attempt)
+
+
+def _renew(state: State, delivery: Renew, now: float) -> Decision:
+    return _ask(state, delivery, now, Input.RENEW, delivery.attempt)
+
+
+def _reject(state: State, delivery: Reject, now: float) -> Decision:
+    return _ask(state, delivery, now, Input.REJECT)
+
+
+def _report(state: State, delivery: Report, now: float) -> Decision:
+    input_ = Input.REPORT_RESULT if delivery.error is None else Input.REPORT_ERROR
+    return _ask(state, delivery, now, input_, delivery.attempt)
+
+
+def _lose(state: State, delivery: Lose, now: float) -> Decision:
+    return _ask(state, delivery, now, Input.LOSE, delivery.attempt)
+
+
+def _resolve(state: State, delivery: Resolve, now: float) -> Decision:
+    return _ask(state, delivery, now, _RESOLUTIONS[delivery.resolution], delivery.attempt)
+
+
+def _open_turn(state: State, delivery: OpenTurn, now: float) -> Decision:
+    reason = admit_opening(state, delivery, now)
+    return turn_facts.opened(state, delivery, now) if reason is None else reason
+
+
+def _add_call(state: State, delivery: AddCall, now: float) -> Decision:
+    turn = admit_to_turn(state, delivery, now)
+    if isinstance(turn, Reason):
+        return turn
+    row = turn_step(turn.phase, TurnInput.ADD_CALL, room_guard(state, turn, delivery.call))
+    return turn_facts.call_added(state, turn, delivery, now) if row.fact is not None else row
+
+
+def _seal_turn(state: State, delivery: SealTurn, now: float) -> Decision:
+    turn = admit_to_turn(state, delivery, now)
+    if isinstance(turn, Reason):
+        return turn
+    row = turn_step(turn.phase, TurnInput.SEAL_TURN)
+    return turn_facts.sealed(state, turn, now) if row.fact is not None else row
+
+
+def _interrupt(state: State, delivery: Interrupt, now: float) -> Decision:
+    turn = admit_to_turn(state, delivery, now)
+    if isinstance(turn, Reason):
+        return turn
+    row = turn_step(turn.phase, TurnInput.INTERRUPT)
+    return turn_facts.interrupting(state, turn, delivery, now) if row.fact is not None else row
+
+
+def _acknowledge(state: State, delivery: Acknowledge, now: float) -> Decision:
+    """Nobody can have taken a continuation that this very receive's deadlines brought forth."""
+    owed = state.continuations.get(delivery.turn_id)
+    if owed is None or owed.settled > state.committed:
+        return Reason.NO_CONTINUATION
+    return turn_facts.continuation_taken(state, delivery, now)
+
+
+def _revoke(state: State, delivery: Revoke, now: float) -> Decision:
+    if delivery.grant_id not in state.grants.in_force:
+        return Reason.UNKNOWN_GRANT
+    return turn_facts.grant_revoked(state, delivery, now)
+
+
+def _nothing(_: State, __: Delivery, ___: float) -> Decision:
+    """Accept a log or a tick: diagnostics and time are never facts of their own."""
+    return []
+
+
+DECIDERS: Final[dict[type[Delivery], Callable[[State, Any, float], Decision]]] = {
+    OpenTurn: _open_turn,
+    AddCall: _add_call,
+    SealTurn: _seal_turn,
+    Decide: _decide,
+    Claim: _claim,
+    Renew: _renew,
+    Reject: _reject,
+    Report: _report,
+    Lose: _lose,
+    Resolve: _resolve,
+    Interrupt: _interrupt,
+    Acknowledge: _acknowledge,
+    Revoke: _revoke,
+    Log: _nothing,
+    Tick: _nothing,
+}

@@ -1,0 +1,124 @@
+"""The effects that are owed: a function of state alone (K-3).
+
+`pending` derives them all. `added` returns what one receive added, by looking only at what its
+facts touched; that both agree is a property test, and the reason why a receive stays cheap in a
+turn of ten thousand calls. Order: executes and cancels in expected order, continuations in the
+order of settling, then the wake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ..lifecycle.invocation import Invocation
+from ..lifecycle.phases import Phase
+from ..models.effects import Cancel, Continue, Effect, Execute, Wake
+from ..models.fact import FactType
+from ..models.facts import Fact
+from ..models.ids import cancel_id, continue_id, execute_id, idempotency_key, wake_id
+from ..turn.phases import TurnPhase
+from ..turn.turn import Turn
+from . import minting
+from .deadlines import first_float_past
+from .state import Owed, State
+
+
+def pending(state: State) -> tuple[Effect, ...]:
+    """Return all the effects that are owed in this state."""
+    turn = state.turn
+    effects: list[Effect] = []
+    if turn is not None:
+        effects += _executes(turn, turn.order)
+        effects += _cancels(turn)
+    effects += (_continue(state, owed) for owed in state.continuations.values())
+    effects += _wakes(state)
+    return tuple(effects)
+
+
+def added(state: State, facts: Sequence[Fact], woken: float | None) -> tuple[Effect, ...]:
+    """Return the effects owed since these facts; `woken` was the earliest deadline before them."""
+    kinds = {fact.type for fact in facts}
+    turn = state.turn
+    effects: list[Effect] = []
+    if turn is not None and not kinds.isdisjoint(_READYING):
+        effects += _executes(turn, _readied(turn, facts, kinds))
+    if turn is not None and FactType.TURN_INTERRUPTING in kinds:
+        effects += _cancels(turn)
+    if FactType.TURN_SETTLED in kinds:
+        effects += _settled(state, facts)
+    if state.deadlines.earliest != woken:
+        effects += _wakes(state)
+    return tuple(effects)
+
+
+_READYING = frozenset(
+    {
+        FactType.TURN_OPENED,
+        FactType.CALL_ADDED,
+        FactType.TOOL_APPROVED,
+        FactType.RETRY_AUTHORISED,
+    }
+)
+"""After these facts an execute may newly be owed."""
+
+
+def _readied(turn: Turn, facts: Iterable[Any], kinds: set[FactType]) -> Iterable[Invocation]:
+    """Return the members that these facts may have readied, in expected order."""
+    if FactType.TURN_OPENED in kinds:
+        return turn.order
+    if FactType.CALL_ADDED in kinds:
+        return turn.order[-1:]
+    ids = {fact.invocation_id for fact in facts if fact.type in _READYING}
+    members = (turn.members[invocation_id] for invocation_id in ids)
+    return sorted(members, key=lambda invocation: invocation.position)
+
+
+def _executes(turn: Turn, invocations: Iterable[Invocation]) -> Iterator[Execute]:
+    for invocation in invocations:
+        attempt = invocation.owed_attempt
+        if attempt is not None:
+            yield minting.execute(
+                effect_id=execute_id(turn.scope, invocation.invocation_id, attempt),
+                turn_id=turn.turn_id,
+                invocation_id=invocation.invocation_id,
+                attempt=attempt,
+                tool_name=invocation.tool_name,
+                arguments=invocation.arguments or {},
+                idempotency_key=idempotency_key(turn.scope, invocation.invocation_id),
+            )
+
+
+def _cancels(turn: Turn) -> Iterator[Cancel]:
+    """Ask to cancel whatever runs in a turn that is being interrupted (K-53)."""
+    if turn.phase is not TurnPhase.INTERRUPTING:
+        return
+    for invocation in turn.order:
+        if invocation.phase is Phase.STARTED:
+            yield minting.cancel(
+                effect_id=cancel_id(turn.scope, invocation.invocation_id, invocation.attempt),
+                turn_id=turn.turn_id,
+                invocation_id=invocation.invocation_id,
+                attempt=invocation.attempt,
+            )
+
+
+def _settled(state: State, facts: Iterable[Any]) -> Iterator[Continue]:
+    for fact in facts:
+        if fact.type is FactType.TURN_SETTLED and fact.turn_id in state.continuations:
+            yield _continue(state, state.continuations[fact.turn_id])
+
+
+def _continue(state: State, owed: Owed) -> Continue:
+    return minting.continue_(
+        effect_id=continue_id(state.scope_of(owed.turn_id, owed.epoch)),
+        turn_id=owed.turn_id,
+        results=owed.results,
+    )
+
+
+def _wakes(state: State) -> Iterator[Wake]:
+    """Ask to be woken when the earliest deadline is over, if there is one (section 9)."""
+    earliest = state.deadlines.earliest
+    if earliest is not None:
+        yield minting.wake(effect_id=wake_id(state.run.run_id), at=first_float_past(earliest))

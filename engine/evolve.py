@@ -1,0 +1,267 @@
+"""Evolve: the fold of one fact into the state (K-2). All that is state changes here, and only here.
+
+Live and in recovery the same functions run, so a replayed run is the run that was. Where a phase
+moves, the table's own fold is looked up: nothing here names the phase that follows another (K-4).
+The state is folded in place: whoever needs the one before takes a snapshot first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Decision, Invocation
+from ..lifecycle.table import FOLD
+from ..models.calls import Status
+from ..models.deliveries import Scope
+from ..models.facts import (
+    CallAdded,
+    ContinuationTaken,
+    DenialCause,
+    ExecutionInDoubt,
+    ExecutionRetried,
+    Fact,
+    GrantExpired,
+    GrantIssued,
+    GrantRevoked,
+    LeaseRenewed,
+    RetryAuthorised,
+    ToolApprovalRequested,
+    ToolApproved,
+    ToolDenied,
+    ToolExecutionFailed,
+    ToolExecutionStarted,
+    ToolExecutionSucceeded,
+    TurnInterrupted,
+    TurnInterrupting,
+    TurnOpened,
+    TurnSealed,
+    TurnSettled,
+)
+from ..turn.grants import Grant
+from ..turn.phases import TurnPhase
+from ..turn.table import FOLD as TURN_FOLD
+from ..turn.turn import Turn
+from . import minting
+from .deadlines import DeadlineKind
+from .state import Owed, State
+
+
+def evolve(state: State, fact: Fact) -> None:
+    """Fold one fact into the state. The fact must be the next one, and possible here."""
+    _EVOLVERS[fact.__class__](state, state.turn, fact)
+    state.sequence = fact.sequence
+    state.at = fact.at
+
+
+def _member(turn: Turn, fact: Any) -> Invocation:  # noqa: ANN401 - any fact of an invocation
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
+    return invocation
+
+
+def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -> None:
+    invocation = turn.members[fact.invocation_id]
+    invocation.digest = fact.arguments_digest
+    if fact.deadline is not None:
+        invocation.approve_by = fact.deadline
+        state.deadlines.arm(fact.deadline, DeadlineKind.APPROVAL, invocation.position)
+
+
+def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
+    invocation = _member(turn, fact)
+    _decided(invocation)
+    if fact.arguments is not None:
+        invocation.arguments = fact.arguments
+    if fact.scope is Scope.ONCE and fact.arguments is None:
+        invocation.decision = APPROVED_ONCE
+    else:
+        invocation.decision = Decision(
+            approved=True, scope=fact.scope, match=fact.match, edited=fact.arguments
+        )
+
+
+def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
+    invocation = _member(turn, fact)
+    if fact.cause is DenialCause.DECISION:
+        invocation.decision = DENIED_ONCE
+    invocation.outcome = minting.call_result(
+        invocation_id=invocation.invocation_id,
+        tool_name=invocation.tool_name,
+        status=Status.DENIED,
+        reason=fact.reason if fact.reason is not None else fact.error,
+        provider_call_id=invocation.provider_call_id,
+    )
+    _ended(turn, invocation)
+
+
+def _started(
+    state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRetried
+) -> None:
+    invocation = _member(turn, fact)
+    invocation.attempt = fact.attempt
+    invocation.authorised = False
+    invocation.worker = fact.worker
+    _lease(state, invocation, fact.lease_until)
+
+
+def _lease(state: State, invocation: Invocation, until: float | None) -> None:
+    invocation.lease_until = until
+    if until is not None:
+        state.deadlines.arm(until, DeadlineKind.LEASE, invocation.position)
+
+
+def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
+    _lease(state, _member(turn, fact), fact.lease_until)
+
+
+def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
+    invocation = _member(turn, fact)
+    invocation.outcome = minting.call_result(
+        invocation_id=invocation.invocation_id,
+        tool_name=invocation.tool_name,
+        status=Status.SUCCEEDED,
+        result=fact.result,
+        provider_call_id=invocation.provider_call_id,
+    )
+    _ended(turn, invocation)
+
+
+def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
+    invocation = _member(turn, fact)
+    invocation.outcome = minting.call_result(
+        invocation_id=invocation.invocation_id,
+        tool_name=invocation.tool_name,
+        status=Status.FAILED,
+        error=fact.error,
+        provider_call_id=invocation.provider_call_id,
+    )
+    _ended(turn, invocation)
+
+
+def _decided(invocation: Invocation) -> None:
+    """Drop what only a wait for approval needs."""
+    invocation.gated = False
+    invocation.digest = None
+    invocation.approve_by = None
+
+
+def _ended(turn: Turn, invocation: Invocation) -> None:
+    """Drop what only a life needs, and count one fewer (K-50)."""
+    _decided(invocation)
+    invocation.arguments = None
+    invocation.authorised = False
+    invocation.worker = None
+    invocation.lease_until = None
+    turn.live -= 1
+
+
+def _in_doubt(_: State, turn: Turn, fact: ExecutionInDoubt) -> None:
+    invocation = _member(turn, fact)
+    invocation.worker = None
+    invocation.lease_until = None
+
+
+def _authorised(_: State, turn: Turn, fact: RetryAuthorised) -> None:
+    _member(turn, fact).authorised = True
+
+
+def _opened(state: State, _: None, fact: TurnOpened) -> None:
+    state.epoch = fact.epoch
+    turn = state.turn = Turn(
+        turn_id=fact.turn_id,
+        epoch=fact.epoch,
+        phase=TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN,
+        scope=state.scope_of(fact.turn_id, fact.epoch),
+    )
+    for call in fact.calls:
+        turn.add(call)
+
+
+def _call_added(_: State, turn: Turn, fact: CallAdded) -> None:
+    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.add(fact.call)
+
+
+def _sealed(_: State, turn: Turn, fact: TurnSealed) -> None:
+    turn.phase = TURN_FOLD[turn.phase, fact.type]
+
+
+def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
+    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    turn.grace_until = fact.grace_until
+    state.deadlines.arm(fact.grace_until, DeadlineKind.GRACE, 0)
+    for invocation in turn.order:
+        invocation.authorised = False
+
+
+def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
+    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    results = tuple(
+        invocation.outcome for invocation in turn.order if invocation.outcome is not None
+    )
+    if results:  # a turn without calls settles without a continuation (K-52)
+        state.continuations[turn.turn_id] = Owed(
+            turn_id=turn.turn_id, epoch=turn.epoch, settled=fact.sequence, results=results
+        )
+    _close(state, turn, fact)
+
+
+def _interrupted(state: State, turn: Turn, fact: TurnInterrupted) -> None:
+    turn.phase = TURN_FOLD[turn.phase, fact.type]
+    _close(state, turn, fact)
+
+
+def _close(state: State, turn: Turn, fact: TurnSettled | TurnInterrupted) -> None:
+    state.memory.close(turn.turn_id, tuple(turn.members), at=fact.at)
+    state.grants.end_with_turn()
+    state.turn = None
+
+
+def _taken(state: State, _: Turn | None, fact: ContinuationTaken) -> None:
+    del state.continuations[fact.turn_id]
+
+
+def _issued(state: State, _: Turn | None, fact: GrantIssued) -> None:
+    number = state.grants.issued + 1
+    state.grants.issue(
+        Grant(
+            grant_id=fact.grant_id,
+            number=number,
+            tool_name=fact.tool_name,
+            match=fact.match,
+            arguments_digest=fact.arguments_digest,
+            scope=fact.scope,
+            expires_at=fact.expires_at,
+        )
+    )
+    if fact.expires_at is not None:
+        state.deadlines.arm(fact.expires_at, DeadlineKind.GRANT, number)
+
+
+def _ended_grant(state: State, _: Turn | None, fact: GrantRevoked | GrantExpired) -> None:
+    state.grants.end(fact.grant_id)
+
+
+_EVOLVERS: Final[dict[type[Fact], Callable[[State, Any, Any], None]]] = {
+    ToolApprovalRequested: _approval_requested,
+    ToolApproved: _approved,
+    ToolDenied: _denied,
+    ToolExecutionStarted: _started,
+    ToolExecutionSucceeded: _succeeded,
+    ToolExecutionFailed: _failed,
+    TurnOpened: _opened,
+    CallAdded: _call_added,
+    TurnSealed: _sealed,
+    TurnSettled: _settled,
+    TurnInterrupting: _interrupting,
+    TurnInterrupted: _interrupted,
+    ContinuationTaken: _taken,
+    ExecutionInDoubt: _in_doubt,
+    RetryAuthorised: _authorised,
+    ExecutionRetried: _started,
+    LeaseRenewed: _renewed,
+    GrantIssued: _issued,
+    GrantRevoked: _ended_grant,
+    GrantExpired: _ended_grant,
+}

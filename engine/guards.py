@@ -1,0 +1,138 @@
+"""How the questions of both tables are answered (kernel.md sections 6 and 8).
+
+The table says which pair asks which question; here each question has its one answer. A pair that
+asks nothing costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from ..lifecycle.invocation import Decision, Invocation
+from ..lifecycle.phases import Guard, Input, Question
+from ..lifecycle.table import INVOCATION
+from ..machines.rows import ALWAYS, questions_of
+from ..models.calls import Call
+from ..models.deliveries import Decide, Scope
+from ..models.values import same_json
+from ..turn.phases import TurnGuard, TurnInput, TurnPhase
+from ..turn.table import TURN
+from ..turn.turn import Turn
+from .state import State
+
+Answer: TypeAlias = "Callable[[State, Invocation, Any], Guard]"
+
+
+def decision_of(delivery: Decide) -> Decision:
+    """Return what of a decision counts when another is compared with it (D of section 6)."""
+    return Decision(
+        approved=delivery.approved,
+        scope=delivery.scope,
+        match=None if delivery.scope is Scope.ONCE else delivery.match,
+        edited=delivery.arguments if delivery.approved else None,
+    )
+
+
+def _gate(_: State, invocation: Invocation, __: object) -> Guard:
+    return Guard.GATED if invocation.gated else Guard.FREE
+
+
+def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
+    """Answer K-32 and, checked last, K-56."""
+    if not invocation.gated:
+        return Guard.FREE
+    if delivery.arguments_digest not in (None, invocation.digest):
+        return Guard.NOT_SHOWN
+    if delivery.scope is not Scope.ONCE and len(state.grants) >= state.run.limits.grants:
+        return Guard.GRANTS_FULL
+    return Guard.GATED
+
+
+def _holder(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: ANN401 - a Claim
+    same = delivery.worker is not None and delivery.worker == invocation.worker
+    return Guard.SAME_WORKER if same else Guard.OTHER_WORKER
+
+
+def _retry(_: State, invocation: Invocation, __: object) -> Guard:
+    return Guard.AUTHORISED if invocation.authorised else Guard.UNAUTHORISED
+
+
+def _retry_asked(state: State, invocation: Invocation, delivery: object) -> Guard:
+    turn = state.turn
+    if turn is not None and turn.phase is TurnPhase.INTERRUPTING:
+        return Guard.INTERRUPTING
+    return _retry(state, invocation, delivery)
+
+
+def _decided_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
+    recorded = invocation.decision
+    if recorded is None:
+        return Guard.NO_DECISION
+    given = decision_of(delivery)
+    same = (
+        given.approved is recorded.approved
+        and given.scope is recorded.scope
+        and given.match is recorded.match
+        and _same_edit(given.edited, recorded.edited)
+    )
+    return Guard.SAME_DECISION if same else Guard.OTHER_DECISION
+
+
+def _same_edit(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    return one is other or (one is not None and other is not None and same_json(one, other))
+
+
+def _ever_decided(_: State, invocation: Invocation, __: object) -> Guard:
+    return Guard.NO_DECISION if invocation.decision is None else Guard.DECIDED
+
+
+def _outcome_alike(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: ANN401
+    recorded = invocation.outcome
+    if delivery.error is not None:
+        same = recorded is not None and delivery.error == recorded.error
+    else:
+        same = recorded is not None and same_json(delivery.result, recorded.result)
+    return Guard.SAME_OUTCOME if same else Guard.OTHER_OUTCOME
+
+
+_ANSWERS: Final[dict[Question, Answer]] = {
+    Question.GATE: _gate,
+    Question.APPROVAL: _approval,
+    Question.HOLDER: _holder,
+    Question.RETRY: _retry,
+    Question.RETRY_ASKED: _retry_asked,
+    Question.DECIDED_ALIKE: _decided_alike,
+    Question.DECIDED_IF_AT_ALL: _decided_alike,
+    Question.EVER_DECIDED: _ever_decided,
+    Question.OUTCOME_ALIKE: _outcome_alike,
+}
+
+_ASKED: Final = {
+    pair: _ANSWERS[Question(question)] for pair, question in questions_of(INVOCATION).items()
+}
+
+
+def guard_of(state: State, invocation: Invocation, input: Input, delivery: object) -> str:  # noqa: A002
+    """Return the guard that holds for this invocation, input and delivery."""
+    answer = _ASKED.get((invocation.phase, input))
+    return ALWAYS if answer is None else answer(state, invocation, delivery)
+
+
+_ROOM_ASKED: Final = frozenset(
+    phase for phase, input_ in questions_of(TURN) if input_ is TurnInput.ADD_CALL
+)
+
+
+def room_guard(state: State, turn: Turn, call: Call) -> str:
+    """Return the guard that holds for one call more: is it new, and is there room? (K-22, K-56)."""
+    if turn.phase not in _ROOM_ASKED:
+        return ALWAYS
+    if call.invocation_id in turn.members:
+        return TurnGuard.KNOWN
+    return TurnGuard.FULL if len(turn.order) >= state.run.limits.calls else TurnGuard.NEW
+
+
+def settle_guard(turn: Turn) -> TurnGuard:
+    """Return whether every member is terminal (K-50)."""
+    return TurnGuard.INCOMPLETE if turn.live else TurnGuard.COMPLETE

@@ -1,0 +1,154 @@
+"""The kernel of one run: sans-I/O, deterministic, and thin (K-1, K-2).
+
+Whoever wants to know how turnlock works reads `receive`, then the two tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ..models.deliveries import Delivery
+from ..models.effects import Effect
+from ..models.errors import InvalidValue, shown
+from ..models.facts import Fact
+from ..models.reasons import Reason
+from ..models.run import Run
+from ..models.verdicts import Refused, Verdict
+from . import minting
+from .decide import DECIDERS, Refusal
+from .effects import added, pending
+from .evolve import evolve
+from .lapse import lapsed
+from .recovery import replay
+from .snapshot import Snapshot, restore, take
+from .state import State
+from .turn_facts import settled
+
+
+class Kernel:
+    """What one run accepts, what it refuses and why, and what it asks of the world.
+
+    It holds no clock, no thread, no lock and no file: one owner at a time calls it, with the time.
+    """
+
+    __slots__ = ("state",)
+
+    def __init__(self, run: Run) -> None:
+        """Begin a run in which nothing has happened."""
+        self.state = State(run)
+
+    def receive(self, delivery: Delivery, now: float) -> Verdict:
+        """Judge one delivery at `now`, Unix time in seconds (K-9: wholly, or not at all).
+
+        Write the verdict's facts to the journal before performing its effects. What is refused
+        changes nothing; deadlines that came due by `now` have happened all the same, and their
+        facts and effects stand in either verdict (K-11). Raises `InvalidValue`, before anything
+        happens, only for what is no delivery or no time.
+        """
+        state = self.state
+        decider = DECIDERS.get(delivery.__class__)
+        if decider is None or not -math.inf < now < math.inf:
+            raise _unreceivable(delivery, now)
+        now = max(float(now), state.at)  # the clock, too, is a fold of facts (K-10)
+        woken = state.deadlines.earliest
+
+        facts: list[Fact] = []
+        while due := lapsed(state, now):  # first, what time alone has brought (K-11)
+            self._happen(due, facts, now)
+
+        foreign = delivery.run_id is not None and delivery.run_id != state.run.run_id
+        decision = Reason.RUN_MISMATCH if foreign else decider(state, delivery, now)
+        if isinstance(decision, list):
+            if decision:
+                self._happen(decision, facts, now)
+            effects = self._commit(facts, woken) if facts else ()
+            return minting.accepted(facts=tuple(facts), effects=effects)
+        effects = self._commit(facts, woken) if facts else ()
+        return _refusal(decision, tuple(facts), effects)
+
+    def receive_many(self, deliveries: Iterable[tuple[Delivery, float]]) -> list[Verdict]:
+        """Judge many deliveries, each with its time, one after the other."""
+        receive = self.receive
+        return [receive(delivery, now) for delivery, now in deliveries]
+
+    @classmethod
+    def recover(cls, run: Run, facts: Iterable[Fact], *, snapshot: Snapshot | None = None) -> Kernel:
+        """Rebuild a run from its journal, or from a snapshot and the facts after it (K-2, K-9).
+
+        `run` must be configured as it was. An incomplete last commit is dropped: the journal is to
+        be cut behind `kernel.sequence`. Perform `pending_effects` afterwards; they have the ids
+        they had. Raises `CorruptJournal` at the first fact that cannot have happened.
+        """
+        kernel = cls(run)
+        if snapshot is not None:
+            restore(kernel.state, snapshot)
+        replay(kernel.state, facts)
+        return kernel
+
+    def snapshot(self) -> Snapshot:
+        """Return all of the state at its sequence: equal to the fold of the journal up to there."""
+        return take(self.state)
+
+    @property
+    def run(self) -> Run:
+        """The run's configuration."""
+        return self.state.run
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the latest fact; 0 before the first."""
+        return self.state.sequence
+
+    @property
+    def pending_effects(self) -> tuple[Effect, ...]:
+        """All the effects still owed: what a host performs after a recovery (K-3)."""
+        return pending(self.state)
+
+    def _happen(self, happened: list[Fact], facts: list[Fact], now: float) -> None:
+        """Fold what happened, then ask the one door whether the turn is settled (K-51)."""
+        state = self.state
+        for fact in happened:
+            evolve(state, fact)
+        facts += happened
+        if state.turn is not None and not state.turn.live:
+            closing = settled(state, now)
+            if closing is not None:
+                evolve(state, closing)
+                facts.append(closing)
+        if state.deadlines.heap:
+            state.tidy_deadlines()
+
+    def _commit(self, facts: list[Fact], woken: float | None) -> tuple[Effect, ...]:
+        """Make the facts of this receive one commit (K-9), and find what they made owed (K-3)."""
+        if len(facts) > 1:
+            minting.seal_commit(facts)
+        self.state.committed = self.state.sequence
+        return added(self.state, facts, woken)
+
+
+def _refusal(
+    refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]
+) -> Refused:
+    """Say why: the reason of admission, or that of the row, with the phase and input it stands in."""
+    if isinstance(refusal, Reason):
+        return minting.refused(reason=refusal, facts=facts, effects=effects)
+    return minting.refused(
+        reason=refusal.reason,
+        phase=refusal.phase,
+        input=refusal.input,
+        facts=facts,
+        effects=effects,
+    )
+
+
+def _unreceivable(delivery: object, now: float) -> InvalidValue:
+    if delivery.__class__ not in DECIDERS:
+        return InvalidValue(
+            place="delivery",
+            cause=f"{shown(delivery)} is no delivery",
+            fix="build one of turnlock.models.deliveries",
+        )
+    return InvalidValue(
+        place="now", cause=f"{shown(now)} is no time", fix="give Unix time in seconds, finite"
+    )

@@ -1,0 +1,142 @@
+"""Recovery: the fold of a journal (K-2, K-9); a journal that no run can have written is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..lifecycle.phases import Phase
+from ..lifecycle.table import FOLD
+from ..models.errors import CorruptJournal
+from ..models.facts import (
+    CallAdded,
+    ContinuationTaken,
+    ExecutionFact,
+    Fact,
+    GrantExpired,
+    GrantIssued,
+    GrantRevoked,
+    LifecycleFact,
+    ToolApprovalRequested,
+    TurnInterrupted,
+    TurnOpened,
+    TurnSettled,
+)
+from ..models.ids import grant_id
+from ..turn.table import FOLD as TURN_FOLD
+from ..turn.turn import Turn
+from .evolve import evolve
+from .state import State
+from .turn_facts import settled
+
+
+def replay(state: State, facts: Iterable[Fact]) -> int:
+    """Fold the journal's facts into the state, commit by commit; return how many were dropped.
+
+    The facts of one receive are one commit. A journal that ends inside one was torn while it was
+    written, so the incomplete last commit is dropped whole, and the next receive uses its sequence
+    numbers again: cut the journal there (K-9). Facts at or before the state's sequence are passed
+    over, so that a snapshot can be given with the whole journal. Raises `CorruptJournal` at the
+    first fact that cannot have happened.
+    """
+    commit: list[Fact] = []
+    for fact in facts:
+        if fact.sequence <= state.sequence:
+            continue
+        _check_commit(state, commit, fact)
+        commit.append(fact)
+        if fact.sequence == fact.commit:
+            _fold_commit(state, commit)
+            commit = []
+    return len(commit)
+
+
+def _check_commit(state: State, commit: list[Fact], fact: Fact) -> None:
+    expected = state.sequence + len(commit) + 1
+    if fact.sequence != expected:
+        raise CorruptJournal(
+            sequence=fact.sequence,
+            cause=f"it follows fact {expected - 1}",
+            fix="give all facts of the run once, in the order of their sequence",
+        )
+    if fact.run_id != state.run.run_id:
+        raise _corrupt(fact, f"it belongs to run {fact.run_id!r}, not {state.run.run_id!r}")
+    if fact.commit < fact.sequence or (commit and commit[0].commit != fact.commit):
+        raise _corrupt(fact, f"its commit {fact.commit} does not fit the facts before it")
+
+
+def _fold_commit(state: State, commit: list[Fact]) -> None:
+    for fact in commit:
+        cause = _impossible(state, fact)
+        if cause is not None:
+            raise _corrupt(fact, cause)
+        evolve(state, fact)
+    if settled(state, state.at) is not None:
+        raise _corrupt(commit[-1], "every member is terminal, and yet the turn was not closed")
+    state.committed = state.sequence
+    state.tidy_deadlines()
+
+
+def _corrupt(fact: Fact, cause: str) -> CorruptJournal:
+    return CorruptJournal(
+        sequence=fact.sequence,
+        cause=f"{fact.type}: {cause}",
+        fix="restore the journal from a copy; no run writes this",
+    )
+
+
+def _impossible(state: State, fact: Any) -> str | None:  # noqa: ANN401 - any fact
+    """Say why this fact cannot have happened in this state, or None."""
+    if fact.at < state.at:
+        return f"its time {fact.at} lies before {state.at}"
+    if isinstance(fact, TurnOpened):
+        return _impossible_opening(state, fact)
+    if isinstance(fact, ContinuationTaken):
+        return None if fact.turn_id in state.continuations else "no continuation is owed"
+    if isinstance(fact, GrantIssued):
+        expected = grant_id(state.run.run_id, state.grants.issued + 1)
+        return None if fact.grant_id == expected else f"the next grant is {expected}"
+    if isinstance(fact, GrantRevoked | GrantExpired):
+        return None if fact.grant_id in state.grants.in_force else "the grant is not in force"
+    turn = state.turn
+    if turn is None or turn.turn_id != fact.turn_id:
+        return f"turn {fact.turn_id!r} is not the active one"
+    if isinstance(fact, LifecycleFact | ExecutionFact):
+        return _impossible_for_invocation(turn, fact)
+    return _impossible_for_turn(turn, fact)
+
+
+def _impossible_opening(state: State, fact: TurnOpened) -> str | None:
+    if state.turn is not None:
+        return f"turn {state.turn.turn_id!r} is still active"
+    if fact.turn_id in state.continuations:
+        return "the continuation of that turn is still owed"
+    if fact.epoch != state.epoch + 1:
+        return f"its epoch is {fact.epoch}, the next one is {state.epoch + 1}"
+    if len({call.invocation_id for call in fact.calls}) < len(fact.calls):
+        return "two of its calls have one id"
+    return None
+
+
+def _impossible_for_turn(turn: Turn, fact: Any) -> str | None:  # noqa: ANN401
+    if (turn.phase, fact.type) not in TURN_FOLD:
+        return f"the turn is {turn.phase}"
+    if isinstance(fact, CallAdded) and fact.call.invocation_id in turn.members:
+        return "the turn has that call already"
+    if isinstance(fact, TurnSettled | TurnInterrupted) and turn.live:
+        return f"{turn.live} of its invocations are not terminal"
+    return None
+
+
+def _impossible_for_invocation(
+    turn: Turn, fact: LifecycleFact | ExecutionFact
+) -> str | None:
+    invocation = turn.members.get(fact.invocation_id)
+    if invocation is None:
+        return f"the turn has no invocation {fact.invocation_id!r}"
+    if isinstance(fact, ToolApprovalRequested):
+        waits = invocation.phase is Phase.REQUESTED and invocation.gated
+        return None if waits and invocation.digest is None else "it does not wait to be asked"
+    if (invocation.phase, fact.type) not in FOLD:
+        return f"the invocation is {invocation.phase}"
+    return None

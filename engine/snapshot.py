@@ -1,0 +1,164 @@
+"""Snapshots: all of a run's state at a sequence, as records that the codec can write (K-2).
+
+A snapshot is equal to that of the fold of the journal up to its sequence. Indexes and the heap of
+deadlines are not in it: they follow from the rest and are built again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from ..lifecycle.invocation import Decision, Invocation
+from ..lifecycle.phases import Phase
+from ..models.calls import CallResult
+from ..models.checks import (
+    choice,
+    count,
+    flag,
+    identifier,
+    instance,
+    instances,
+    instant,
+    optional,
+    optional_json_object,
+    any_text,
+)
+from ..models.errors import CorruptJournal
+from ..models.record import Record, fields_of, record
+from ..models.run import Run
+from ..models.values import Json
+from ..turn.grants import Grant
+from ..turn.memory import Closed
+from ..turn.phases import TurnPhase
+from ..turn.turn import Turn
+from .state import Owed, State
+
+
+@record
+class SavedInvocation(Record):
+    """One member of the active turn; the fields are those of `Invocation`."""
+
+    invocation_id: str = attrs.field(validator=identifier)
+    tool_name: str = attrs.field(validator=identifier)
+    phase: Phase = attrs.field(converter=choice(Phase))
+    gated: bool = attrs.field(validator=flag)
+    attempt: int = attrs.field(default=0, validator=count)
+    authorised: bool = attrs.field(default=False, validator=flag)
+    provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+    arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
+    digest: str | None = attrs.field(default=None, validator=optional(identifier))
+    approve_by: float | None = attrs.field(default=None, validator=optional(instant))
+    decision: Decision | None = attrs.field(default=None, validator=optional(instance(Decision)))
+    worker: str | None = attrs.field(default=None, validator=optional(identifier))
+    lease_until: float | None = attrs.field(default=None, validator=optional(instant))
+    outcome: CallResult | None = attrs.field(default=None, validator=optional(instance(CallResult)))
+
+
+@record
+class SavedTurn(Record):
+    """The active turn; its members stand in expected order."""
+
+    turn_id: str = attrs.field(validator=identifier)
+    phase: TurnPhase = attrs.field(converter=choice(TurnPhase))
+    members: tuple[SavedInvocation, ...] = attrs.field(validator=instances(SavedInvocation))
+    grace_until: float | None = attrs.field(default=None, validator=optional(instant))
+
+
+@record
+class SavedClosing(Record):
+    """One closed turn of the recent-settled memory, with the ids that it still holds."""
+
+    turn_id: str = attrs.field(validator=identifier)
+    at: float = attrs.field(validator=instant)
+    invocation_ids: tuple[str, ...] = attrs.field(validator=instances(str))
+
+
+@record
+class Snapshot(Record):
+    """All of one run's state. `at` is None before the first fact."""
+
+    run: Run = attrs.field(validator=instance(Run))
+    sequence: int = attrs.field(validator=count)
+    epoch: int = attrs.field(validator=count)
+    grants_issued: int = attrs.field(validator=count)
+    at: float | None = attrs.field(default=None, validator=optional(instant))
+    turn: SavedTurn | None = attrs.field(default=None, validator=optional(instance(SavedTurn)))
+    continuations: tuple[Owed, ...] = attrs.field(default=(), validator=instances(Owed))
+    grants: tuple[Grant, ...] = attrs.field(default=(), validator=instances(Grant))
+    closings: tuple[SavedClosing, ...] = attrs.field(default=(), validator=instances(SavedClosing))
+
+
+_SAVED = [field.name for field in fields_of(SavedInvocation)]
+
+
+def take(state: State) -> Snapshot:
+    """Return the state as a snapshot."""
+    return Snapshot(
+        run=state.run,
+        sequence=state.sequence,
+        at=None if state.at == -math.inf else state.at,
+        epoch=state.epoch,
+        turn=None if state.turn is None else _save_turn(state.turn),
+        continuations=tuple(state.continuations.values()),
+        grants=tuple(state.grants),
+        grants_issued=state.grants.issued,
+        closings=tuple(
+            SavedClosing(
+                turn_id=closed.turn_id,
+                at=closed.at,
+                invocation_ids=closed.invocation_ids[closed.first :],
+            )
+            for closed in state.memory.closings
+        ),
+    )
+
+
+def _save_turn(turn: Turn) -> SavedTurn:
+    return SavedTurn(
+        turn_id=turn.turn_id,
+        phase=turn.phase,
+        grace_until=turn.grace_until,
+        members=tuple(
+            SavedInvocation(**{name: getattr(invocation, name) for name in _SAVED})
+            for invocation in turn.order
+        ),
+    )
+
+
+def restore(state: State, snapshot: Snapshot) -> None:
+    """Put a snapshot into a fresh state. Raises `CorruptJournal` when it is another run's."""
+    if snapshot.run != state.run:
+        raise CorruptJournal(
+            sequence=snapshot.sequence,
+            cause=f"the snapshot is of {snapshot.run}, not of {state.run}",
+            fix="give the configuration that the run had: identity and limits",
+        )
+    state.sequence = state.committed = snapshot.sequence
+    state.at = -math.inf if snapshot.at is None else snapshot.at
+    state.epoch = snapshot.epoch
+    state.continuations = {owed.turn_id: owed for owed in snapshot.continuations}
+    for grant in snapshot.grants:
+        state.grants.issue(grant)
+    state.grants.issued = snapshot.grants_issued
+    for closing in snapshot.closings:
+        state.memory.restore(Closed(closing.turn_id, closing.at, closing.invocation_ids))
+    if snapshot.turn is not None:
+        state.turn = _restore_turn(state, snapshot.turn)
+    state.rebuild_deadlines()
+
+
+def _restore_turn(state: State, saved: SavedTurn) -> Turn:
+    turn = Turn(
+        turn_id=saved.turn_id,
+        epoch=state.epoch,
+        phase=saved.phase,
+        scope=state.scope_of(saved.turn_id, state.epoch),
+    )
+    turn.grace_until = saved.grace_until
+    for position, member in enumerate(saved.members):
+        fields = {name: getattr(member, name) for name in _SAVED}
+        turn.enrol(Invocation(position=position, **fields))
+    return turn

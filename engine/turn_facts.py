@@ -1,0 +1,140 @@
+"""The facts of the turn and of the grants (kernel.md section 4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..lifecycle.phases import Input
+from ..lifecycle.table import step
+from ..models.calls import Call
+from ..models.deliveries import Acknowledge, AddCall, Interrupt, OpenTurn, Revoke
+from ..models.fact import FactType
+from ..models.facts import DenialCause, Fact
+from ..models.values import arguments_digest
+from ..turn.phases import TurnInput
+from ..turn.table import step as turn_step
+from ..turn.turn import Turn
+from . import minting
+from .deadlines import after
+from .guards import settle_guard
+from .invocation_facts import by_grant
+from .state import State
+
+INTERRUPTED: Final = "interrupted"
+"""What an interrupt says to an invocation that has not started (K-53)."""
+
+
+def opened(state: State, delivery: OpenTurn, now: float) -> list[Fact]:
+    """Open a turn: TURN_OPENED, then per call in order what its gate brings (section 4)."""
+    number = state.sequence + 1
+    facts: list[Fact] = [
+        minting.turn_opened(
+            state,
+            delivery,
+            now,
+            number,
+            epoch=state.epoch + 1,
+            sealed=delivery.sealed,
+            calls=delivery.calls,
+        )
+    ]
+    for call in delivery.calls:
+        if call.requires_approval:
+            number += 1
+            facts.append(_gate(state, delivery, call, now, number))
+    return facts
+
+
+def call_added(state: State, turn: Turn, delivery: AddCall, now: float) -> list[Fact]:
+    """Add one call to an open turn: CALL_ADDED, then what its gate brings."""
+    number = state.sequence + 1
+    call = delivery.call
+    added = minting.call_added(state, turn, now, number, call=call)
+    if call.requires_approval:
+        return [added, _gate(state, turn, call, now, number + 1)]
+    return [added]
+
+
+def _gate(state: State, turn: Turn | OpenTurn, call: Call, now: float, number: int) -> Fact:
+    """Approve a gated call by the oldest grant that covers it, or ask for approval (K-41)."""
+    digest = arguments_digest(call.arguments)
+    grant = state.grants.covering(call.tool_name, digest)
+    if grant is not None:
+        return by_grant(state, turn, call, grant.grant_id, now, number)
+    timeout = call.approval_timeout
+    return minting.tool_approval_requested(
+        state,
+        turn,
+        call,
+        now,
+        number,
+        arguments=call.arguments,
+        arguments_digest=digest,
+        deadline=None if timeout is None else after(now, timeout),
+    )
+
+
+def sealed(state: State, turn: Turn, now: float) -> list[Fact]:
+    """No more calls will come."""
+    return [minting.turn_sealed(state, turn, now, state.sequence + 1)]
+
+
+def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> list[Fact]:
+    """Stop a turn: what has not started is denied, in expected order; what runs may report."""
+    number = state.sequence + 1
+    facts: list[Fact] = [
+        minting.turn_interrupting(
+            state,
+            turn,
+            now,
+            number,
+            grace_until=after(now, delivery.grace),
+            reason=delivery.reason,
+        )
+    ]
+    for invocation in turn.unfinished():
+        if step(invocation.phase, Input.INTERRUPT).fact is not None:
+            number += 1
+            facts.append(
+                minting.tool_denied(
+                    state,
+                    turn,
+                    invocation,
+                    now,
+                    number,
+                    reason=INTERRUPTED,
+                    cause=DenialCause.INTERRUPT,
+                )
+            )
+    return facts
+
+
+def continuation_taken(state: State, delivery: Acknowledge, now: float) -> list[Fact]:
+    """The host took the continuation."""
+    return [minting.continuation_taken(state, delivery, now, state.sequence + 1)]
+
+
+def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
+    """Somebody took a grant back."""
+    turn_id = None if state.turn is None else state.turn.turn_id
+    number = state.sequence + 1
+    return [
+        minting.grant_revoked(state, now, number, turn_id=turn_id, grant_id=delivery.grant_id)
+    ]
+
+
+_CLOSING: Final = {
+    FactType.TURN_SETTLED: minting.turn_settled,
+    FactType.TURN_INTERRUPTED: minting.turn_interrupted,
+}
+
+
+def settled(state: State, now: float) -> Fact | None:
+    """Return the fact that closes the turn, if all of it is done: the one door (K-50, K-51)."""
+    turn = state.turn
+    if turn is None:
+        return None
+    row = turn_step(turn.phase, TurnInput.SETTLE, settle_guard(turn))
+    if row.fact is None:
+        return None
+    return _CLOSING[row.fact](state, turn, now, state.sequence + 1)

@@ -1,0 +1,269 @@
+"""Records to and from JSON: strict, versioned, with the place of every fault.
+
+Reading refuses what it does not know: unknown fields by name, wrong types (never ``"5"`` for 5),
+absent fields. An optional field that is null is absent, except `result`, whose presence counts
+(kernel.md section 3). Writing is flat: the type first, then the fields that are given.
+
+cattrs generates one function for each class and direction; the tag is looked up outside of them,
+and the checks are those of the records' own constructors (measured in benchmarks/: tagged unions
+cost three times as much). Nothing of the kernel imports this module.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import attrs
+import msgspec
+from cattrs import Converter
+from cattrs.errors import ForbiddenExtraKeysError
+from cattrs.fns import identity
+from cattrs.gen import (
+    make_dict_structure_fn_from_attrs,
+    make_dict_unstructure_fn_from_attrs,
+    override,
+)
+
+from .deliveries import DELIVERIES, Delivery
+from .effects import EFFECTS, Effect
+from .errors import InvalidValue, shown
+from .facts import FACTS, Fact
+from .record import Record, fields_of
+from .strict_json import parse
+
+R = TypeVar("R", bound=Record)
+Raw = dict[str, Any]
+Upgrade = Callable[[Raw], Raw]
+
+VERSION: Final = 1
+"""The version of stored records that this code writes."""
+
+UPGRADES: Final[dict[int, Upgrade]] = {}
+"""How a record of version n becomes one of n + 1. Empty: there is no older version yet."""
+
+WIRE_NAMES: Final = {"resolution": "as"}
+"""Fields whose name on the wire is a word of Python."""
+
+_CONVERTER: Final = Converter()
+_NULL_COUNTS: Final = "result"
+
+
+def write(record: Record) -> Raw:
+    """Return a record as a flat JSON object: its type first, then the fields that are given."""
+    return _writer(type(record))(record)
+
+
+def to_json(record: Record) -> bytes:
+    """Return a record as one line of compact JSON, with the version that a journal needs."""
+    return msgspec.json.encode({"version": VERSION, **write(record)})
+
+
+def read(cls: type[R], raw: object, *, place: str = "") -> R:
+    """Build a record of this class from a JSON object, or raise `InvalidValue` at its place."""
+    try:
+        record: R = _reader(cls)(raw)
+    except InvalidValue as error:
+        raise (error.inside(place) if place else error) from None
+    return record
+
+
+def read_delivery(raw: object) -> Delivery:
+    """Build the delivery that a JSON object describes; `type` says which."""
+    return cast("Delivery", _read_tagged(_DELIVERY_TYPES, raw))
+
+
+def read_fact(raw: object) -> Fact:
+    """Build the fact that a JSON object describes; `type` says which."""
+    return cast("Fact", _read_tagged(_FACT_TYPES, raw))
+
+
+def read_effect(raw: object) -> Effect:
+    """Build the effect that a JSON object describes; `type` says which."""
+    return cast("Effect", _read_tagged(_EFFECT_TYPES, raw))
+
+
+def fact_from_json(line: str | bytes) -> Fact:
+    """Build a fact from a line of a journal, upgrading what an older version wrote."""
+    return read_fact(upgraded(parse(line)))
+
+
+def record_from_json(cls: type[R], text: str | bytes) -> R:
+    """Build a stored record, such as a snapshot, upgrading what an older version wrote."""
+    return read(cls, upgraded(parse(text)))
+
+
+def upgraded(raw: object) -> Raw:
+    """Return a stored object as the current version would have written it, without its version.
+
+    An object without a version is taken for a current one. One from the future is refused.
+    """
+    stored = dict(_object(raw))
+    version = stored.pop("version", VERSION)
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise InvalidValue(
+            place="version",
+            cause=f"{shown(version)} is not a version that this turnlock reads",
+            fix=f"use a turnlock that knows it, or a record of version 1 … {VERSION}",
+        )
+    for step in range(version, VERSION):
+        stored = UPGRADES[step](stored)
+    return stored
+
+
+def _read_tagged(classes: Mapping[str, type[Record]], raw: object) -> Record:
+    fields = dict(_object(raw))
+    tag = fields.pop("type", None)
+    cls = classes.get(tag) if isinstance(tag, str) else None
+    if cls is None:
+        raise InvalidValue(
+            place="type",
+            cause="is missing" if tag is None else f"{shown(tag)} is no known type",
+            fix="give one of " + ", ".join(classes),
+        )
+    return cast("Record", _reader(cls)(fields))
+
+
+def _object(raw: object) -> Raw:
+    if not isinstance(raw, dict):
+        raise InvalidValue(
+            place="", cause=f"{shown(raw)} is no JSON object", fix="give an object in braces"
+        )
+    return cast("Raw", raw)
+
+
+@cache
+def _reader(cls: type[Record]) -> Callable[[object], Any]:
+    """Return the function that builds this class from a JSON object without its type."""
+    nested = _nested_records(cls)
+    fields = fields_of(cls)
+    required = {field.name for field in fields if field.default is attrs.NOTHING}
+    build = make_dict_structure_fn_from_attrs(
+        # A field without nested records is handed over as it is: the constructor checks it.
+        [field.evolve(converter=None if field.name in nested else identity) for field in fields],
+        cls,
+        _CONVERTER,
+        _cattrs_forbid_extra_keys=True,
+        _cattrs_detailed_validation=False,
+        _cattrs_prefer_attrib_converters=True,
+        **{
+            field.name: override(
+                rename=WIRE_NAMES.get(field.name), struct_hook=_nested_reader(field.name, nested)
+            )
+            for field in fields
+        },
+    )
+
+    def read_fields(raw: object) -> Any:  # noqa: ANN401 - an instance of cls
+        given = _object(raw)
+        if None in given.values():  # a null is as good as absent, where absent is allowed
+            given = {
+                name: value
+                for name, value in given.items()
+                if value is not None or name == _NULL_COUNTS or name in required
+            }
+        try:
+            return build(given, cls)
+        except KeyError as error:
+            raise InvalidValue(
+                place=str(error.args[0]), cause="is missing", fix="give this field"
+            ) from None
+        except ForbiddenExtraKeysError as error:
+            known = ", ".join(WIRE_NAMES.get(field.name, field.name) for field in fields)
+            raise InvalidValue(
+                place=min(error.extra_fields),
+                cause="is no known field here",
+                fix=f"leave it out; known are {known}",
+            ) from None
+        except InvalidValue as error:
+            place = WIRE_NAMES.get(error.place, error.place)
+            raise InvalidValue(place=place, cause=error.cause, fix=error.fix) from None
+
+    return read_fields
+
+
+@cache
+def _writer(cls: type[Record]) -> Callable[[Any], Raw]:
+    """Return the function that writes this class."""
+    nested = _nested_records(cls)
+    fields = fields_of(cls)
+    write_fields = make_dict_unstructure_fn_from_attrs(
+        [field.evolve(converter=None) for field in fields],
+        cls,
+        _CONVERTER,
+        _cattrs_omit_if_default=True,
+        **{
+            field.name: override(
+                rename=WIRE_NAMES.get(field.name), unstruct_hook=_nested_writer(field.name, nested)
+            )
+            for field in fields
+        },
+    )
+    tag = getattr(cls, "type", None)
+    if tag is None:
+        return write_fields
+
+    def write_tagged(record: Any) -> Raw:  # noqa: ANN401 - an instance of cls
+        return {"type": tag, **write_fields(record)}
+
+    return write_tagged
+
+
+class _Nested:
+    """How a field holds records: one, or many in a tuple; `kind` str is a tuple of texts."""
+
+    def __init__(self, kind: Any, *, many: bool) -> None:  # noqa: ANN401 - a class
+        self.kind = kind
+        self.many = many
+
+
+def _nested_records(cls: type[Record]) -> dict[str, _Nested]:
+    """Return the fields of a class that hold records or tuples, found by their annotations."""
+    nested: dict[str, _Nested] = {}
+    for name, hint in get_type_hints(cls).items():
+        for option in get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,):
+            if get_origin(option) is tuple:
+                nested[name] = _Nested(get_args(option)[0], many=True)
+            elif isinstance(option, type) and issubclass(option, Record):
+                nested[name] = _Nested(option, many=False)
+    return nested
+
+
+def _nested_reader(name: str, nested: dict[str, _Nested]) -> Callable[[Any, Any], Any] | None:
+    how = nested.get(name)
+    if how is None:
+        return None
+
+    def read_one(raw: object, place: str) -> object:
+        return raw if how.kind is str else read(how.kind, raw, place=place)
+
+    def read_nested(raw: Any, _: object) -> object:  # noqa: ANN401 - any JSON
+        if not how.many:
+            return read_one(raw, name)
+        if not isinstance(raw, list):
+            raise InvalidValue(
+                place=name, cause=f"{shown(raw)} is no JSON array", fix="give a list in brackets"
+            )
+        return tuple(read_one(item, f"{name}[{index}]") for index, item in enumerate(raw))
+
+    return read_nested
+
+
+def _nested_writer(name: str, nested: dict[str, _Nested]) -> Callable[[Any], Any]:
+    how = nested.get(name)
+    if how is None:
+        return identity
+
+    def write_nested(value: Any) -> Any:  # noqa: ANN401 - a record, a tuple, or None
+        if value is None or how.kind is str:
+            return value
+        return [write(item) for item in value] if how.many else write(value)
+
+    return write_nested
+
+
+_DELIVERY_TYPES: Final = {cls.type: cls for cls in DELIVERIES}
+_FACT_TYPES: Final = {str(cls.type): cls for cls in FACTS}
+_EFFECT_TYPES: Final = {cls.type: cls for cls in EFFECTS}

@@ -1,0 +1,103 @@
+"""The recent-settled memory (K-54): what closed lately, bounded in number and in age.
+
+It sharpens reasons (late, reused, ambiguous), and safety never depends on it. A lookup changes
+nothing; only a closing does, so the memory is a fold of facts like all state.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import attrs
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Closed:
+    """One closed turn: an entry for each id from `first` on, and one for the turn itself."""
+
+    turn_id: str
+    at: float
+    invocation_ids: tuple[str, ...]
+    first: int = 0
+    """How many of the ids have already left: the least recently closed leave first."""
+
+    @property
+    def entries(self) -> int:
+        """The entries it still holds, the turn's own included."""
+        return len(self.invocation_ids) - self.first + 1
+
+
+class Memory:
+    """Entries (turn, invocation) and (turn), at most `capacity`, none older than `retention` s."""
+
+    __slots__ = ("_latest", "_size", "_turns", "capacity", "closings", "retention")
+
+    def __init__(self, *, capacity: int, retention: float) -> None:
+        """Remember nothing yet."""
+        self.capacity = capacity
+        self.retention = retention
+        self.closings: deque[Closed] = deque()
+        self._turns: dict[str, Closed] = {}
+        self._latest: dict[str, Closed] = {}  # invocation id → the last closing that holds it
+        self._size = 0
+
+    def close(self, turn_id: str, invocation_ids: tuple[str, ...], *, at: float) -> None:
+        """Remember a turn that closes: each invocation in expected order, then the turn itself."""
+        self.restore(Closed(turn_id, at, invocation_ids))
+        while self.closings and self._gone(self.closings[0], at):
+            self._forget_closing()
+        while self._size > self.capacity:
+            self._forget_entry()
+
+    def restore(self, closed: Closed) -> None:
+        """Take over a closing as it stands."""
+        self.closings.append(closed)
+        self._turns[closed.turn_id] = closed
+        for index in range(closed.first, len(closed.invocation_ids)):
+            self._latest[closed.invocation_ids[index]] = closed
+        self._size += closed.entries
+
+    def holds_turn(self, turn_id: str, *, now: float) -> bool:
+        """Whether this turn is remembered as closed."""
+        closed = self._turns.get(turn_id)
+        return closed is not None and not self._gone(closed, now)
+
+    def holds(self, turn_id: str, invocation_id: str, *, now: float) -> bool:
+        """Whether this invocation of this turn is remembered as closed."""
+        closed = self._turns.get(turn_id)
+        if closed is None or self._gone(closed, now):
+            return False
+        if self._latest.get(invocation_id) is closed:
+            return True
+        return invocation_id in closed.invocation_ids[closed.first :]
+
+    def holds_invocation(self, invocation_id: str, *, now: float) -> bool:
+        """Whether any remembered turn held this id. The last closing that did leaves last."""
+        closed = self._latest.get(invocation_id)
+        return closed is not None and not self._gone(closed, now)
+
+    def alive(self, *, now: float) -> Iterator[Closed]:
+        """Iterate over the closings that a lookup at `now` can still see, the oldest first."""
+        return (closed for closed in self.closings if not self._gone(closed, now))
+
+    def _gone(self, closed: Closed, now: float) -> bool:
+        return now - closed.at > self.retention
+
+    def _forget_closing(self) -> None:
+        closed = self.closings[0]
+        while closed.entries > 1:
+            self._forget_entry()
+        self._forget_entry()
+
+    def _forget_entry(self) -> None:
+        closed = self.closings[0]
+        self._size -= 1
+        if closed.first == len(closed.invocation_ids):
+            self.closings.popleft()
+            del self._turns[closed.turn_id]
+            return
+        invocation_id = closed.invocation_ids[closed.first]
+        if self._latest[invocation_id] is closed:
+            del self._latest[invocation_id]
+        closed.first += 1

@@ -1,0 +1,47 @@
+"""The active turn: its roster, its phase, and what is left to settle (kernel.md section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..lifecycle.invocation import Invocation, requested
+from ..models.calls import Call
+from .phases import TurnPhase
+
+
+class Turn:
+    """The settlement unit: the calls that one model response asked for.
+
+    Members are unique by id and stand in expected order. `live` counts those that are not terminal:
+    settlement looks at members, never at a number of results (K-50). `scope` is the turn's part of
+    the ids that are made for it (K-7).
+    """
+
+    __slots__ = ("epoch", "grace_until", "live", "members", "order", "phase", "scope", "turn_id")
+
+    def __init__(self, *, turn_id: str, epoch: int, phase: TurnPhase, scope: str) -> None:
+        """Open the turn with an empty roster."""
+        self.turn_id = turn_id
+        self.epoch = epoch
+        self.phase = phase
+        self.scope = scope
+        self.members: dict[str, Invocation] = {}
+        self.order: list[Invocation] = []
+        self.live = 0
+        self.grace_until: float | None = None
+
+    def add(self, call: Call) -> Invocation:
+        """Put one more call on the roster, last in expected order."""
+        return self.enrol(requested(call, position=len(self.order)))
+
+    def enrol(self, invocation: Invocation) -> Invocation:
+        """Put a record on the roster."""
+        self.members[invocation.invocation_id] = invocation
+        self.order.append(invocation)
+        if not invocation.terminal:
+            self.live += 1
+        return invocation
+
+    def unfinished(self) -> Iterator[Invocation]:
+        """Iterate over the members that are not terminal, in expected order."""
+        return (invocation for invocation in self.order if not invocation.terminal)
