@@ -167,7 +167,7 @@ def _step(raw: object) -> Step:
     fields = cast("Raw", raw).copy()
     now = fields.pop("now", None)
     if fields.get("type") in _HARNESS:
-        for name in fields.keys() - {"type"}:
+        for name in fields.keys() - {"type", "run_id"}:
             raise InvalidValue(place=name, cause="is no known field here", fix="leave it out")
         return str(fields["type"])
     delivery = read_delivery(fields)

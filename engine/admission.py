@@ -80,19 +80,20 @@ def admit_to_turn(state: State, delivery: ForTurn, now: float) -> Turn | Reason:
     return Reason.NO_ACTIVE_TURN if turn is None else Reason.TURN_MISMATCH
 
 
-def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None:
+def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None:  # noqa: PLR0911
     """Say why a turn cannot be opened, or None (K-21, K-56). The order is the order written."""
-    turn, turn_id, limits = state.turn, delivery.turn_id, state.run.limits
-    calls = len(delivery.calls)
-    checks = (
-        (turn is not None and turn.turn_id == turn_id, Reason.TURN_OPEN),
-        (turn is not None, Reason.TURN_BUSY),
-        (state.memory.holds_turn(turn_id, now=now), Reason.TURN_REUSED),
-        (turn_id in state.continuations, Reason.TURN_REUSED),
-        (delivery.epoch not in (None, state.epoch + 1), Reason.STALE_EPOCH),
-        (len({call.invocation_id for call in delivery.calls}) < calls, Reason.DUPLICATE_INVOCATION),
-        (delivery.sealed and not calls, Reason.EMPTY_TURN),
-        (calls > limits.calls, Reason.LIMIT_REACHED),
-        (len(state.continuations) >= limits.continuations, Reason.LIMIT_REACHED),
-    )
-    return next((reason for fails, reason in checks if fails), None)
+    turn, turn_id, calls = state.turn, delivery.turn_id, delivery.calls
+    if turn is not None:
+        return Reason.TURN_OPEN if turn.turn_id == turn_id else Reason.TURN_BUSY
+    if turn_id in state.continuations or state.memory.holds_turn(turn_id, now=now):
+        return Reason.TURN_REUSED
+    if delivery.epoch is not None and delivery.epoch != state.epoch + 1:
+        return Reason.STALE_EPOCH
+    if len({call.invocation_id for call in calls}) < len(calls):
+        return Reason.DUPLICATE_INVOCATION
+    if delivery.sealed and not calls:
+        return Reason.EMPTY_TURN
+    limits = state.run.limits
+    if len(calls) > limits.calls or len(state.continuations) >= limits.continuations:
+        return Reason.LIMIT_REACHED
+    return None

@@ -1,7 +1,8 @@
 """The deadlines of a run (K-11, K-34): a heap whose stale entries are dropped as they surface.
 
 An entry is (at, kind, order): oldest first, then the kinds in the order of K-11, then expected
-order. It is live while the state still says so; `Deadlines` never decides that, it only sorts.
+order. It is live while the state still says so; what is here never decides that, it only sorts.
+The first entry is live whenever a receive begins.
 """
 
 from __future__ import annotations
@@ -42,32 +43,20 @@ def first_float_past(deadline: float) -> float:
     return math.nextafter(deadline, math.inf)
 
 
-class Deadlines:
-    """The heap. Its first entry is live whenever a receive begins."""
+def arm(heap: list[Entry], at: float, kind: DeadlineKind, order: int) -> None:
+    """Add a deadline; one that never comes due is left out."""
+    if at < FOREVER:
+        heappush(heap, (at, kind, order))
 
-    __slots__ = ("heap",)
 
-    def __init__(self) -> None:
-        """Start without any."""
-        self.heap: list[Entry] = []
+def prune(heap: list[Entry], live: Callable[[Entry], bool]) -> None:
+    """Drop stale entries until the first one is live."""
+    while heap and not live(heap[0]):
+        heappop(heap)
 
-    @property
-    def earliest(self) -> float | None:
-        """The earliest deadline, or None."""
-        return self.heap[0][0] if self.heap else None
 
-    def arm(self, at: float, kind: DeadlineKind, order: int) -> None:
-        """Add a deadline; one that never comes due is left out."""
-        if at < FOREVER:
-            heappush(self.heap, (at, kind, order))
-
-    def prune(self, live: Callable[[Entry], bool]) -> None:
-        """Drop stale entries until the first one is live."""
-        heap = self.heap
-        while heap and not live(heap[0]):
-            heappop(heap)
-
-    def rebuild(self, entries: Iterable[Entry]) -> None:
-        """Hold these and no others."""
-        self.heap = [entry for entry in entries if entry[0] < FOREVER]
-        heapify(self.heap)
+def heap_of(entries: Iterable[Entry]) -> list[Entry]:
+    """Return a heap of these entries."""
+    heap = [entry for entry in entries if entry[0] < FOREVER]
+    heapify(heap)
+    return heap

@@ -9,13 +9,20 @@ order of settling, then the wake.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Phase
 from ..models.effects import Cancel, Continue, Effect, Execute, Wake
-from ..models.fact import FactType
-from ..models.facts import Fact
+from ..models.facts import (
+    CallAdded,
+    Fact,
+    RetryAuthorised,
+    ToolApproved,
+    TurnInterrupting,
+    TurnOpened,
+    TurnSettled,
+)
 from ..models.ids import cancel_id, continue_id, execute_id, idempotency_key, wake_id
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
@@ -38,40 +45,41 @@ def pending(state: State) -> tuple[Effect, ...]:
 
 def added(state: State, facts: Sequence[Fact], woken: float | None) -> tuple[Effect, ...]:
     """Return the effects owed since these facts; `woken` was the earliest deadline before them."""
-    kinds = {fact.type for fact in facts}
-    turn = state.turn
     effects: list[Effect] = []
-    if turn is not None and not kinds.isdisjoint(_READYING):
-        effects += _executes(turn, _readied(turn, facts, kinds))
-    if turn is not None and FactType.TURN_INTERRUPTING in kinds:
-        effects += _cancels(turn)
-    if FactType.TURN_SETTLED in kinds:
-        effects += _settled(state, facts)
-    if state.deadlines.earliest != woken:
+    if len(facts) > 1 or facts[0].__class__ in _OWING:
+        turn = state.turn
+        kinds = {fact.__class__ for fact in facts}
+        if turn is not None:
+            effects += _executes(turn, _readied(turn, facts, kinds))
+            if TurnInterrupting in kinds:
+                effects += _cancels(turn)
+        if TurnSettled in kinds:
+            effects += _settled(state, facts)
+    if state.earliest_deadline != woken:
         effects += _wakes(state)
     return tuple(effects)
 
 
-_READYING = frozenset(
-    {
-        FactType.TURN_OPENED,
-        FactType.CALL_ADDED,
-        FactType.TOOL_APPROVED,
-        FactType.RETRY_AUTHORISED,
-    }
-)
+_READYING: Final = frozenset({TurnOpened, CallAdded, ToolApproved, RetryAuthorised})
 """After these facts an execute may newly be owed."""
+_OWING: Final = _READYING | {TurnInterrupting, TurnSettled}
+"""After these facts something other than a wake may newly be owed."""
 
 
-def _readied(turn: Turn, facts: Iterable[Any], kinds: set[FactType]) -> Iterable[Invocation]:
+def _readied(
+    turn: Turn, facts: Iterable[Any], kinds: set[type[Fact]]
+) -> Iterable[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
-    if FactType.TURN_OPENED in kinds:
+    if TurnOpened in kinds:
         return turn.order
-    if FactType.CALL_ADDED in kinds:
+    if CallAdded in kinds:
         return turn.order[-1:]
-    ids = {fact.invocation_id for fact in facts if fact.type in _READYING}
-    members = (turn.members[invocation_id] for invocation_id in ids)
-    return sorted(members, key=lambda invocation: invocation.position)
+    ids = {fact.invocation_id for fact in facts if fact.__class__ in _READYING}
+    return sorted((turn.members[name] for name in ids), key=_position)
+
+
+def _position(invocation: Invocation) -> int:
+    return invocation.position
 
 
 def _executes(turn: Turn, invocations: Iterable[Invocation]) -> Iterator[Execute]:
@@ -105,7 +113,7 @@ def _cancels(turn: Turn) -> Iterator[Cancel]:
 
 def _settled(state: State, facts: Iterable[Any]) -> Iterator[Continue]:
     for fact in facts:
-        if fact.type is FactType.TURN_SETTLED and fact.turn_id in state.continuations:
+        if fact.__class__ is TurnSettled and fact.turn_id in state.continuations:
             yield _continue(state, state.continuations[fact.turn_id])
 
 
@@ -119,6 +127,6 @@ def _continue(state: State, owed: Owed) -> Continue:
 
 def _wakes(state: State) -> Iterator[Wake]:
     """Ask to be woken when the earliest deadline is over, if there is one (section 9)."""
-    earliest = state.deadlines.earliest
+    earliest = state.earliest_deadline
     if earliest is not None:
         yield minting.wake(effect_id=wake_id(state.run.run_id), at=first_float_past(earliest))

@@ -43,8 +43,8 @@ from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
 from . import minting
-from .deadlines import DeadlineKind
-from .state import Owed, State
+from .deadlines import DeadlineKind, arm
+from .state import State
 
 
 def evolve(state: State, fact: Fact) -> None:
@@ -65,7 +65,7 @@ def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -
     invocation.digest = fact.arguments_digest
     if fact.deadline is not None:
         invocation.approve_by = fact.deadline
-        state.deadlines.arm(fact.deadline, DeadlineKind.APPROVAL, invocation.position)
+        arm(state.deadlines, fact.deadline, DeadlineKind.APPROVAL, invocation.position)
 
 
 def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
@@ -108,7 +108,7 @@ def _started(
 def _lease(state: State, invocation: Invocation, until: float | None) -> None:
     invocation.lease_until = until
     if until is not None:
-        state.deadlines.arm(until, DeadlineKind.LEASE, invocation.position)
+        arm(state.deadlines, until, DeadlineKind.LEASE, invocation.position)
 
 
 def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
@@ -190,7 +190,7 @@ def _sealed(_: State, turn: Turn, fact: TurnSealed) -> None:
 def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
     turn.phase = TURN_FOLD[turn.phase, fact.type]
     turn.grace_until = fact.grace_until
-    state.deadlines.arm(fact.grace_until, DeadlineKind.GRACE, 0)
+    arm(state.deadlines, fact.grace_until, DeadlineKind.GRACE, 0)
     for invocation in turn.order:
         invocation.authorised = False
 
@@ -201,7 +201,7 @@ def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
         invocation.outcome for invocation in turn.order if invocation.outcome is not None
     )
     if results:  # a turn without calls settles without a continuation (K-52)
-        state.continuations[turn.turn_id] = Owed(
+        state.continuations[turn.turn_id] = minting.owed(
             turn_id=turn.turn_id, epoch=turn.epoch, settled=fact.sequence, results=results
         )
     _close(state, turn, fact)
@@ -236,7 +236,7 @@ def _issued(state: State, _: Turn | None, fact: GrantIssued) -> None:
         )
     )
     if fact.expires_at is not None:
-        state.deadlines.arm(fact.expires_at, DeadlineKind.GRANT, number)
+        arm(state.deadlines, fact.expires_at, DeadlineKind.GRANT, number)
 
 
 def _ended_grant(state: State, _: Turn | None, fact: GrantRevoked | GrantExpired) -> None:

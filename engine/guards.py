@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from ..lifecycle.invocation import Decision, Invocation
+from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Guard, Input, Question
 from ..lifecycle.table import INVOCATION
 from ..machines.rows import ALWAYS, questions_of
@@ -22,16 +22,6 @@ from ..turn.turn import Turn
 from .state import State
 
 Answer: TypeAlias = "Callable[[State, Invocation, Any], Guard]"
-
-
-def decision_of(delivery: Decide) -> Decision:
-    """Return what of a decision counts when another is compared with it (D of section 6)."""
-    return Decision(
-        approved=delivery.approved,
-        scope=delivery.scope,
-        match=None if delivery.scope is Scope.ONCE else delivery.match,
-        edited=delivery.arguments if delivery.approved else None,
-    )
 
 
 def _gate(_: State, invocation: Invocation, __: object) -> Guard:
@@ -66,16 +56,17 @@ def _retry_asked(state: State, invocation: Invocation, delivery: object) -> Guar
 
 
 def _decided_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
+    """Compare what counts: an approval's scope, its match where that counts, its edits (D)."""
     recorded = invocation.decision
     if recorded is None:
         return Guard.NO_DECISION
-    given = decision_of(delivery)
-    same = (
-        given.approved is recorded.approved
-        and given.scope is recorded.scope
-        and given.match is recorded.match
-        and _same_edit(given.edited, recorded.edited)
-    )
+    same = delivery.approved is recorded.approved
+    if same and delivery.approved:
+        same = (
+            delivery.scope is recorded.scope
+            and recorded.match in (None, delivery.match)
+            and _same_edit(delivery.arguments, recorded.edited)
+        )
     return Guard.SAME_DECISION if same else Guard.OTHER_DECISION
 
 

@@ -60,7 +60,7 @@ class Lane(IntEnum):
     MEMBERSHIP = 4
     """What a turn expects: open, add, seal. The others are held behind these."""
     REST = 5
-    """What can wait: log, and tick, which carries nothing but the time that every receive brings."""
+    """What can wait: log; and tick, which carries nothing but time, as every receive does."""
 
 
 LANES: Final[Mapping[type[Delivery], Lane]] = MappingProxyType(

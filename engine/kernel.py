@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Final, cast
 
 from ..models.deliveries import Delivery
 from ..models.effects import Effect
@@ -16,7 +17,7 @@ from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Refused, Verdict
 from . import minting
-from .decide import DECIDERS, Refusal
+from .decide import DECIDERS, Decision, Refusal
 from .effects import added, pending
 from .evolve import evolve
 from .lapse import lapsed
@@ -24,6 +25,9 @@ from .recovery import replay
 from .snapshot import Snapshot, restore, take
 from .state import State
 from .turn_facts import settled
+
+_NEVER: Final = -math.inf
+_FOREVER: Final = math.inf
 
 
 class Kernel:
@@ -48,24 +52,28 @@ class Kernel:
         """
         state = self.state
         decider = DECIDERS.get(delivery.__class__)
-        if decider is None or not -math.inf < now < math.inf:
+        if decider is None or not _NEVER < now < _FOREVER:
             raise _unreceivable(delivery, now)
-        now = max(float(now), state.at)  # the clock, too, is a fold of facts (K-10)
-        woken = state.deadlines.earliest
+        if now < state.at:
+            now = state.at  # the clock, too, is a fold of facts (K-10)
+        woken = state.deadlines[0][0] if state.deadlines else None
 
         facts: list[Fact] = []
-        while due := lapsed(state, now):  # first, what time alone has brought (K-11)
-            self._happen(due, facts, now)
+        if woken is not None and woken < now:
+            self._lapse(facts, now)
 
-        foreign = delivery.run_id is not None and delivery.run_id != state.run.run_id
-        decision = Reason.RUN_MISMATCH if foreign else decider(state, delivery, now)
-        if isinstance(decision, list):
-            if decision:
-                self._happen(decision, facts, now)
-            effects = self._commit(facts, woken) if facts else ()
-            return minting.accepted(facts=tuple(facts), effects=effects)
+        if delivery.run_id is not None and delivery.run_id != state.run.run_id:
+            decision: Decision = Reason.RUN_MISMATCH
+        else:
+            decision = decider(state, delivery, now)
+
+        accepted = decision.__class__ is list
+        if accepted and decision:
+            self._happen(cast("list[Fact]", decision), facts, now)
         effects = self._commit(facts, woken) if facts else ()
-        return _refusal(decision, tuple(facts), effects)
+        if accepted:
+            return minting.accepted(facts=tuple(facts), effects=effects)
+        return _refusal(cast("Refusal", decision), tuple(facts), effects)
 
     def receive_many(self, deliveries: Iterable[tuple[Delivery, float]]) -> list[Verdict]:
         """Judge many deliveries, each with its time, one after the other."""
@@ -105,18 +113,24 @@ class Kernel:
         """All the effects still owed: what a host performs after a recovery (K-3)."""
         return pending(self.state)
 
+    def _lapse(self, facts: list[Fact], now: float) -> None:
+        """Let happen what time alone has brought, one deadline after the other (K-11)."""
+        while due := lapsed(self.state, now):
+            self._happen(due, facts, now)
+
     def _happen(self, happened: list[Fact], facts: list[Fact], now: float) -> None:
         """Fold what happened, then ask the one door whether the turn is settled (K-51)."""
         state = self.state
         for fact in happened:
             evolve(state, fact)
-        facts += happened
-        if state.turn is not None and not state.turn.live:
-            closing = settled(state, now)
+            facts.append(fact)
+        turn = state.turn
+        if turn is not None and not turn.live:
+            closing = settled(state, turn, now)
             if closing is not None:
                 evolve(state, closing)
                 facts.append(closing)
-        if state.deadlines.heap:
+        if state.deadlines:
             state.tidy_deadlines()
 
     def _commit(self, facts: list[Fact], woken: float | None) -> tuple[Effect, ...]:

@@ -26,7 +26,7 @@ UNKNOWN: Final = "interrupted; outcome unknown"
 
 def lapsed(state: State, now: float) -> list[Fact]:
     """Return the facts of the earliest deadline if it is over at `now`, else none."""
-    heap = state.deadlines.heap
+    heap = state.deadlines
     if not heap or heap[0][0] >= now:
         return []
     _, kind, order = heap[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ..lifecycle.invocation import Decision
 from ..models.calls import CallResult
 from ..models.effects import Cancel, Continue, Execute, Wake
 from ..models.facts import (
@@ -37,6 +38,7 @@ from ..models.facts import (
 )
 from ..models.record import mint, mint_from
 from ..models.verdicts import Accepted, Refused
+from .state import Owed
 
 R = TypeVar("R")
 
@@ -100,6 +102,8 @@ wake = mint(Wake)
 accepted = mint(Accepted)
 refused = mint(Refused)
 call_result = mint(CallResult)
+owed = mint(Owed)
+decision = mint(Decision)
 
 _set_commit = vars(Fact)["commit"].__set__
 

@@ -71,7 +71,7 @@ def _fold_commit(state: State, commit: list[Fact]) -> None:
         if cause is not None:
             raise _corrupt(fact, cause)
         evolve(state, fact)
-    if settled(state, state.at) is not None:
+    if state.turn is not None and settled(state, state.turn, state.at) is not None:
         raise _corrupt(commit[-1], "every member is terminal, and yet the turn was not closed")
     state.committed = state.sequence
     state.tidy_deadlines()

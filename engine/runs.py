@@ -135,7 +135,7 @@ class Runs:
 
     def _rearm(self, run_id: str, kernel: Kernel) -> None:
         """Note when this run is to be woken now."""
-        deadline = kernel.state.deadlines.earliest
+        deadline = kernel.state.earliest_deadline
         due = None if deadline is None else first_float_past(deadline)
         if due == self._due.get(run_id):
             return

@@ -15,7 +15,7 @@ from ..models.run import Run
 from ..turn.grants import Grants
 from ..turn.memory import Memory
 from ..turn.turn import Turn
-from .deadlines import SLACK, DeadlineKind, Deadlines, Entry
+from .deadlines import SLACK, DeadlineKind, Entry, heap_of, prune
 
 
 @record
@@ -61,7 +61,13 @@ class State:
         self.continuations: dict[str, Owed] = {}
         self.grants = Grants()
         self.memory = Memory(capacity=run.limits.remembered, retention=run.limits.remember_for)
-        self.deadlines = Deadlines()
+        self.deadlines: list[Entry] = []
+        """A heap; its first entry is live whenever a receive begins (see `deadlines`)."""
+
+    @property
+    def earliest_deadline(self) -> float | None:
+        """The earliest deadline, or None (K-11)."""
+        return self.deadlines[0][0] if self.deadlines else None
 
     def scope_of(self, turn_id: str, epoch: int) -> str:
         """Return a turn's part of the ids that are made for it."""
@@ -69,16 +75,15 @@ class State:
 
     def tidy_deadlines(self) -> None:
         """Make the heap's first entry a live one, and keep the stale ones bounded (K-6)."""
-        heap = self.deadlines.heap
         turn_deadlines = self.turn.live + 1 if self.turn is not None else 0
-        if len(heap) > 2 * (turn_deadlines + len(self.grants)) + SLACK:
+        if len(self.deadlines) > 2 * (turn_deadlines + len(self.grants)) + SLACK:
             self.rebuild_deadlines()
         else:
-            self.deadlines.prune(self._is_live)
+            prune(self.deadlines, self._is_live)
 
     def rebuild_deadlines(self) -> None:
         """Fill the heap anew from the rest of the state."""
-        self.deadlines.rebuild(self._live_entries())
+        self.deadlines = heap_of(self._live_entries())
 
     def _live_entries(self) -> Iterator[Entry]:
         for grant in self.grants:

@@ -129,11 +129,8 @@ _CLOSING: Final = {
 }
 
 
-def settled(state: State, now: float) -> Fact | None:
+def settled(state: State, turn: Turn, now: float) -> Fact | None:
     """Return the fact that closes the turn, if all of it is done: the one door (K-50, K-51)."""
-    turn = state.turn
-    if turn is None:
-        return None
     row = turn_step(turn.phase, TurnInput.SETTLE, settle_guard(turn))
     if row.fact is None:
         return None

@@ -13,135 +13,36 @@ told by `wake` alone, as in the published examples.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
 
 from turnlock import (
     Acknowledge,
     AddCall,
     Call,
     Claim,
-    Continue,
     Decide,
-    Delivery,
-    Fact,
     Interrupt,
-    Kernel,
-    Limits,
     Log,
     Lose,
     Match,
     OpenTurn,
-    Reason,
-    Refused,
     Reject,
     Renew,
     Report,
     Resolution,
     Resolve,
     Revoke,
-    Run,
     Scope,
     SealTurn,
     Tick,
-    Verdict,
-    Wake,
 )
-from turnlock.models.facts import ExecutionFact, LifecycleFact
 from turnlock.models.values import Json
 
-from .outcome import Outcome, ask, call, tell, told
-
-ACTIVE: Final = "<the turn opened last>"
-
-RecordT = TypeVar("RecordT")
+from .outcome import Outcome, call
+from .stage import ACTIVE, Stage
 
 
-class Script:
-    """One run under test: its kernel, its clock and its journal."""
-
-    def __init__(self, run: Run | None = None, *, limits: Limits | None = None) -> None:
-        self.run = run or Run(run_id="r", limits=limits or Limits())
-        self.kernel = Kernel(self.run)
-        self.clock = 0.0
-        self.step = 1.0
-        self.turn_id = ""
-        self.journal: list[Fact] = []
-        self.verdict: Verdict = Refused(reason=Reason.LATE)
-
-    def at(self, clock: float) -> Script:
-        """Set the clock for the next delivery."""
-        self.clock = clock
-        return self
-
-    def receives(self, delivery: Delivery) -> Outcome:
-        """Give the kernel a delivery, note its facts, let time pass."""
-        self.verdict = self.kernel.receive(delivery, self.clock)
-        self.journal += self.verdict.facts
-        self.clock += self.step
-        return told(self.verdict)
-
-    def recovered(self) -> Script:
-        """A second script that goes on from the journal of this one."""
-        twin = Script(self.run)
-        twin.kernel = Kernel.recover(self.run, self.journal)
-        twin.clock, twin.step, twin.turn_id = self.clock, self.step, self.turn_id
-        twin.journal = [*self.journal]
-        return twin
-
-    # ------------------------------------------------------------------------------- what is seen
-
-    @property
-    def names(self) -> list[str]:
-        """All that has happened."""
-        return [tell(fact) for fact in self.journal]
-
-    def names_of(self, invocation_id: str) -> list[str]:
-        """The names of all that has happened to one invocation id."""
-        return [
-            str(fact.type)
-            for fact in self.journal
-            if isinstance(fact, LifecycleFact | ExecutionFact)
-            and fact.invocation_id == invocation_id
-        ]
-
-    @property
-    def owed(self) -> list[str]:
-        """All that is still asked, wakes left out."""
-        effects = self.kernel.pending_effects
-        return [ask(effect) for effect in effects if not isinstance(effect, Wake)]
-
-    @property
-    def wake(self) -> float | None:
-        """When the kernel wants to be woken."""
-        wakes = [effect.at for effect in self.kernel.pending_effects if isinstance(effect, Wake)]
-        assert len(wakes) <= 1
-        return wakes[0] if wakes else None
-
-    def last(self, kind: type[RecordT]) -> RecordT:
-        """The latest fact of a kind, or the latest effect of the last verdict."""
-        return [it for it in (*self.journal, *self.verdict.effects) if isinstance(it, kind)][-1]
-
-    def results(self, turn: str = ACTIVE) -> list[tuple[str, str, Json]]:
-        """What the owed continuation of a turn says: id, status and payload of each call."""
-        turn_id = self._turn(turn)
-        [owed] = [
-            effect
-            for effect in self.kernel.pending_effects
-            if isinstance(effect, Continue) and effect.turn_id == turn_id
-        ]
-        payloads = {"succeeded": "result", "failed": "error", "denied": "reason"}
-        return [
-            (line.invocation_id, str(line.status), getattr(line, payloads[line.status]))
-            for line in owed.results
-        ]
-
-    def _turn(self, turn: str) -> str:
-        return self.turn_id if turn is ACTIVE else turn
-
-    def _maybe(self, turn: str | None) -> str | None:
-        return None if turn is None else self._turn(turn)
-
-    # ------------------------------------------------------------------------------- what is done
+class Script(Stage):
+    """One run, told in verbs."""
 
     def opens(
         self, turn_id: str, *calls: str | Call, sealed: bool = True, epoch: int | None = None
@@ -155,10 +56,10 @@ class Script:
 
     def adds(self, added: str | Call, *, turn: str = ACTIVE) -> Outcome:
         asked = call(added) if isinstance(added, str) else added
-        return self.receives(AddCall(turn_id=self._turn(turn), call=asked))
+        return self.receives(AddCall(turn_id=self.named(turn), call=asked))
 
     def seals(self, *, turn: str = ACTIVE) -> Outcome:
-        return self.receives(SealTurn(turn_id=self._turn(turn)))
+        return self.receives(SealTurn(turn_id=self.named(turn)))
 
     def approves(
         self,
@@ -175,7 +76,7 @@ class Script:
     ) -> Outcome:
         return self.receives(
             Decide(
-                turn_id=self._turn(turn),
+                turn_id=self.named(turn),
                 invocation_id=invocation_id,
                 approved=True,
                 scope=scope,
@@ -199,7 +100,7 @@ class Script:
     ) -> Outcome:
         return self.receives(
             Decide(
-                turn_id=self._turn(turn),
+                turn_id=self.named(turn),
                 invocation_id=invocation_id,
                 approved=False,
                 reason=reason,
@@ -219,7 +120,7 @@ class Script:
     ) -> Outcome:
         return self.receives(
             Claim(
-                turn_id=self._turn(turn),
+                turn_id=self.named(turn),
                 invocation_id=invocation_id,
                 attempt=attempt,
                 worker=worker,
@@ -232,7 +133,7 @@ class Script:
     ) -> Outcome:
         return self.receives(
             Renew(
-                turn_id=self._turn(turn), invocation_id=invocation_id, attempt=attempt, lease=lease
+                turn_id=self.named(turn), invocation_id=invocation_id, attempt=attempt, lease=lease
             )
         )
 
@@ -240,7 +141,7 @@ class Script:
         self, invocation_id: str, error: str = "no such tool", *, turn: str | None = ACTIVE
     ) -> Outcome:
         return self.receives(
-            Reject(turn_id=self._maybe(turn), invocation_id=invocation_id, error=error)
+            Reject(turn_id=self.named_or_not(turn), invocation_id=invocation_id, error=error)
         )
 
     def reports(
@@ -253,7 +154,7 @@ class Script:
     ) -> Outcome:
         return self.receives(
             Report(
-                turn_id=self._maybe(turn),
+                turn_id=self.named_or_not(turn),
                 invocation_id=invocation_id,
                 result=result,
                 attempt=attempt,
@@ -270,7 +171,10 @@ class Script:
     ) -> Outcome:
         return self.receives(
             Report(
-                turn_id=self._maybe(turn), invocation_id=invocation_id, error=error, attempt=attempt
+                turn_id=self.named_or_not(turn),
+                invocation_id=invocation_id,
+                error=error,
+                attempt=attempt,
             )
         )
 
@@ -278,14 +182,14 @@ class Script:
         self, invocation_id: str, *, attempt: int | None = None, turn: str | None = ACTIVE
     ) -> Outcome:
         return self.receives(
-            Lose(turn_id=self._maybe(turn), invocation_id=invocation_id, attempt=attempt)
+            Lose(turn_id=self.named_or_not(turn), invocation_id=invocation_id, attempt=attempt)
         )
 
     def retries(self, invocation_id: str, attempt: int = 1, *, turn: str = ACTIVE) -> Outcome:
         """Resolve as retry: authorise one more attempt after this one."""
         return self.receives(
             Resolve(
-                turn_id=self._turn(turn),
+                turn_id=self.named(turn),
                 invocation_id=invocation_id,
                 attempt=attempt,
                 resolution=Resolution.RETRY,
@@ -298,7 +202,7 @@ class Script:
         """Resolve as a result."""
         return self.receives(
             Resolve(
-                turn_id=self._turn(turn),
+                turn_id=self.named(turn),
                 invocation_id=invocation_id,
                 attempt=attempt,
                 resolution=Resolution.RESULT,
@@ -312,7 +216,7 @@ class Script:
         """Resolve as an error."""
         return self.receives(
             Resolve(
-                turn_id=self._turn(turn),
+                turn_id=self.named(turn),
                 invocation_id=invocation_id,
                 attempt=attempt,
                 resolution=Resolution.ERROR,
@@ -323,10 +227,10 @@ class Script:
     def interrupts(
         self, *, grace: float = 10.0, reason: str | None = None, turn: str = ACTIVE
     ) -> Outcome:
-        return self.receives(Interrupt(turn_id=self._turn(turn), grace=grace, reason=reason))
+        return self.receives(Interrupt(turn_id=self.named(turn), grace=grace, reason=reason))
 
     def acknowledges(self, turn: str = ACTIVE) -> Outcome:
-        return self.receives(Acknowledge(turn_id=self._turn(turn)))
+        return self.receives(Acknowledge(turn_id=self.named(turn)))
 
     def revokes(self, grant_id: str) -> Outcome:
         return self.receives(Revoke(grant_id=grant_id))
@@ -334,7 +238,9 @@ class Script:
     def logs(
         self, invocation_id: str, text: str = "working", *, turn: str | None = ACTIVE
     ) -> Outcome:
-        return self.receives(Log(turn_id=self._maybe(turn), invocation_id=invocation_id, text=text))
+        return self.receives(
+            Log(turn_id=self.named_or_not(turn), invocation_id=invocation_id, text=text)
+        )
 
     def ticks(self) -> Outcome:
         return self.receives(Tick())

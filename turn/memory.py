@@ -44,9 +44,9 @@ class Memory:
 
     def close(self, turn_id: str, invocation_ids: tuple[str, ...], *, at: float) -> None:
         """Remember a turn that closes: each invocation in expected order, then the turn itself."""
-        self.restore(Closed(turn_id, at, invocation_ids))
         while self.closings and self._gone(self.closings[0], at):
-            self._forget_closing()
+            self._forget_closing()  # first, for an aged entry may be this very turn's
+        self.restore(Closed(turn_id, at, invocation_ids))
         while self._size > self.capacity:
             self._forget_entry()
 
@@ -85,10 +85,8 @@ class Memory:
         return now - closed.at > self.retention
 
     def _forget_closing(self) -> None:
-        closed = self.closings[0]
-        while closed.entries > 1:
+        for _ in range(self.closings[0].entries):
             self._forget_entry()
-        self._forget_entry()
 
     def _forget_entry(self) -> None:
         closed = self.closings[0]

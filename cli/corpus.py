@@ -1,0 +1,224 @@
+"""Recordings: files of tool batches, one JSON object a line, plain or gzipped (see `batches`).
+
+**What goes wrong, and what it costs.** Every fault is a `Problem` with file, line, field, cause and
+fix; everything else is served. The exit status of a command that reads recordings is 2 when its
+usage is wrong or not one batch could be read, 1 when some could and something was wrong with the
+rest, or when a check failed, and 0 only when all was well.
+
+**Memory.** Lines are streamed, and a line is at most `LINE_LIMIT` bytes. The batches of one file
+are held until it was replayed, because those of one conversation need not stand together; files
+come one after the other. Count on some ten times the size of the largest file, uncompressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+import attrs
+
+from ..models.errors import InvalidValue
+from .batches import Batch, read_batch
+from .safe_text import harmless
+
+LINE_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes of one line; real ones have some hundred."""
+_SHOWN: Final = 20
+"""Problems that are told one by one."""
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+@attrs.frozen
+class Problem:
+    """What is wrong with the input: where, why, and how to put it right."""
+
+    file: str
+    line: int | None
+    field: str
+    cause: str
+    fix: str
+
+    def __str__(self) -> str:
+        """Return ``file:line: field: cause; fix``, harmless to print."""
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        field = f"{self.field}: " if self.field else ""
+        return harmless(f"{place}: {field}{self.cause}; {self.fix}")
+
+
+class Problems:
+    """All the problems of a command's input: counted, and the first of them kept."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self.kept: list[Problem] = []
+        self.count = 0
+
+    def add(
+        self, *, file: str, cause: str, fix: str, line: int | None = None, field: str = ""
+    ) -> None:
+        """Note one."""
+        self.count += 1
+        if len(self.kept) < _SHOWN:
+            self.kept.append(Problem(file=file, line=line, field=field, cause=cause, fix=fix))
+
+    def lines(self) -> Iterator[str]:
+        """Return them as lines to print."""
+        yield from map(str, self.kept)
+        if self.count > len(self.kept):
+            yield f"… and {self.count - len(self.kept)} more problems with the input"
+
+
+@attrs.frozen
+class Conversation:
+    """The batches of one conversation, by turn number, each under a turn id of its own."""
+
+    run_id: str
+    turns: tuple[tuple[str, Batch], ...]
+
+
+@attrs.frozen
+class Recording:
+    """One file: its conversations in the order in which they began, and what is odd about it."""
+
+    conversations: tuple[Conversation, ...]
+    oddities: Counter[str]
+
+    @property
+    def batches(self) -> int:
+        """How many batches it holds."""
+        return sum(len(conversation.turns) for conversation in self.conversations)
+
+
+def read_recording(file: str, problems: Problems) -> Recording:
+    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`."""
+    found: defaultdict[tuple[str, str], list[Batch]] = defaultdict(list)
+    told = problems.count
+    for number, text in _lines(file, problems):
+        try:
+            batch = read_batch(text, file=file, line=number)
+        except InvalidValue as error:
+            problems.add(
+                file=file, line=number, field=error.place, cause=error.cause, fix=error.fix
+            )
+        else:
+            found[batch.source, batch.conv].append(batch)
+    if not found and problems.count == told:
+        problems.add(
+            file=file,
+            cause="holds no batch",
+            fix="give a recording: one JSON object {conv, turn, calls, results} a line",
+        )
+    return _arranged(found)
+
+
+def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
+    """Name the conversations and their turns: by `conv`, by `source#conv` where two share one."""
+    oddities: Counter[str] = Counter()
+    sources = Counter(conv for _, conv in found)
+    taken: set[str] = set()
+    conversations: list[Conversation] = []
+    for (source, conv), batches in found.items():
+        run_id = _unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
+        ordered = sorted(batches, key=lambda batch: batch.turn)
+        oddities["batches out of order"] += sum(
+            later is not batch for later, batch in zip(ordered, batches, strict=True)
+        )
+        turn_ids: set[str] = set()
+        turns = tuple((_unique(str(batch.turn), turn_ids), batch) for batch in ordered)
+        oddities["repeated turn numbers"] += sum(
+            turn_id != str(batch.turn) for turn_id, batch in turns
+        )
+        conversations.append(Conversation(run_id, turns))
+    return Recording(tuple(conversations), oddities)
+
+
+def _unique(stem: str, taken: set[str]) -> str:
+    """Return the stem, or the stem with the first suffix ``~2``, ``~3`` … that makes it new."""
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}~{number}"
+    taken.add(name)
+    return name
+
+
+def _lines(file: str, problems: Problems) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, with their numbers, as far as the file can be read."""
+    number = 0
+    try:
+        with _opened(file) as stream:
+            while line := stream.readline(LINE_LIMIT + 1):
+                number += 1
+                if len(line) > LINE_LIMIT:
+                    problems.add(
+                        file=file,
+                        line=number,
+                        cause=f"is longer than {LINE_LIMIT} bytes",
+                        fix="end each batch with a line feed",
+                    )
+                    _skip_line(stream, line)
+                    continue
+                if number == 1:
+                    line = line.removeprefix(_BYTE_ORDER_MARK)
+                if not line.isspace() and line:
+                    yield number, line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        problems.add(
+            file=file,
+            line=number + 1,
+            cause=f"the gzip data break off or are damaged here ({error})",
+            fix="copy the file again; the lines before were read",
+        )
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        problems.add(
+            file=file,
+            line=number + 1 if number else None,
+            cause=f"cannot be read ({cause})",
+            fix="give the path of a readable file, or - for standard input",
+        )
+
+
+def _skip_line(stream: io.BufferedIOBase, line: bytes) -> None:
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(LINE_LIMIT)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[io.BufferedIOBase]:
+    """Open a file, gunzipped if its first bytes say so; standard input is left open."""
+    stream: BinaryIO = sys.stdin.buffer if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123
+    try:
+        start = stream.read(len(_GZIP_MAGIC))
+        whole = io.BufferedReader(_Rejoined(start, stream))
+        yield gzip.GzipFile(fileobj=whole) if start == _GZIP_MAGIC else whole
+    finally:
+        if file != "-":
+            stream.close()
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream with the bytes that were read from its start put back."""
+
+    def __init__(self, start: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._start = start
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        chunk = self._start or self._rest.read(len(buffer))
+        self._start = b""
+        if len(chunk) > len(buffer):
+            chunk, self._start = chunk[: len(buffer)], chunk[len(buffer) :]
+        buffer[: len(chunk)] = chunk
+        return len(chunk)

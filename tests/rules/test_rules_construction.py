@@ -1,0 +1,209 @@
+"""K-8: what cannot be built raises in the caller's hands; everything else is a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from turnlock import (
+    Acknowledge,
+    AddCall,
+    Call,
+    Claim,
+    Decide,
+    InvalidValue,
+    Interrupt,
+    Kernel,
+    Limits,
+    Log,
+    Lose,
+    OpenTurn,
+    Reason,
+    Reject,
+    Renew,
+    Report,
+    Resolution,
+    Resolve,
+    Revoke,
+    Run,
+    Scope,
+    SealTurn,
+    Tick,
+)
+from turnlock.models.deliveries import DELIVERIES
+
+from ..outcome import call, happens, refused
+from ..script import Script
+
+WHOLE: dict[type[Any], dict[str, Any]] = {
+    OpenTurn: {"turn_id": "T1", "calls": (), "sealed": False},
+    AddCall: {"turn_id": "T1", "call": call("a")},
+    SealTurn: {"turn_id": "T1"},
+    Decide: {"turn_id": "T1", "invocation_id": "a", "approved": True},
+    Claim: {"turn_id": "T1", "invocation_id": "a", "attempt": 1},
+    Renew: {"turn_id": "T1", "invocation_id": "a", "lease": 1.0},
+    Reject: {"invocation_id": "a", "error": "x"},
+    Report: {"invocation_id": "a", "result": None},
+    Lose: {"invocation_id": "a"},
+    Resolve: {"turn_id": "T1", "invocation_id": "a", "attempt": 1, "resolution": "retry"},
+    Interrupt: {"turn_id": "T1"},
+    Acknowledge: {"turn_id": "T1"},
+    Revoke: {"grant_id": "grant/r/1"},
+    Log: {"invocation_id": "a", "text": ""},
+    Tick: {},
+    Call: {"invocation_id": "a", "tool_name": "t", "arguments": {}, "requires_approval": True},
+    Run: {"run_id": "r"},
+}
+IDS = ("turn_id", "invocation_id", "grant_id", "run_id", "tool_name", "worker", "error")
+NOT_IDS: tuple[Any, ...] = ("", 7, b"a", ["a"], "\ud800")
+
+
+def fields_of(kind: type[Any]) -> set[str]:
+    return {field.name for field in kind.__attrs_attrs__}
+
+
+@pytest.mark.parametrize("kind", WHOLE, ids=lambda kind: kind.__name__)
+def test_k_8_the_whole_ones_can_be_built(kind: type[Any]) -> None:
+    """The examples below fail for the one reason that each gives."""
+    assert isinstance(kind(**WHOLE[kind]), kind)
+    assert {*DELIVERIES, Call, Run} == set(WHOLE)
+
+
+@pytest.mark.parametrize("value", NOT_IDS, ids=repr)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in WHOLE for name in IDS if name in fields_of(kind)],
+    ids=lambda it: it if isinstance(it, str) else it.__name__,
+)
+def test_k_8_ids_and_error_texts_are_non_empty_text(kind: type[Any], name: str, value: Any) -> None:
+    """An empty id, no text, or a lone surrogate raises, and the message names the field."""
+    given = {**WHOLE[kind], name: value}
+    if kind is Report and name == "error":
+        del given["result"]
+    with pytest.raises(InvalidValue) as raised:
+        kind(**given)
+
+    assert raised.value.place == name
+
+
+@pytest.mark.parametrize("kind", WHOLE, ids=lambda kind: kind.__name__)
+def test_k_8_what_is_required_cannot_be_left_out(kind: type[Any]) -> None:
+    """Each required field of section 3, one at a time; null is absent."""
+    optional = {"sealed", "result", "resolution"}
+    for name in WHOLE[kind].keys() - optional:
+        with pytest.raises(InvalidValue):
+            kind(**{**WHOLE[kind], name: None})
+        with pytest.raises(TypeError):
+            kind(**{key: value for key, value in WHOLE[kind].items() if key != name})
+
+
+SECONDS = [
+    (Call, "approval_timeout"),
+    (Decide, "expires_in"),
+    (Claim, "lease"),
+    (Renew, "lease"),
+    (Interrupt, "grace"),
+    (Limits, "remember_for"),
+]
+
+
+@pytest.mark.parametrize("value", [-0.001, -1, math.inf, -math.inf, math.nan, "5", True, 10**400])
+@pytest.mark.parametrize(("kind", "name"), SECONDS, ids=lambda it: getattr(it, "__name__", it))
+def test_k_8_seconds_are_finite_and_not_negative(kind: type[Any], name: str, value: Any) -> None:
+    """A negative lease, timeout or grace raises; so does what is no finite number."""
+    with pytest.raises(InvalidValue) as raised:
+        kind(**{**WHOLE.get(kind, {}), name: value})
+
+    assert raised.value.place == name
+
+
+@pytest.mark.parametrize(("kind", "name"), SECONDS, ids=lambda it: getattr(it, "__name__", it))
+def test_k_8_zero_seconds_are_seconds(kind: type[Any], name: str) -> None:
+    """The bound itself is allowed, as a whole number too."""
+    for value in (0, 0.0, 5):
+        assert getattr(kind(**{**WHOLE.get(kind, {}), name: value}), name) == value
+
+
+BROKEN: dict[str, Callable[[], object]] = {
+    "report of both": lambda: Report(invocation_id="a", result=1, error="x"),
+    "report of neither": lambda: Report(invocation_id="a"),
+    "retry with a result": lambda: resolve(Resolution.RETRY, result=None),
+    "retry with an error": lambda: resolve(Resolution.RETRY, error="x"),
+    "result without one": lambda: resolve(Resolution.RESULT),
+    "result with an error": lambda: resolve(Resolution.RESULT, error="x"),
+    "result with both": lambda: resolve(Resolution.RESULT, result=1, error="x"),
+    "error without one": lambda: resolve(Resolution.ERROR),
+    "error with a result": lambda: resolve(Resolution.ERROR, result=None),
+    "no such resolution": lambda: Resolve(**{**WHOLE[Resolve], "resolution": "maybe"}),
+    "no such scope": lambda: Decide(**WHOLE[Decide], scope="for ever"),  # type: ignore[arg-type]
+    "no such match": lambda: Decide(**WHOLE[Decide], match="all"),  # type: ignore[arg-type]
+    "deny with a scope": lambda: Decide(
+        turn_id="T1", invocation_id="a", approved=False, scope=Scope.TURN
+    ),
+    "approved is no flag": lambda: Decide(**{**WHOLE[Decide], "approved": 1}),
+    "sealed is no flag": lambda: OpenTurn(**{**WHOLE[OpenTurn], "sealed": "yes"}),
+    "attempt is no number": lambda: Claim(**{**WHOLE[Claim], "attempt": "1"}),
+    "attempt is a flag": lambda: Claim(**{**WHOLE[Claim], "attempt": True}),
+    "epoch is no whole number": lambda: OpenTurn(**WHOLE[OpenTurn], epoch=1.5),  # type: ignore[arg-type]
+    "calls are no calls": lambda: OpenTurn(**{**WHOLE[OpenTurn], "calls": ({"id": "a"},)}),
+    "arguments are no object": lambda: Call(**{**WHOLE[Call], "arguments": [1]}),
+    "arguments hold no JSON": lambda: Call(**{**WHOLE[Call], "arguments": {"n": {1, 2}}}),
+    "arguments hold NaN": lambda: Call(**{**WHOLE[Call], "arguments": {"n": math.nan}}),
+    "arguments have odd keys": lambda: Call(**{**WHOLE[Call], "arguments": {1: 2}}),
+    "a result is no JSON": lambda: Report(invocation_id="a", result=object()),  # type: ignore[arg-type]
+    "a result is infinite": lambda: Report(invocation_id="a", result=[math.inf]),
+    "edited arguments are no object": lambda: Decide(**WHOLE[Decide], arguments=[]),  # type: ignore[arg-type]
+    "a negative bound": lambda: Limits(calls=-1),
+}
+
+
+def resolve(resolution: Resolution, **payload: Any) -> Resolve:
+    return Resolve(
+        turn_id="T1", invocation_id="a", attempt=1, resolution=resolution, **payload
+    )
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_k_8_broken_deliveries_raise_at_construction(name: str) -> None:
+    """One each, for every way in which fields do not fit; the message says what would."""
+    with pytest.raises(InvalidValue) as raised:
+        BROKEN[name]()
+
+    assert raised.value.fix
+
+
+@pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf])
+def test_k_8_a_time_that_is_none_raises_before_anything_happens(now: float) -> None:
+    """The caller's mistake is not judged: no deadline lapses, and the run goes on."""
+    play = Script()
+    play.opens("T1", "a")
+    play.claims("a", lease=1.0)
+
+    with pytest.raises(InvalidValue):
+        play.kernel.receive(Tick(), now)
+
+    assert play.reports("a") == happens("TOOL_EXECUTION_SUCCEEDED a", "TURN_SETTLED T1").asking(
+        "continue T1"
+    )
+
+
+def test_k_8_what_is_no_delivery_raises() -> None:
+    """A record of ours that is not a delivery is no verdict's concern."""
+    with pytest.raises(InvalidValue):
+        Kernel(Run(run_id="r")).receive(call("a"), 0.0)  # type: ignore[arg-type]
+
+
+def test_k_8_what_is_expected_in_operation_is_a_verdict() -> None:
+    """Strange attempts, epochs and ids are well-formed: they are refused, and nothing raises."""
+    play = Script()
+
+    assert play.opens("T1", "a", epoch=0) == refused(Reason.STALE_EPOCH)
+    assert play.opens("T1", "a", epoch=-7) == refused(Reason.STALE_EPOCH)
+    assert play.opens("T1", "a").reason is None
+    assert play.claims("a", -1) == refused(Reason.STALE_ATTEMPT)
+    assert play.claims("a", 10**30) == refused(Reason.STALE_ATTEMPT)
+    assert play.revokes("no/such/grant") == refused(Reason.UNKNOWN_GRANT)
+    assert play.at(-1e300).reports("é" * 1000) == refused(Reason.UNKNOWN_INVOCATION)
