@@ -122,7 +122,7 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
     """Name the conversations and their turns: by `conv`, by `source#conv` where two share one."""
     oddities: Counter[str] = Counter()
     sources = Counter(conv for _, conv in found)
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     conversations: list[Conversation] = []
     for (source, conv), batches in found.items():
         run_id = _unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
@@ -130,7 +130,7 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
         oddities["batches out of order"] += sum(
             later is not batch for later, batch in zip(ordered, batches, strict=True)
         )
-        turn_ids: set[str] = set()
+        turn_ids: dict[str, int] = {}
         turns = tuple((_unique(str(batch.turn), turn_ids), batch) for batch in ordered)
         oddities["repeated turn numbers"] += sum(
             turn_id != str(batch.turn) for turn_id, batch in turns
@@ -139,13 +139,17 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
     return Recording(tuple(conversations), oddities)
 
 
-def _unique(stem: str, taken: set[str]) -> str:
-    """Return the stem, or the stem with the first suffix ``~2``, ``~3`` … that makes it new."""
-    name, number = stem, 1
+def _unique(stem: str, taken: dict[str, int]) -> str:
+    """Return the stem, or the stem with the first suffix ``~2``, ``~3`` … that makes it new.
+
+    `taken` holds for each name the number of its last suffix, so that many repeats stay cheap.
+    """
+    name, number = stem, taken.get(stem, 1)
     while name in taken:
         number += 1
         name = f"{stem}~{number}"
-    taken.add(name)
+    taken[stem] = number
+    taken.setdefault(name, 1)
     return name
 
 

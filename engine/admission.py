@@ -6,9 +6,9 @@ the contract. Which run it is for was checked before (`decide`).
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from ..lifecycle.invocation import Invocation
+from ..lifecycle.invocation import Invocation, owed_attempt
 from ..models.deliveries import (
     AddCall,
     Claim,
@@ -30,11 +30,9 @@ ForInvocation: TypeAlias = Decide | Claim | Renew | Reject | Report | Lose | Res
 ForTurn: TypeAlias = AddCall | SealTurn | Interrupt
 
 
-def admit(state: State, delivery: ForInvocation, now: float) -> Invocation | Reason:
-    """Find the invocation that a delivery means, or say why there is none (section 5, 1 … 3)."""
+def admit(state: State, turn_id: str | None, invocation_id: str, now: float) -> Any:  # noqa: ANN401
+    """Find the `Invocation` that is meant, or the `Reason` why there is none (section 5, 1 … 3)."""
     turn = state.turn
-    turn_id = delivery.turn_id
-    invocation_id = delivery.invocation_id
     if turn is not None and turn_id == turn.turn_id:
         return turn.members.get(invocation_id) or Reason.UNKNOWN_INVOCATION
     if turn_id is not None:
@@ -56,18 +54,14 @@ def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocat
     return Reason.NO_ACTIVE_TURN if turn is None else Reason.UNKNOWN_INVOCATION
 
 
-def stale(invocation: Invocation, attempt: int | None, *, claims: bool) -> bool:
+def stale(invocation: Invocation, attempt: int, *, claims: bool) -> bool:
     """Say whether the attempt that was named is another than the one that counts (section 5, 4).
 
     For a claim while an execute is owed that is the owed one; otherwise, once the invocation was
     started, the current one; before that, none.
     """
-    if attempt is None:
-        return False
-    owed = invocation.owed_attempt if claims else None
-    if owed is not None:
-        return attempt != owed
-    return invocation.attempt > 0 and attempt != invocation.attempt
+    owed = owed_attempt(invocation) if claims else 0
+    return attempt != (owed or invocation.attempt or attempt)
 
 
 def admit_to_turn(state: State, delivery: ForTurn, now: float) -> Turn | Reason:

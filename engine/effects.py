@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from ..lifecycle.invocation import Invocation
+from ..lifecycle.invocation import Invocation, owed_attempt
 from ..lifecycle.phases import Phase
 from ..models.effects import Cancel, Continue, Effect, Execute, Wake
 from ..models.facts import (
@@ -23,7 +23,15 @@ from ..models.facts import (
     TurnOpened,
     TurnSettled,
 )
-from ..models.ids import cancel_id, continue_id, execute_id, idempotency_key, wake_id
+from ..models.ids import (
+    cancel_id,
+    continue_id,
+    execute_id,
+    idempotency_key,
+    invocation_path,
+    wake_id,
+)
+from ..models.values import NO_ARGUMENTS
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
 from . import minting
@@ -45,17 +53,20 @@ def pending(state: State) -> tuple[Effect, ...]:
 
 def added(state: State, facts: Sequence[Fact], woken: float | None) -> tuple[Effect, ...]:
     """Return the effects owed since these facts; `woken` was the earliest deadline before them."""
+    deadlines = state.deadlines
+    unmoved = (deadlines[0][0] if deadlines else None) == woken
+    if len(facts) == 1 and type(facts[0]) not in _OWING:
+        return () if unmoved else tuple(_wakes(state))
     effects: list[Effect] = []
-    if len(facts) > 1 or facts[0].__class__ in _OWING:
-        turn = state.turn
-        kinds = {fact.__class__ for fact in facts}
-        if turn is not None:
-            effects += _executes(turn, _readied(turn, facts, kinds))
-            if TurnInterrupting in kinds:
-                effects += _cancels(turn)
-        if TurnSettled in kinds:
-            effects += _settled(state, facts)
-    if state.earliest_deadline != woken:
+    turn = state.turn
+    if turn is not None:
+        effects += _executes(turn, _readied(turn, facts))
+    for fact in facts:
+        if type(fact) is TurnInterrupting and turn is not None:
+            effects += _cancels(turn)
+        elif type(fact) is TurnSettled and fact.turn_id in state.continuations:
+            effects.append(_continue(state, state.continuations[fact.turn_id]))
+    if not unmoved:
         effects += _wakes(state)
     return tuple(effects)
 
@@ -66,16 +77,17 @@ _OWING: Final = _READYING | {TurnInterrupting, TurnSettled}
 """After these facts something other than a wake may newly be owed."""
 
 
-def _readied(
-    turn: Turn, facts: Iterable[Any], kinds: set[type[Fact]]
-) -> Iterable[Invocation]:
+def _readied(turn: Turn, facts: Iterable[Any]) -> Iterable[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
-    if TurnOpened in kinds:
-        return turn.order
-    if CallAdded in kinds:
-        return turn.order[-1:]
-    ids = {fact.invocation_id for fact in facts if fact.__class__ in _READYING}
-    return sorted((turn.members[name] for name in ids), key=_position)
+    readied: set[str] = set()
+    for fact in facts:
+        if type(fact) is TurnOpened:
+            return turn.order
+        if type(fact) is CallAdded:
+            return turn.order[-1:]
+        if type(fact) in _READYING:
+            readied.add(fact.invocation_id)
+    return sorted((turn.members[name] for name in readied), key=_position) if readied else ()
 
 
 def _position(invocation: Invocation) -> int:
@@ -84,16 +96,17 @@ def _position(invocation: Invocation) -> int:
 
 def _executes(turn: Turn, invocations: Iterable[Invocation]) -> Iterator[Execute]:
     for invocation in invocations:
-        attempt = invocation.owed_attempt
-        if attempt is not None:
+        attempt = owed_attempt(invocation)
+        if attempt:
+            path = invocation_path(turn.scope, invocation.invocation_id)
             yield minting.execute(
-                effect_id=execute_id(turn.scope, invocation.invocation_id, attempt),
+                effect_id=execute_id(path, attempt),
                 turn_id=turn.turn_id,
                 invocation_id=invocation.invocation_id,
                 attempt=attempt,
                 tool_name=invocation.tool_name,
-                arguments=invocation.arguments or {},
-                idempotency_key=idempotency_key(turn.scope, invocation.invocation_id),
+                arguments=invocation.arguments or NO_ARGUMENTS,
+                idempotency_key=idempotency_key(path),
             )
 
 
@@ -104,17 +117,13 @@ def _cancels(turn: Turn) -> Iterator[Cancel]:
     for invocation in turn.order:
         if invocation.phase is Phase.STARTED:
             yield minting.cancel(
-                effect_id=cancel_id(turn.scope, invocation.invocation_id, invocation.attempt),
+                effect_id=cancel_id(
+                    invocation_path(turn.scope, invocation.invocation_id), invocation.attempt
+                ),
                 turn_id=turn.turn_id,
                 invocation_id=invocation.invocation_id,
                 attempt=invocation.attempt,
             )
-
-
-def _settled(state: State, facts: Iterable[Any]) -> Iterator[Continue]:
-    for fact in facts:
-        if fact.__class__ is TurnSettled and fact.turn_id in state.continuations:
-            yield _continue(state, state.continuations[fact.turn_id])
 
 
 def _continue(state: State, owed: Owed) -> Continue:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Decision, Invocation
+from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Invocation
 from ..lifecycle.table import FOLD
 from ..models.calls import Status
 from ..models.deliveries import Scope
+from ..models.fact import FactType
 from ..models.facts import (
     CallAdded,
     ContinuationTaken,
@@ -49,14 +50,14 @@ from .state import State
 
 def evolve(state: State, fact: Fact) -> None:
     """Fold one fact into the state. The fact must be the next one, and possible here."""
-    _EVOLVERS[fact.__class__](state, state.turn, fact)
-    state.sequence = fact.sequence
+    _EVOLVERS[type(fact)](state, state.turn, fact)
+    state.sequence += 1
     state.at = fact.at
 
 
-def _member(turn: Turn, fact: Any) -> Invocation:  # noqa: ANN401 - any fact of an invocation
-    invocation = turn.members[fact.invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact.type]
+def _move(turn: Turn, invocation_id: str, fact: FactType) -> Invocation:
+    invocation = turn.members[invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact]
     return invocation
 
 
@@ -69,20 +70,22 @@ def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -
 
 
 def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
-    invocation = _member(turn, fact)
-    _decided(invocation)
+    invocation = _move(turn, fact.invocation_id, fact.type)
+    invocation.gated = False
+    invocation.digest = None
+    invocation.approve_by = None
     if fact.arguments is not None:
         invocation.arguments = fact.arguments
     if fact.scope is Scope.ONCE and fact.arguments is None:
         invocation.decision = APPROVED_ONCE
     else:
-        invocation.decision = Decision(
+        invocation.decision = minting.decision(
             approved=True, scope=fact.scope, match=fact.match, edited=fact.arguments
         )
 
 
 def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
-    invocation = _member(turn, fact)
+    invocation = _move(turn, fact.invocation_id, fact.type)
     if fact.cause is DenialCause.DECISION:
         invocation.decision = DENIED_ONCE
     invocation.outcome = minting.call_result(
@@ -98,25 +101,25 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
 def _started(
     state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRetried
 ) -> None:
-    invocation = _member(turn, fact)
+    invocation = _move(turn, fact.invocation_id, fact.type)
     invocation.attempt = fact.attempt
     invocation.authorised = False
     invocation.worker = fact.worker
-    _lease(state, invocation, fact.lease_until)
+    if fact.lease_until is not None:
+        _lease(state, invocation, fact.lease_until)
 
 
-def _lease(state: State, invocation: Invocation, until: float | None) -> None:
+def _lease(state: State, invocation: Invocation, until: float) -> None:
     invocation.lease_until = until
-    if until is not None:
-        arm(state.deadlines, until, DeadlineKind.LEASE, invocation.position)
+    arm(state.deadlines, until, DeadlineKind.LEASE, invocation.position)
 
 
 def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
-    _lease(state, _member(turn, fact), fact.lease_until)
+    _lease(state, _move(turn, fact.invocation_id, fact.type), fact.lease_until)
 
 
 def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
-    invocation = _member(turn, fact)
+    invocation = _move(turn, fact.invocation_id, fact.type)
     invocation.outcome = minting.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
@@ -128,7 +131,7 @@ def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
 
 
 def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
-    invocation = _member(turn, fact)
+    invocation = _move(turn, fact.invocation_id, fact.type)
     invocation.outcome = minting.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
@@ -139,16 +142,11 @@ def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
     _ended(turn, invocation)
 
 
-def _decided(invocation: Invocation) -> None:
-    """Drop what only a wait for approval needs."""
+def _ended(turn: Turn, invocation: Invocation) -> None:
+    """Drop what only a life needs, and count one fewer (K-50)."""
     invocation.gated = False
     invocation.digest = None
     invocation.approve_by = None
-
-
-def _ended(turn: Turn, invocation: Invocation) -> None:
-    """Drop what only a life needs, and count one fewer (K-50)."""
-    _decided(invocation)
     invocation.arguments = None
     invocation.authorised = False
     invocation.worker = None
@@ -157,13 +155,13 @@ def _ended(turn: Turn, invocation: Invocation) -> None:
 
 
 def _in_doubt(_: State, turn: Turn, fact: ExecutionInDoubt) -> None:
-    invocation = _member(turn, fact)
+    invocation = _move(turn, fact.invocation_id, fact.type)
     invocation.worker = None
     invocation.lease_until = None
 
 
 def _authorised(_: State, turn: Turn, fact: RetryAuthorised) -> None:
-    _member(turn, fact).authorised = True
+    _move(turn, fact.invocation_id, fact.type).authorised = True
 
 
 def _opened(state: State, _: None, fact: TurnOpened) -> None:
@@ -197,12 +195,10 @@ def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
 
 def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
     turn.phase = TURN_FOLD[turn.phase, fact.type]
-    results = tuple(
-        invocation.outcome for invocation in turn.order if invocation.outcome is not None
-    )
+    results = [done.outcome for done in turn.order if done.outcome is not None]
     if results:  # a turn without calls settles without a continuation (K-52)
         state.continuations[turn.turn_id] = minting.owed(
-            turn_id=turn.turn_id, epoch=turn.epoch, settled=fact.sequence, results=results
+            turn_id=turn.turn_id, epoch=turn.epoch, settled=fact.sequence, results=tuple(results)
         )
     _close(state, turn, fact)
 

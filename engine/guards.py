@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Guard, Input, Question
+from ..lifecycle.phases import Guard, Question
 from ..lifecycle.table import INVOCATION
 from ..machines.rows import ALWAYS, questions_of
 from ..models.calls import Call
@@ -87,7 +87,7 @@ def _outcome_alike(_: State, invocation: Invocation, delivery: Any) -> Guard:  #
     return Guard.SAME_OUTCOME if same else Guard.OTHER_OUTCOME
 
 
-_ANSWERS: Final[dict[Question, Answer]] = {
+_ANSWER_TO: Final[dict[Question, Answer]] = {
     Question.GATE: _gate,
     Question.APPROVAL: _approval,
     Question.HOLDER: _holder,
@@ -99,15 +99,10 @@ _ANSWERS: Final[dict[Question, Answer]] = {
     Question.OUTCOME_ALIKE: _outcome_alike,
 }
 
-_ASKED: Final = {
-    pair: _ANSWERS[Question(question)] for pair, question in questions_of(INVOCATION).items()
+ANSWERS: Final = {
+    pair: _ANSWER_TO[Question(question)] for pair, question in questions_of(INVOCATION).items()
 }
-
-
-def guard_of(state: State, invocation: Invocation, input: Input, delivery: object) -> str:  # noqa: A002
-    """Return the guard that holds for this invocation, input and delivery."""
-    answer = _ASKED.get((invocation.phase, input))
-    return ALWAYS if answer is None else answer(state, invocation, delivery)
+"""For each pair that asks: the function that looks at record and delivery and names the guard."""
 
 
 _ROOM_ASKED: Final = frozenset(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Any, Final
 
 from ..models.deliveries import Delivery
 from ..models.effects import Effect
@@ -17,7 +17,7 @@ from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Refused, Verdict
 from . import minting
-from .decide import DECIDERS, Decision, Refusal
+from .decide import DECIDERS, Refusal
 from .effects import added, pending
 from .evolve import evolve
 from .lapse import lapsed
@@ -51,29 +51,25 @@ class Kernel:
         happens, only for what is no delivery or no time.
         """
         state = self.state
-        decider = DECIDERS.get(delivery.__class__)
+        decider = DECIDERS.get(type(delivery))
         if decider is None or not _NEVER < now < _FOREVER:
             raise _unreceivable(delivery, now)
         if now < state.at:
             now = state.at  # the clock, too, is a fold of facts (K-10)
         woken = state.deadlines[0][0] if state.deadlines else None
-
-        facts: list[Fact] = []
-        if woken is not None and woken < now:
-            self._lapse(facts, now)
+        facts = self._lapse(now) if woken is not None and woken < now else []
 
         if delivery.run_id is not None and delivery.run_id != state.run.run_id:
-            decision: Decision = Reason.RUN_MISMATCH
+            decision: Any = Reason.RUN_MISMATCH
         else:
             decision = decider(state, delivery, now)
 
-        accepted = decision.__class__ is list
-        if accepted and decision:
-            self._happen(cast("list[Fact]", decision), facts, now)
-        effects = self._commit(facts, woken) if facts else ()
-        if accepted:
-            return minting.accepted(facts=tuple(facts), effects=effects)
-        return _refusal(cast("Refusal", decision), tuple(facts), effects)
+        if type(decision) is not list:
+            return _refusal(decision, tuple(facts), self._commit(facts, woken))
+        if decision:
+            self._happen(decision, now)
+        facts = facts + decision if facts else decision
+        return minting.accepted(facts=tuple(facts), effects=self._commit(facts, woken))
 
     def receive_many(self, deliveries: Iterable[tuple[Delivery, float]]) -> list[Verdict]:
         """Judge many deliveries, each with its time, one after the other."""
@@ -113,17 +109,19 @@ class Kernel:
         """All the effects still owed: what a host performs after a recovery (K-3)."""
         return pending(self.state)
 
-    def _lapse(self, facts: list[Fact], now: float) -> None:
+    def _lapse(self, now: float) -> list[Fact]:
         """Let happen what time alone has brought, one deadline after the other (K-11)."""
+        facts: list[Fact] = []
         while due := lapsed(self.state, now):
-            self._happen(due, facts, now)
+            self._happen(due, now)
+            facts += due
+        return facts
 
-    def _happen(self, happened: list[Fact], facts: list[Fact], now: float) -> None:
-        """Fold what happened, then ask the one door whether the turn is settled (K-51)."""
+    def _happen(self, facts: list[Fact], now: float) -> None:
+        """Fold what happens, then ask the one door whether the turn is settled (K-51)."""
         state = self.state
-        for fact in happened:
+        for fact in facts:
             evolve(state, fact)
-            facts.append(fact)
         turn = state.turn
         if turn is not None and not turn.live:
             closing = settled(state, turn, now)
@@ -135,6 +133,8 @@ class Kernel:
 
     def _commit(self, facts: list[Fact], woken: float | None) -> tuple[Effect, ...]:
         """Make the facts of this receive one commit (K-9), and find what they made owed (K-3)."""
+        if not facts:
+            return ()
         if len(facts) > 1:
             minting.seal_commit(facts)
         self.state.committed = self.state.sequence
@@ -157,7 +157,7 @@ def _refusal(
 
 
 def _unreceivable(delivery: object, now: float) -> InvalidValue:
-    if delivery.__class__ not in DECIDERS:
+    if type(delivery) not in DECIDERS:
         return InvalidValue(
             place="delivery",
             cause=f"{shown(delivery)} is no delivery",

@@ -24,8 +24,9 @@ class Runs:
     """The kernels of many runs, by run id, and the wakes that they ask for (section 9).
 
     It holds no lock and no clock: one owner at a time calls it, with the time. A receive costs the
-    same whether one run is held or a hundred thousand (a wake that changed: the logarithm of their
-    number). How many are held is up to the host: a run stays until `close`.
+    same whether one run is held or a hundred thousand; when it changes the run's wake, the
+    logarithm of their number more, on average. How many are held is up to the host: a run stays
+    until `close`.
 
     Give deliveries through `receive`: of what a kernel is told directly the registry learns the
     next wake only when it next hears of the run, by `receive` or by `adopt`.

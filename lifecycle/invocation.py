@@ -73,24 +73,22 @@ class Invocation:
         """Whether it has ended."""
         return self.phase in TERMINAL
 
-    @property
-    def owed_attempt(self) -> int | None:
-        """The attempt that an executor may claim now, or None."""
-        phase = self.phase
-        if phase is Phase.APPROVED or (phase is Phase.REQUESTED and not self.gated):
-            return 1
-        if phase is Phase.IN_DOUBT and self.authorised:
-            return self.attempt + 1
-        return None
+
+def owed_attempt(invocation: Invocation) -> int:
+    """Return the attempt that an executor may claim now, or 0 when an execute is not owed."""
+    phase = invocation.phase
+    if phase is Phase.APPROVED or (phase is Phase.REQUESTED and not invocation.gated):
+        return 1
+    return invocation.attempt + 1 if invocation.authorised else 0
 
 
 def requested(call: Call, *, position: int) -> Invocation:
     """Return the record of a call that was just asked for."""
     return Invocation(
-        position=position,
-        invocation_id=call.invocation_id,
-        tool_name=call.tool_name,
-        provider_call_id=call.provider_call_id,
-        arguments=call.arguments,
-        gated=call.requires_approval,
+        position,
+        call.invocation_id,
+        call.tool_name,
+        call.provider_call_id,
+        call.arguments,
+        call.requires_approval,
     )

@@ -10,19 +10,24 @@ def escape(part: str) -> str:
     return part
 
 
-def execute_id(scope: str, invocation_id: str, attempt: int) -> str:
-    """Return `execute/run/epoch/turn/invocation/attempt`; `scope` is what `turn_scope` gave."""
-    return f"execute/{scope}/{escape(invocation_id)}/{attempt}"
+def invocation_path(scope: str, invocation_id: str) -> str:
+    """Return `run/epoch/turn/invocation`; `scope` is what `turn_scope` gave."""
+    return f"{scope}/{escape(invocation_id)}"
 
 
-def cancel_id(scope: str, invocation_id: str, attempt: int) -> str:
+def execute_id(path: str, attempt: int) -> str:
+    """Return `execute/run/epoch/turn/invocation/attempt`; `path` is an `invocation_path`."""
+    return f"execute/{path}/{attempt}"
+
+
+def cancel_id(path: str, attempt: int) -> str:
     """Return `cancel/run/epoch/turn/invocation/attempt`."""
-    return f"cancel/{scope}/{escape(invocation_id)}/{attempt}"
+    return f"cancel/{path}/{attempt}"
 
 
-def idempotency_key(scope: str, invocation_id: str) -> str:
+def idempotency_key(path: str) -> str:
     """Return `call/run/epoch/turn/invocation`, the same for every attempt."""
-    return f"call/{scope}/{escape(invocation_id)}"
+    return f"call/{path}"
 
 
 def continue_id(scope: str) -> str:

@@ -79,6 +79,10 @@ class FrozenList(list[Any]):
         return (FrozenList, (list(self),))
 
 
+NO_ARGUMENTS: Final = FrozenDict()
+"""The arguments of a call that takes none."""
+
+
 def freeze(value: object, *, place: str, depth: int = DEPTH) -> Any:  # noqa: ANN401 - any JSON
     """Return `value` as a frozen JSON value, or raise `InvalidValue` at the place inside it."""
     kind = type(value)

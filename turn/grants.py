@@ -65,8 +65,9 @@ class Grants:
 
     def end_with_turn(self) -> None:
         """Take out of force what reaches no further than the turn that closes (K-42)."""
-        for grant in [grant for grant in self if grant.scope is Scope.TURN]:
-            self.end(grant.grant_id)
+        if self.in_force:
+            for grant in [grant for grant in self if grant.scope is Scope.TURN]:
+                self.end(grant.grant_id)
 
     def covering(self, tool_name: str, arguments_digest: str) -> Grant | None:
         """Return the oldest grant in force that covers such a call, or None (K-41)."""

@@ -30,17 +30,18 @@ class Turn:
         self.live = 0
         self.grace_until: float | None = None
 
-    def add(self, call: Call) -> Invocation:
+    def add(self, call: Call) -> None:
         """Put one more call on the roster, last in expected order."""
-        return self.enrol(requested(call, position=len(self.order)))
+        invocation = requested(call, position=len(self.order))
+        self.members[call.invocation_id] = invocation
+        self.order.append(invocation)
+        self.live += 1
 
-    def enrol(self, invocation: Invocation) -> Invocation:
-        """Put a record on the roster."""
+    def enrol(self, invocation: Invocation) -> None:
+        """Put a record on the roster as it stands."""
         self.members[invocation.invocation_id] = invocation
         self.order.append(invocation)
-        if not invocation.terminal:
-            self.live += 1
-        return invocation
+        self.live += not invocation.terminal
 
     def unfinished(self) -> Iterator[Invocation]:
         """Iterate over the members that are not terminal, in expected order."""

@@ -135,6 +135,7 @@ class DumbInbox:
 # --------------------------------------------------------------------------------------- strategies
 
 Build: TypeAlias = Callable[[], Delivery]
+Script: TypeAlias = list[tuple[Build | None, int]]
 
 
 def bound_to(build: Callable[[str], Delivery], turn: str) -> Build:
@@ -145,13 +146,18 @@ BUILDS: list[Build] = [
     *OF_NO_TURN.values(),
     *(bound_to(build, turn) for build in OF_A_TURN.values() for turn in ("T1", "T2", "T3")),
 ]
-builds = st.sampled_from(BUILDS)
 times = st.one_of(st.integers(1, 4), st.integers(1, WORST))
-puts_and_takes = st.lists(st.tuples(st.one_of(st.none(), builds), times), max_size=20)
-"""Steps: put so many of one kind, or (None) take so many."""
 
 
-def steps(script: list[tuple[Build | None, int]]) -> Iterable[Build | None]:
+def scripts_of(few: list[Build]) -> st.SearchStrategy[Script]:
+    return st.lists(st.tuples(st.one_of(st.none(), st.sampled_from(few)), times), max_size=20)
+
+
+scripts = st.lists(st.sampled_from(BUILDS), min_size=2, max_size=6).flatmap(scripts_of)
+"""Put so many of one kind, or (None) take so many; of few kinds, so that they meet."""
+
+
+def steps(script: Script) -> Iterable[Build | None]:
     return chain.from_iterable(repeat(build, count) for build, count in script)
 
 
@@ -159,14 +165,12 @@ def steps(script: list[tuple[Build | None, int]]) -> Iterable[Build | None]:
 
 
 @given(
-    script=puts_and_takes,
+    script=scripts,
     capacity=st.sampled_from([1, 7, 50, CAPACITY]),
     bound=st.sampled_from([1, 2, 5, STARVATION_BOUND]),
 )
 @settings(deadline=None)
-def test_it_serves_as_the_dumb_one_does(
-    script: list[tuple[Build | None, int]], capacity: int, bound: int
-) -> None:
+def test_it_serves_as_the_dumb_one_does(script: Script, capacity: int, bound: int) -> None:
     """Every take hands out the very delivery that the rules name; a full inbox stays as it is."""
     inbox, dumb = Inbox(capacity=capacity), DumbInbox(capacity=capacity, bound=bound)
     with pytest.MonkeyPatch.context() as patch:
@@ -187,9 +191,9 @@ def test_it_serves_as_the_dumb_one_does(
     assert dumb.waiting == []
 
 
-@given(script=puts_and_takes)
+@given(script=scripts)
 @settings(deadline=None)
-def test_nothing_is_lost_doubled_or_out_of_line(script: list[tuple[Build | None, int]]) -> None:
+def test_nothing_is_lost_doubled_or_out_of_line(script: Script) -> None:
     """What was put comes out once; after what its lane and turn, and its own turn's building, owe.
 
     Of two of one lane and one turn the earlier goes first, and so do two that name no turn.
@@ -219,9 +223,9 @@ def test_nothing_is_lost_doubled_or_out_of_line(script: list[tuple[Build | None,
             last_building[turn] = now
 
 
-@given(script=puts_and_takes)
+@given(script=scripts)
 @settings(deadline=None)
-def test_a_lane_is_first_come_first_served(script: list[tuple[Build | None, int]]) -> None:
+def test_a_lane_is_first_come_first_served(script: Script) -> None:
     """Of what may go, a lane hands out what arrived first, whether or not it was ever held."""
     inbox = Inbox()
     waiting: list[Delivery] = []
@@ -332,6 +336,17 @@ def test_a_held_delivery_blocks_nobody_and_keeps_its_place() -> None:
 
     inbox.put(later := Report(turn_id="T1", invocation_id="b", result="later"))
     assert list(inbox.drain()) == [held, later]
+
+
+def test_what_was_held_falls_in_between_what_was_not() -> None:
+    """Once let go, a lane goes by arrival again, as if nothing of it had been held."""
+    opening = OpenTurn(turn_id="T2", calls=(CALL,))
+    logs = [
+        Log(turn_id=turn, invocation_id="a", text=str(number))
+        for number, turn in enumerate(["T2", "T1", "T2", "T2", "T1"])
+    ]
+
+    assert served(opening, *logs) == [opening, *logs]
 
 
 def test_a_delivery_without_a_turn_has_no_own_turn() -> None:

@@ -1,0 +1,149 @@
+"""Brings deliveries to the kernel of one conversation, and checks every verdict that comes back.
+
+Honest deliveries must be accepted, hostile ones refused, and a refusal must change nothing: no
+facts, no effects, no sequence number, no state (K-2). The kernel's own word is not taken for it:
+what is owed is asked for again, and a sample of the states is compared as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from ..engine.fingerprint import fingerprint
+from ..engine.kernel import Kernel
+from ..models.deliveries import Claim, Delivery
+from ..models.effects import Continue, Effect
+from ..models.fact import FactType
+from ..models.facts import Fact
+from ..models.run import Run
+from ..models.verdicts import Accepted, Verdict
+from .tally import Hostility, Tally
+
+START: Final = 1_767_225_600.0
+"""2026-01-01 in Unix time: where the clock of every replayed conversation begins, in seconds."""
+STEP: Final = 2.0**-10
+"""Seconds between two honest deliveries: exact in floats, and millions fit into one lease."""
+BETWEEN_TURNS: Final = 20.0
+"""Seconds for which the model thinks; after fifteen turns the first is forgotten (K-54)."""
+_EVERY: Final = 50
+"""One refusal in so many has the whole state compared."""
+_FEW: Final = 64
+"""Up to so many effects owed are compared at every refusal; more of them in the sample alone."""
+
+Observe = Callable[[Delivery, Verdict, float, Hostility | None], None]
+"""Is shown each delivery with its verdict and time, and as what it was injected if it was."""
+
+
+class AbandonedError(Exception):
+    """The kernel refused an honest delivery: there is no way on with this conversation."""
+
+
+class Courier:
+    """One conversation's way to its kernel. `where` names file, line, run and turn in failures."""
+
+    def __init__(self, run: Run, tally: Tally, observe: Observe | None = None) -> None:
+        """Begin the conversation."""
+        self.kernel = Kernel(run)
+        self.run = run
+        self.now = START
+        self.where = run.run_id
+        self.journal: list[Fact] = []
+        self.executions: Counter[tuple[str, str]] = Counter()
+        """How often the tool of (turn, invocation) ran: once for each claim that was accepted."""
+        self.settled: Counter[str] = Counter()
+        self.continued: defaultdict[str, list[Continue]] = defaultdict(list)
+        self._tally = tally
+        self._observe = observe
+        self._owed: tuple[Effect, ...] | None = None
+        """The effects owed since the last accepted delivery, once somebody asked."""
+
+    def fail(self, what: str) -> None:
+        """Note a failed check."""
+        self._tally.fail(self.where, what)
+
+    def honest(self, delivery: Delivery) -> Accepted:
+        """Bring a delivery that must be accepted. Raises `AbandonedError` if it is not."""
+        self.now += STEP
+        verdict = self.kernel.receive(delivery, self.now)
+        self._owed = None
+        self._tally.honest += 1
+        self._take(delivery, verdict, None)
+        if not isinstance(verdict, Accepted):
+            self._tally.refusals[verdict.reason] += 1
+            self.fail(f"{_named(delivery)} was refused: {verdict.reason}")
+            raise AbandonedError
+        return verdict
+
+    def hostile(self, delivery: Delivery, as_what: Hostility, *, late_by: float = 0.0) -> None:
+        """Bring a delivery that must be refused, and change nothing. Its clock may lag."""
+        tally = self._tally
+        kernel = self.kernel
+        if self._owed is None:
+            self._owed = kernel.pending_effects
+        owed = self._owed
+        sequence = kernel.sequence
+        tally.refused += 1
+        sampled = tally.refused % max(_EVERY, len(owed)) == 0
+        before = fingerprint(kernel.state) if sampled else None
+
+        verdict = kernel.receive(delivery, self.now - late_by)
+
+        tally.hostile[as_what] += 1
+        self._take(delivery, verdict, as_what)
+        if isinstance(verdict, Accepted):
+            self._owed = None
+            self.fail(f"{as_what} {_named(delivery)} was accepted")
+            return
+        tally.refusals[verdict.reason] += 1
+        if verdict.facts or verdict.effects or kernel.sequence != sequence:
+            self._changed(delivery, as_what, "added facts, effects or sequence numbers")
+        elif (sampled or len(owed) <= _FEW) and kernel.pending_effects != owed:
+            self._changed(delivery, as_what, "changed the effects owed")
+        elif sampled and fingerprint(kernel.state) != before:
+            self._changed(delivery, as_what, "changed the state")
+
+    def _changed(self, delivery: Delivery, as_what: Hostility, how: str) -> None:
+        self._owed = None
+        self.fail(f"{as_what} {_named(delivery)} was refused, and yet {how}")
+
+    def _take(self, delivery: Delivery, verdict: Verdict, as_what: Hostility | None) -> None:
+        """Keep the books of what a verdict brought, whatever brought it forth."""
+        for fact in verdict.facts:
+            if fact.sequence != len(self.journal) + 1:
+                self.fail(f"fact {len(self.journal) + 1} has the sequence {fact.sequence}")
+            self.journal.append(fact)
+            self._tally.facts[fact.type] += 1
+            if fact.type is FactType.TURN_SETTLED:
+                self.settled[fact.turn_id] += 1  # type: ignore[attr-defined]
+        for effect in verdict.effects:
+            if isinstance(effect, Continue):
+                self.continued[effect.turn_id].append(effect)
+                self._tally.continuations += 1
+        if isinstance(verdict, Accepted) and isinstance(delivery, Claim):
+            self._execute(delivery)
+        if self._observe is not None:
+            self._observe(delivery, verdict, self.now, as_what)
+
+    def _execute(self, claim: Claim) -> None:
+        """Run the tool: whoever has an accepted claim does, hostile or not (K-33)."""
+        invocation = (claim.turn_id, claim.invocation_id)
+        self.executions[invocation] += 1
+        self._tally.executions += 1
+        if self.executions[invocation] > 1:
+            self.fail(f"the tool of invocation {claim.invocation_id!r} ran again")
+
+    def check_recovery(self) -> None:
+        """Check that the fold of the journal owes what the kernel owes (K-2, K-3)."""
+        recovered = Kernel.recover(self.run, self.journal)
+        self._tally.recoveries += 1
+        if recovered.pending_effects != self.kernel.pending_effects:
+            self.fail("a kernel recovered from the journal owes other effects")
+        elif recovered.snapshot() != self.kernel.snapshot():
+            self.fail("a kernel recovered from the journal has another state")
+
+
+def _named(delivery: Delivery) -> str:
+    invocation_id: str | None = getattr(delivery, "invocation_id", None)
+    return delivery.type if invocation_id is None else f"{delivery.type} of {invocation_id!r}"

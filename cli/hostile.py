@@ -1,0 +1,300 @@
+"""The hostile deliveries: late, repeated, misdirected, invented, too early, contradictory.
+
+The adversary knows what an honest host knows of the conversation, and says only what a correct
+kernel refuses in that very state: whatever it is, if it is accepted the kernel is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
+from random import Random
+from typing import Final, Protocol, TypeAlias, TypedDict
+
+import attrs
+
+from ..models.calls import Call
+from ..models.deliveries import (
+    Acknowledge,
+    AddCall,
+    Claim,
+    Decide,
+    Delivery,
+    Interrupt,
+    Lose,
+    OpenTurn,
+    Reject,
+    Renew,
+    Report,
+    Resolution,
+    Resolve,
+    Revoke,
+    Scope,
+    SealTurn,
+)
+from .members import Member, Progress
+from .tally import Hostility
+
+LEASE: Final = 3_600.0
+_INTRUDER: Final = "intruder"
+_BEFORE: Final = 30.0
+"""Seconds by which a hostile sender's clock may lag behind (K-10)."""
+
+
+class View(Protocol):
+    """What the adversary sees of the honest host."""
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        ...
+
+    @property
+    def turn_id(self) -> str | None:
+        """The turn that is open, or None between turns."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the latest turn."""
+        ...
+
+    @property
+    def sealed(self) -> bool:
+        """Whether that turn is sealed."""
+        ...
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """The members of the latest turn, in expected order."""
+        ...
+
+    @property
+    def sent(self) -> Sequence[Delivery]:
+        """The honest deliveries of the latest turn."""
+        ...
+
+    @property
+    def past(self) -> Sequence[Delivery]:
+        """Those of the turns before it."""
+        ...
+
+
+class _Ids(TypedDict):
+    turn_id: str
+    invocation_id: str
+
+
+Maker: TypeAlias = "Callable[[], Delivery | None]"
+
+
+class Adversary:
+    """Makes hostile deliveries, `per_honest` for each honest one, kind after kind."""
+
+    def __init__(self, view: View, rng: Random, per_honest: int) -> None:
+        """Watch one conversation."""
+        self.per_honest = per_honest
+        self._view = view
+        self._rng = rng
+        kinds: dict[Hostility, tuple[Maker, ...]] = {
+            Hostility.DUPLICATED: (self._again,),
+            Hostility.STALE: (self._from_the_past, self._other_attempt, self._old_epoch),
+            Hostility.MISMATCHED: (self._other_run, self._other_turn, self._other_arguments),
+            Hostility.UNKNOWN: (self._nobody_in_turn, self._nowhere, self._no_such_grant),
+            Hostility.REORDERED: (self._too_early, self._turn_out_of_order),
+            Hostility.CONFLICTING: (self._contradiction,),
+        }
+        order = list(kinds.items())
+        rng.shuffle(order)
+        self._kinds = cycle(order)
+
+    def deliveries(self) -> Iterable[tuple[Hostility, Delivery, float]]:
+        """Yield what to inject now: the kind, the delivery, and by how many seconds it lags."""
+        for _ in range(self.per_honest):
+            made = None
+            while made is None:  # a kind that has nothing to say now passes: UNKNOWN always has
+                kind, makers = next(self._kinds)
+                made = self._rng.choice(makers)()
+            late_by = _BEFORE if self._rng.random() < 0.25 else 0.0  # noqa: PLR2004 - one in four
+            yield kind, made, late_by
+
+    # DUPLICATED
+
+    def _again(self) -> Delivery | None:
+        return self._rng.choice(self._view.sent) if self._view.sent else None
+
+    # STALE
+
+    def _from_the_past(self) -> Delivery | None:
+        return self._rng.choice(self._view.past) if self._view.past else None
+
+    def _other_attempt(self) -> Delivery | None:
+        member = self._member()
+        if member is None:
+            return None
+        ids = self._ids(member)
+        attempt = self._rng.choice((0, member.attempt + 1, -1, 10**12))
+        return self._rng.choice(
+            (
+                Claim(**ids, attempt=attempt, worker=_INTRUDER, lease=LEASE),
+                Report(**ids, attempt=attempt, result=None),
+                Report(**ids, attempt=attempt, error="from another attempt"),
+                Lose(**ids, attempt=attempt),
+                Renew(**ids, attempt=attempt, lease=LEASE),
+                Resolve(**ids, attempt=attempt, resolution=Resolution.RESULT, result=0),
+            )
+        )
+
+    def _old_epoch(self) -> Delivery | None:
+        if not self._view.epoch:
+            return None
+        return OpenTurn(turn_id=self._invented("turn"), calls=(_CALL,), epoch=self._view.epoch)
+
+    # MISMATCHED
+
+    def _other_run(self) -> Delivery | None:
+        sent = self._view.sent or self._view.past
+        if not sent:
+            return None
+        return attrs.evolve(self._rng.choice(sent), run_id=f"{self._view.run_id}/other")
+
+    def _other_turn(self) -> Delivery | None:
+        """Address what is true of this turn to one that is not open."""
+        member = self._member(of_a_closed_turn=True)
+        if member is None:
+            return None
+        turn_id = self._turn_elsewhere()
+        ids = _Ids(turn_id=turn_id, invocation_id=member.invocation_id)
+        return self._rng.choice(
+            (
+                Decide(**ids, approved=True),
+                Claim(**ids, attempt=member.attempt),
+                Report(**ids, result=member.answer.content),
+                Reject(**ids, error="for another turn"),
+                AddCall(turn_id=turn_id, call=_CALL),
+                SealTurn(turn_id=turn_id),
+                Interrupt(turn_id=turn_id),
+            )
+        )
+
+    def _other_arguments(self) -> Delivery | None:
+        """Approve what was never shown (K-32)."""
+        member = self._member()
+        if member is None or member.progress is not Progress.WAITING:
+            return None
+        return Decide(**self._ids(member), approved=True, arguments_digest="0" * 64)
+
+    # UNKNOWN
+
+    def _nobody_in_turn(self) -> Delivery:
+        turn_id = self._view.turn_id or self._invented("turn")
+        return self._about(turn_id, self._invented("call"))
+
+    def _nowhere(self) -> Delivery:
+        """Name an unknown invocation without a turn, or a turn that never was."""
+        invocation_id = self._invented("call")
+        turn_id = self._invented("turn")
+        return self._rng.choice(
+            (
+                Report(invocation_id=invocation_id, result="for nobody"),
+                Reject(invocation_id=invocation_id, error="for nobody"),
+                Lose(invocation_id=invocation_id),
+                Acknowledge(turn_id=turn_id),
+                Interrupt(turn_id=turn_id, grace=0.0),
+                self._about(turn_id, invocation_id),
+            )
+        )
+
+    def _no_such_grant(self) -> Delivery:
+        return Revoke(grant_id=self._invented("grant"))
+
+    def _about(self, turn_id: str, invocation_id: str) -> Delivery:
+        ids = _Ids(turn_id=turn_id, invocation_id=invocation_id)
+        return self._rng.choice(
+            (
+                Decide(**ids, approved=True, scope=Scope.SESSION),
+                Claim(**ids, attempt=1),
+                Report(**ids, result="for nobody"),
+                Report(**ids, error="for nobody"),
+                Renew(**ids, lease=LEASE),
+                Resolve(**ids, attempt=1, resolution=Resolution.RETRY),
+            )
+        )
+
+    # REORDERED
+
+    def _too_early(self) -> Delivery | None:
+        """Say of a member what only later, or never again, can be said."""
+        member = self._member()
+        if member is None or member.progress is Progress.DONE:
+            return None
+        ids = self._ids(member)
+        report = Report(**ids, result=member.answer.content)
+        retry = Resolve(**ids, attempt=member.attempt, resolution=Resolution.RETRY)
+        unstarted = (report, Lose(**ids), Renew(**ids, lease=LEASE), retry)
+        if member.progress is Progress.READY:
+            return self._rng.choice(unstarted)
+        if member.progress is Progress.STARTED:
+            return self._rng.choice((Reject(**ids, error="too late"), retry))
+        claim = Claim(**ids, attempt=member.attempt, worker=_INTRUDER)
+        return self._rng.choice((claim, claim, *unstarted))
+
+    def _turn_out_of_order(self) -> Delivery | None:
+        view, rng = self._view, self._rng
+        turn_id = view.turn_id
+        if turn_id is None:
+            return Claim(turn_id=self._invented("turn"), invocation_id="early", attempt=1)
+        opening = OpenTurn(turn_id=self._invented("turn"), calls=(_CALL,), epoch=view.epoch + 1)
+        early = (Acknowledge(turn_id=turn_id), opening)
+        if not view.sealed:
+            return rng.choice(early)
+        return rng.choice((*early, SealTurn(turn_id=turn_id), AddCall(turn_id=turn_id, call=_CALL)))
+
+    # CONFLICTING
+
+    def _contradiction(self) -> Delivery | None:
+        member = self._member()
+        if member is None:
+            return None
+        ids = self._ids(member)
+        made: list[Delivery] = []
+        if member.decision is not None:
+            made.append(Decide(**ids, approved=not member.decision.approved))
+            made.append(Decide(**ids, approved=True, scope=Scope.SESSION))
+            made.append(Decide(**ids, approved=True, arguments={"edited": "later"}))
+        if member.progress is Progress.STARTED:
+            made.append(Claim(**ids, attempt=member.attempt, worker=_INTRUDER, lease=LEASE))
+        if member.progress is Progress.DONE:
+            made.append(Claim(**ids, attempt=member.attempt, worker=_INTRUDER, lease=LEASE))
+            made.append(Report(**ids, result={"another": "result"}))
+            made.append(Report(**ids, error="another error, not the recorded one"))
+            made.append(Reject(**ids, error="rejected after the fact"))
+        return self._rng.choice(made) if made else None
+
+    # What they are made of
+
+    def _member(self, *, of_a_closed_turn: bool = False) -> Member | None:
+        view = self._view
+        if not view.members or (view.turn_id is None and not of_a_closed_turn):
+            return None
+        return self._rng.choice(view.members)
+
+    def _ids(self, member: Member) -> _Ids:
+        return _Ids(turn_id=self._view.turn_id or "", invocation_id=member.invocation_id)
+
+    def _turn_elsewhere(self) -> str:
+        past = self._view.past
+        if past and self._rng.random() < 0.75:  # noqa: PLR2004 - mostly a real one
+            turn_id: str | None = getattr(self._rng.choice(past), "turn_id", None)
+            if turn_id is not None:
+                return turn_id
+        return self._invented("turn")
+
+    def _invented(self, what: str) -> str:
+        """Return an id that no recording has: 64 random bits."""
+        return f"{what}-that-never-was-{self._rng.getrandbits(64):016x}"
+
+
+_CALL: Final = Call(
+    invocation_id="uninvited", tool_name="intrude", arguments={}, requires_approval=False
+)

@@ -1,0 +1,183 @@
+"""What a replay counts, and how it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ..models.fact import FactType
+from .safe_text import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_KEPT: Final = 10
+"""Failures that are told one by one."""
+
+
+class Hostility(StrEnum):
+    """What is wrong with a hostile delivery."""
+
+    DUPLICATED = "duplicated"
+    """An earlier delivery of this turn, verbatim."""
+    STALE = "stale"
+    """From an earlier turn, an older attempt or an older epoch."""
+    MISMATCHED = "mismatched"
+    """Addressed to another turn or run, or approving other arguments than were shown."""
+    UNKNOWN = "unknown"
+    """About an invocation, turn or grant that never existed."""
+    REORDERED = "reordered"
+    """Before its time: a claim before its approval, a report before its start …"""
+    CONFLICTING = "conflicting"
+    """Against what is settled: another decision, another worker, another outcome."""
+    RECORDED = "recorded"
+    """A result in the recording that answers none of the recorded calls."""
+
+
+_OUTCOMES: Final = {
+    "succeeded": FactType.TOOL_EXECUTION_SUCCEEDED,
+    "failed": FactType.TOOL_EXECUTION_FAILED,
+    "denied": FactType.TOOL_DENIED,
+}
+
+
+@attrs.define
+class Tally:
+    """Everything that one command counts. `seconds` is the time that replaying took."""
+
+    files: int = 0
+    conversations: int = 0
+    batches: int = 0
+    continuations: int = 0
+    executions: int = 0
+    recoveries: int = 0
+    honest: int = 0
+    refused: int = 0
+    """Hostile deliveries so far: picks the sample of compared states."""
+    seconds: float = 0.0
+    facts: Counter[str] = attrs.field(factory=Counter)
+    refusals: Counter[str] = attrs.field(factory=Counter)
+    hostile: Counter[str] = attrs.field(factory=Counter)
+    oddities: Counter[str] = attrs.field(factory=Counter)
+    failures: list[str] = attrs.field(factory=list)
+    failed: int = 0
+
+    def fail(self, where: str, what: str) -> None:
+        """Note a failed check: all are counted, the first are kept."""
+        self.failed += 1
+        if len(self.failures) < _KEPT:
+            self.failures.append(harmless(f"{where}: {what}"))
+
+    @property
+    def injected(self) -> int:
+        """How many hostile deliveries there were."""
+        return self.hostile.total()
+
+    @property
+    def deliveries(self) -> int:
+        """How many deliveries there were, honest and hostile."""
+        return self.honest + self.injected
+
+    @property
+    def turns_settled(self) -> int:
+        """How many turns settled."""
+        return self.facts[FactType.TURN_SETTLED]
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many invocations ended which way."""
+        return {name: self.facts[fact] for name, fact in _OUTCOMES.items()}
+
+    @property
+    def rate(self) -> int:
+        """Deliveries a second, the building and checking of each included."""
+        return round(self.deliveries / self.seconds) if self.seconds else 0
+
+    def verdict(self, problems: int) -> str:
+        """Return the last line: OK, or FAILED with how much of what."""
+        if not self.failed and not problems:
+            return (
+                f"OK {self.turns_settled:,} turns settled, each continued once; "
+                f"{self.injected:,} hostile deliveries refused, none changed anything"
+            )
+        parts = [
+            _many(self.failed, "check", "failed") if self.failed else "",
+            _many(problems, "problem", "with the input") if problems else "",
+        ]
+        return "FAILED " + ", ".join(filter(None, parts))
+
+    def as_json(self, problems: int) -> dict[str, Any]:
+        """Return all of it as one JSON object."""
+        return {
+            "ok": not self.failed and not problems,
+            "verdict": self.verdict(problems),
+            "files": self.files,
+            "conversations": self.conversations,
+            "batches": self.batches,
+            "turns_settled": self.turns_settled,
+            "continuations": self.continuations,
+            "invocations": self.outcomes,
+            "executions": self.executions,
+            "deliveries": {"honest": self.honest, "hostile": self.injected},
+            "hostile": _sorted(self.hostile),
+            "refusals": _sorted(self.refusals),
+            "oddities": _sorted(self.oddities),
+            "recoveries": self.recoveries,
+            "seconds": round(self.seconds, 3),
+            "deliveries_per_second": self.rate,
+            "failed_checks": self.failed,
+            "failures": self.failures,
+        }
+
+    def show(self, console: Console, *, timing: bool) -> None:
+        """Print the tables, without the verdict."""
+        console.print(_two_columns("replayed", self._totals(timing=timing)))
+        for title, counts in (
+            ("refused, by reason", self.refusals),
+            ("hostile deliveries, by kind", self.hostile),
+            ("oddities of the recording, all served", self.oddities),
+        ):
+            rows = [(name, f"{number:,}") for name, number in _sorted(counts).items()]
+            if rows:
+                console.print()
+                console.print(_two_columns(title, iter(rows)))
+
+    def _totals(self, *, timing: bool) -> Iterator[tuple[str, str]]:
+        yield "conversations", f"{self.conversations:,}"
+        yield "turns settled", f"{self.turns_settled:,} of {self.batches:,}"
+        yield "continuations", f"{self.continuations:,}"
+        for name, number in self.outcomes.items():
+            yield f"invocations {name}", f"{number:,}"
+        yield "tool executions", f"{self.executions:,}"
+        yield "deliveries, honest", f"{self.honest:,}"
+        yield "deliveries, hostile", f"{self.injected:,}"
+        yield "recoveries compared", f"{self.recoveries:,}"
+        if timing:
+            yield "deliveries a second", f"{self.rate:,} (for {self.seconds:.1f} s)"
+
+
+def _two_columns(title: str, rows: Iterator[tuple[str, str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column(title, min_width=40)
+    table.add_column("", justify="right")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    """Return what was seen at all, the most frequent first, ties by name."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {str(name): number for name, number in ordered if number}
+
+
+def _many(number: int, noun: str, rest: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'} {rest}"

@@ -1,0 +1,341 @@
+"""K-10 and K-11: the clock is a fold of facts, and what has come due happens first."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from turnlock import Match, Reason, Scope, SealTurn, Tick
+from turnlock.models.facts import GrantExpired, LeaseRenewed, ToolExecutionStarted
+
+from ..outcome import Outcome, gated, happens, refused
+from ..script import Script
+
+# ------------------------------------------------------------------------------------------ K-10
+
+
+def test_k_10_a_time_before_the_latest_fact_is_that_facts_time() -> None:
+    """The clock of the host stepped back: facts do not, and deadlines count from the later time."""
+    play = Script()
+    play.at(100.0).opens("T1", "a", "b")
+
+    assert play.at(50.0).claims("a", lease=5.0) == happens("TOOL_EXECUTION_STARTED a")
+    assert play.last(ToolExecutionStarted).at == 100.0
+    assert play.last(ToolExecutionStarted).lease_until == 105.0
+
+    assert play.at(-1e9).renews("a", 7.0) == happens("LEASE_RENEWED a")
+    assert play.last(LeaseRenewed).at == 100.0
+    assert play.last(LeaseRenewed).lease_until == 107.0
+
+
+def test_k_10_a_refusal_does_not_move_the_clock() -> None:
+    """Only facts do: after a refusal at 200 s, a fact at 150 s is at 150 s."""
+    play = Script()
+    play.at(100.0).opens("T1", "a")
+
+    assert play.at(200.0).reports("a") == refused(Reason.NOT_STARTED)
+    assert play.at(200.0).ticks() == happens()
+    assert play.at(200.0).logs("a") == happens()
+
+    play.at(150.0).claims("a")
+    assert play.last(ToolExecutionStarted).at == 150.0
+
+
+def test_k_10_facts_of_deadlines_move_the_clock_though_the_delivery_is_refused() -> None:
+    """What happened at 200 s has happened, whatever became of the delivery."""
+    play = Script()
+    play.opens("T1", "a", "b")
+    play.claims("a", lease=5.0)
+
+    assert play.at(200.0).claims("z") == refused(Reason.UNKNOWN_INVOCATION, "EXECUTION_IN_DOUBT a")
+
+    play.at(150.0).claims("b")
+    assert play.last(ToolExecutionStarted).at == 200.0
+
+
+def test_k_10_the_first_fact_has_the_time_given() -> None:
+    """Before any fact no time is too early."""
+    play = Script()
+
+    play.at(-5.0).opens("T1", "a")
+
+    assert play.journal[0].at == -5.0
+
+
+def test_k_10_memory_and_deadlines_see_the_corrected_time() -> None:
+    """Going back makes nothing young again: a lease is over once, a memory ages by facts."""
+    play = Script()
+    play.at(0.0).opens("T1", "a")
+    play.claims("a")
+    play.at(10.0).reports("a")
+    play.at(310.0).opens("T2", "b")
+    assert play.at(0.0).reports("a", turn="T1") == refused(Reason.LATE)
+
+    play.at(310.5).claims("b")
+    assert play.at(0.0).reports("a", turn="T1") == refused(Reason.TURN_MISMATCH)
+
+
+def test_k_10_recovery_knows_the_time() -> None:
+    """The latest fact's time is in the journal, so a recovered kernel corrects alike."""
+    play = Script()
+    play.at(100.0).opens("T1", "a")
+    twin = play.recovered()
+
+    twin.at(50.0).claims("a")
+
+    assert twin.journal[-1].at == 100.0
+
+
+# ------------------------------------------------------------------------------------------ K-11
+
+
+def test_k_11_what_is_due_happens_before_the_delivery_is_judged() -> None:
+    """An approval that comes after its deadline meets a denied call; the denial stands beside it."""
+    play = Script()
+    play.opens("T1", gated("a", timeout=5.0), "b")
+
+    assert play.at(6.0).approves("a") == refused(Reason.ALREADY_DECIDED, "TOOL_DENIED a")
+
+    assert play.journal[-1].at == 6.0
+
+
+def test_k_11_facts_of_deadlines_stand_first_in_an_accepted_receipt() -> None:
+    """Then come those of the delivery; effects are of both."""
+    play = Script()
+    play.opens("T1", gated("a", timeout=5.0), gated("b"))
+
+    assert play.at(6.0).approves("b") == happens("TOOL_DENIED a", "TOOL_APPROVED b").asking(
+        "execute b 1"
+    )
+
+
+def test_k_11_facts_of_deadlines_have_the_time_of_the_receive() -> None:
+    """Not that of the deadline: it was then that anybody knew."""
+    play = Script()
+    play.opens("T1", "a", gated("b", "rm", timeout=2.0), gated("c"))
+    play.approves("c", Scope.SESSION, expires_in=3.0)
+    play.claims("a", lease=1.0)
+
+    assert play.at(77.0).ticks() == happens(
+        "TOOL_DENIED b", "EXECUTION_IN_DOUBT a", "GRANT_EXPIRED grant/r/1"
+    )
+
+    assert {fact.at for fact in play.verdict.facts} == {77.0}
+
+
+@pytest.mark.parametrize("delivery", [Tick(run_id="another"), SealTurn(turn_id="T9")], ids=repr)
+def test_k_11_even_a_foreign_delivery_brings_the_time(delivery: Tick | SealTurn) -> None:
+    """What has come due is a fact whatever becomes of the delivery."""
+    play = Script()
+    play.opens("T1", gated("a", timeout=5.0), "b")
+
+    outcome = play.at(6.0).receives(delivery)
+
+    assert outcome.facts == ("TOOL_DENIED a",)
+    assert outcome.reason in {Reason.RUN_MISMATCH, Reason.TURN_MISMATCH}
+
+
+WAITING = {
+    "approval": "TOOL_DENIED a",
+    "lease": "EXECUTION_IN_DOUBT l",
+    "grant": "GRANT_EXPIRED grant/r/1",
+}
+
+
+def three_deadlines(at: dict[str, float]) -> Script:
+    """A turn in which an approval, a lease and a grant have these deadlines, and one call more."""
+    play = Script()
+    play.step = 0.0
+    play.opens("T1", gated("g", "other"), "l", gated("a", timeout=at["approval"]), "open")
+    play.approves("g", Scope.SESSION, expires_in=at["grant"])
+    play.claims("l", lease=at["lease"])
+    return play
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("approval", "lease", "grant"),
+        ("approval", "grant", "lease"),
+        ("lease", "approval", "grant"),
+        ("lease", "grant", "approval"),
+        ("grant", "approval", "lease"),
+        ("grant", "lease", "approval"),
+    ],
+    ids="-".join,
+)
+def test_k_11_the_oldest_deadline_comes_first(order: tuple[str, str, str]) -> None:
+    """Whatever its kind."""
+    play = three_deadlines({kind: 10.0 + place for place, kind in enumerate(order)})
+
+    assert play.at(20.0).ticks() == happens(*(WAITING[kind] for kind in order))
+
+
+def test_k_11_ties_in_the_order_approval_lease_grant() -> None:
+    """All three over at once."""
+    play = three_deadlines({"approval": 10.0, "lease": 10.0, "grant": 10.0})
+
+    assert play.at(10.0).ticks() == happens()
+    assert play.at(10.5).ticks() == happens(*WAITING.values())
+
+
+@pytest.mark.parametrize("later", WAITING)
+def test_k_11_ties_of_two(later: str) -> None:
+    """Each pair of kinds tied, the third long after."""
+    play = three_deadlines({**dict.fromkeys(WAITING, 10.0), later: 99.0})
+
+    assert play.at(11.0).ticks() == happens(*(WAITING[kind] for kind in WAITING if kind != later))
+    assert play.at(100.0).ticks() == happens(WAITING[later])
+
+
+def interrupted_with(lease: float, grant: float, grace: float) -> Outcome:
+    """What a late tick brings to an interrupted turn with these deadlines."""
+    play = Script()
+    play.step = 0.0
+    play.opens("T1", gated("g"), "l", "m")
+    play.approves("g", Scope.SESSION, expires_in=grant)
+    play.claims("l", lease=lease)
+    play.claims("m", lease=lease)
+    play.interrupts(grace=grace)
+    return play.at(20.0).ticks()
+
+
+LEASES = ("EXECUTION_IN_DOUBT l", "EXECUTION_IN_DOUBT m")
+GRANT = ("GRANT_EXPIRED grant/r/1",)
+GRACE = ("TOOL_EXECUTION_FAILED l", "TOOL_EXECUTION_FAILED m", "TURN_INTERRUPTED T1")
+
+
+def test_k_11_ties_in_the_order_lease_grant_grace() -> None:
+    """All three over at once: the grace comes last, and finds two in doubt."""
+    assert interrupted_with(10.0, 10.0, 10.0) == happens(*LEASES, *GRANT, *GRACE)
+
+
+def test_k_11_ties_with_the_grace_and_one_other() -> None:
+    """Lease before grace, grant before grace."""
+    assert interrupted_with(10.0, 5.0, 10.0) == happens(*GRANT, *LEASES, *GRACE)
+    assert interrupted_with(5.0, 10.0, 10.0) == happens(*LEASES, *GRANT, *GRACE)
+
+
+def test_k_11_an_older_grace_comes_before_a_younger_lease_or_grant() -> None:
+    """And ends the leases, which therefore never run out; the grant outlives the turn."""
+    assert interrupted_with(12.0, 12.0, 10.0) == happens(*GRACE, *GRANT)
+
+
+def test_k_11_ties_of_one_kind_in_expected_order() -> None:
+    """Whatever the order of claims; approvals, too, in the order of the calls."""
+    play = Script()
+    play.step = 0.0
+    play.opens("T1", "c", gated("z", timeout=9.0), "a", gated("y", timeout=9.0), "b", "open")
+    for invocation in ("a", "b", "c"):
+        play.claims(invocation, lease=9.0)
+
+    assert play.at(10.0).ticks() == happens(
+        "TOOL_DENIED z",
+        "TOOL_DENIED y",
+        "EXECUTION_IN_DOUBT c",
+        "EXECUTION_IN_DOUBT a",
+        "EXECUTION_IN_DOUBT b",
+    )
+
+
+def test_k_11_ties_of_grants_in_the_order_of_their_issue() -> None:
+    """Not of their ids as text: grant/r/10 comes after grant/r/9."""
+    play = Script()
+    play.step = 0.0
+    names = [f"i{number}" for number in range(11)]
+    play.opens("T1", *(gated(name, n=number) for number, name in enumerate(names)), "open")
+    for name in names:
+        play.approves(name, Scope.SESSION, Match.EXACT, expires_in=5.0)
+
+    assert play.at(6.0).ticks() == happens(
+        *(f"GRANT_EXPIRED grant/r/{number}" for number in range(1, 12))
+    )
+
+
+def test_k_11_what_is_due_is_looked_up_again_after_each() -> None:
+    """The last denial settles the turn, and its grant, as overdue, ends with it without a fact."""
+    play = Script()
+    play.step = 0.0
+    play.opens("T1", gated("a", timeout=10.0), gated("b", n=1))
+    play.approves("b", Scope.TURN, expires_in=10.0)
+    play.rejects("b")
+
+    assert play.at(20.0).ticks() == happens("TOOL_DENIED a", "TURN_SETTLED T1").asking(
+        "continue T1"
+    )
+
+
+def test_k_11_a_grant_that_outlives_its_turn_expires_outside_of_it() -> None:
+    """The turn settles by an earlier deadline of the same receive: turn_id is null by then."""
+    play = Script()
+    play.step = 0.0
+    play.opens("T1", gated("a", timeout=10.0), gated("b", n=1))
+    play.approves("b", Scope.SESSION, expires_in=15.0)
+    play.rejects("b")
+
+    assert play.at(20.0).ticks() == happens(
+        "TOOL_DENIED a", "TURN_SETTLED T1", "GRANT_EXPIRED grant/r/1"
+    ).asking("continue T1")
+    assert play.last(GrantExpired).turn_id is None
+
+
+def test_k_11_a_deadline_that_comes_due_once_never_comes_again() -> None:
+    """One tick tells it, the next has nothing to tell."""
+    play = three_deadlines({"approval": 10.0, "lease": 10.0, "grant": 10.0})
+
+    assert play.at(11.0).ticks() == happens(*WAITING.values())
+    assert play.at(11.0).ticks() == happens()
+    assert play.at(1e9).ticks() == happens()
+
+
+# ------------------------------------------------------------------------- section 9, the wake
+
+
+def test_section_9_the_wake_is_the_first_float_at_which_the_earliest_deadline_is_over() -> None:
+    """A tick one float earlier has nothing to do, a tick then has."""
+    play = three_deadlines({"approval": 10.0, "lease": 20.0, "grant": 30.0})
+    assert play.wake == math.nextafter(10.0, math.inf)
+
+    assert play.at(10.0).ticks() == happens()
+    assert play.at(play.wake).ticks() == happens("TOOL_DENIED a")
+
+    assert play.wake == math.nextafter(20.0, math.inf)
+
+
+def test_section_9_the_wake_is_owed_anew_when_it_changes_and_only_then() -> None:
+    """An earlier deadline, a renewal, an end: each time another wake, or none."""
+    play = Script()
+    play.opens("T1", "a", gated("b", timeout=50.0))
+    assert play.wake == math.nextafter(50.0, math.inf)
+
+    play.at(1.0).claims("a", lease=9.0)
+    assert [it.type for it in play.verdict.effects] == ["wake"]
+    assert play.wake == math.nextafter(10.0, math.inf)
+
+    play.at(2.0).logs("a")
+    assert play.verdict.effects == ()
+
+    play.at(3.0).renews("a", 7.0)
+    assert play.verdict.effects == ()
+    assert play.wake == math.nextafter(10.0, math.inf)
+
+    play.at(4.0).renews("a", 100.0)
+    assert [it.type for it in play.verdict.effects] == ["wake"]
+    assert play.wake == math.nextafter(50.0, math.inf)
+
+    play.at(5.0).denies("b")
+    assert play.wake == math.nextafter(104.0, math.inf)
+
+    play.at(6.0).reports("a")
+    assert play.wake is None
+    assert [it.type for it in play.verdict.effects] == ["continue"]
+
+
+def test_section_9_the_wake_covers_the_deadlines_of_k_11_alone() -> None:
+    """Nobody is woken for the memory."""
+    play = Script()
+    play.opens("T1", "a")
+    play.rejects("a")
+
+    assert play.wake is None
