@@ -1,7 +1,8 @@
 """One line of a recording: the tool calls of one model response, and what came back.
 
-A line is a JSON object ``{conv, turn, calls: [{id, name, args}], results: [{id, status, content}]}``
-with, where known, ``source``, ``kind``, ``provider`` (texts) and ``streaming`` (true or false).
+A line is a JSON object ``{conv, turn, calls, results}`` with, where known, ``source``, ``provider``
+(texts) and ``streaming`` (true or false). A call is ``{id, name, args}``, a result ``{id, status,
+content}`` with the status ok, error or denied.
 ``args`` is JSON text, as providers send it. Fields beyond these are passed over: recordings carry
 more. What a provider may really send (no ids, one id twice, arguments that are no JSON) is no fault
 of the line; everything else that is wrong raises `InvalidValue` with the path of the field.
@@ -13,7 +14,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 import attrs
 
@@ -98,8 +99,7 @@ def read_batch(text: bytes, *, file: str, line: int) -> Batch:
     except InvalidValue as error:
         place = re.sub(r"^line 1 ?", "", error.place)  # the parser sees this line alone
         raise InvalidValue(place=place, cause=error.cause, fix=error.fix) from None
-    if not isinstance(value, dict):
-        _wrong("", value, "a JSON object, one batch a line")
+    value = _object(value, "", "a JSON object, one batch a line")
     return Batch(
         file=file,
         line=line,
@@ -118,8 +118,7 @@ def read_batch(text: bytes, *, file: str, line: int) -> Batch:
 
 
 def _call(value: Any, place: str) -> RecordedCall:  # noqa: ANN401 - any JSON
-    if not isinstance(value, dict):
-        _wrong(place, value, "an object {id, name, args}")
+    value = _object(value, place, "an object {id, name, args}")
     raw = _text(value, "args", place=place, fix="give the arguments as JSON text")
     arguments, fault = _arguments(raw)
     return RecordedCall(
@@ -134,18 +133,16 @@ def _arguments(raw: str) -> tuple[Mapping[str, Json], str | None]:
     """Return the arguments; where they are no JSON object, their text, and what is wrong."""
     try:
         value = parse(raw)
-        if isinstance(value, dict):
-            frozen: Mapping[str, Json] = freeze(value, place="arguments")
-            return frozen, None
-        cause = f"{shown(value)} is no JSON object"
+        arguments = _object(value, "", "a JSON object")
+        frozen: Mapping[str, Json] = freeze(arguments, place="arguments")
     except InvalidValue as error:
-        cause = f"{error.place}: {error.cause}" if error.place else error.cause
-    return {"text": raw}, f"the arguments cannot be read: {cause}"
+        where = f"{error.place}: " if error.place else ""
+        return {"text": raw}, f"the arguments cannot be read: {where}{error.cause}"
+    return frozen, None
 
 
 def _result(value: Any, place: str) -> RecordedResult:  # noqa: ANN401 - any JSON
-    if not isinstance(value, dict):
-        _wrong(place, value, "an object {id, status, content}")
+    value = _object(value, place, "an object {id, status, content}")
     status = _text(value, "status", place=place)
     if status not in set(Status):
         _wrong(f"{place}.status", status, "one of " + ", ".join(Status))
@@ -176,7 +173,8 @@ def _text(  # noqa: PLR0913 - how one field is read
         raise InvalidValue(place=path, cause=f"{shown(text)} is no text", fix=fix)
     if needed and not text:
         raise InvalidValue(place=path, cause="is empty", fix="give a non-empty text")
-    return check_text(text, place=path)
+    checked: str = check_text(text, place=path)
+    return checked
 
 
 def _whole(value: Mapping[str, Any], key: str) -> int:
@@ -198,10 +196,16 @@ def _flag(value: Mapping[str, Any], key: str) -> bool:
 def _list(value: Mapping[str, Any], key: str) -> list[Any]:
     if key not in value:
         raise InvalidValue(place=key, cause="is missing", fix="give a list, [] if there are none")
-    items = value[key]
-    if not isinstance(items, list):
-        _wrong(key, items, "a list")
+    if not isinstance(value[key], list):
+        _wrong(key, value[key], "a list")
+    items: list[Any] = value[key]
     return items
+
+
+def _object(value: object, place: str, right: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        _wrong(place, value, right)
+    return cast("dict[str, Any]", value)
 
 
 def _wrong(place: str, value: object, right: str) -> NoReturn:

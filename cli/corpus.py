@@ -17,7 +17,7 @@ import io
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
@@ -196,7 +196,7 @@ def _skip_line(stream: io.BufferedIOBase, line: bytes) -> None:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[io.BufferedIOBase]:
+def _opened(file: str) -> Generator[io.BufferedIOBase]:
     """Open a file, gunzipped if its first bytes say so; standard input is left open."""
     stream: BinaryIO = sys.stdin.buffer if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123
     try:

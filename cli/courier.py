@@ -15,8 +15,8 @@ from ..engine.fingerprint import fingerprint
 from ..engine.kernel import Kernel
 from ..models.deliveries import Claim, Delivery
 from ..models.effects import Continue, Effect
-from ..models.fact import FactType
-from ..models.facts import Fact
+from ..models.errors import TurnlockError
+from ..models.facts import Fact, TurnSettled
 from ..models.run import Run
 from ..models.verdicts import Accepted, Verdict
 from .tally import Hostility, Tally
@@ -66,7 +66,7 @@ class Courier:
     def honest(self, delivery: Delivery) -> Accepted:
         """Bring a delivery that must be accepted. Raises `AbandonedError` if it is not."""
         self.now += STEP
-        verdict = self.kernel.receive(delivery, self.now)
+        verdict = self._receive(delivery, self.now)
         self._owed = None
         self._tally.honest += 1
         self._take(delivery, verdict, None)
@@ -88,7 +88,7 @@ class Courier:
         sampled = tally.refused % max(_EVERY, len(owed)) == 0
         before = fingerprint(kernel.state) if sampled else None
 
-        verdict = kernel.receive(delivery, self.now - late_by)
+        verdict = self._receive(delivery, self.now - late_by)
 
         tally.hostile[as_what] += 1
         self._take(delivery, verdict, as_what)
@@ -104,6 +104,14 @@ class Courier:
         elif sampled and fingerprint(kernel.state) != before:
             self._changed(delivery, as_what, "changed the state")
 
+    def _receive(self, delivery: Delivery, now: float) -> Verdict:
+        """Ask the kernel. What is expected in operation is a verdict, never an exception (K-8)."""
+        try:
+            return self.kernel.receive(delivery, now)
+        except Exception as error:
+            self.fail(f"{_named(delivery)} made the kernel raise {error!r}")
+            raise AbandonedError from error
+
     def _changed(self, delivery: Delivery, as_what: Hostility, how: str) -> None:
         self._owed = None
         self.fail(f"{as_what} {_named(delivery)} was refused, and yet {how}")
@@ -115,8 +123,8 @@ class Courier:
                 self.fail(f"fact {len(self.journal) + 1} has the sequence {fact.sequence}")
             self.journal.append(fact)
             self._tally.facts[fact.type] += 1
-            if fact.type is FactType.TURN_SETTLED:
-                self.settled[fact.turn_id] += 1  # type: ignore[attr-defined]
+            if isinstance(fact, TurnSettled):
+                self.settled[fact.turn_id] += 1
         for effect in verdict.effects:
             if isinstance(effect, Continue):
                 self.continued[effect.turn_id].append(effect)
@@ -136,8 +144,12 @@ class Courier:
 
     def check_recovery(self) -> None:
         """Check that the fold of the journal owes what the kernel owes (K-2, K-3)."""
-        recovered = Kernel.recover(self.run, self.journal)
         self._tally.recoveries += 1
+        try:
+            recovered = Kernel.recover(self.run, self.journal)
+        except TurnlockError as error:
+            self.fail(f"the journal cannot be recovered: {error}")
+            return
         if recovered.pending_effects != self.kernel.pending_effects:
             self.fail("a kernel recovered from the journal owes other effects")
         elif recovered.snapshot() != self.kernel.snapshot():

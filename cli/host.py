@@ -9,6 +9,7 @@ compared with the recording and acknowledged. Every delivery names run, turn and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final
 
@@ -26,14 +27,15 @@ from ..models.deliveries import (
     SealTurn,
 )
 from ..models.effects import Execute
-from ..models.lifecycle_facts import ToolApprovalRequested
+from ..models.facts import ToolApprovalRequested, TurnSettled
 from ..models.run import Limits, Run
 from ..models.verdicts import Accepted
 from .batches import Batch
 from .corpus import Conversation
 from .courier import BETWEEN_TURNS, AbandonedError, Courier, Observe
 from .hostile import LEASE, Adversary
-from .members import NO_ERROR_TEXT, Decisions, Member, Progress, members_of, oddities_of
+from .members import Decisions, Member, Progress, members_of, oddities_of, report_of
+from .settlement import check_settlement
 from .tally import Hostility, Tally
 
 _WORKERS: Final = 4
@@ -59,12 +61,8 @@ def replay_conversation(
     batches = [batch for _, batch in conversation.turns]
     tally.oddities += oddities_of(batches)
     host = Host(conversation, settings, tally, observe)
-    try:
+    with suppress(AbandonedError):  # the failed check is in the tally already
         host.converse()
-    except AbandonedError:
-        pass  # the failed check is in the tally already
-    except Exception as error:  # noqa: BLE001 - a kernel that raises on valid deliveries is wrong
-        host.courier.fail(f"the kernel raised {type(error).__name__}: {error}")
 
 
 class Host:
@@ -83,12 +81,14 @@ class Host:
         self.run_id = conversation.run_id
         self.courier = Courier(Run(run_id=self.run_id, limits=limits), tally, observe)
         self.turn_id: str | None = None
+        """The turn that is open, or None once it settled."""
         self.epoch = 0
         self.sealed = True
         self.members: Sequence[Member] = ()
         self.sent: list[Delivery] = []
         self.past: list[Delivery] = []
         self._turns = conversation.turns
+        self._turn = ""
         self._tally = tally
         self._decisions = settings.decisions
         rng = self._rng = Random(f"{settings.seed}/{self.run_id}")  # noqa: S311 - draws, no secrets
@@ -125,10 +125,9 @@ class Host:
                 self.courier.hostile(stray, Hostility.RECORDED)
         while self._ready:
             self._step(self._drawn())
-        self._check_settlement(turn_id)
-        self.turn_id = None
+        check_settlement(self.courier, turn_id, members)
         for stray in strays:
-            if stray.invocation_id in self._by_id:  # an id of ours: only now is it surely too late
+            if stray.invocation_id in self._by_id:  # an id of ours: too late only now
                 self.courier.hostile(stray, Hostility.RECORDED)
         if members:
             self._deliver(Acknowledge(run_id=self.run_id, turn_id=turn_id))
@@ -138,7 +137,8 @@ class Host:
         there = self._rng.randrange(len(members) + 1) if streamed else len(members)
         self._streaming = list(reversed(members[there:]))
         self._ready = [None] if streamed else []
-        self.turn_id, self.sealed = turn_id, not streamed
+        self._turn = self.turn_id = turn_id
+        self.sealed = not streamed
         self.epoch += 1
         self._deliver(
             OpenTurn(
@@ -171,7 +171,7 @@ class Host:
 
     def _stream(self) -> None:
         """Let the model send its next call, or say that there are no more."""
-        turn_id = self.turn_id or ""
+        turn_id = self._turn
         if not self._streaming:
             self.sealed = True
             self._deliver(SealTurn(run_id=self.run_id, turn_id=turn_id))
@@ -186,7 +186,7 @@ class Host:
         self._deliver(
             Reject(
                 run_id=self.run_id,
-                turn_id=self.turn_id,
+                turn_id=self._turn,
                 invocation_id=member.invocation_id,
                 error=fault,
             )
@@ -202,7 +202,7 @@ class Host:
             member.expect(reason=denial)
         member.decision = Decide(
             run_id=self.run_id,
-            turn_id=self.turn_id or "",
+            turn_id=self._turn,
             invocation_id=member.invocation_id,
             approved=denial is None,
             reason=denial,
@@ -216,7 +216,7 @@ class Host:
         self._deliver(
             Claim(
                 run_id=self.run_id,
-                turn_id=self.turn_id or "",
+                turn_id=self._turn,
                 invocation_id=member.invocation_id,
                 attempt=member.attempt,
                 worker=f"worker-{1 + self._rng.randrange(_WORKERS)}",
@@ -227,27 +227,25 @@ class Host:
 
     def _report(self, member: Member) -> None:
         member.progress = Progress.DONE
-        ok = member.succeeds()
-        if ok:
-            member.expect(result=member.answer.content)
-        else:
-            member.expect(error=member.error())
-        self._deliver(self._report_of(member, ok=ok))
-
-    def _report_of(self, member: Member, *, ok: bool) -> Report:
-        ids = {"turn_id": self.turn_id, "invocation_id": member.invocation_id}
-        if ok:
-            return Report(run_id=self.run_id, result=member.answer.content, **ids)  # type: ignore[arg-type]
-        return Report(run_id=self.run_id, error=member.error(), **ids)  # type: ignore[arg-type]
+        member.expect_answer()
+        self._deliver(
+            report_of(
+                member.answer,
+                run_id=self.run_id,
+                turn_id=self._turn,
+                invocation_id=member.invocation_id,
+                attempt=member.attempt,
+            )
+        )
 
     def _strays(self, turn_id: str, batch: Batch) -> list[Report]:
         """Return the recorded results that answer no call, as the reports they would be."""
         return [
-            Report(
+            report_of(
+                result,
                 run_id=self.run_id,
                 turn_id=turn_id,
-                invocation_id=result.recorded_id or "result-without-an-id",
-                error=result.content or NO_ERROR_TEXT,
+                invocation_id=result.recorded_id or "a-result-without-an-id",
             )
             for result in batch.matched()[1]
         ]
@@ -268,35 +266,26 @@ class Host:
         """Note who is asked about, and who may be claimed."""
         for fact in verdict.facts:
             if isinstance(fact, ToolApprovalRequested):
-                member = self._by_id[fact.invocation_id]
+                member = self._known(fact.invocation_id)
                 member.progress, member.digest = Progress.WAITING, fact.arguments_digest
                 self._ready.append(member)
+            elif isinstance(fact, TurnSettled):
+                self.turn_id = None
         for effect in verdict.effects:
             if isinstance(effect, Execute):
                 self._heed_execute(effect)
 
     def _heed_execute(self, effect: Execute) -> None:
-        member = self._by_id[effect.invocation_id]
+        member = self._known(effect.invocation_id)
         member.progress, member.attempt = Progress.READY, effect.attempt
         self._ready.append(member)
         asked = (effect.turn_id, effect.tool_name, effect.arguments)
-        if asked != (self.turn_id, member.call.tool_name, member.call.arguments):
+        if asked != (self._turn, member.call.tool_name, member.call.arguments):
             self.courier.fail(f"execute of {effect.invocation_id!r} asks for another call")
 
-    def _check_settlement(self, turn_id: str) -> None:
-        """Check what one turn must have brought: the promise of K-50 … K-52 and K-33."""
-        courier, members = self.courier, self.members
-        if courier.settled[turn_id] != 1:
-            courier.fail(f"settled {courier.settled[turn_id]} times, not once")
-        continued = courier.continued.get(turn_id, [])
-        if len(continued) != bool(members):  # a turn without calls settles without one
-            courier.fail(f"continued {len(continued)} times, not {bool(members):d}")
-        for effect in continued[:1]:
-            if effect.results != tuple(member.expected for member in members):
-                courier.fail("the continuation's results are not the recorded ones, in order")
-        for member in members:
-            ran = courier.executions[turn_id, member.invocation_id]
-            decided = member.decision
-            may_run = member.fault is None and (decided is None or decided.approved)
-            if ran != may_run:
-                courier.fail(f"the tool of {member.invocation_id!r} ran {ran} times")
+    def _known(self, invocation_id: str) -> Member:
+        member = self._by_id.get(invocation_id)
+        if member is None:
+            self.courier.fail(f"the kernel speaks of {invocation_id!r}, which is not in the turn")
+            raise AbandonedError
+        return member

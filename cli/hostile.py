@@ -6,10 +6,10 @@ kernel refuses in that very state: whatever it is, if it is accepted the kernel 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import cycle
 from random import Random
-from typing import Final, Protocol, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict
 
 import attrs
 
@@ -34,6 +34,7 @@ from ..models.deliveries import (
 )
 from .members import Member, Progress
 from .tally import Hostility
+from .view import View
 
 LEASE: Final = 3_600.0
 _INTRUDER: Final = "intruder"
@@ -41,51 +42,13 @@ _BEFORE: Final = 30.0
 """Seconds by which a hostile sender's clock may lag behind (K-10)."""
 
 
-class View(Protocol):
-    """What the adversary sees of the honest host."""
-
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        ...
-
-    @property
-    def turn_id(self) -> str | None:
-        """The turn that is open, or None between turns."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the latest turn."""
-        ...
-
-    @property
-    def sealed(self) -> bool:
-        """Whether that turn is sealed."""
-        ...
-
-    @property
-    def members(self) -> Sequence[Member]:
-        """The members of the latest turn, in expected order."""
-        ...
-
-    @property
-    def sent(self) -> Sequence[Delivery]:
-        """The honest deliveries of the latest turn."""
-        ...
-
-    @property
-    def past(self) -> Sequence[Delivery]:
-        """Those of the turns before it."""
-        ...
-
-
 class _Ids(TypedDict):
     turn_id: str
     invocation_id: str
 
 
-Maker: TypeAlias = "Callable[[], Delivery | None]"
+Made: TypeAlias = Callable[[], Delivery]
+Maker: TypeAlias = Callable[[], Delivery | None]
 
 
 class Adversary:
@@ -111,12 +74,17 @@ class Adversary:
     def deliveries(self) -> Iterable[tuple[Hostility, Delivery, float]]:
         """Yield what to inject now: the kind, the delivery, and by how many seconds it lags."""
         for _ in range(self.per_honest):
-            made = None
-            while made is None:  # a kind that has nothing to say now passes: UNKNOWN always has
-                kind, makers = next(self._kinds)
-                made = self._rng.choice(makers)()
+            kind, made = self._next()
             late_by = _BEFORE if self._rng.random() < 0.25 else 0.0  # noqa: PLR2004 - one in four
             yield kind, made, late_by
+
+    def _next(self) -> tuple[Hostility, Delivery]:
+        """Go on to the next kind that has something to say in this state: UNKNOWN always has."""
+        while True:
+            kind, makers = next(self._kinds)
+            made = self._rng.choice(makers)()
+            if made is not None:
+                return kind, made
 
     # DUPLICATED
 
@@ -136,14 +104,14 @@ class Adversary:
         attempt = self._rng.choice((0, member.attempt + 1, -1, 10**12))
         return self._rng.choice(
             (
-                Claim(**ids, attempt=attempt, worker=_INTRUDER, lease=LEASE),
-                Report(**ids, attempt=attempt, result=None),
-                Report(**ids, attempt=attempt, error="from another attempt"),
-                Lose(**ids, attempt=attempt),
-                Renew(**ids, attempt=attempt, lease=LEASE),
-                Resolve(**ids, attempt=attempt, resolution=Resolution.RESULT, result=0),
+                lambda: Claim(**ids, attempt=attempt, worker=_INTRUDER, lease=LEASE),
+                lambda: Report(**ids, attempt=attempt, result=None),
+                lambda: Report(**ids, attempt=attempt, error="from another attempt"),
+                lambda: Lose(**ids, attempt=attempt),
+                lambda: Renew(**ids, attempt=attempt, lease=LEASE),
+                lambda: Resolve(**ids, attempt=attempt, resolution=Resolution.RESULT, result=0),
             )
-        )
+        )()
 
     def _old_epoch(self) -> Delivery | None:
         if not self._view.epoch:
@@ -156,7 +124,9 @@ class Adversary:
         sent = self._view.sent or self._view.past
         if not sent:
             return None
-        return attrs.evolve(self._rng.choice(sent), run_id=f"{self._view.run_id}/other")
+        delivery: Any = self._rng.choice(sent)
+        elsewhere: Delivery = attrs.evolve(delivery, run_id=f"{self._view.run_id}/other")
+        return elsewhere
 
     def _other_turn(self) -> Delivery | None:
         """Address what is true of this turn to one that is not open."""
@@ -167,15 +137,15 @@ class Adversary:
         ids = _Ids(turn_id=turn_id, invocation_id=member.invocation_id)
         return self._rng.choice(
             (
-                Decide(**ids, approved=True),
-                Claim(**ids, attempt=member.attempt),
-                Report(**ids, result=member.answer.content),
-                Reject(**ids, error="for another turn"),
-                AddCall(turn_id=turn_id, call=_CALL),
-                SealTurn(turn_id=turn_id),
-                Interrupt(turn_id=turn_id),
+                lambda: Decide(**ids, approved=True),
+                lambda: Claim(**ids, attempt=member.attempt),
+                lambda: Report(**ids, result=member.answer.content),
+                lambda: Reject(**ids, error="for another turn"),
+                lambda: AddCall(turn_id=turn_id, call=_CALL),
+                lambda: SealTurn(turn_id=turn_id),
+                lambda: Interrupt(turn_id=turn_id),
             )
-        )
+        )()
 
     def _other_arguments(self) -> Delivery | None:
         """Approve what was never shown (K-32)."""
@@ -196,14 +166,14 @@ class Adversary:
         turn_id = self._invented("turn")
         return self._rng.choice(
             (
-                Report(invocation_id=invocation_id, result="for nobody"),
-                Reject(invocation_id=invocation_id, error="for nobody"),
-                Lose(invocation_id=invocation_id),
-                Acknowledge(turn_id=turn_id),
-                Interrupt(turn_id=turn_id, grace=0.0),
-                self._about(turn_id, invocation_id),
+                lambda: Report(invocation_id=invocation_id, result="for nobody"),
+                lambda: Reject(invocation_id=invocation_id, error="for nobody"),
+                lambda: Lose(invocation_id=invocation_id),
+                lambda: Acknowledge(turn_id=turn_id),
+                lambda: Interrupt(turn_id=turn_id, grace=0.0),
+                lambda: self._about(turn_id, invocation_id),
             )
-        )
+        )()
 
     def _no_such_grant(self) -> Delivery:
         return Revoke(grant_id=self._invented("grant"))
@@ -212,14 +182,14 @@ class Adversary:
         ids = _Ids(turn_id=turn_id, invocation_id=invocation_id)
         return self._rng.choice(
             (
-                Decide(**ids, approved=True, scope=Scope.SESSION),
-                Claim(**ids, attempt=1),
-                Report(**ids, result="for nobody"),
-                Report(**ids, error="for nobody"),
-                Renew(**ids, lease=LEASE),
-                Resolve(**ids, attempt=1, resolution=Resolution.RETRY),
+                lambda: Decide(**ids, approved=True, scope=Scope.SESSION),
+                lambda: Claim(**ids, attempt=1),
+                lambda: Report(**ids, result="for nobody"),
+                lambda: Report(**ids, error="for nobody"),
+                lambda: Renew(**ids, lease=LEASE),
+                lambda: Resolve(**ids, attempt=1, resolution=Resolution.RETRY),
             )
-        )
+        )()
 
     # REORDERED
 
@@ -228,27 +198,41 @@ class Adversary:
         member = self._member()
         if member is None or member.progress is Progress.DONE:
             return None
-        ids = self._ids(member)
-        report = Report(**ids, result=member.answer.content)
-        retry = Resolve(**ids, attempt=member.attempt, resolution=Resolution.RETRY)
-        unstarted = (report, Lose(**ids), Renew(**ids, lease=LEASE), retry)
+        ids, answer = self._ids(member), member.answer.content
+
+        def retry() -> Delivery:
+            return Resolve(**ids, attempt=member.attempt, resolution=Resolution.RETRY)
+
+        unstarted: tuple[Made, ...] = (
+            lambda: Report(**ids, result=answer),
+            lambda: Lose(**ids),
+            lambda: Renew(**ids, lease=LEASE),
+            retry,
+        )
         if member.progress is Progress.READY:
-            return self._rng.choice(unstarted)
+            return self._rng.choice(unstarted)()
         if member.progress is Progress.STARTED:
-            return self._rng.choice((Reject(**ids, error="too late"), retry))
-        claim = Claim(**ids, attempt=member.attempt, worker=_INTRUDER)
-        return self._rng.choice((claim, claim, *unstarted))
+            return self._rng.choice((lambda: Reject(**ids, error="too late"), retry))()
+        if self._rng.random() < 0.5:  # noqa: PLR2004 - claims matter most: they start work (K-33)
+            return Claim(**ids, attempt=member.attempt, worker=_INTRUDER)
+        return self._rng.choice(unstarted)()
 
     def _turn_out_of_order(self) -> Delivery | None:
-        view, rng = self._view, self._rng
-        turn_id = view.turn_id
+        turn_id = self._view.turn_id
         if turn_id is None:
             return Claim(turn_id=self._invented("turn"), invocation_id="early", attempt=1)
-        opening = OpenTurn(turn_id=self._invented("turn"), calls=(_CALL,), epoch=view.epoch + 1)
-        early = (Acknowledge(turn_id=turn_id), opening)
-        if not view.sealed:
-            return rng.choice(early)
-        return rng.choice((*early, SealTurn(turn_id=turn_id), AddCall(turn_id=turn_id, call=_CALL)))
+        made: list[Made] = [
+            lambda: Acknowledge(turn_id=turn_id),
+            lambda: OpenTurn(
+                turn_id=self._invented("turn"), calls=(_CALL,), epoch=self._view.epoch + 1
+            ),
+        ]
+        if self._view.sealed:
+            made += [
+                lambda: SealTurn(turn_id=turn_id),
+                lambda: AddCall(turn_id=turn_id, call=_CALL),
+            ]
+        return self._rng.choice(made)()
 
     # CONFLICTING
 
@@ -257,19 +241,23 @@ class Adversary:
         if member is None:
             return None
         ids = self._ids(member)
-        made: list[Delivery] = []
-        if member.decision is not None:
-            made.append(Decide(**ids, approved=not member.decision.approved))
-            made.append(Decide(**ids, approved=True, scope=Scope.SESSION))
-            made.append(Decide(**ids, approved=True, arguments={"edited": "later"}))
-        if member.progress is Progress.STARTED:
-            made.append(Claim(**ids, attempt=member.attempt, worker=_INTRUDER, lease=LEASE))
-        if member.progress is Progress.DONE:
-            made.append(Claim(**ids, attempt=member.attempt, worker=_INTRUDER, lease=LEASE))
-            made.append(Report(**ids, result={"another": "result"}))
-            made.append(Report(**ids, error="another error, not the recorded one"))
-            made.append(Reject(**ids, error="rejected after the fact"))
-        return self._rng.choice(made) if made else None
+        made: list[Made] = []
+        decision, progress, attempt = member.decision, member.progress, member.attempt
+        if decision is not None:
+            made += [
+                lambda: Decide(**ids, approved=not decision.approved),
+                lambda: Decide(**ids, approved=True, scope=Scope.SESSION),
+                lambda: Decide(**ids, approved=True, arguments={"edited": "later"}),
+            ]
+        if progress in {Progress.STARTED, Progress.DONE}:
+            made.append(lambda: Claim(**ids, attempt=attempt, worker=_INTRUDER, lease=LEASE))
+        if progress is Progress.DONE:
+            made += [
+                lambda: Report(**ids, result={"another": "result"}),
+                lambda: Report(**ids, error="another error, not the recorded one"),
+                lambda: Reject(**ids, error="rejected after the fact"),
+            ]
+        return self._rng.choice(made)() if made else None
 
     # What they are made of
 

@@ -18,14 +18,14 @@ from ..models.calls import Call, CallResult
 from ..models.calls import Status as Outcome
 from ..models.deliveries import Decide, Report
 from ..models.identify import ProviderCall, identify_calls
-from ..models.values import Json
+from ..models.values import ABSENT, Json
 from .batches import Batch, RecordedCall, RecordedResult, Status
 
 NO_RESULT: Final = "no result was recorded"
 NO_ERROR_TEXT: Final = "the tool failed without saying why"
 NO_REASON: Final = "denied"  # what the kernel says itself for a deny without a reason (section 4)
 APPROVE_WITHIN: Final = 3_600.0
-"""Seconds that a gated call waits for its decision (K-57); the replay's clock never takes as long."""
+"""Seconds that a gated call waits for its decision (K-57): more than a replayed turn ever takes."""
 
 
 class Mode(StrEnum):
@@ -90,7 +90,6 @@ class Member:
     digest: str | None = None
     attempt: int = 1
     decision: Decide | None = None
-    outcome: Report | None = None
     expected: CallResult | None = None
 
     @property
@@ -98,39 +97,60 @@ class Member:
         """The kernel's id of the call."""
         return self.call.invocation_id
 
-    def succeeds(self) -> bool:
-        """Say whether the tool answers with a result."""
-        return self.answer.status is Status.OK
-
-    def error(self) -> str:
-        """The error that the tool answers with; never empty (K-36)."""
-        return self.answer.content or NO_ERROR_TEXT
-
     def recorded_denial(self) -> str | None:
-        """The reason for which this call was denied when it was recorded, or None."""
+        """Return the reason for which this call was denied when it was recorded, or None."""
         return (self.answer.content or NO_REASON) if self.answer.status is Status.DENIED else None
+
+    def expect_answer(self) -> None:
+        """Note that the continuation must say what the tool will answer."""
+        if self.answer.status is Status.OK:
+            self.expect(result=self.answer.content)
+        else:
+            self.expect(error=error_of(self.answer))
 
     def expect(
         self, *, error: str | None = None, reason: str | None = None, result: str | None = None
     ) -> None:
         """Note what the continuation must say of it, by the one that is given."""
         call = self.call
-        ids = (call.invocation_id, call.tool_name, call.provider_call_id)
+        status = Outcome.SUCCEEDED
         if error is not None:
-            self.expected = _line(ids, status=Outcome.FAILED, error=error)
+            status = Outcome.FAILED
         elif reason is not None:
-            self.expected = _line(ids, status=Outcome.DENIED, reason=reason)
-        else:
-            self.expected = _line(ids, status=Outcome.SUCCEEDED, result=result)
+            status = Outcome.DENIED
+        self.expected = CallResult(
+            invocation_id=call.invocation_id,
+            tool_name=call.tool_name,
+            provider_call_id=call.provider_call_id,
+            status=status,
+            result=ABSENT if result is None else result,
+            error=error,
+            reason=reason,
+        )
 
 
-def _line(ids: tuple[str, str, str | None], **payload: object) -> CallResult:
-    invocation_id, tool_name, provider_call_id = ids
-    return CallResult(
+def error_of(answer: RecordedResult) -> str:
+    """Return the text of an error, which is never empty (K-36)."""
+    return answer.content or NO_ERROR_TEXT
+
+
+def report_of(
+    answer: RecordedResult,
+    *,
+    run_id: str,
+    turn_id: str | None,
+    invocation_id: str,
+    attempt: int | None = None,
+) -> Report:
+    """Return the report that brings a recorded answer."""
+    ok = answer.status is Status.OK
+    return Report(
+        run_id=run_id,
+        turn_id=turn_id,
         invocation_id=invocation_id,
-        tool_name=tool_name,
-        provider_call_id=provider_call_id,
-        **payload,  # type: ignore[arg-type]
+        attempt=attempt,
+        result=answer.content if ok else ABSENT,
+        error=None if ok else error_of(answer),
     )
 
 

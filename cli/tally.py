@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from ..models.fact import FactType
 from .safe_text import harmless
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 _KEPT: Final = 10
 """Failures that are told one by one."""
@@ -60,11 +56,11 @@ class Tally:
     refused: int = 0
     """Hostile deliveries so far: picks the sample of compared states."""
     seconds: float = 0.0
-    facts: Counter[str] = attrs.field(factory=Counter)
-    refusals: Counter[str] = attrs.field(factory=Counter)
-    hostile: Counter[str] = attrs.field(factory=Counter)
-    oddities: Counter[str] = attrs.field(factory=Counter)
-    failures: list[str] = attrs.field(factory=list)
+    facts: Counter[str] = attrs.field(factory=Counter[str])
+    refusals: Counter[str] = attrs.field(factory=Counter[str])
+    hostile: Counter[str] = attrs.field(factory=Counter[str])
+    oddities: Counter[str] = attrs.field(factory=Counter[str])
+    failures: list[str] = attrs.field(factory=list[str])
     failed: int = 0
 
     def fail(self, where: str, what: str) -> None:
@@ -102,14 +98,15 @@ class Tally:
         """Return the last line: OK, or FAILED with how much of what."""
         if not self.failed and not problems:
             return (
-                f"OK {self.turns_settled:,} turns settled, each continued once; "
-                f"{self.injected:,} hostile deliveries refused, none changed anything"
+                f"OK {_many(self.turns_settled, 'turn', 'settled')}, each continued once; "
+                f"{_many(self.injected, 'hostile delivery', 'refused')}, none changed anything"
             )
         parts = [
             _many(self.failed, "check", "failed") if self.failed else "",
             _many(problems, "problem", "with the input") if problems else "",
         ]
-        return "FAILED " + ", ".join(filter(None, parts))
+        first = f"; first at {self.failures[0]}" if self.failures else ""
+        return "FAILED " + ", ".join(filter(None, parts)) + first
 
     def as_json(self, problems: int) -> dict[str, Any]:
         """Return all of it as one JSON object."""
@@ -134,18 +131,17 @@ class Tally:
             "failures": self.failures,
         }
 
-    def show(self, console: Console, *, timing: bool) -> None:
-        """Print the tables, without the verdict."""
-        console.print(_two_columns("replayed", self._totals(timing=timing)))
+    def tables(self, *, timing: bool) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield the tables to show: the title, and rows of name and number."""
+        yield "replayed", list(self._totals(timing=timing))
         for title, counts in (
-            ("refused, by reason", self.refusals),
             ("hostile deliveries, by kind", self.hostile),
+            ("refused, by reason", self.refusals),
             ("oddities of the recording, all served", self.oddities),
         ):
             rows = [(name, f"{number:,}") for name, number in _sorted(counts).items()]
             if rows:
-                console.print()
-                console.print(_two_columns(title, iter(rows)))
+                yield title, rows
 
     def _totals(self, *, timing: bool) -> Iterator[tuple[str, str]]:
         yield "conversations", f"{self.conversations:,}"
@@ -161,18 +157,6 @@ class Tally:
             yield "deliveries a second", f"{self.rate:,} (for {self.seconds:.1f} s)"
 
 
-def _two_columns(title: str, rows: Iterator[tuple[str, str]]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(title, min_width=40)
-    table.add_column("", justify="right")
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
-
-
 def _sorted(counts: Counter[str]) -> dict[str, int]:
     """Return what was seen at all, the most frequent first, ties by name."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -180,4 +164,5 @@ def _sorted(counts: Counter[str]) -> dict[str, int]:
 
 
 def _many(number: int, noun: str, rest: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'} {rest}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural} {rest}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from ..lifecycle.invocation import Invocation, owed_attempt
+from ..lifecycle.invocation import Invocation
+from ..lifecycle.phases import Input
 from ..models.deliveries import (
     AddCall,
     Claim,
@@ -54,14 +55,15 @@ def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocat
     return Reason.NO_ACTIVE_TURN if turn is None else Reason.UNKNOWN_INVOCATION
 
 
-def stale(invocation: Invocation, attempt: int, *, claims: bool) -> bool:
+def stale(invocation: Invocation, attempt: int, input: Input) -> bool:  # noqa: A002
     """Say whether the attempt that was named is another than the one that counts (section 5, 4).
 
     For a claim while an execute is owed that is the owed one; otherwise, once the invocation was
     started, the current one; before that, none.
     """
-    owed = owed_attempt(invocation) if claims else 0
-    return attempt != (owed or invocation.attempt or attempt)
+    if input is Input.CLAIM and invocation.owed:
+        return attempt != invocation.owed
+    return attempt != invocation.attempt > 0
 
 
 def admit_to_turn(state: State, delivery: ForTurn, now: float) -> Turn | Reason:

@@ -55,58 +55,59 @@ def _ask(
     state: State,
     delivery: ForInvocation,
     now: float,
-    named: tuple[str | None, str, int | None],
+    turn_id: str | None,
+    invocation_id: str,
+    attempt: int | None,
     input_: Input,
 ) -> Decision:
     """Admission → attempt → table → facts, for whatever names an invocation (section 5)."""
-    turn_id, invocation_id, attempt = named
     turn = state.turn
-    invocation = admit(state, turn_id, invocation_id, now)
-    if turn is None or type(invocation) is Reason:
-        return invocation
-    if attempt is not None and stale(invocation, attempt, claims=input_ is Input.CLAIM):
+    found = admit(state, turn_id, invocation_id, now)
+    if turn is None or type(found) is Reason:
+        return found
+    if attempt is not None and stale(found, attempt, input_):
         return Reason.STALE_ATTEMPT
-    answer = ANSWERS.get((invocation.phase, input_))
-    guard = ALWAYS if answer is None else answer(state, invocation, delivery)
-    row = step(invocation.phase, input_, guard)
+    phase = found.phase
+    answer = ANSWERS.get((phase, input_))
+    row = step(phase, input_, ALWAYS if answer is None else answer(state, found, delivery))
     if row.fact is None:
         return row
-    return invocation_facts.MAKERS[row.fact](state, turn, invocation, delivery, now)
+    return invocation_facts.MAKERS[row.fact](state, turn, found, delivery, now)
 
 
-# Each reads the ids off a delivery of its own class: an attribute read in one place for all
-# classes would cost three times as much.
+# Each reads the ids off a delivery of its own class: one place that reads them off all classes
+# would cost more.
 
 
 def _decide(state: State, of: Decide, now: float) -> Decision:
     input_ = Input.APPROVE if of.approved else Input.DENY
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, None), input_)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, None, input_)
 
 
 def _claim(state: State, of: Claim, now: float) -> Decision:
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, of.attempt), Input.CLAIM)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, Input.CLAIM)
 
 
 def _renew(state: State, of: Renew, now: float) -> Decision:
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, of.attempt), Input.RENEW)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, Input.RENEW)
 
 
 def _reject(state: State, of: Reject, now: float) -> Decision:
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, None), Input.REJECT)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, None, Input.REJECT)
 
 
 def _report(state: State, of: Report, now: float) -> Decision:
     input_ = Input.REPORT_RESULT if of.error is None else Input.REPORT_ERROR
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, of.attempt), input_)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, input_)
 
 
 def _lose(state: State, of: Lose, now: float) -> Decision:
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, of.attempt), Input.LOSE)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, Input.LOSE)
 
 
 def _resolve(state: State, of: Resolve, now: float) -> Decision:
     input_ = _RESOLUTIONS[of.resolution]
-    return _ask(state, of, now, (of.turn_id, of.invocation_id, of.attempt), input_)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, input_)
 
 
 def _open_turn(state: State, delivery: OpenTurn, now: float) -> Decision:

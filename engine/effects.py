@@ -1,7 +1,7 @@
 """The effects that are owed: a function of state alone (K-3).
 
-`pending` derives them all. `added` returns what one receive added, by looking only at what its
-facts touched; that both agree is a property test, and the reason why a receive stays cheap in a
+`pending` derives them all. `owed_since` returns what one receive added, by looking only at what
+its facts touched; that both agree is a property test, and the reason why a receive stays cheap in a
 turn of ten thousand calls. Order: executes and cancels in expected order, continuations in the
 order of settling, then the wake.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from ..lifecycle.invocation import Invocation, owed_attempt
+from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Phase
-from ..models.effects import Cancel, Continue, Effect, Execute, Wake
+from ..models.effects import Cancel, Effect, Execute, Wake
 from ..models.facts import (
     CallAdded,
     Fact,
@@ -25,7 +25,6 @@ from ..models.facts import (
 )
 from ..models.ids import (
     cancel_id,
-    continue_id,
     execute_id,
     idempotency_key,
     invocation_path,
@@ -36,7 +35,7 @@ from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
 from . import minting
 from .deadlines import first_float_past
-from .state import Owed, State
+from .state import State
 
 
 def pending(state: State) -> tuple[Effect, ...]:
@@ -46,48 +45,56 @@ def pending(state: State) -> tuple[Effect, ...]:
     if turn is not None:
         effects += _executes(turn, turn.order)
         effects += _cancels(turn)
-    effects += (_continue(state, owed) for owed in state.continuations.values())
+    effects += (owed.effect for owed in state.continuations.values())
     effects += _wakes(state)
     return tuple(effects)
 
 
-def added(state: State, facts: Sequence[Fact], woken: float | None) -> tuple[Effect, ...]:
-    """Return the effects owed since these facts; `woken` was the earliest deadline before them."""
-    deadlines = state.deadlines
-    unmoved = (deadlines[0][0] if deadlines else None) == woken
-    if len(facts) == 1 and type(facts[0]) not in _OWING:
-        return () if unmoved else tuple(_wakes(state))
-    effects: list[Effect] = []
-    turn = state.turn
-    if turn is not None:
-        effects += _executes(turn, _readied(turn, facts))
-    for fact in facts:
-        if type(fact) is TurnInterrupting and turn is not None:
-            effects += _cancels(turn)
-        elif type(fact) is TurnSettled and fact.turn_id in state.continuations:
-            effects.append(_continue(state, state.continuations[fact.turn_id]))
-    if not unmoved:
-        effects += _wakes(state)
+def owed_since(state: State, facts: list[Fact], woken: float | None) -> tuple[Effect, ...]:
+    """Return what the facts of one receive made owed, and make them one commit (K-3, K-9).
+
+    `woken` was the earliest deadline before them.
+    """
+    if len(facts) > 1:
+        minting.seal_commit(facts)
+    elif type(facts[0]) not in OWING:  # most facts are of this kind
+        return tuple(_moved_wake(state, woken)) if state.deadlines else ()
+    effects = list(_owed_since(state, facts))
+    if state.deadlines:
+        effects += _moved_wake(state, woken)
     return tuple(effects)
 
 
-_READYING: Final = frozenset({TurnOpened, CallAdded, ToolApproved, RetryAuthorised})
-"""After these facts an execute may newly be owed."""
-_OWING: Final = _READYING | {TurnInterrupting, TurnSettled}
+def _owed_since(state: State, facts: list[Fact]) -> Iterator[Effect]:
+    turn = state.turn
+    if turn is not None:
+        yield from _executes(turn, _readied(turn, facts))
+    for fact in facts:
+        if type(fact) is TurnSettled and fact.turn_id in state.continuations:
+            yield state.continuations[fact.turn_id].effect
+        elif type(fact) is TurnInterrupting and turn is not None:
+            yield from _cancels(turn)
+
+
+OWING: Final = frozenset(
+    {TurnOpened, CallAdded, ToolApproved, RetryAuthorised, TurnInterrupting, TurnSettled}
+)
 """After these facts something other than a wake may newly be owed."""
 
 
-def _readied(turn: Turn, facts: Iterable[Any]) -> Iterable[Invocation]:
+def _readied(turn: Turn, facts: list[Any]) -> Iterable[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
+    if type(facts[-1]) is RetryAuthorised or len(facts) == 1 and type(facts[0]) is ToolApproved:
+        return (turn.members[facts[-1].invocation_id],)
     readied: set[str] = set()
     for fact in facts:
         if type(fact) is TurnOpened:
             return turn.order
         if type(fact) is CallAdded:
             return turn.order[-1:]
-        if type(fact) in _READYING:
+        if type(fact) is ToolApproved:
             readied.add(fact.invocation_id)
-    return sorted((turn.members[name] for name in readied), key=_position) if readied else ()
+    return sorted((turn.members[name] for name in readied), key=_position)
 
 
 def _position(invocation: Invocation) -> int:
@@ -96,7 +103,7 @@ def _position(invocation: Invocation) -> int:
 
 def _executes(turn: Turn, invocations: Iterable[Invocation]) -> Iterator[Execute]:
     for invocation in invocations:
-        attempt = owed_attempt(invocation)
+        attempt = invocation.owed
         if attempt:
             path = invocation_path(turn.scope, invocation.invocation_id)
             yield minting.execute(
@@ -126,12 +133,9 @@ def _cancels(turn: Turn) -> Iterator[Cancel]:
             )
 
 
-def _continue(state: State, owed: Owed) -> Continue:
-    return minting.continue_(
-        effect_id=continue_id(state.scope_of(owed.turn_id, owed.epoch)),
-        turn_id=owed.turn_id,
-        results=owed.results,
-    )
+def _moved_wake(state: State, woken: float | None) -> Iterator[Wake]:
+    """Ask to be woken when the earliest deadline is over, if it is another than before."""
+    return iter(()) if state.earliest_deadline == woken else _wakes(state)
 
 
 def _wakes(state: State) -> Iterator[Wake]:

@@ -1,4 +1,4 @@
-"""Evolve: the fold of one fact into the state (K-2). All that is state changes here, and only here.
+"""Evolve: the fold of facts into the state (K-2). All that is state changes here, and only here.
 
 Live and in recovery the same functions run, so a replayed run is the run that was. Where a phase
 moves, the table's own fold is looked up: nothing here names the phase that follows another (K-4).
@@ -7,14 +7,14 @@ The state is folded in place: whoever needs the one before takes a snapshot firs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Invocation
+from ..lifecycle.phases import Phase
 from ..lifecycle.table import FOLD
 from ..models.calls import Status
 from ..models.deliveries import Scope
-from ..models.fact import FactType
 from ..models.facts import (
     CallAdded,
     ContinuationTaken,
@@ -39,6 +39,7 @@ from ..models.facts import (
     TurnSealed,
     TurnSettled,
 )
+from ..models.ids import continue_id, turn_scope
 from ..turn.grants import Grant
 from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
@@ -48,32 +49,28 @@ from .deadlines import DeadlineKind, arm
 from .state import State
 
 
-def evolve(state: State, fact: Fact) -> None:
-    """Fold one fact into the state. The fact must be the next one, and possible here."""
-    _EVOLVERS[type(fact)](state, state.turn, fact)
-    state.sequence += 1
-    state.at = fact.at
-
-
-def _move(turn: Turn, invocation_id: str, fact: FactType) -> Invocation:
-    invocation = turn.members[invocation_id]
-    invocation.phase = FOLD[invocation.phase, fact]
-    return invocation
+def fold(state: State, facts: Sequence[Fact]) -> None:
+    """Fold facts into the state. They must be the next ones, and possible here; one at least."""
+    for fact in facts:
+        _EVOLVERS[type(fact)](state, state.turn, fact)
+    state.sequence += len(facts)
+    state.at = facts[-1].at
 
 
 def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.digest = fact.arguments_digest
     if fact.deadline is not None:
-        invocation.approve_by = fact.deadline
+        invocation.deadline = fact.deadline
         arm(state.deadlines, fact.deadline, DeadlineKind.APPROVAL, invocation.position)
 
 
 def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
-    invocation = _move(turn, fact.invocation_id, fact.type)
-    invocation.gated = False
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.owed = 1
     invocation.digest = None
-    invocation.approve_by = None
+    invocation.deadline = None
     if fact.arguments is not None:
         invocation.arguments = fact.arguments
     if fact.scope is Scope.ONCE and fact.arguments is None:
@@ -85,7 +82,8 @@ def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
 
 
 def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
-    invocation = _move(turn, fact.invocation_id, fact.type)
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
     if fact.cause is DenialCause.DECISION:
         invocation.decision = DENIED_ONCE
     invocation.outcome = minting.call_result(
@@ -101,25 +99,29 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
 def _started(
     state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRetried
 ) -> None:
-    invocation = _move(turn, fact.invocation_id, fact.type)
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
     invocation.attempt = fact.attempt
-    invocation.authorised = False
+    invocation.owed = 0
     invocation.worker = fact.worker
     if fact.lease_until is not None:
         _lease(state, invocation, fact.lease_until)
 
 
 def _lease(state: State, invocation: Invocation, until: float) -> None:
-    invocation.lease_until = until
+    invocation.deadline = until
     arm(state.deadlines, until, DeadlineKind.LEASE, invocation.position)
 
 
 def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
-    _lease(state, _move(turn, fact.invocation_id, fact.type), fact.lease_until)
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
+    _lease(state, invocation, fact.lease_until)
 
 
 def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
-    invocation = _move(turn, fact.invocation_id, fact.type)
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
     invocation.outcome = minting.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
@@ -131,7 +133,8 @@ def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
 
 
 def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
-    invocation = _move(turn, fact.invocation_id, fact.type)
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
     invocation.outcome = minting.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
@@ -144,24 +147,25 @@ def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
 
 def _ended(turn: Turn, invocation: Invocation) -> None:
     """Drop what only a life needs, and count one fewer (K-50)."""
-    invocation.gated = False
-    invocation.digest = None
-    invocation.approve_by = None
     invocation.arguments = None
-    invocation.authorised = False
+    invocation.owed = 0
+    invocation.digest = None
+    invocation.deadline = None
     invocation.worker = None
-    invocation.lease_until = None
     turn.live -= 1
 
 
 def _in_doubt(_: State, turn: Turn, fact: ExecutionInDoubt) -> None:
-    invocation = _move(turn, fact.invocation_id, fact.type)
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
     invocation.worker = None
-    invocation.lease_until = None
+    invocation.deadline = None
 
 
 def _authorised(_: State, turn: Turn, fact: RetryAuthorised) -> None:
-    _move(turn, fact.invocation_id, fact.type).authorised = True
+    invocation = turn.members[fact.invocation_id]
+    invocation.phase = FOLD[invocation.phase, fact.type]
+    invocation.owed = fact.attempt + 1
 
 
 def _opened(state: State, _: None, fact: TurnOpened) -> None:
@@ -170,7 +174,7 @@ def _opened(state: State, _: None, fact: TurnOpened) -> None:
         turn_id=fact.turn_id,
         epoch=fact.epoch,
         phase=TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN,
-        scope=state.scope_of(fact.turn_id, fact.epoch),
+        scope=turn_scope(state.prefix, fact.epoch, fact.turn_id),
     )
     for call in fact.calls:
         turn.add(call)
@@ -190,16 +194,18 @@ def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
     turn.grace_until = fact.grace_until
     arm(state.deadlines, fact.grace_until, DeadlineKind.GRACE, 0)
     for invocation in turn.order:
-        invocation.authorised = False
+        if invocation.phase is Phase.IN_DOUBT:
+            invocation.owed = 0  # an authorised retry is withdrawn
 
 
 def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
     turn.phase = TURN_FOLD[turn.phase, fact.type]
     results = [done.outcome for done in turn.order if done.outcome is not None]
     if results:  # a turn without calls settles without a continuation (K-52)
-        state.continuations[turn.turn_id] = minting.owed(
-            turn_id=turn.turn_id, epoch=turn.epoch, settled=fact.sequence, results=tuple(results)
+        taking = minting.continue_(
+            effect_id=continue_id(turn.scope), turn_id=turn.turn_id, results=tuple(results)
         )
+        state.continuations[turn.turn_id] = minting.owed(effect=taking, settled=fact.sequence)
     _close(state, turn, fact)
 
 

@@ -31,7 +31,7 @@ def behaviour(state: State) -> dict[str, Any]:
         "begun": at > -math.inf,
         "turn": None if state.turn is None else _turn(state.turn, at),
         "continuations": [
-            [owed.turn_id, [_result(result) for result in owed.results]]
+            [owed.effect.turn_id, [_result(result) for result in owed.effect.results]]
             for owed in state.continuations.values()
         ],
         "grants": [_grant(grant, at) for grant in state.grants],
@@ -59,13 +59,11 @@ def _invocation(invocation: Invocation, at: float) -> list[Any]:
         invocation.provider_call_id,
         invocation.arguments,
         invocation.phase,
-        invocation.gated,
-        _since(invocation.approve_by, at),
+        invocation.owed,
+        _since(invocation.deadline, at),
         _decision(invocation.decision),
         invocation.attempt,
-        invocation.authorised,
         invocation.worker,
-        _since(invocation.lease_until, at),
         None if invocation.outcome is None else _result(invocation.outcome),
     ]
 

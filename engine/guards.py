@@ -25,12 +25,12 @@ Answer: TypeAlias = "Callable[[State, Invocation, Any], Guard]"
 
 
 def _gate(_: State, invocation: Invocation, __: object) -> Guard:
-    return Guard.GATED if invocation.gated else Guard.FREE
+    return Guard.FREE if invocation.owed else Guard.GATED
 
 
 def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
     """Answer K-32 and, checked last, K-56."""
-    if not invocation.gated:
+    if invocation.owed:
         return Guard.FREE
     if delivery.arguments_digest not in (None, invocation.digest):
         return Guard.NOT_SHOWN
@@ -45,7 +45,7 @@ def _holder(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: 
 
 
 def _retry(_: State, invocation: Invocation, __: object) -> Guard:
-    return Guard.AUTHORISED if invocation.authorised else Guard.UNAUTHORISED
+    return Guard.AUTHORISED if invocation.owed else Guard.UNAUTHORISED
 
 
 def _retry_asked(state: State, invocation: Invocation, delivery: object) -> Guard:
@@ -117,8 +117,3 @@ def room_guard(state: State, turn: Turn, call: Call) -> str:
     if call.invocation_id in turn.members:
         return TurnGuard.KNOWN
     return TurnGuard.FULL if len(turn.order) >= state.run.limits.calls else TurnGuard.NEW
-
-
-def settle_guard(turn: Turn) -> TurnGuard:
-    """Return whether every member is terminal (K-50)."""
-    return TurnGuard.INCOMPLETE if turn.live else TurnGuard.COMPLETE

@@ -127,10 +127,6 @@ def _denied(
     ]
 
 
-def _lease_until(delivery: Claim, now: float) -> float | None:
-    return None if delivery.lease is None else after(now, delivery.lease)
-
-
 def _started(
     state: State, turn: Turn, invocation: Invocation, delivery: Claim, now: float
 ) -> list[Fact]:
@@ -144,7 +140,7 @@ def _started(
             arguments=invocation.arguments,
             attempt=1,
             worker=delivery.worker,
-            lease_until=_lease_until(delivery, now),
+            lease_until=None if delivery.lease is None else after(now, delivery.lease),
         )
     ]
 
@@ -161,7 +157,7 @@ def _retried(
             state.sequence + 1,
             attempt=invocation.attempt + 1,
             worker=delivery.worker,
-            lease_until=_lease_until(delivery, now),
+            lease_until=None if delivery.lease is None else after(now, delivery.lease),
         )
     ]
 

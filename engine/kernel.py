@@ -5,29 +5,29 @@ Whoever wants to know how turnlock works reads `receive`, then the two tables.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Final
 
+from ..models.checks import number
 from ..models.deliveries import Delivery
 from ..models.effects import Effect
 from ..models.errors import InvalidValue, shown
 from ..models.facts import Fact
 from ..models.reasons import Reason
 from ..models.run import Run
-from ..models.verdicts import Refused, Verdict
+from ..models.verdicts import Accepted, Refused, Verdict
 from . import minting
 from .decide import DECIDERS, Refusal
-from .effects import added, pending
-from .evolve import evolve
+from .effects import owed_since, pending
+from .evolve import fold
 from .lapse import lapsed
 from .recovery import replay
 from .snapshot import Snapshot, restore, take
 from .state import State
 from .turn_facts import settled
 
-_NEVER: Final = -math.inf
-_FOREVER: Final = math.inf
+NOTHING: Final = Accepted(facts=(), effects=())
+"""The verdict on a tick or a log when no time has run out."""
 
 
 class Kernel:
@@ -52,24 +52,36 @@ class Kernel:
         """
         state = self.state
         decider = DECIDERS.get(type(delivery))
-        if decider is None or not _NEVER < now < _FOREVER:
-            raise _unreceivable(delivery, now)
+        if decider is None or type(now) is not float or now - now:  # infinite, or not a number
+            decider, now = _checked(delivery, now)
         if now < state.at:
             now = state.at  # the clock, too, is a fold of facts (K-10)
-        woken = state.deadlines[0][0] if state.deadlines else None
-        facts = self._lapse(now) if woken is not None and woken < now else []
+        state.committed = state.sequence
+        facts: list[Fact] = []
+        woken = None
+        if state.deadlines:
+            woken = state.deadlines[0][0]
+            if woken < now:
+                self._lapse(facts, now)
 
-        if delivery.run_id is not None and delivery.run_id != state.run.run_id:
-            decision: Any = Reason.RUN_MISMATCH
+        if delivery.run_id is None or delivery.run_id == state.run.run_id:
+            decision: Any = decider(state, delivery, now)
         else:
-            decision = decider(state, delivery, now)
-
+            decision = Reason.RUN_MISMATCH
         if type(decision) is not list:
-            return _refusal(decision, tuple(facts), self._commit(facts, woken))
+            effects = owed_since(state, facts, woken) if facts else ()
+            return _refusal(decision, tuple(facts), effects)
+
         if decision:
             self._happen(decision, now)
-        facts = facts + decision if facts else decision
-        return minting.accepted(facts=tuple(facts), effects=self._commit(facts, woken))
+            if facts:
+                decision = facts + decision
+        elif facts:
+            decision = facts
+        else:
+            return NOTHING
+        effects = owed_since(state, decision, woken)
+        return minting.accepted(facts=tuple(decision), effects=effects)
 
     def receive_many(self, deliveries: Iterable[tuple[Delivery, float]]) -> list[Verdict]:
         """Judge many deliveries, each with its time, one after the other."""
@@ -109,36 +121,24 @@ class Kernel:
         """All the effects still owed: what a host performs after a recovery (K-3)."""
         return pending(self.state)
 
-    def _lapse(self, now: float) -> list[Fact]:
+    def _lapse(self, facts: list[Fact], now: float) -> None:
         """Let happen what time alone has brought, one deadline after the other (K-11)."""
-        facts: list[Fact] = []
         while due := lapsed(self.state, now):
             self._happen(due, now)
             facts += due
-        return facts
 
     def _happen(self, facts: list[Fact], now: float) -> None:
         """Fold what happens, then ask the one door whether the turn is settled (K-51)."""
         state = self.state
-        for fact in facts:
-            evolve(state, fact)
+        fold(state, facts)
         turn = state.turn
         if turn is not None and not turn.live:
             closing = settled(state, turn, now)
-            if closing is not None:
-                evolve(state, closing)
-                facts.append(closing)
+            if closing:
+                fold(state, closing)
+                facts += closing
         if state.deadlines:
             state.tidy_deadlines()
-
-    def _commit(self, facts: list[Fact], woken: float | None) -> tuple[Effect, ...]:
-        """Make the facts of this receive one commit (K-9), and find what they made owed (K-3)."""
-        if not facts:
-            return ()
-        if len(facts) > 1:
-            minting.seal_commit(facts)
-        self.state.committed = self.state.sequence
-        return added(self.state, facts, woken)
 
 
 def _refusal(
@@ -156,13 +156,13 @@ def _refusal(
     )
 
 
-def _unreceivable(delivery: object, now: float) -> InvalidValue:
-    if type(delivery) not in DECIDERS:
-        return InvalidValue(
+def _checked(delivery: object, now: object) -> tuple[Any, float]:
+    """Return the decider and the time as a float, or say what cannot be received (K-8)."""
+    decider = DECIDERS.get(type(delivery))  # type: ignore[arg-type]
+    if decider is None:
+        raise InvalidValue(
             place="delivery",
             cause=f"{shown(delivery)} is no delivery",
             fix="build one of turnlock.models.deliveries",
         )
-    return InvalidValue(
-        place="now", cause=f"{shown(now)} is no time", fix="give Unix time in seconds, finite"
-    )
+    return decider, number(now, place="now")

@@ -42,8 +42,9 @@ from .state import Owed
 
 R = TypeVar("R")
 
+_RUN = {"run": "state.run"}
 _FACT = {
-    "run_id": "state.run.run_id",
+    "run_id": "run.run_id",
     "sequence": "number",
     "commit": "number",  # right for the last fact of a receive; `seal_commit` corrects the others
     "at": "now",
@@ -53,22 +54,23 @@ _INVOCATION = {**_TURN, "invocation_id": "invocation.invocation_id"}
 _LIFECYCLE = {
     **_INVOCATION,
     "tool_name": "invocation.tool_name",
-    "agent_id": "state.run.agent_id",
-    "agent_name": "state.run.agent_name",
+    "agent_id": "run.agent_id",
+    "agent_name": "run.agent_name",
 }
 
 
 def _of_invocation(cls: Callable[..., R], fields: dict[str, str]) -> Callable[..., R]:
     context = ("state", "turn", "invocation", "now", "number")
-    return mint_from(cls, context=context, fields=fields)
+    return mint_from(cls, context=context, shorthand=_RUN, fields=fields)
 
 
 def _of_turn(cls: Callable[..., R]) -> Callable[..., R]:
-    return mint_from(cls, context=("state", "turn", "now", "number"), fields=_TURN)
+    context = ("state", "turn", "now", "number")
+    return mint_from(cls, context=context, shorthand=_RUN, fields=_TURN)
 
 
 def _of_run(cls: Callable[..., R]) -> Callable[..., R]:
-    return mint_from(cls, context=("state", "now", "number"), fields=_FACT)
+    return mint_from(cls, context=("state", "now", "number"), shorthand=_RUN, fields=_FACT)
 
 
 tool_approval_requested = _of_invocation(ToolApprovalRequested, _LIFECYCLE)
@@ -115,5 +117,5 @@ def seal_commit(facts: Sequence[Fact]) -> None:
     corrected here, before anybody has seen them.
     """
     last = facts[-1].sequence
-    for fact in facts:
+    for fact in facts[:-1]:
         _set_commit(fact, last)

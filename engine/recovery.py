@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..lifecycle.phases import Phase
 from ..lifecycle.table import FOLD
 from ..models.errors import CorruptJournal
 from ..models.facts import (
@@ -25,7 +24,7 @@ from ..models.facts import (
 from ..models.ids import grant_id
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
-from .evolve import evolve
+from .evolve import fold
 from .state import State
 from .turn_facts import settled
 
@@ -70,8 +69,8 @@ def _fold_commit(state: State, commit: list[Fact]) -> None:
         cause = _impossible(state, fact)
         if cause is not None:
             raise _corrupt(fact, cause)
-        evolve(state, fact)
-    if state.turn is not None and settled(state, state.turn, state.at) is not None:
+        fold(state, (fact,))
+    if state.turn is not None and settled(state, state.turn, state.at):
         raise _corrupt(commit[-1], "every member is terminal, and yet the turn was not closed")
     state.committed = state.sequence
     state.tidy_deadlines()
@@ -135,8 +134,8 @@ def _impossible_for_invocation(
     if invocation is None:
         return f"the turn has no invocation {fact.invocation_id!r}"
     if isinstance(fact, ToolApprovalRequested):
-        waits = invocation.phase is Phase.REQUESTED and invocation.gated
-        return None if waits and invocation.digest is None else "it does not wait to be asked"
+        asked = invocation.digest is not None
+        return None if invocation.gated and not asked else "it does not wait to be asked"
     if (invocation.phase, fact.type) not in FOLD:
         return f"the invocation is {invocation.phase}"
     return None

@@ -17,7 +17,6 @@ from ..models.calls import CallResult
 from ..models.checks import (
     choice,
     count,
-    flag,
     identifier,
     instance,
     instances,
@@ -27,6 +26,7 @@ from ..models.checks import (
     any_text,
 )
 from ..models.errors import CorruptJournal
+from ..models.ids import turn_scope
 from ..models.record import Record, fields_of, record
 from ..models.run import Run
 from ..models.values import Json
@@ -44,16 +44,14 @@ class SavedInvocation(Record):
     invocation_id: str = attrs.field(validator=identifier)
     tool_name: str = attrs.field(validator=identifier)
     phase: Phase = attrs.field(converter=choice(Phase))
-    gated: bool = attrs.field(validator=flag)
+    owed: int = attrs.field(validator=count)
     attempt: int = attrs.field(default=0, validator=count)
-    authorised: bool = attrs.field(default=False, validator=flag)
     provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
     arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
     digest: str | None = attrs.field(default=None, validator=optional(identifier))
-    approve_by: float | None = attrs.field(default=None, validator=optional(instant))
+    deadline: float | None = attrs.field(default=None, validator=optional(instant))
     decision: Decision | None = attrs.field(default=None, validator=optional(instance(Decision)))
     worker: str | None = attrs.field(default=None, validator=optional(identifier))
-    lease_until: float | None = attrs.field(default=None, validator=optional(instant))
     outcome: CallResult | None = attrs.field(default=None, validator=optional(instance(CallResult)))
 
 
@@ -139,7 +137,7 @@ def restore(state: State, snapshot: Snapshot) -> None:
     state.sequence = state.committed = snapshot.sequence
     state.at = -math.inf if snapshot.at is None else snapshot.at
     state.epoch = snapshot.epoch
-    state.continuations = {owed.turn_id: owed for owed in snapshot.continuations}
+    state.continuations = {owed.effect.turn_id: owed for owed in snapshot.continuations}
     for grant in snapshot.grants:
         state.grants.issue(grant)
     state.grants.issued = snapshot.grants_issued
@@ -155,7 +153,7 @@ def _restore_turn(state: State, saved: SavedTurn) -> Turn:
         turn_id=saved.turn_id,
         epoch=state.epoch,
         phase=saved.phase,
-        scope=state.scope_of(saved.turn_id, state.epoch),
+        scope=turn_scope(state.prefix, state.epoch, saved.turn_id),
     )
     turn.grace_until = saved.grace_until
     for position, member in enumerate(saved.members):

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from ..models.calls import CallResult
-from ..models.checks import count, identifier, instances
-from ..models.ids import grant_id, turn_scope
+from ..lifecycle.phases import Phase
+from ..models.checks import count, instance
+from ..models.effects import Continue
+from ..models.ids import escape, grant_id
 from ..models.record import Record, record
 from ..models.run import Run
 from ..turn.grants import Grants
@@ -25,10 +26,8 @@ class Owed(Record):
     `settled` is the sequence of the fact that brought it forth.
     """
 
-    turn_id: str = attrs.field(validator=identifier)
-    epoch: int = attrs.field(validator=count)
+    effect: Continue = attrs.field(validator=instance(Continue))
     settled: int = attrs.field(validator=count)
-    results: tuple[CallResult, ...] = attrs.field(validator=instances(CallResult))
 
 
 class State:
@@ -42,6 +41,7 @@ class State:
         "epoch",
         "grants",
         "memory",
+        "prefix",
         "run",
         "sequence",
         "turn",
@@ -50,6 +50,8 @@ class State:
     def __init__(self, run: Run) -> None:
         """Start a run in which nothing has happened."""
         self.run = run
+        self.prefix = escape(run.run_id)
+        """The run's part of the ids that are made for it (K-7)."""
         self.sequence = 0
         self.committed = 0
         """Sequence of the last fact before the receive under way (K-9)."""
@@ -68,10 +70,6 @@ class State:
     def earliest_deadline(self) -> float | None:
         """The earliest deadline, or None (K-11)."""
         return self.deadlines[0][0] if self.deadlines else None
-
-    def scope_of(self, turn_id: str, epoch: int) -> str:
-        """Return a turn's part of the ids that are made for it."""
-        return turn_scope(self.run.run_id, epoch, turn_id)
 
     def tidy_deadlines(self) -> None:
         """Make the heap's first entry a live one, and keep the stale ones bounded (K-6)."""
@@ -94,10 +92,10 @@ class State:
         if self.turn.grace_until is not None:
             yield self.turn.grace_until, DeadlineKind.GRACE, 0
         for invocation in self.turn.unfinished():
-            if invocation.approve_by is not None:
-                yield invocation.approve_by, DeadlineKind.APPROVAL, invocation.position
-            if invocation.lease_until is not None:
-                yield invocation.lease_until, DeadlineKind.LEASE, invocation.position
+            if invocation.deadline is not None:
+                waits = invocation.phase is Phase.REQUESTED
+                kind = DeadlineKind.APPROVAL if waits else DeadlineKind.LEASE
+                yield invocation.deadline, kind, invocation.position
 
     def _is_live(self, entry: Entry) -> bool:
         at, kind, order = entry
@@ -111,6 +109,5 @@ class State:
         if order >= len(turn.order):
             return False
         invocation = turn.order[order]
-        if kind is DeadlineKind.APPROVAL:
-            return invocation.approve_by == at
-        return invocation.lease_until == at
+        waits = invocation.phase is Phase.REQUESTED
+        return invocation.deadline == at and waits is (kind is DeadlineKind.APPROVAL)

@@ -10,13 +10,11 @@ from ..models.calls import Call
 from ..models.deliveries import Acknowledge, AddCall, Interrupt, OpenTurn, Revoke
 from ..models.fact import FactType
 from ..models.facts import DenialCause, Fact
-from ..models.values import arguments_digest
-from ..turn.phases import TurnInput
+from ..turn.phases import TurnGuard, TurnInput
 from ..turn.table import step as turn_step
 from ..turn.turn import Turn
 from . import minting
 from .deadlines import after
-from .guards import settle_guard
 from .invocation_facts import by_grant
 from .state import State
 
@@ -57,7 +55,7 @@ def call_added(state: State, turn: Turn, delivery: AddCall, now: float) -> list[
 
 def _gate(state: State, turn: Turn | OpenTurn, call: Call, now: float, number: int) -> Fact:
     """Approve a gated call by the oldest grant that covers it, or ask for approval (K-41)."""
-    digest = arguments_digest(call.arguments)
+    digest = str(call.arguments_digest)
     grant = state.grants.covering(call.tool_name, digest)
     if grant is not None:
         return by_grant(state, turn, call, grant.grant_id, now, number)
@@ -129,9 +127,10 @@ _CLOSING: Final = {
 }
 
 
-def settled(state: State, turn: Turn, now: float) -> Fact | None:
+def settled(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that closes the turn, if all of it is done: the one door (K-50, K-51)."""
-    row = turn_step(turn.phase, TurnInput.SETTLE, settle_guard(turn))
+    guard = TurnGuard.INCOMPLETE if turn.live else TurnGuard.COMPLETE
+    row = turn_step(turn.phase, TurnInput.SETTLE, guard)
     if row.fact is None:
-        return None
-    return _CLOSING[row.fact](state, turn, now, state.sequence + 1)
+        return []
+    return [_CLOSING[row.fact](state, turn, now, state.sequence + 1)]

@@ -49,24 +49,26 @@ class Invocation:
     provider_call_id: str | None
     arguments: Mapping[str, Json] | None
     """Those that will run, edited ones included; None once nothing can run any more."""
-    gated: bool
-    """Waits for approval: requires it, and no grant covered it. False once decided."""
+    owed: int
+    """The attempt that an executor may claim now: 1 when ready, attempt + 1 when a retry was
+    authorised, 0 when no execute is owed (K-31, K-33). REQUESTED and not owed is gated."""
     phase: Phase = Phase.REQUESTED
     digest: str | None = None
     """Of the arguments shown; only while it waits for approval."""
-    approve_by: float | None = None
-    """Unix time of the approval deadline; only while it waits for approval."""
+    deadline: float | None = None
+    """Unix time of its approval deadline while it waits, of its lease while it runs (K-34)."""
     decision: Decision | None = None
     attempt: int = 0
     """The current attempt; 0 before the first start (K-33)."""
-    authorised: bool = False
-    """A retry is allowed: attempt + 1 may be claimed; only in doubt (K-31)."""
     worker: str | None = None
     """Who holds it; only while it runs."""
-    lease_until: float | None = None
-    """Unix time at which its lease runs out; only while it runs (K-34)."""
     outcome: CallResult | None = None
     """How it ended; only in a terminal phase."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether it waits for approval: requires it, and no grant covered it (section 6)."""
+        return self.phase is Phase.REQUESTED and not self.owed
 
     @property
     def terminal(self) -> bool:
@@ -74,15 +76,7 @@ class Invocation:
         return self.phase in TERMINAL
 
 
-def owed_attempt(invocation: Invocation) -> int:
-    """Return the attempt that an executor may claim now, or 0 when an execute is not owed."""
-    phase = invocation.phase
-    if phase is Phase.APPROVED or (phase is Phase.REQUESTED and not invocation.gated):
-        return 1
-    return invocation.attempt + 1 if invocation.authorised else 0
-
-
-def requested(call: Call, *, position: int) -> Invocation:
+def requested(call: Call, position: int) -> Invocation:
     """Return the record of a call that was just asked for."""
     return Invocation(
         position,
@@ -90,5 +84,5 @@ def requested(call: Call, *, position: int) -> Invocation:
         call.tool_name,
         call.provider_call_id,
         call.arguments,
-        call.requires_approval,
+        0 if call.requires_approval else 1,
     )

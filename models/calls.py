@@ -19,7 +19,7 @@ from .checks import (
 )
 from .errors import InvalidValue
 from .record import Record, record
-from .values import ABSENT, Absent, Json
+from .values import ABSENT, Absent, Json, arguments_digest
 
 
 @record
@@ -38,6 +38,14 @@ class Call(Record):
     requires_approval: bool = attrs.field(validator=flag)
     approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
     provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+    arguments_digest: str | None = attrs.field(init=False, default=None, repr=False)
+    """SHA-256 of the arguments (K-32) if approval is required; computed with the call, so that the
+    owner of a run need not wait for it."""
+
+    def __attrs_post_init__(self) -> None:
+        """Compute the digest that a decision will be held against."""
+        if self.requires_approval:
+            object.__setattr__(self, "arguments_digest", arguments_digest(self.arguments))
 
 
 class Status(StrEnum):

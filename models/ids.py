@@ -50,6 +50,9 @@ def event_id(run_id: str, sequence: int) -> str:
     return f"event/{escape(run_id)}/{sequence}"
 
 
-def turn_scope(run_id: str, epoch: int, turn_id: str) -> str:
-    """Return `run/epoch/turn`: a turn id may be used again once forgotten, its epoch never is."""
-    return f"{escape(run_id)}/{epoch}/{escape(turn_id)}"
+def turn_scope(prefix: str, epoch: int, turn_id: str) -> str:
+    """Return `run/epoch/turn`: a turn id may be used again once forgotten, its epoch never is.
+
+    `prefix` is the run id, escaped.
+    """
+    return f"{prefix}/{epoch}/{escape(turn_id)}"

@@ -89,26 +89,37 @@ def mint(cls: Callable[P, R]) -> Callable[P, R]:
     and then gives it the frozen class: a third of the time of the public constructor, and what it
     makes is equal to what that builds (tests/models/test_minting.py).
     """
-    return _maker(cls, (), {})
+    return _maker(cls, (), {}, {})
 
 
 def mint_from(
-    cls: Callable[..., R], *, context: tuple[str, ...], fields: Mapping[str, str]
+    cls: Callable[..., R],
+    *,
+    context: tuple[str, ...],
+    shorthand: Mapping[str, str],
+    fields: Mapping[str, str],
 ) -> Callable[..., R]:
     """Return such a maker that reads the fields in `fields` off its leading arguments.
 
     ``mint_from(TurnSealed, context=("turn", "now"), fields={"turn_id": "turn.turn_id", …})`` makes
-    ``make(turn, now, *, …)``; the other fields stay keyword arguments.
+    ``make(turn, now, *, …)``; the other fields stay keyword arguments. `shorthand` are local names
+    that `fields` may use.
     """
-    return _maker(cls, context, fields)
+    return _maker(cls, context, shorthand, fields)
 
 
-def _maker(cls: Any, context: tuple[str, ...], given: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _maker(
+    cls: Any,  # noqa: ANN401
+    context: tuple[str, ...],
+    shorthand: Mapping[str, str],
+    given: Mapping[str, str],
+) -> Any:  # noqa: ANN401
     thaw = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     twin = type("Twin", cls.__bases__, {"__slots__": cls.__slots__, **thaw})
     names: dict[str, Any] = {"new": object.__new__, "Twin": twin, "Frozen": cls}
     keywords: list[str] = []
-    lines = ["    made = new(Twin)"]
+    lines = [f"    {name} = {source}" for name, source in shorthand.items()]
+    lines.append("    made = new(Twin)")
     for field in fields_of(cls):
         lines.append(f"    made.{field.name} = {given.get(field.name, field.name)}")
         if field.name in given:

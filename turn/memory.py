@@ -54,9 +54,10 @@ class Memory:
         """Take over a closing as it stands."""
         self.closings.append(closed)
         self._turns[closed.turn_id] = closed
-        for index in range(closed.first, len(closed.invocation_ids)):
-            self._latest[closed.invocation_ids[index]] = closed
-        self._size += closed.entries
+        ids = closed.invocation_ids
+        for invocation_id in ids[closed.first :] if closed.first else ids:
+            self._latest[invocation_id] = closed
+        self._size += len(ids) - closed.first + 1
 
     def holds_turn(self, turn_id: str, *, now: float) -> bool:
         """Whether this turn is remembered as closed."""

@@ -32,7 +32,7 @@ class Turn:
 
     def add(self, call: Call) -> None:
         """Put one more call on the roster, last in expected order."""
-        invocation = requested(call, position=len(self.order))
+        invocation = requested(call, len(self.order))
         self.members[call.invocation_id] = invocation
         self.order.append(invocation)
         self.live += 1

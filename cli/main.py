@@ -1,0 +1,72 @@
+"""``turnlock``: the command and its subcommands, each loaded only when it is asked for.
+
+Exit status everywhere: 0 only when all was well, 1 when a check failed, 2 for wrong usage or input
+of which nothing could be read. A closed pipe and Ctrl-C end a command with 1, without a traceback.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import click
+
+_LAZY: Final = {"replay": "replay", "trace": "trace"}
+"""Subcommands that live in modules of their own, each there as `command`."""
+
+
+class _LazyGroup(click.Group):
+    """A group that imports the module of a subcommand when the subcommand is looked up."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all subcommands."""
+        return sorted({*super().list_commands(ctx), *_LAZY})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a subcommand, or None if there is none of that name."""
+        if cmd_name not in _LAZY:
+            return super().get_command(ctx, cmd_name)
+        found = import_module(f".{_LAZY[cmd_name]}", __package__).command
+        if not isinstance(found, click.Command):
+            raise TypeError(f"turnlock.cli.{_LAZY[cmd_name]} has no click command `command`")
+        return found
+
+
+def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001
+    if not asked or ctx.resilient_parsing:
+        return
+    try:
+        told = version("turnlock")
+    except PackageNotFoundError:
+        told = "(a checkout that is not installed)"
+    click.echo(f"turnlock {told}")
+    ctx.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
+def main() -> None:
+    """Tool calls of LLM agents, settled exactly once whatever is delivered."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets
+            stream.reconfigure(errors="backslashreplace")  # its escape, never a traceback
+
+
+@main.command(short_help="Serve the kernel to any language: JSON lines on stdin and stdout.")
+def stdio() -> None:
+    """Serve the kernel as JSON lines: one request a line on stdin, its answer a line on stdout."""
+    from .stdio import serve  # noqa: PLC0415 - the wire's codec loads only where it is spoken
+
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise click.UsageError("standard input or output is closed; connect both to the client")
+    serve(sys.stdin.buffer, sys.stdout.buffer)
