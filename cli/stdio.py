@@ -21,7 +21,9 @@ def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     while line := source.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE and not line.endswith(b"\n"):
             _skip_line(source)
-            reply = _error("line_too_long", f"a line has at most {MAX_LINE} bytes; send fewer scripts")
+            reply = _error(
+                "line_too_long", f"a line has at most {MAX_LINE} bytes; send fewer scripts"
+            )
         else:
             reply = _answered(line)
         sink.write(encode(reply) + b"\n")
@@ -32,7 +34,9 @@ def _answered(line: bytes) -> dict[str, object]:
     try:
         return answer(line)
     except Exception as error:  # noqa: BLE001 - our own mistake must not cost the next request
-        return _error("internal_error", f"turnlock failed ({type(error).__name__}): please report it")
+        return _error(
+            "internal_error", f"turnlock failed ({type(error).__name__}): please report it"
+        )
 
 
 def _error(code: str, message: str) -> dict[str, object]:

@@ -137,7 +137,7 @@ class Timeline:
         table.add_column("seconds", justify="right", no_wrap=True, min_width=7)
         table.add_column("fact", justify="right", no_wrap=True, min_width=4)
         table.add_column("turn", no_wrap=True, overflow="ellipsis", max_width=6)
-        table.add_column("invocation", no_wrap=True, overflow="ellipsis", max_width=26)
+        table.add_column("invocation", no_wrap=True, overflow="ellipsis", max_width=32)
         table.add_column("what", no_wrap=True, overflow="ellipsis", min_width=29)
         table.add_column("detail", no_wrap=True, overflow="ellipsis", ratio=1)
         for line in self._lines:

@@ -71,15 +71,14 @@ def play(run: Run, script: list[Step]) -> list[Raw]:
             kernel = Kernel.recover(run, journal)
             receipts.append(_receipt(None, (), kernel.pending_effects))
         else:
-            verdict = kernel.receive(*step)
+            delivery, now = cast("tuple[Delivery, float]", step)
+            verdict = kernel.receive(delivery, now)
             journal += verdict.facts
             receipts.append(_receipt(verdict.reason, verdict.facts, verdict.effects))
     return receipts
 
 
-def _receipt(
-    reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]
-) -> Raw:
+def _receipt(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Raw:
     receipt: Raw = {"accepted": reason is None}
     if reason is not None:
         receipt["reason"] = reason
@@ -102,9 +101,10 @@ def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
             message=f"a request is a JSON object, not {shown(raw)}",
             at="line 1 column 1",
         )
-    request_id = _echoed(raw.get("id"))
+    request = cast("Raw", raw)
+    request_id = _echoed(request.get("id"))
     try:
-        return request_id, *_parts(cast("Raw", raw))
+        return request_id, *_parts(request)
     except InvalidValue as error:
         raise WireError(
             request_id=request_id, code="invalid_value", message=str(error), at=error.place
@@ -176,9 +176,9 @@ def _step(raw: object) -> Step:
     return delivery, number(now, place="now")
 
 
-def _array(raw: object, place: str) -> list[Any]:
+def _array(raw: object, place: str) -> list[object]:
     if not isinstance(raw, list):
         raise InvalidValue(
             place=place, cause=f"{shown(raw)} is no JSON array", fix="give a list in brackets"
         )
-    return cast("list[Any]", raw)
+    return cast("list[object]", raw)

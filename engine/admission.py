@@ -1,4 +1,4 @@
-"""Admission: is this delivery about something that lives? (kernel.md section 5; K-20 … K-22)
+"""Admission: whether a delivery is about something that lives (kernel.md section 5; K-20 … K-22).
 
 Each function returns what it found, or the reason for refusing. The order of the checks is part of
 the contract. Which run it is for was checked before (`decide`).

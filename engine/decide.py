@@ -1,17 +1,16 @@
 """Decide: state, delivery, now → the facts, or the refusal (K-2). It changes nothing.
 
-One function for each delivery, found by its class (`DECIDERS`). Those that name an invocation all go through
-`_ask`: admission → attempt → table → the facts of the row. Nothing here moves a phase.
+One function for each delivery, found by its class (`DECIDERS`). Those that name an invocation all
+go through `_ask`: admission → attempt → table → the facts of the row. Nothing here moves a phase.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from ..lifecycle.phases import Input
-from ..lifecycle.table import InvocationRow, step
-from ..machines.rows import ALWAYS
+from ..lifecycle.table import InvocationRow
 from ..models.deliveries import (
     Acknowledge,
     AddCall,
@@ -38,7 +37,7 @@ from ..turn.table import TurnRow
 from ..turn.table import step as turn_step
 from . import invocation_facts, turn_facts
 from .admission import ForInvocation, admit, admit_opening, admit_to_turn, stale
-from .guards import ANSWERS, room_guard
+from .guards import room_guard, row_for
 from .state import State
 
 Refusal: TypeAlias = Reason | InvocationRow | TurnRow
@@ -64,12 +63,10 @@ def _ask(
     turn = state.turn
     found = admit(state, turn_id, invocation_id, now)
     if turn is None or type(found) is Reason:
-        return found
+        return cast("Reason", found)
     if attempt is not None and stale(found, attempt, input_):
         return Reason.STALE_ATTEMPT
-    phase = found.phase
-    answer = ANSWERS.get((phase, input_))
-    row = step(phase, input_, ALWAYS if answer is None else answer(state, found, delivery))
+    row = row_for(state, found, input_, delivery)
     if row.fact is None:
         return row
     return invocation_facts.MAKERS[row.fact](state, turn, found, delivery, now)

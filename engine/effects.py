@@ -8,7 +8,7 @@ order of settling, then the wake.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ..lifecycle.invocation import Invocation
@@ -84,7 +84,7 @@ OWING: Final = frozenset(
 
 def _readied(turn: Turn, facts: list[Any]) -> Iterable[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
-    if type(facts[-1]) is RetryAuthorised or len(facts) == 1 and type(facts[0]) is ToolApproved:
+    if type(facts[-1]) is RetryAuthorised or (len(facts) == 1 and type(facts[0]) is ToolApproved):
         return (turn.members[facts[-1].invocation_id],)
     readied: set[str] = set()
     for fact in facts:

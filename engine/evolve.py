@@ -96,9 +96,7 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
     _ended(turn, invocation)
 
 
-def _started(
-    state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRetried
-) -> None:
+def _started(state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRetried) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
     invocation.attempt = fact.attempt

@@ -7,15 +7,15 @@ asks nothing costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Guard, Question
-from ..lifecycle.table import INVOCATION
+from ..lifecycle.phases import Guard, Input, Question
+from ..lifecycle.table import INVOCATION, InvocationRow, step
 from ..machines.rows import ALWAYS, questions_of
 from ..models.calls import Call
 from ..models.deliveries import Decide, Scope
-from ..models.values import same_json
+from ..models.values import Json, same_json
 from ..turn.phases import TurnGuard, TurnInput, TurnPhase
 from ..turn.table import TURN
 from ..turn.turn import Turn
@@ -83,7 +83,7 @@ def _outcome_alike(_: State, invocation: Invocation, delivery: Any) -> Guard:  #
     if delivery.error is not None:
         same = recorded is not None and delivery.error == recorded.error
     else:
-        same = recorded is not None and same_json(delivery.result, recorded.result)
+        same = recorded is not None and same_json(delivery.result, cast("Json", recorded.result))
     return Guard.SAME_OUTCOME if same else Guard.OTHER_OUTCOME
 
 
@@ -99,10 +99,21 @@ _ANSWER_TO: Final[dict[Question, Answer]] = {
     Question.OUTCOME_ALIKE: _outcome_alike,
 }
 
-ANSWERS: Final = {
+_ASKED: Final = {
     pair: _ANSWER_TO[Question(question)] for pair, question in questions_of(INVOCATION).items()
 }
-"""For each pair that asks: the function that looks at record and delivery and names the guard."""
+
+
+def row_for(
+    state: State,
+    invocation: Invocation,
+    input: Input,  # noqa: A002 - the word of the spec
+    delivery: object = None,
+) -> InvocationRow:
+    """Return the one row that holds: for a pair that asks, the question is answered first."""
+    phase = invocation.phase
+    answer = _ASKED.get((phase, input))
+    return step(phase, input, ALWAYS if answer is None else answer(state, invocation, delivery))
 
 
 _ROOM_ASKED: Final = frozenset(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from ..lifecycle.invocation import Invocation
+from ..lifecycle.phases import Input
 from ..models.calls import Call
 from ..models.deliveries import (
     Claim,
@@ -29,6 +30,7 @@ from ..models.values import arguments_digest
 from ..turn.turn import Turn
 from . import minting
 from .deadlines import after
+from .guards import row_for
 from .state import State
 
 Maker: TypeAlias = "Callable[[State, Turn, Invocation, Any, float], list[Fact]]"
@@ -76,8 +78,8 @@ def _approved(
     covered = (
         other
         for other in turn.unfinished()
-        if other.gated
-        and other is not invocation
+        if other is not invocation
+        and row_for(state, other, Input.GRANT).fact is not None
         and other.tool_name == invocation.tool_name
         and (delivery.match is Match.TOOL or other.digest == digest)
     )
@@ -215,15 +217,11 @@ def _failed(
     ]
 
 
-def in_doubt(
-    state: State, turn: Turn, invocation: Invocation, _: object, now: float
-) -> list[Fact]:
+def in_doubt(state: State, turn: Turn, invocation: Invocation, _: object, now: float) -> list[Fact]:
     """Nobody knows what became of the current attempt: it was lost, or its lease is over (K-35)."""
     number = state.sequence + 1
     return [
-        minting.execution_in_doubt(
-            state, turn, invocation, now, number, attempt=invocation.attempt
-        )
+        minting.execution_in_doubt(state, turn, invocation, now, number, attempt=invocation.attempt)
     ]
 
 

@@ -6,7 +6,7 @@ Whoever wants to know how turnlock works reads `receive`, then the two tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..models.checks import number
 from ..models.deliveries import Delivery
@@ -17,7 +17,7 @@ from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Accepted, Refused, Verdict
 from . import minting
-from .decide import DECIDERS, Refusal
+from .decide import DECIDERS, Decision, Refusal
 from .effects import owed_since, pending
 from .evolve import fold
 from .lapse import lapsed
@@ -54,7 +54,7 @@ class Kernel:
         decider = DECIDERS.get(type(delivery))
         if decider is None or type(now) is not float or now - now:  # infinite, or not a number
             decider, now = _checked(delivery, now)
-        if now < state.at:
+        if now < state.at:  # noqa: PLR1730 - a call of max() would cost more
             now = state.at  # the clock, too, is a fold of facts (K-10)
         state.committed = state.sequence
         facts: list[Fact] = []
@@ -65,23 +65,20 @@ class Kernel:
                 self._lapse(facts, now)
 
         if delivery.run_id is None or delivery.run_id == state.run.run_id:
-            decision: Any = decider(state, delivery, now)
+            decision: Decision = decider(state, delivery, now)
         else:
             decision = Reason.RUN_MISMATCH
-        if type(decision) is not list:
-            effects = owed_since(state, facts, woken) if facts else ()
-            return _refusal(decision, tuple(facts), effects)
 
-        if decision:
-            self._happen(decision, now)
-            if facts:
-                decision = facts + decision
-        elif facts:
-            decision = facts
-        else:
-            return NOTHING
-        effects = owed_since(state, decision, woken)
-        return minting.accepted(facts=tuple(decision), effects=effects)
+        if isinstance(decision, list):
+            if decision:
+                self._happen(decision, now)
+                facts = facts + decision if facts else decision
+            if not facts:
+                return NOTHING
+            effects = owed_since(state, facts, woken)
+            return minting.accepted(facts=tuple(facts), effects=effects)
+        effects = owed_since(state, facts, woken) if facts else ()
+        return _refusal(decision, tuple(facts), effects)
 
     def receive_many(self, deliveries: Iterable[tuple[Delivery, float]]) -> list[Verdict]:
         """Judge many deliveries, each with its time, one after the other."""
@@ -89,7 +86,9 @@ class Kernel:
         return [receive(delivery, now) for delivery, now in deliveries]
 
     @classmethod
-    def recover(cls, run: Run, facts: Iterable[Fact], *, snapshot: Snapshot | None = None) -> Kernel:
+    def recover(
+        cls, run: Run, facts: Iterable[Fact], *, snapshot: Snapshot | None = None
+    ) -> Kernel:
         """Rebuild a run from its journal, or from a snapshot and the facts after it (K-2, K-9).
 
         `run` must be configured as it was. An incomplete last commit is dropped: the journal is to
@@ -141,14 +140,12 @@ class Kernel:
             state.tidy_deadlines()
 
 
-def _refusal(
-    refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]
-) -> Refused:
-    """Say why: the reason of admission, or that of the row, with the phase and input it stands in."""
+def _refusal(refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Refused:
+    """Say why: the reason of admission, or of the row with the phase and input it stands in."""
     if isinstance(refusal, Reason):
         return minting.refused(reason=refusal, facts=facts, effects=effects)
     return minting.refused(
-        reason=refusal.reason,
+        reason=cast("Reason", refusal.reason),
         phase=refusal.phase,
         input=refusal.input,
         facts=facts,

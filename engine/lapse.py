@@ -5,16 +5,18 @@ The caller asks again after each one, because the facts of one deadline may end 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Input
-from ..lifecycle.table import step
+from ..models.fact import FactType
 from ..models.facts import DenialCause, Fact, FailureCause
 from ..models.ids import grant_id
 from ..turn.turn import Turn
 from . import minting
 from .deadlines import DeadlineKind
+from .guards import row_for
 from .invocation_facts import in_doubt
 from .state import State
 
@@ -30,39 +32,44 @@ def lapsed(state: State, now: float) -> list[Fact]:
     if not heap or heap[0][0] >= now:
         return []
     _, kind, order = heap[0]
-    if kind is DeadlineKind.GRANT:
-        return _grant_over(state, order, now)
     turn = state.turn
-    return [] if turn is None else _TURN_DEADLINES[kind](state, turn, order, now)
+    if turn is None or kind is DeadlineKind.GRANT:
+        return _grant_over(state, order, now)
+    if kind is DeadlineKind.GRACE:
+        over = turn.unfinished()
+        return list(_over(state, turn, over, Input.GRACE_OVER, now))
+    input_ = Input.APPROVAL_OVER if kind is DeadlineKind.APPROVAL else Input.LEASE_OVER
+    return list(_over(state, turn, [turn.order[order]], input_, now))
 
 
-def _approval_over(state: State, turn: Turn, order: int, now: float) -> list[Fact]:
-    number = state.sequence + 1
-    cause = DenialCause.EXPIRY
-    return [
-        minting.tool_denied(
-            state, turn, turn.order[order], now, number, reason=EXPIRED, cause=cause
-        )
-    ]
-
-
-def _lease_over(state: State, turn: Turn, order: int, now: float) -> list[Fact]:
-    return in_doubt(state, turn, turn.order[order], None, now)
-
-
-def _grace_over(state: State, turn: Turn, _: int, now: float) -> list[Fact]:
-    return [
-        minting.tool_execution_failed(
-            state,
-            turn,
-            invocation,
-            now,
-            number,
-            error=UNKNOWN,
-            cause=FailureCause.INTERRUPTED,
-        )
-        for number, invocation in enumerate(turn.unfinished(), start=state.sequence + 1)
-    ]
+def _over(
+    state: State, turn: Turn, invocations: Iterable[Invocation], input_: Input, now: float
+) -> Iterator[Fact]:
+    """Ask the table what the end of a deadline means to each invocation (K-4)."""
+    for number, invocation in enumerate(invocations, start=state.sequence + 1):
+        fact = row_for(state, invocation, input_).fact
+        if fact is FactType.TOOL_DENIED:
+            yield minting.tool_denied(
+                state,
+                turn,
+                invocation,
+                now,
+                number,
+                reason=EXPIRED,
+                cause=DenialCause.EXPIRY,
+            )
+        elif fact is FactType.EXECUTION_IN_DOUBT:
+            yield from in_doubt(state, turn, invocation, None, now)
+        else:
+            yield minting.tool_execution_failed(
+                state,
+                turn,
+                invocation,
+                now,
+                number,
+                error=UNKNOWN,
+                cause=FailureCause.INTERRUPTED,
+            )
 
 
 def _grant_over(state: State, order: int, now: float) -> list[Fact]:
@@ -70,10 +77,3 @@ def _grant_over(state: State, order: int, now: float) -> list[Fact]:
     grant = grant_id(state.run.run_id, order)
     number = state.sequence + 1
     return [minting.grant_expired(state, now, number, turn_id=turn_id, grant_id=grant)]
-
-
-_TURN_DEADLINES: Final[dict[DeadlineKind, Callable[[State, Turn, int, float], list[Fact]]]] = {
-    DeadlineKind.APPROVAL: _approval_over,
-    DeadlineKind.LEASE: _lease_over,
-    DeadlineKind.GRACE: _grace_over,
-}

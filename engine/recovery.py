@@ -84,7 +84,7 @@ def _corrupt(fact: Fact, cause: str) -> CorruptJournal:
     )
 
 
-def _impossible(state: State, fact: Any) -> str | None:  # noqa: ANN401 - any fact
+def _impossible(state: State, fact: Any) -> str | None:  # noqa: ANN401, PLR0911 - one each
     """Say why this fact cannot have happened in this state, or None."""
     if fact.at < state.at:
         return f"its time {fact.at} lies before {state.at}"
@@ -127,9 +127,7 @@ def _impossible_for_turn(turn: Turn, fact: Any) -> str | None:  # noqa: ANN401
     return None
 
 
-def _impossible_for_invocation(
-    turn: Turn, fact: LifecycleFact | ExecutionFact
-) -> str | None:
+def _impossible_for_invocation(turn: Turn, fact: LifecycleFact | ExecutionFact) -> str | None:
     invocation = turn.members.get(fact.invocation_id)
     if invocation is None:
         return f"the turn has no invocation {fact.invocation_id!r}"

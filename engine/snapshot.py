@@ -15,6 +15,7 @@ from ..lifecycle.invocation import Decision, Invocation
 from ..lifecycle.phases import Phase
 from ..models.calls import CallResult
 from ..models.checks import (
+    any_text,
     choice,
     count,
     identifier,
@@ -23,7 +24,6 @@ from ..models.checks import (
     instant,
     optional,
     optional_json_object,
-    any_text,
 )
 from ..models.errors import CorruptJournal
 from ..models.ids import turn_scope

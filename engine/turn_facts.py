@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ..lifecycle.phases import Input
-from ..lifecycle.table import step
 from ..models.calls import Call
 from ..models.deliveries import Acknowledge, AddCall, Interrupt, OpenTurn, Revoke
 from ..models.fact import FactType
@@ -15,6 +14,7 @@ from ..turn.table import step as turn_step
 from ..turn.turn import Turn
 from . import minting
 from .deadlines import after
+from .guards import row_for
 from .invocation_facts import by_grant
 from .state import State
 
@@ -73,7 +73,7 @@ def _gate(state: State, turn: Turn | OpenTurn, call: Call, now: float, number: i
 
 
 def sealed(state: State, turn: Turn, now: float) -> list[Fact]:
-    """No more calls will come."""
+    """Return the fact that no more calls will come."""
     return [minting.turn_sealed(state, turn, now, state.sequence + 1)]
 
 
@@ -91,7 +91,7 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
         )
     ]
     for invocation in turn.unfinished():
-        if step(invocation.phase, Input.INTERRUPT).fact is not None:
+        if row_for(state, invocation, Input.INTERRUPT).fact is not None:
             number += 1
             facts.append(
                 minting.tool_denied(
@@ -108,17 +108,15 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
 
 
 def continuation_taken(state: State, delivery: Acknowledge, now: float) -> list[Fact]:
-    """The host took the continuation."""
+    """Return the fact that the host took the continuation."""
     return [minting.continuation_taken(state, delivery, now, state.sequence + 1)]
 
 
 def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
-    """Somebody took a grant back."""
+    """Return the fact that somebody took a grant back."""
     turn_id = None if state.turn is None else state.turn.turn_id
     number = state.sequence + 1
-    return [
-        minting.grant_revoked(state, now, number, turn_id=turn_id, grant_id=delivery.grant_id)
-    ]
+    return [minting.grant_revoked(state, now, number, turn_id=turn_id, grant_id=delivery.grant_id)]
 
 
 _CLOSING: Final = {

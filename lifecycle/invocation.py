@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from ..models.calls import Call, CallResult
-from ..models.checks import choice, flag, instance, json_object, optional
+from ..models.checks import choice, flag, json_object
 from ..models.deliveries import Match, Scope
 from ..models.record import Record, record
 from ..models.values import Json

@@ -1,4 +1,4 @@
-"""The words of one invocation's machine: its phases, its inputs, its guards (kernel.md section 6)."""
+"""The words of one invocation's machine: phases, inputs, guards (kernel.md section 6)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """Where an invocation stands. STARTED and IN_DOUBT share a rank; the last three are terminal."""
+    """Where an invocation stands; STARTED and IN_DOUBT share a rank, the last three are the end."""
 
     REQUESTED = "REQUESTED"
     APPROVED = "APPROVED"

@@ -148,9 +148,7 @@ _IN_DOUBT = (
 
 _SUCCEEDED = (
     refuses(SUCCEEDED, Input.REPORT_RESULT, Reason.DUPLICATE, when=Guard.SAME_OUTCOME),
-    refuses(
-        SUCCEEDED, Input.REPORT_RESULT, Reason.CONFLICTING_DUPLICATE, when=Guard.OTHER_OUTCOME
-    ),
+    refuses(SUCCEEDED, Input.REPORT_RESULT, Reason.CONFLICTING_DUPLICATE, when=Guard.OTHER_OUTCOME),
     refuses(SUCCEEDED, Input.REPORT_ERROR, Reason.CONFLICTING_DUPLICATE),
     *_decided_if_at_all(SUCCEEDED),
     *_settled(SUCCEEDED),

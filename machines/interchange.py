@@ -1,7 +1,7 @@
 """The same machine as a `transitions.Machine`, generated from the rows.
 
 For interchange, for its diagrams, and as an independent interpreter in our tests. It is never what
-the kernel runs: a trigger costs some seventy dict lookups. Needs ``pip install turnlock[transitions]``.
+the kernel runs: a trigger costs some seventy dict lookups. It needs the extra `transitions`.
 """
 
 from __future__ import annotations

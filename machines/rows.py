@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, Generic, TypeAlias, TypeVar
 
-import attrs
-
 from ..models.fact import FactType
 from ..models.reasons import Reason
 from ..models.record import Record, record
@@ -27,9 +25,9 @@ ALWAYS: Final = ""
 
 @record
 class Row(Record, Generic[PhaseT, InputT]):
-    """One row. Exactly one of three kinds:
+    """One row, of exactly one of three kinds.
 
-    it *moves* (`fact` happens, the phase becomes `target`), *refuses* (`reason`), or *rests*
+    It *moves* (`fact` happens, the phase becomes `target`), *refuses* (`reason`), or *rests*
     (neither: nothing happens, `note` says why). `possible` is False for a pair that stands in the
     table for totality alone, because its input cannot come in that phase.
     """
@@ -95,9 +93,10 @@ def refuses(
     reason: Reason,
     *,
     when: str = ALWAYS,
+    possible: bool = True,
 ) -> Row[PhaseT, InputT]:
     """Declare: this input is refused here, for this reason."""
-    return Row(phase=phase, input=input, guard=when, target=phase, reason=reason)
+    return Row(phase=phase, input=input, guard=when, target=phase, reason=reason, possible=possible)
 
 
 def rests(
@@ -109,9 +108,7 @@ def rests(
     possible: bool = True,
 ) -> Row[PhaseT, InputT]:
     """Declare: on this input nothing happens here, and why."""
-    return Row(
-        phase=phase, input=input, guard=when, target=phase, note=note, possible=possible
-    )
+    return Row(phase=phase, input=input, guard=when, target=phase, note=note, possible=possible)
 
 
 def table_of(rows: Iterable[Row[PhaseT, InputT]]) -> Table[PhaseT, InputT]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 import attrs
 
 from .checks import (
+    any_text,
     choice,
     flag,
     identifier,
@@ -15,7 +16,6 @@ from .checks import (
     json_or_absent,
     optional,
     seconds,
-    any_text,
 )
 from .errors import InvalidValue
 from .record import Record, record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import attrs
 
@@ -105,7 +105,7 @@ def instances(kind: type) -> Check:
     def check_instances(_: object, field: attrs.Attribute[Any], value: object) -> None:
         if type(value) is not tuple:
             _wrong(field.name, value, f"a tuple of {kind.__name__}")
-        for index, item in enumerate(value):
+        for index, item in enumerate(cast("tuple[object, ...]", value)):
             if not isinstance(item, kind):
                 _wrong(f"{field.name}[{index}]", item, f"a {kind.__name__}")
 
@@ -124,13 +124,11 @@ def _json_value(value: object, field: attrs.Attribute[Any]) -> Json:
 def _json_object(value: object, field: attrs.Attribute[Any]) -> Mapping[str, Json]:
     if not isinstance(value, Mapping):
         _wrong(field.name, value, "a JSON object")
-    frozen: Mapping[str, Json] = freeze(value, place=field.name)
+    frozen: Mapping[str, Json] = freeze(cast("object", value), place=field.name)
     return frozen
 
 
-def _optional_json_object(
-    value: object, field: attrs.Attribute[Any]
-) -> Mapping[str, Json] | None:
+def _optional_json_object(value: object, field: attrs.Attribute[Any]) -> Mapping[str, Json] | None:
     return None if value is None else _json_object(value, field)
 
 

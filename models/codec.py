@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
@@ -22,8 +21,8 @@ from cattrs import Converter
 from cattrs.errors import ForbiddenExtraKeysError
 from cattrs.fns import identity
 from cattrs.gen import (
-    make_dict_structure_fn_from_attrs,
-    make_dict_unstructure_fn_from_attrs,
+    make_dict_structure_fn_from_attrs,  # pyright: ignore[reportUnknownVariableType]
+    make_dict_unstructure_fn_from_attrs,  # pyright: ignore[reportUnknownVariableType]
     override,
 )
 
@@ -53,7 +52,7 @@ _NULL_COUNTS: Final = "result"
 
 def write(record: Record) -> Raw:
     """Return a record as a flat JSON object: its type first, then the fields that are given."""
-    return _writer(type(record))(record)
+    return _WRITERS[type(record)](record)
 
 
 def to_json(record: Record) -> bytes:
@@ -64,7 +63,7 @@ def to_json(record: Record) -> bytes:
 def read(cls: type[R], raw: object, *, place: str = "") -> R:
     """Build a record of this class from a JSON object, or raise `InvalidValue` at its place."""
     try:
-        record: R = _reader(cls)(raw)
+        record: R = _READERS[cls](raw)
     except InvalidValue as error:
         raise (error.inside(place) if place else error) from None
     return record
@@ -123,7 +122,7 @@ def _read_tagged(classes: Mapping[str, type[Record]], raw: object) -> Record:
             cause="is missing" if tag is None else f"{shown(tag)} is no known type",
             fix="give one of " + ", ".join(classes),
         )
-    return cast("Record", _reader(cls)(fields))
+    return cast("Record", _READERS[cls](fields))
 
 
 def _object(raw: object) -> Raw:
@@ -134,12 +133,17 @@ def _object(raw: object) -> Raw:
     return cast("Raw", raw)
 
 
-@cache
-def _reader(cls: type[Record]) -> Callable[[object], Any]:
+def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
     """Return the function that builds this class from a JSON object without its type."""
     nested = _nested_records(cls)
     fields = fields_of(cls)
     required = {field.name for field in fields if field.default is attrs.NOTHING}
+    overrides: Any = {
+        field.name: override(
+            rename=WIRE_NAMES.get(field.name), struct_hook=_nested_reader(field.name, nested)
+        )
+        for field in fields
+    }
     build = make_dict_structure_fn_from_attrs(
         # A field without nested records is handed over as it is: the constructor checks it.
         [field.evolve(converter=None if field.name in nested else identity) for field in fields],
@@ -148,12 +152,7 @@ def _reader(cls: type[Record]) -> Callable[[object], Any]:
         _cattrs_forbid_extra_keys=True,
         _cattrs_detailed_validation=False,
         _cattrs_prefer_attrib_converters=True,
-        **{
-            field.name: override(
-                rename=WIRE_NAMES.get(field.name), struct_hook=_nested_reader(field.name, nested)
-            )
-            for field in fields
-        },
+        **overrides,
     )
 
     def read_fields(raw: object) -> Any:  # noqa: ANN401 - an instance of cls
@@ -184,22 +183,22 @@ def _reader(cls: type[Record]) -> Callable[[object], Any]:
     return read_fields
 
 
-@cache
-def _writer(cls: type[Record]) -> Callable[[Any], Raw]:
+def _make_writer(cls: type[Record]) -> Callable[[Any], Raw]:
     """Return the function that writes this class."""
     nested = _nested_records(cls)
     fields = fields_of(cls)
+    overrides: Any = {
+        field.name: override(
+            rename=WIRE_NAMES.get(field.name), unstruct_hook=_nested_writer(field.name, nested)
+        )
+        for field in fields
+    }
     write_fields = make_dict_unstructure_fn_from_attrs(
         [field.evolve(converter=None) for field in fields],
         cls,
         _CONVERTER,
         _cattrs_omit_if_default=True,
-        **{
-            field.name: override(
-                rename=WIRE_NAMES.get(field.name), unstruct_hook=_nested_writer(field.name, nested)
-            )
-            for field in fields
-        },
+        **overrides,
     )
     tag = getattr(cls, "type", None)
     if tag is None:
@@ -239,14 +238,15 @@ def _nested_reader(name: str, nested: dict[str, _Nested]) -> Callable[[Any, Any]
     def read_one(raw: object, place: str) -> object:
         return raw if how.kind is str else read(how.kind, raw, place=place)
 
-    def read_nested(raw: Any, _: object) -> object:  # noqa: ANN401 - any JSON
+    def read_nested(raw: object, _: object) -> object:
         if not how.many:
             return read_one(raw, name)
         if not isinstance(raw, list):
             raise InvalidValue(
                 place=name, cause=f"{shown(raw)} is no JSON array", fix="give a list in brackets"
             )
-        return tuple(read_one(item, f"{name}[{index}]") for index, item in enumerate(raw))
+        items = cast("list[object]", raw)
+        return tuple(read_one(item, f"{name}[{index}]") for index, item in enumerate(items))
 
     return read_nested
 
@@ -264,6 +264,20 @@ def _nested_writer(name: str, nested: dict[str, _Nested]) -> Callable[[Any], Any
     return write_nested
 
 
+class _ByClass(dict[type[Record], Callable[[Any], Any]]):
+    """The functions for each class, made when the class is first met."""
+
+    def __init__(self, make: Callable[[type[Record]], Callable[[Any], Any]]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, cls: type[Record]) -> Callable[[Any], Any]:
+        made = self[cls] = self._make(cls)
+        return made
+
+
+_READERS: Final = _ByClass(_make_reader)
+_WRITERS: Final = _ByClass(_make_writer)
 _DELIVERY_TYPES: Final = {cls.type: cls for cls in DELIVERIES}
 _FACT_TYPES: Final = {str(cls.type): cls for cls in FACTS}
 _EFFECT_TYPES: Final = {cls.type: cls for cls in EFFECTS}

@@ -14,16 +14,16 @@ import attrs
 
 from .calls import Call
 from .checks import (
+    any_text,
     choice,
     flag,
     identifier,
     instance,
     instances,
-    optional,
     json_or_absent,
+    optional,
     optional_json_object,
     seconds,
-    any_text,
     whole,
 )
 from .errors import InvalidValue
@@ -229,7 +229,7 @@ class Acknowledge(Delivery):
 
 @record
 class Revoke(Delivery):
-    """This grant shall cover nothing more (K-42)."""
+    """Let a grant cover nothing more (K-42)."""
 
     type: ClassVar[str] = "revoke"
     grant_id: str = attrs.field(validator=identifier)

@@ -7,7 +7,7 @@ an id of ours and keeps the provider's as correlation.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 import attrs
 
@@ -15,7 +15,6 @@ from .calls import Call
 from .checks import any_text, flag, identifier, json_object, optional, seconds
 from .record import Record, record
 from .values import Json
-from collections.abc import Mapping
 
 
 @record

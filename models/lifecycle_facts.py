@@ -76,7 +76,9 @@ class ToolApproved(LifecycleFact):
 
     type: ClassVar[FactType] = FactType.TOOL_APPROVED
     scope: Scope = attrs.field(converter=choice(Scope))
-    match: Match | None = attrs.field(default=None, converter=attrs.converters.optional(choice(Match)))
+    match: Match | None = attrs.field(
+        default=None, converter=attrs.converters.optional(choice(Match))
+    )
     grant_id: str | None = attrs.field(default=None, validator=optional(identifier))
     arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
     reason: str | None = attrs.field(default=None, validator=optional(any_text))

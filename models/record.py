@@ -11,7 +11,6 @@ from typing import Any, ParamSpec, TypeVar, cast, dataclass_transform
 
 import attrs
 
-
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=type)
@@ -19,7 +18,8 @@ T = TypeVar("T", bound=type)
 
 def fields_of(cls: type) -> tuple[attrs.Attribute[Any], ...]:
     """Return the fields of a record class, those of its bases first."""
-    return attrs.fields(cast("Any", cls))
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cast("Any", cls))
+    return fields
 
 
 class Record:
@@ -66,18 +66,15 @@ def base(cls: T) -> T:
 
 
 def _define(cls: T, *, buildable: bool) -> T:
-    return cast(
-        "T",
-        attrs.define(
-            cls,
-            init=buildable,
-            frozen=True,
-            kw_only=True,
-            eq=False,
-            repr=False,
-            match_args=False,
-            weakref_slot=False,
-        ),
+    return attrs.define(
+        cls,
+        init=buildable,
+        frozen=True,
+        kw_only=True,
+        eq=False,
+        repr=False,
+        match_args=False,
+        weakref_slot=False,
     )
 
 
@@ -89,7 +86,7 @@ def mint(cls: Callable[P, R]) -> Callable[P, R]:
     and then gives it the frozen class: a third of the time of the public constructor, and what it
     makes is equal to what that builds (tests/models/test_minting.py).
     """
-    return _maker(cls, (), {}, {})
+    return cast("Callable[P, R]", _maker(cls, (), {}, {}))
 
 
 def mint_from(
@@ -105,7 +102,7 @@ def mint_from(
     ``make(turn, now, *, …)``; the other fields stay keyword arguments. `shorthand` are local names
     that `fields` may use.
     """
-    return _maker(cls, context, shorthand, fields)
+    return cast("Callable[..., R]", _maker(cls, context, shorthand, fields))
 
 
 def _maker(

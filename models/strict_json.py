@@ -34,7 +34,9 @@ def parse(text: str | bytes) -> Any:  # noqa: ANN401 - any JSON
         if isinstance(error, InvalidValue):
             raise
         raise InvalidValue(
-            place="line 1", cause=f"holds a number that is too long ({error})", fix="send it as text"
+            place="line 1",
+            cause=f"holds a number that is too long ({error})",
+            fix="send it as text",
         ) from None
 
 
@@ -54,8 +56,8 @@ def _decoded(raw: bytes) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
         raise InvalidValue(
             place=twice, cause=f"the key {shown(twice)} stands twice", fix="send each key once"
         )

@@ -11,11 +11,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NoReturn, TypeAlias, Union
+from typing import Any, Final, NoReturn, TypeAlias, Union, cast
 
 from .errors import InvalidValue, shown
 
-Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+Json: TypeAlias = Union[  # noqa: UP007 - the codec evaluates it, forward references and all
+    bool, int, float, str, Sequence["Json"], Mapping[str, "Json"], None
+]
 
 DEPTH: Final = 100  # levels of nesting; beyond, recursive readers of other languages fail
 INTEGER_BITS: Final = 8192  # CPython refuses to print integers of more than 4,300 digits
@@ -101,12 +103,12 @@ def freeze(value: object, *, place: str, depth: int = DEPTH) -> Any:  # noqa: AN
     if isinstance(value, Mapping):
         return FrozenDict(
             (_key(key, place=place), freeze(item, place=f"{place}.{key}", depth=depth - 1))
-            for key, item in value.items()
+            for key, item in cast("Mapping[object, object]", value).items()
         )
     if isinstance(value, list | tuple):
         return FrozenList(
             freeze(item, place=f"{place}[{index}]", depth=depth - 1)
-            for index, item in enumerate(value)
+            for index, item in enumerate(cast("list[object]", value))
         )
     raise InvalidValue(
         place=place,

@@ -1,4 +1,4 @@
-"""What scripts say: calls going in, and the whole outcome of a delivery coming out, in few words."""
+"""What scripts say: calls going in, the whole outcome of a delivery coming out, in few words."""
 
 from __future__ import annotations
 

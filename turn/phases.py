@@ -26,7 +26,7 @@ RANK: Final = {
 
 
 class TurnInput(StrEnum):
-    """What can come to a turn. `settle` is asked after all else: is every member terminal?"""
+    """What can come to a turn; `settle` asks, after all else, whether every member is terminal."""
 
     ADD_CALL = "add_call"
     SEAL_TURN = "seal_turn"

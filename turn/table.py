@@ -30,9 +30,9 @@ _NO_GRACE = "no grace runs in this phase"
 def _closed(phase: TurnPhase) -> tuple[TurnRow, ...]:
     """Answer what admission already calls late: here for totality."""
     return (
-        Row(phase=phase, input=TurnInput.ADD_CALL, target=phase, reason=Reason.LATE, possible=False),
-        Row(phase=phase, input=TurnInput.SEAL_TURN, target=phase, reason=Reason.LATE, possible=False),
-        Row(phase=phase, input=TurnInput.INTERRUPT, target=phase, reason=Reason.LATE, possible=False),
+        refuses(phase, TurnInput.ADD_CALL, Reason.LATE, possible=False),
+        refuses(phase, TurnInput.SEAL_TURN, Reason.LATE, possible=False),
+        refuses(phase, TurnInput.INTERRUPT, Reason.LATE, possible=False),
         rests(phase, TurnInput.GRACE_OVER, _CLOSED, possible=False),
         rests(phase, TurnInput.SETTLE, _CLOSED, possible=False),
     )

@@ -17,145 +17,145 @@ from ..outcome import Outcome, call, gated
 from ..script import Script
 
 DECISIONS = """
-phase                           | approve               | approve session       | approve edited        | deny
-REQUESTED, gated                | TOOL_APPROVED         | TOOL_APPROVED         | TOOL_APPROVED         | TOOL_DENIED
-REQUESTED, not gated            | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-APPROVED, once                  | duplicate             | already_decided       | already_decided       | already_decided
-APPROVED, for the session       | already_decided       | duplicate             | already_decided       | already_decided
-APPROVED, edited                | already_decided       | already_decided       | duplicate             | already_decided
-APPROVED, by grant              | duplicate             | already_decided       | already_decided       | already_decided
-STARTED, approved               | duplicate             | already_decided       | already_decided       | already_decided
-STARTED, never gated            | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-STARTED, interrupting           | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-IN_DOUBT, approved              | duplicate             | already_decided       | already_decided       | already_decided
-IN_DOUBT, never gated           | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-IN_DOUBT, retry authorised      | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-IN_DOUBT, interrupting          | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-SUCCEEDED, approved             | duplicate             | already_decided       | already_decided       | already_decided
-SUCCEEDED, never gated          | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-FAILED, approved                | duplicate             | already_decided       | already_decided       | already_decided
-FAILED, never gated             | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-FAILED, rejected while pending  | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-FAILED, rejected once approved  | duplicate             | already_decided       | already_decided       | already_decided
-DENIED, by decision             | already_decided       | already_decided       | already_decided       | duplicate
-DENIED, by expiry               | already_decided       | already_decided       | already_decided       | already_decided
-DENIED, interrupted             | already_decided       | already_decided       | already_decided       | already_decided
-DENIED, interrupted once approved | duplicate           | already_decided       | already_decided       | already_decided
+phase                    | approve               | approve session       | approve edited        | deny
+REQUESTED, gated         | TOOL_APPROVED         | TOOL_APPROVED         | TOOL_APPROVED         | TOOL_DENIED
+REQUESTED, not gated     | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+APPROVED, once           | duplicate             | already_decided       | already_decided       | already_decided
+APPROVED, for session    | already_decided       | duplicate             | already_decided       | already_decided
+APPROVED, edited         | already_decided       | already_decided       | duplicate             | already_decided
+APPROVED, by grant       | duplicate             | already_decided       | already_decided       | already_decided
+STARTED, approved        | duplicate             | already_decided       | already_decided       | already_decided
+STARTED, never gated     | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+STARTED, interrupting    | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+IN_DOUBT, approved       | duplicate             | already_decided       | already_decided       | already_decided
+IN_DOUBT, never gated    | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+IN_DOUBT, authorised     | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+IN_DOUBT, interrupting   | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+SUCCEEDED, approved      | duplicate             | already_decided       | already_decided       | already_decided
+SUCCEEDED, never gated   | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+FAILED, approved         | duplicate             | already_decided       | already_decided       | already_decided
+FAILED, never gated      | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+FAILED, rejected pending | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+FAILED, though approved  | duplicate             | already_decided       | already_decided       | already_decided
+DENIED, by decision      | already_decided       | already_decided       | already_decided       | duplicate
+DENIED, by expiry        | already_decided       | already_decided       | already_decided       | already_decided
+DENIED, interrupted      | already_decided       | already_decided       | already_decided       | already_decided
+DENIED, though approved  | duplicate             | already_decided       | already_decided       | already_decided
 """  # noqa: E501
 
 STARTS = """
-phase                           | claim             | claim by w1       | renew           | reject                | lose
-REQUESTED, gated                | not_approved      | not_approved      | not_started     | TOOL_EXECUTION_FAILED | not_started
-REQUESTED, not gated            | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started | TOOL_EXECUTION_FAILED | not_started
-APPROVED, once                  | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started | TOOL_EXECUTION_FAILED | not_started
-APPROVED, for the session       | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started | TOOL_EXECUTION_FAILED | not_started
-APPROVED, edited                | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started | TOOL_EXECUTION_FAILED | not_started
-APPROVED, by grant              | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started | TOOL_EXECUTION_FAILED | not_started
-STARTED, approved               | already_started   | duplicate         | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
-STARTED, never gated            | already_started   | duplicate         | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
-STARTED, interrupting           | already_started   | duplicate         | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
-IN_DOUBT, approved              | not_authorised    | not_authorised    | lease_lost      | already_started       | duplicate
-IN_DOUBT, never gated           | not_authorised    | not_authorised    | lease_lost      | already_started       | duplicate
-IN_DOUBT, retry authorised      | EXECUTION_RETRIED | EXECUTION_RETRIED | lease_lost      | already_started       | duplicate
-IN_DOUBT, interrupting          | not_authorised    | not_authorised    | lease_lost      | already_started       | duplicate
-SUCCEEDED, approved             | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-SUCCEEDED, never gated          | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-FAILED, approved                | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-FAILED, never gated             | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-FAILED, rejected while pending  | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-FAILED, rejected once approved  | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-DENIED, by decision             | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-DENIED, by expiry               | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-DENIED, interrupted             | already_settled   | already_settled   | already_settled | already_settled       | already_settled
-DENIED, interrupted once approved | already_settled | already_settled   | already_settled | already_settled       | already_settled
+phase                    | claim                  | claim by w1            | renew           | reject                | lose
+REQUESTED, gated         | not_approved           | not_approved           | not_started     | TOOL_EXECUTION_FAILED | not_started
+REQUESTED, not gated     | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started     | TOOL_EXECUTION_FAILED | not_started
+APPROVED, once           | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started     | TOOL_EXECUTION_FAILED | not_started
+APPROVED, for session    | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started     | TOOL_EXECUTION_FAILED | not_started
+APPROVED, edited         | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started     | TOOL_EXECUTION_FAILED | not_started
+APPROVED, by grant       | TOOL_EXECUTION_STARTED | TOOL_EXECUTION_STARTED | not_started     | TOOL_EXECUTION_FAILED | not_started
+STARTED, approved        | already_started        | duplicate              | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
+STARTED, never gated     | already_started        | duplicate              | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
+STARTED, interrupting    | already_started        | duplicate              | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
+IN_DOUBT, approved       | not_authorised         | not_authorised         | lease_lost      | already_started       | duplicate
+IN_DOUBT, never gated    | not_authorised         | not_authorised         | lease_lost      | already_started       | duplicate
+IN_DOUBT, authorised     | EXECUTION_RETRIED      | EXECUTION_RETRIED      | lease_lost      | already_started       | duplicate
+IN_DOUBT, interrupting   | not_authorised         | not_authorised         | lease_lost      | already_started       | duplicate
+SUCCEEDED, approved      | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+SUCCEEDED, never gated   | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+FAILED, approved         | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+FAILED, never gated      | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+FAILED, rejected pending | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+FAILED, though approved  | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+DENIED, by decision      | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+DENIED, by expiry        | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+DENIED, interrupted      | already_settled        | already_settled        | already_settled | already_settled       | already_settled
+DENIED, though approved  | already_settled        | already_settled        | already_settled | already_settled       | already_settled
 """  # noqa: E501
 
 REPORTS = """
-phase                           | report ok                | report other             | report boom           | report bang
-REQUESTED, gated                | not_started              | not_started              | not_started           | not_started
-REQUESTED, not gated            | not_started              | not_started              | not_started           | not_started
-APPROVED, once                  | not_started              | not_started              | not_started           | not_started
-APPROVED, for the session       | not_started              | not_started              | not_started           | not_started
-APPROVED, edited                | not_started              | not_started              | not_started           | not_started
-APPROVED, by grant              | not_started              | not_started              | not_started           | not_started
-STARTED, approved               | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-STARTED, never gated            | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-STARTED, interrupting           | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-IN_DOUBT, approved              | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-IN_DOUBT, never gated           | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-IN_DOUBT, retry authorised      | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-IN_DOUBT, interrupting          | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-SUCCEEDED, approved             | duplicate                | conflicting_duplicate    | conflicting_duplicate | conflicting_duplicate
-SUCCEEDED, never gated          | duplicate                | conflicting_duplicate    | conflicting_duplicate | conflicting_duplicate
-FAILED, approved                | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
-FAILED, never gated             | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
-FAILED, rejected while pending  | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
-FAILED, rejected once approved  | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
-DENIED, by decision             | already_settled          | already_settled          | already_settled       | already_settled
-DENIED, by expiry               | already_settled          | already_settled          | already_settled       | already_settled
-DENIED, interrupted             | already_settled          | already_settled          | already_settled       | already_settled
-DENIED, interrupted once approved | already_settled        | already_settled          | already_settled       | already_settled
+phase                    | report ok                | report other             | report boom           | report bang
+REQUESTED, gated         | not_started              | not_started              | not_started           | not_started
+REQUESTED, not gated     | not_started              | not_started              | not_started           | not_started
+APPROVED, once           | not_started              | not_started              | not_started           | not_started
+APPROVED, for session    | not_started              | not_started              | not_started           | not_started
+APPROVED, edited         | not_started              | not_started              | not_started           | not_started
+APPROVED, by grant       | not_started              | not_started              | not_started           | not_started
+STARTED, approved        | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+STARTED, never gated     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+STARTED, interrupting    | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+IN_DOUBT, approved       | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+IN_DOUBT, never gated    | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+IN_DOUBT, authorised     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+IN_DOUBT, interrupting   | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+SUCCEEDED, approved      | duplicate                | conflicting_duplicate    | conflicting_duplicate | conflicting_duplicate
+SUCCEEDED, never gated   | duplicate                | conflicting_duplicate    | conflicting_duplicate | conflicting_duplicate
+FAILED, approved         | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
+FAILED, never gated      | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
+FAILED, rejected pending | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
+FAILED, though approved  | conflicting_duplicate    | conflicting_duplicate    | duplicate             | conflicting_duplicate
+DENIED, by decision      | already_settled          | already_settled          | already_settled       | already_settled
+DENIED, by expiry        | already_settled          | already_settled          | already_settled       | already_settled
+DENIED, interrupted      | already_settled          | already_settled          | already_settled       | already_settled
+DENIED, though approved  | already_settled          | already_settled          | already_settled       | already_settled
 """  # noqa: E501
 
 RESOLUTIONS = """
-phase                           | resolve retry    | resolve ok               | resolve boom
-REQUESTED, gated                | not_in_doubt     | not_in_doubt             | not_in_doubt
-REQUESTED, not gated            | not_in_doubt     | not_in_doubt             | not_in_doubt
-APPROVED, once                  | not_in_doubt     | not_in_doubt             | not_in_doubt
-APPROVED, for the session       | not_in_doubt     | not_in_doubt             | not_in_doubt
-APPROVED, edited                | not_in_doubt     | not_in_doubt             | not_in_doubt
-APPROVED, by grant              | not_in_doubt     | not_in_doubt             | not_in_doubt
-STARTED, approved               | not_in_doubt     | not_in_doubt             | not_in_doubt
-STARTED, never gated            | not_in_doubt     | not_in_doubt             | not_in_doubt
-STARTED, interrupting           | not_in_doubt     | not_in_doubt             | not_in_doubt
-IN_DOUBT, approved              | RETRY_AUTHORISED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
-IN_DOUBT, never gated           | RETRY_AUTHORISED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
-IN_DOUBT, retry authorised      | duplicate        | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
-IN_DOUBT, interrupting          | interrupting     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
-SUCCEEDED, approved             | already_settled  | already_settled          | already_settled
-SUCCEEDED, never gated          | already_settled  | already_settled          | already_settled
-FAILED, approved                | already_settled  | already_settled          | already_settled
-FAILED, never gated             | already_settled  | already_settled          | already_settled
-FAILED, rejected while pending  | already_settled  | already_settled          | already_settled
-FAILED, rejected once approved  | already_settled  | already_settled          | already_settled
-DENIED, by decision             | already_settled  | already_settled          | already_settled
-DENIED, by expiry               | already_settled  | already_settled          | already_settled
-DENIED, interrupted             | already_settled  | already_settled          | already_settled
-DENIED, interrupted once approved | already_settled | already_settled         | already_settled
+phase                    | resolve retry    | resolve ok               | resolve boom
+REQUESTED, gated         | not_in_doubt     | not_in_doubt             | not_in_doubt
+REQUESTED, not gated     | not_in_doubt     | not_in_doubt             | not_in_doubt
+APPROVED, once           | not_in_doubt     | not_in_doubt             | not_in_doubt
+APPROVED, for session    | not_in_doubt     | not_in_doubt             | not_in_doubt
+APPROVED, edited         | not_in_doubt     | not_in_doubt             | not_in_doubt
+APPROVED, by grant       | not_in_doubt     | not_in_doubt             | not_in_doubt
+STARTED, approved        | not_in_doubt     | not_in_doubt             | not_in_doubt
+STARTED, never gated     | not_in_doubt     | not_in_doubt             | not_in_doubt
+STARTED, interrupting    | not_in_doubt     | not_in_doubt             | not_in_doubt
+IN_DOUBT, approved       | RETRY_AUTHORISED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
+IN_DOUBT, never gated    | RETRY_AUTHORISED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
+IN_DOUBT, authorised     | duplicate        | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
+IN_DOUBT, interrupting   | interrupting     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
+SUCCEEDED, approved      | already_settled  | already_settled          | already_settled
+SUCCEEDED, never gated   | already_settled  | already_settled          | already_settled
+FAILED, approved         | already_settled  | already_settled          | already_settled
+FAILED, never gated      | already_settled  | already_settled          | already_settled
+FAILED, rejected pending | already_settled  | already_settled          | already_settled
+FAILED, though approved  | already_settled  | already_settled          | already_settled
+DENIED, by decision      | already_settled  | already_settled          | already_settled
+DENIED, by expiry        | already_settled  | already_settled          | already_settled
+DENIED, interrupted      | already_settled  | already_settled          | already_settled
+DENIED, though approved  | already_settled  | already_settled          | already_settled
 """
 
 WORLD = """
-phase                           | interrupt   | approval over | lease over         | grace over            | grant
-REQUESTED, gated                | TOOL_DENIED | TOOL_DENIED   | -                  | n/a                   | TOOL_APPROVED
-REQUESTED, not gated            | TOOL_DENIED | -             | -                  | n/a                   | -
-APPROVED, once                  | TOOL_DENIED | -             | -                  | n/a                   | -
-APPROVED, for the session       | TOOL_DENIED | -             | -                  | n/a                   | -
-APPROVED, edited                | TOOL_DENIED | -             | -                  | n/a                   | -
-APPROVED, by grant              | TOOL_DENIED | -             | -                  | n/a                   | -
-STARTED, approved               | -           | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | -
-STARTED, never gated            | -           | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | -
-STARTED, interrupting           | duplicate   | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | n/a
-IN_DOUBT, approved              | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
-IN_DOUBT, never gated           | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
-IN_DOUBT, retry authorised      | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
-IN_DOUBT, interrupting          | duplicate   | -             | -                  | TOOL_EXECUTION_FAILED | n/a
-SUCCEEDED, approved             | -           | -             | -                  | -                     | -
-SUCCEEDED, never gated          | -           | -             | -                  | -                     | -
-FAILED, approved                | -           | -             | -                  | -                     | -
-FAILED, never gated             | -           | -             | -                  | -                     | -
-FAILED, rejected while pending  | -           | -             | -                  | -                     | -
-FAILED, rejected once approved  | -           | -             | -                  | -                     | -
-DENIED, by decision             | -           | -             | -                  | -                     | -
-DENIED, by expiry               | -           | -             | -                  | -                     | -
-DENIED, interrupted             | duplicate   | -             | -                  | -                     | n/a
-DENIED, interrupted once approved | duplicate | -             | -                  | -                     | n/a
+phase                    | interrupt   | approval over | lease over         | grace over            | grant
+REQUESTED, gated         | TOOL_DENIED | TOOL_DENIED   | -                  | n/a                   | TOOL_APPROVED
+REQUESTED, not gated     | TOOL_DENIED | -             | -                  | n/a                   | -
+APPROVED, once           | TOOL_DENIED | -             | -                  | n/a                   | -
+APPROVED, for session    | TOOL_DENIED | -             | -                  | n/a                   | -
+APPROVED, edited         | TOOL_DENIED | -             | -                  | n/a                   | -
+APPROVED, by grant       | TOOL_DENIED | -             | -                  | n/a                   | -
+STARTED, approved        | -           | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | -
+STARTED, never gated     | -           | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | -
+STARTED, interrupting    | duplicate   | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | n/a
+IN_DOUBT, approved       | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
+IN_DOUBT, never gated    | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
+IN_DOUBT, authorised     | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
+IN_DOUBT, interrupting   | duplicate   | -             | -                  | TOOL_EXECUTION_FAILED | n/a
+SUCCEEDED, approved      | -           | -             | -                  | -                     | -
+SUCCEEDED, never gated   | -           | -             | -                  | -                     | -
+FAILED, approved         | -           | -             | -                  | -                     | -
+FAILED, never gated      | -           | -             | -                  | -                     | -
+FAILED, rejected pending | -           | -             | -                  | -                     | -
+FAILED, though approved  | -           | -             | -                  | -                     | -
+DENIED, by decision      | -           | -             | -                  | -                     | -
+DENIED, by expiry        | -           | -             | -                  | -                     | -
+DENIED, interrupted      | duplicate   | -             | -                  | -                     | n/a
+DENIED, though approved  | duplicate   | -             | -                  | -                     | n/a
 """  # noqa: E501
 
 WAYS = {
     "REQUESTED, gated": "gated",
     "REQUESTED, not gated": "free",
     "APPROVED, once": "gated, approve",
-    "APPROVED, for the session": "gated, approve session",
+    "APPROVED, for session": "gated, approve session",
     "APPROVED, edited": "gated, approve edited",
     "APPROVED, by grant": "gated, grant exactly",
     "STARTED, approved": "gated, approve, claim by w1",
@@ -163,18 +163,18 @@ WAYS = {
     "STARTED, interrupting": "free, claim by w1, interrupt",
     "IN_DOUBT, approved": "gated, approve, claim by w1, lose",
     "IN_DOUBT, never gated": "free, claim by w1, lose",
-    "IN_DOUBT, retry authorised": "free, claim by w1, lose, resolve retry",
+    "IN_DOUBT, authorised": "free, claim by w1, lose, resolve retry",
     "IN_DOUBT, interrupting": "free, claim by w1, lose, resolve retry, interrupt",
     "SUCCEEDED, approved": "gated, approve, claim by w1, report ok",
     "SUCCEEDED, never gated": "free, claim by w1, report ok",
     "FAILED, approved": "gated, approve, claim by w1, report boom",
     "FAILED, never gated": "free, claim by w1, report boom",
-    "FAILED, rejected while pending": "gated, reject",
-    "FAILED, rejected once approved": "gated, approve, reject",
+    "FAILED, rejected pending": "gated, reject",
+    "FAILED, though approved": "gated, approve, reject",
     "DENIED, by decision": "gated, deny",
     "DENIED, by expiry": "expiring, tick",
     "DENIED, interrupted": "gated, interrupt",
-    "DENIED, interrupted once approved": "gated, approve, interrupt",
+    "DENIED, though approved": "gated, approve, interrupt",
 }
 """How each phase is brought about."""
 
@@ -269,7 +269,7 @@ def test_every_pair(situation: str, by: str, expected: str) -> None:
         assert (outcome.reason, outcome.facts, outcome.asks) == (expected, (), ())
         assert play.kernel.pending_effects == owed
         assert isinstance(play.verdict, Refused)
-        assert play.verdict.phase in {situation.split(",")[0], "INTERRUPTING"}
+        assert play.verdict.phase in {situation.split(",", maxsplit=1)[0], "INTERRUPTING"}
 
 
 def test_every_pair_stands_here() -> None:

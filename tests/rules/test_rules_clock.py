@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from turnlock import Match, Reason, Scope, SealTurn, Tick
@@ -12,7 +10,7 @@ from turnlock.models.facts import GrantExpired, LeaseRenewed, ToolExecutionStart
 from ..outcome import Outcome, gated, happens, refused
 from ..script import Script
 
-# ------------------------------------------------------------------------------------------ K-10
+# ------------------------------------------------------------------------------------------- K-10
 
 
 def test_k_10_a_time_before_the_latest_fact_is_that_facts_time() -> None:
@@ -87,11 +85,11 @@ def test_k_10_recovery_knows_the_time() -> None:
     assert twin.journal[-1].at == 100.0
 
 
-# ------------------------------------------------------------------------------------------ K-11
+# ------------------------------------------------------------------------------------------- K-11
 
 
 def test_k_11_what_is_due_happens_before_the_delivery_is_judged() -> None:
-    """An approval that comes after its deadline meets a denied call; the denial stands beside it."""
+    """An approval that comes after its deadline meets a denied call; that fact stands beside it."""
     play = Script()
     play.opens("T1", gated("a", timeout=5.0), "b")
 
@@ -287,55 +285,3 @@ def test_k_11_a_deadline_that_comes_due_once_never_comes_again() -> None:
     assert play.at(11.0).ticks() == happens(*WAITING.values())
     assert play.at(11.0).ticks() == happens()
     assert play.at(1e9).ticks() == happens()
-
-
-# ------------------------------------------------------------------------- section 9, the wake
-
-
-def test_section_9_the_wake_is_the_first_float_at_which_the_earliest_deadline_is_over() -> None:
-    """A tick one float earlier has nothing to do, a tick then has."""
-    play = three_deadlines({"approval": 10.0, "lease": 20.0, "grant": 30.0})
-    assert play.wake == math.nextafter(10.0, math.inf)
-
-    assert play.at(10.0).ticks() == happens()
-    assert play.at(play.wake).ticks() == happens("TOOL_DENIED a")
-
-    assert play.wake == math.nextafter(20.0, math.inf)
-
-
-def test_section_9_the_wake_is_owed_anew_when_it_changes_and_only_then() -> None:
-    """An earlier deadline, a renewal, an end: each time another wake, or none."""
-    play = Script()
-    play.opens("T1", "a", gated("b", timeout=50.0))
-    assert play.wake == math.nextafter(50.0, math.inf)
-
-    play.at(1.0).claims("a", lease=9.0)
-    assert [it.type for it in play.verdict.effects] == ["wake"]
-    assert play.wake == math.nextafter(10.0, math.inf)
-
-    play.at(2.0).logs("a")
-    assert play.verdict.effects == ()
-
-    play.at(3.0).renews("a", 7.0)
-    assert play.verdict.effects == ()
-    assert play.wake == math.nextafter(10.0, math.inf)
-
-    play.at(4.0).renews("a", 100.0)
-    assert [it.type for it in play.verdict.effects] == ["wake"]
-    assert play.wake == math.nextafter(50.0, math.inf)
-
-    play.at(5.0).denies("b")
-    assert play.wake == math.nextafter(104.0, math.inf)
-
-    play.at(6.0).reports("a")
-    assert play.wake is None
-    assert [it.type for it in play.verdict.effects] == ["continue"]
-
-
-def test_section_9_the_wake_covers_the_deadlines_of_k_11_alone() -> None:
-    """Nobody is woken for the memory."""
-    play = Script()
-    play.opens("T1", "a")
-    play.rejects("a")
-
-    assert play.wake is None

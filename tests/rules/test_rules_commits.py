@@ -16,7 +16,9 @@ def test_k_9_the_facts_of_one_receive_are_one_commit() -> None:
     kernel = Kernel(RUN)
     for now, line in STORY:
         facts = kernel.receive(line, now).facts
-        assert [fact.commit for fact in facts] == [facts[-1].sequence] * len(facts) if facts else True
+        assert (
+            [fact.commit for fact in facts] == [facts[-1].sequence] * len(facts) if facts else True
+        )
 
 
 def test_k_9_a_refused_receive_commits_its_deadlines_together() -> None:
@@ -96,7 +98,7 @@ def test_k_9_a_success_without_its_settling_is_dropped() -> None:
 
 
 def test_k_9_what_is_refused_is_refused_wholly() -> None:
-    """An approval whose grant finds no room approves nothing; an opening too large opens nothing."""
+    """An approval whose grant finds no room approves nothing, a turn too large opens nothing."""
     play = Script(limits=Limits(grants=0, calls=2))
     play.opens("T1", gated("a"), gated("b"))
 

@@ -9,54 +9,29 @@ from typing import Any
 import pytest
 
 from turnlock import (
-    Acknowledge,
-    AddCall,
     Call,
     Claim,
     Decide,
-    InvalidValue,
     Interrupt,
+    InvalidValue,
     Kernel,
     Limits,
-    Log,
-    Lose,
     OpenTurn,
     Reason,
-    Reject,
     Renew,
     Report,
     Resolution,
     Resolve,
-    Revoke,
     Run,
     Scope,
-    SealTurn,
     Tick,
 )
 from turnlock.models.deliveries import DELIVERIES
 
 from ..outcome import call, happens, refused
 from ..script import Script
+from .examples import WHOLE
 
-WHOLE: dict[type[Any], dict[str, Any]] = {
-    OpenTurn: {"turn_id": "T1", "calls": (), "sealed": False},
-    AddCall: {"turn_id": "T1", "call": call("a")},
-    SealTurn: {"turn_id": "T1"},
-    Decide: {"turn_id": "T1", "invocation_id": "a", "approved": True},
-    Claim: {"turn_id": "T1", "invocation_id": "a", "attempt": 1},
-    Renew: {"turn_id": "T1", "invocation_id": "a", "lease": 1.0},
-    Reject: {"invocation_id": "a", "error": "x"},
-    Report: {"invocation_id": "a", "result": None},
-    Lose: {"invocation_id": "a"},
-    Resolve: {"turn_id": "T1", "invocation_id": "a", "attempt": 1, "resolution": "retry"},
-    Interrupt: {"turn_id": "T1"},
-    Acknowledge: {"turn_id": "T1"},
-    Revoke: {"grant_id": "grant/r/1"},
-    Log: {"invocation_id": "a", "text": ""},
-    Tick: {},
-    Call: {"invocation_id": "a", "tool_name": "t", "arguments": {}, "requires_approval": True},
-    Run: {"run_id": "r"},
-}
 IDS = ("turn_id", "invocation_id", "grant_id", "run_id", "tool_name", "worker", "error")
 NOT_IDS: tuple[Any, ...] = ("", 7, b"a", ["a"], "\ud800")
 
@@ -161,9 +136,7 @@ BROKEN: dict[str, Callable[[], object]] = {
 
 
 def resolve(resolution: Resolution, **payload: Any) -> Resolve:
-    return Resolve(
-        turn_id="T1", invocation_id="a", attempt=1, resolution=resolution, **payload
-    )
+    return Resolve(turn_id="T1", invocation_id="a", attempt=1, resolution=resolution, **payload)
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -154,7 +154,14 @@ def test_k_7_a_slash_or_percent_inside_a_part_is_written_out() -> None:
 
 @pytest.mark.parametrize(
     ("part", "written"),
-    [("a", "a"), ("a/b", "a%2Fb"), ("a%2Fb", "a%252Fb"), ("%", "%25"), ("//", "%2F%2F"), ("é", "é")],
+    [
+        ("a", "a"),
+        ("a/b", "a%2Fb"),
+        ("a%2Fb", "a%252Fb"),
+        ("%", "%25"),
+        ("//", "%2F%2F"),
+        ("é", "é"),
+    ],
 )
 def test_k_7_escaping_is_one_to_one(part: str, written: str) -> None:
     """A percent is written first, so that no two parts are written alike."""

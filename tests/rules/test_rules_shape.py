@@ -1,4 +1,4 @@
-"""K-1 to K-5: one kernel without a world around it, two pure steps, tables that rule alone."""
+"""K-1 to K-3: one kernel without a world around it, two pure steps, effects owed by state."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import ast
 import os
 import subprocess
 import sys
-from collections import Counter
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import turnlock.lifecycle.table as invocation_table
-from turnlock import Accepted, Delivery, Effect, Fact, FactType, Kernel, Reason, Refused, Tick, Verdict
-from turnlock.lifecycle.phases import Input, Phase
-from turnlock.lifecycle.table import INVOCATION
-from turnlock.machines.proof import prove
-from turnlock.machines.rows import Machine, refuses
+from turnlock import (
+    Delivery,
+    Effect,
+    Fact,
+    FactType,
+    Kernel,
+    Reason,
+    Refused,
+    Tick,
+    Verdict,
+)
 from turnlock.models.deliveries import DELIVERIES
-from turnlock.turn.table import TURN
 
-from ..outcome import refused
-from ..script import Script
 from .story import CROWD, RUN, STORY, journal, tell_on
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,99 +201,3 @@ def test_k_3_recovery_derives_the_same_effects_with_the_same_ids() -> None:
     for now, line in STORY:
         facts += kernel.receive(line, now).facts
         assert Kernel.recover(RUN, facts).pending_effects == kernel.pending_effects
-
-
-# ------------------------------------------------------------------------------------------- K-4
-
-
-@pytest.mark.parametrize("machine", [INVOCATION, TURN], ids=lambda machine: machine.name)
-def test_k_4_every_pair_stands_in_the_table(machine: Machine[Any, Any]) -> None:
-    """Every phase × every input; what neither moves nor refuses says why."""
-    pairs = {(row.phase, row.input) for row in machine.rows}
-
-    assert pairs == {(phase, input_) for phase in machine.phases for input_ in machine.inputs}
-    for row in machine.rows:
-        assert (row.fact is not None) + (row.reason is not None) + bool(row.note) == 1, row
-
-
-def test_k_4_a_refusal_of_a_table_names_its_row() -> None:
-    """Whatever the crowd meets: the phase and input of a refusal are a row with that reason."""
-    rows = {
-        (str(row.phase), str(row.input), row.reason)
-        for row in (*INVOCATION.rows, *TURN.rows)
-        if row.reason is not None and row.possible
-    }
-    kernel = Kernel(RUN)
-    facts: list[Any] = []
-    seen: set[tuple[str, str, Reason]] = set()
-    for now, line in STORY:
-        facts += kernel.receive(line, now).facts
-        probe = Kernel.recover(RUN, facts)
-        for delivery in CROWD:
-            verdict = probe.receive(delivery, now)
-            if verdict.accepted:
-                probe = Kernel.recover(RUN, facts)
-            if isinstance(verdict, Refused) and verdict.phase and verdict.input:
-                seen.add((verdict.phase, verdict.input, verdict.reason))
-
-    assert seen <= rows
-    assert len(seen) > len(rows) / 2
-
-
-def test_k_4_the_code_reads_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another row, another behaviour: nothing but the table says what a lost execution becomes."""
-    table = vars(invocation_table)["_TABLE"]
-    row = refuses(Phase.STARTED, Input.LOSE, Reason.LEASE_LOST)
-    monkeypatch.setitem(table, (Phase.STARTED, Input.LOSE, ""), row)
-    play = Script()
-    play.opens("T1", "a")
-    play.claims("a")
-
-    assert play.loses("a") == refused(Reason.LEASE_LOST)
-
-
-# ------------------------------------------------------------------------------------------- K-5
-
-
-@pytest.mark.parametrize("machine", [INVOCATION, TURN], ids=lambda machine: machine.name)
-def test_k_5_the_tables_are_proved(machine: Machine[Any, Any]) -> None:
-    """Silence is the proof (its own failing examples stand in tests/machines)."""
-    prove(machine)
-
-
-@pytest.mark.parametrize("machine", [INVOCATION, TURN], ids=lambda machine: machine.name)
-def test_k_5_the_proof_says_what_can_be_seen(machine: Machine[Any, Any]) -> None:
-    """The same properties once more, by looking: this proof shares nothing with the other."""
-    keys = Counter((row.phase, row.input, row.guard) for row in machine.rows)
-    assert set(keys.values()) == {1}
-    guards: dict[tuple[StrEnum, StrEnum], set[str]] = {}
-    for row in machine.rows:
-        guards.setdefault((row.phase, row.input), set()).add(row.guard)
-    questions = [set(answers) for answers in machine.questions.values()]
-    for given in guards.values():
-        assert given == {""} or given in questions
-
-    reached = set(machine.initial)
-    for _ in machine.phases:
-        reached |= {row.target for row in machine.rows if row.phase in reached}
-    assert reached == set(machine.phases)
-
-    for row in machine.rows:
-        assert machine.rank[row.target] >= machine.rank[row.phase]
-        if row.phase in machine.terminal:
-            assert row.target is row.phase
-            assert row.fact is None
-
-
-def test_k_5_phases_of_the_spec_are_the_phases_of_the_tables() -> None:
-    """Sections 6 and 8: these and no others, and these are the terminal ones."""
-    assert {str(it) for it in INVOCATION.phases} == {
-        *("REQUESTED", "APPROVED", "STARTED", "IN_DOUBT", "SUCCEEDED", "FAILED", "DENIED")
-    }
-    assert {str(it) for it in INVOCATION.terminal} == {"SUCCEEDED", "FAILED", "DENIED"}
-    assert INVOCATION.rank[Phase.STARTED] == INVOCATION.rank[Phase.IN_DOUBT]
-    assert {str(it) for it in TURN.phases} == {
-        *("OPEN", "SEALED", "INTERRUPTING", "SETTLED", "INTERRUPTED")
-    }
-    assert {str(it) for it in TURN.terminal} == {"SETTLED", "INTERRUPTED"}
-    assert isinstance(Kernel(RUN).receive(Tick(), 0.0), Accepted)

@@ -50,12 +50,12 @@ def test_use_case_03_gated_call_emits_approval_requested() -> None:
     """A call that needs approval is shown with its arguments, and asks nobody to execute."""
     play = Script()
 
-    assert play.opens("T1", gated("c", "rm", path="/tmp/x")) == happens(
+    assert play.opens("T1", gated("c", "rm", path="x")) == happens(
         "TURN_OPENED T1", "TOOL_APPROVAL_REQUESTED c"
     )
 
     asked = play.last(ToolApprovalRequested)
-    assert (asked.tool_name, asked.arguments) == ("rm", {"path": "/tmp/x"})
+    assert (asked.tool_name, asked.arguments) == ("rm", {"path": "x"})
     assert play.owed == []
 
 
@@ -197,7 +197,7 @@ def test_use_case_11_the_stream_speaks_the_explicit_lifecycle_family() -> None:
 
 
 def test_use_case_12_no_legacy_name_exists() -> None:
-    """A start is TOOL_EXECUTION_STARTED and nothing else; no other name of a fact is about tools."""
+    """A start is TOOL_EXECUTION_STARTED and nothing else; no older name of a fact exists."""
     names = [str(name) for name in FactType]
 
     assert [name for name in names if name.startswith("TOOL_")] == THE_SIX

@@ -99,7 +99,7 @@ def test_error_case_stale_approval() -> None:
 
 
 def test_error_case_missing_tool() -> None:
-    """A tool that does not exist is rejected before any start: failed, with the text, and counted."""
+    """A tool that does not exist is rejected before any start: failed, with its text, counted."""
     play = Script()
     play.opens("T1", call("a", "no-such-tool"))
 

@@ -1,0 +1,207 @@
+"""The proof of a declared machine (K-5) and its own failing examples: each fault is seen once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeAlias
+
+import attrs
+import pytest
+
+from turnlock import FactType, Reason
+from turnlock.lifecycle.table import INVOCATION
+from turnlock.machines.proof import prove
+from turnlock.machines.rows import Machine, Row, moves, refuses, rests
+from turnlock.models.errors import BadTable
+from turnlock.turn.table import TURN
+
+
+class Door(StrEnum):
+    CLOSED = "CLOSED"
+    AJAR = "AJAR"
+    GONE = "GONE"
+
+
+class Hand(StrEnum):
+    PUSH = "push"
+    PULL = "pull"
+
+
+OPENED, SWUNG, FELL = FactType.TURN_OPENED, FactType.CALL_ADDED, FactType.TURN_SETTLED
+OILED, DRY, LOCKED = "oiled", "dry", "locked"
+QUESTIONS = {"is it oiled?": (OILED, DRY), "is it oiled, and unlocked?": (OILED, DRY, LOCKED)}
+
+DoorRow: TypeAlias = Row[Door, Hand]
+DoorMachine: TypeAlias = Machine[Door, Hand]
+
+ROWS: tuple[DoorRow, ...] = (
+    moves(Door.CLOSED, Hand.PUSH, Door.AJAR, OPENED, when=OILED),
+    refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=DRY),
+    rests(Door.CLOSED, Hand.PULL, "it opens inwards"),
+    moves(Door.AJAR, Hand.PUSH, Door.AJAR, SWUNG),
+    moves(Door.AJAR, Hand.PULL, Door.GONE, FELL),
+    refuses(Door.GONE, Hand.PUSH, Reason.LATE),
+    rests(Door.GONE, Hand.PULL, "there is no handle"),
+)
+DOOR: DoorMachine = Machine(
+    name="door",
+    phases=Door,
+    inputs=Hand,
+    initial=(Door.CLOSED,),
+    rank={Door.CLOSED: 0, Door.AJAR: 1, Door.GONE: 2},
+    questions=QUESTIONS,
+    rows=ROWS,
+)
+
+Breakage: TypeAlias = Callable[[], DoorMachine]
+
+
+def with_rows(*rows: DoorRow) -> DoorMachine:
+    return attrs.evolve(DOOR, rows=rows)
+
+
+def replacing(place: int, *rows: DoorRow) -> DoorMachine:
+    """The door with other rows where this one stood."""
+    return with_rows(*ROWS[:place], *rows, *ROWS[place + 1 :])
+
+
+def adding(*rows: DoorRow) -> DoorMachine:
+    return with_rows(*ROWS, *rows)
+
+
+def test_a_correct_machine_passes() -> None:
+    """Silence is the proof: for the tiny one and for both of ours."""
+    prove(DOOR)
+    prove(INVOCATION)
+    prove(TURN)
+
+
+BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
+    "a missing pair": (lambda: replacing(2), "CLOSED × pull", "no row"),
+    "a missing refused pair": (lambda: replacing(5), "GONE × push", "no row"),
+    "a duplicate row": (lambda: adding(ROWS[4]), "AJAR × pull → GONE", "stands twice"),
+    "a duplicate of another kind": (
+        lambda: adding(refuses(Door.AJAR, Hand.PULL, Reason.LATE)),
+        "AJAR × pull → late",
+        "stands twice",
+    ),
+    "a duplicate guarded row": (
+        lambda: adding(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=OILED)),
+        "CLOSED × push [oiled] → late",
+        "stands twice",
+    ),
+    "a guarded row beside one that always holds": (
+        lambda: adding(refuses(Door.AJAR, Hand.PULL, Reason.LATE, when=OILED)),
+        "AJAR × pull [oiled] → late",
+        "always holds",
+    ),
+    "a row that always holds beside guarded ones": (
+        lambda: adding(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE)),
+        "CLOSED × push → late",
+        "always holds",
+    ),
+    "a guard of no question": (
+        lambda: replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when="rusty")),
+        "CLOSED × push [rusty] → late",
+        "no answer",
+    ),
+    "guards of two questions": (
+        lambda: attrs.evolve(
+            replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when="windy")),
+            questions={"is it oiled?": (OILED, DRY), "is it windy?": ("windy", "calm")},
+        ),
+        "CLOSED × push [windy] → late",
+        "no answer",
+    ),
+    "an incomplete question": (lambda: replacing(1), "CLOSED × push", "all its answers"),
+    "a question short of one of three": (
+        lambda: attrs.evolve(
+            replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=LOCKED)),
+        ),
+        "CLOSED × push",
+        "all its answers",
+    ),
+    "an unreachable phase": (
+        lambda: replacing(
+            4,
+            refuses(Door.AJAR, Hand.PULL, Reason.LATE),
+        ),
+        "GONE",
+        "no path leads here",
+    ),
+    "a terminal phase that moves": (
+        lambda: replacing(5, moves(Door.GONE, Hand.PUSH, Door.GONE, SWUNG)),
+        "GONE × push → GONE / CALL_ADDED",
+        "terminal",
+    ),
+    "a falling rank": (
+        lambda: replacing(3, moves(Door.AJAR, Hand.PUSH, Door.CLOSED, SWUNG)),
+        "AJAR × push → CLOSED / CALL_ADDED",
+        "rank falls",
+    ),
+    "a row that moves and refuses at once": (
+        lambda: replacing(4, attrs.evolve(ROWS[4], reason=Reason.LATE)),
+        "AJAR × pull",
+        "moves and refuses at once",
+    ),
+    "a rest without a note": (
+        lambda: replacing(2, rests(Door.CLOSED, Hand.PULL, "")),
+        "CLOSED × pull → rests",
+        "add a note",
+    ),
+    "a fact that leads to two phases": (
+        lambda: attrs.evolve(
+            replacing(3, moves(Door.AJAR, Hand.PUSH, Door.AJAR, FELL)),
+        ),
+        "AJAR × pull → GONE / TURN_SETTLED",
+        "lead to AJAR",
+    ),
+    "a phase without a rank": (
+        lambda: attrs.evolve(DOOR, rank={Door.CLOSED: 0, Door.GONE: 2}),
+        "AJAR",
+        "has no rank",
+    ),
+    "another phase without a fact": (
+        lambda: replacing(
+            2, attrs.evolve(rests(Door.CLOSED, Hand.PULL, "by the wind"), target=Door.AJAR)
+        ),
+        "CLOSED × pull",
+        "without a fact",
+    ),
+    "a refusal that moves": (
+        lambda: replacing(
+            1,
+            attrs.evolve(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=DRY), target=Door.AJAR),
+        ),
+        "CLOSED × push [dry]",
+        "without a fact",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_a_broken_machine_is_told_at_the_row_at_fault(name: str) -> None:
+    """Every way in which a table can be no machine, one at a time; the message names the place."""
+    breakage, place, told = BREAKAGES[name]
+    broken = breakage()
+
+    with pytest.raises(BadTable) as raised:
+        prove(broken)
+
+    message = str(raised.value)
+    assert message.startswith("door: ")
+    assert place in message
+    assert told in message
+
+
+def test_each_row_of_ours_is_needed() -> None:
+    """Take any one row out of either table and the proof misses it."""
+    for row in INVOCATION.rows:
+        with pytest.raises(BadTable):
+            prove(
+                attrs.evolve(INVOCATION, rows=tuple(it for it in INVOCATION.rows if it is not row))
+            )
+    for turn_row in TURN.rows:
+        with pytest.raises(BadTable):
+            prove(attrs.evolve(TURN, rows=tuple(it for it in TURN.rows if it is not turn_row)))
