@@ -164,7 +164,7 @@ def _text(  # noqa: PLR0913 - how one field is read
 ) -> str:
     """Return a field's text; with a default it may be absent or null, if needed never empty."""
     path = f"{place}.{key}" if place else key
-    text = value.get(key, default)
+    text = value.get(key)
     if text is None and default is not None:
         return default
     if key not in value:

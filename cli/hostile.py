@@ -280,7 +280,7 @@ class Adversary:
 
     def _invented(self, what: str) -> str:
         """Return an id that no recording has: 64 random bits."""
-        return f"{what}-that-never-was-{self._rng.getrandbits(64):016x}"
+        return f"no-such-{what}-{self._rng.getrandbits(64):016x}"
 
 
 _CALL: Final = Call(

@@ -21,9 +21,8 @@ def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     while line := source.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE and not line.endswith(b"\n"):
             _skip_line(source)
-            reply = _error(
-                "line_too_long", f"a line has at most {MAX_LINE} bytes; send fewer scripts"
-            )
+            message = f"a line has at most {MAX_LINE} bytes; send fewer scripts"
+            reply = _error("line_too_long", message, f"line 1 column {MAX_LINE + 1}")
         else:
             reply = _answered(line)
         sink.write(encode(reply) + b"\n")
@@ -34,13 +33,12 @@ def _answered(line: bytes) -> dict[str, object]:
     try:
         return answer(line)
     except Exception as error:  # noqa: BLE001 - our own mistake must not cost the next request
-        return _error(
-            "internal_error", f"turnlock failed ({type(error).__name__}): please report it"
-        )
+        message = f"turnlock failed ({type(error).__name__}): please report it"
+        return _error("internal_error", message, "line 1 column 1")
 
 
-def _error(code: str, message: str) -> dict[str, object]:
-    return WireError(request_id=None, code=code, message=message, at="line 1").answer()
+def _error(code: str, message: str, at: str) -> dict[str, object]:
+    return WireError(request_id=None, code=code, message=message, at=at).answer()
 
 
 def _skip_line(source: IO[bytes]) -> None:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..models.calls import Call
@@ -38,6 +36,13 @@ from .tally import Hostility
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say
 _CUT: Final = 400  # characters of a detail; the column cuts further
+_HEADINGS: Final = ("seconds", "fact", "turn", "invocation", "what", "detail")
+_BOUNDS: Final = (10, 7, 6, 30, 31)
+"""The most columns of each but the last."""
+_RIGHT: Final = (0, 1)
+_INVOCATION: Final = 3
+_LEAST_INVOCATION: Final = 10
+_LEAST_DETAIL: Final = 24
 _TURN: Final = "bold"
 _ORANGE, _SKY, _BLUE = "#e69f00", "#56b4e9", "#0072b2"
 _GREEN, _VERMILLION, _PURPLE = "#009e73", "#d55e00", "#cc79a7"
@@ -132,40 +137,69 @@ class Timeline:
         console = Console(highlight=False, width=_PIPED_WIDTH if piped else None)
         turns = len(self._conversation.turns)
         title = f"run {self._conversation.run_id}, {turns} turn{'' if turns == 1 else 's'}"
-        console.print(Text(harmless(title), style="bold"), no_wrap=True, overflow="ellipsis")
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-        table.add_column("seconds", justify="right", no_wrap=True, min_width=7)
-        table.add_column("fact", justify="right", no_wrap=True, min_width=4)
-        table.add_column("turn", no_wrap=True, overflow="ellipsis", max_width=6)
-        table.add_column("invocation", no_wrap=True, overflow="ellipsis", max_width=32)
-        table.add_column("what", no_wrap=True, overflow="ellipsis", min_width=29)
-        table.add_column("detail", no_wrap=True, overflow="ellipsis", ratio=1)
-        for line in self._lines:
-            self._add(table, line)
-        console.print(table)
+        rows = [tuple(map(Text, _HEADINGS)), *map(self._cells, self._lines)]
+        widths = _widths(rows, console.width)
+        _print(console, Text(harmless(title), style="bold"))
+        for place, cells in enumerate(rows):
+            _print(console, _joined(cells, widths))
+            if place == 0:
+                _print(console, Text("─" * console.width))
+            elif self._lines[place - 1].what.endswith(FactType.CONTINUATION_TAKEN):
+                console.print()
         console.print()
 
-    def _add(self, table: Table, line: _Line) -> None:
+    def _cells(self, line: _Line) -> tuple[Text, ...]:
         call = self._calls.get((line.turn_id, line.invocation))
-        invocation = Text(harmless(call.tool_name if call else line.invocation, limit=_CUT))
+        refused = line.sequence is None
+        dim = "dim" if refused else ""
+        invocation = Text(harmless(call.tool_name if call else line.invocation, limit=_CUT), dim)
         if call is not None:
             invocation.append(f" {harmless(line.invocation, limit=_CUT)}", style="dim")
-        refused = line.sequence is None
-        table.add_row(
-            Text(f"{line.at - START:.3f}"),
-            Text("" if refused else str(line.sequence)),
-            Text(harmless(line.turn_id, limit=_CUT)),
+        return (
+            Text(f"{line.at - START:.3f}", dim),
+            Text("" if refused else str(line.sequence), dim),
+            Text(harmless(line.turn_id, limit=_CUT), dim),
             invocation,
-            Text(line.what, style="" if refused else line.style),
-            Text(harmless(line.detail, limit=_CUT)),
-            style="dim" if refused else "",
-            end_section=line.what.endswith(FactType.CONTINUATION_TAKEN),
+            Text(line.what, line.style),
+            Text(harmless(line.detail, limit=_CUT), dim),
         )
+
+
+def _widths(rows: Sequence[tuple[Text, ...]], total: int) -> list[int]:
+    """Return the width of each column: what it needs up to its bound, the last one what is left."""
+    widths = [
+        min(bound, max(cells[column].cell_len for cells in rows))
+        for column, bound in enumerate(_BOUNDS)
+    ]
+    left = total - sum(widths) - len(widths)
+    if left < _LEAST_DETAIL:
+        widths[_INVOCATION] = max(_LEAST_INVOCATION, widths[_INVOCATION] + left - _LEAST_DETAIL)
+        left = total - sum(widths) - len(widths)
+    return [*widths, max(left, 1)]
+
+
+def _joined(cells: tuple[Text, ...], widths: Sequence[int]) -> Text:
+    line = Text()
+    for column, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        cell.truncate(width, overflow="ellipsis")
+        if column in _RIGHT:
+            cell.pad_left(width - cell.cell_len)
+        elif column < len(widths) - 1:
+            cell.pad_right(width - cell.cell_len)
+        line.append_text(cell)
+        if column < len(widths) - 1:
+            line.append(" ")
+    return line
+
+
+def _print(console: Console, line: Text) -> None:
+    line.rstrip()
+    console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
 
 def _opened(fact: TurnOpened) -> str:
     calls = len(fact.calls)
-    how = "sealed" if fact.sealed else "the response is still streaming"
+    how = "sealed" if fact.sealed else "streaming"
     return f"epoch {fact.epoch}, {calls} call{'' if calls == 1 else 's'}, {how}"
 
 

@@ -17,7 +17,7 @@ from ..models.effects import Effect
 from ..models.errors import InvalidValue, TurnlockError, shown
 from ..models.facts import Fact
 from ..models.run import Run
-from ..models.strict_json import parse
+from ..models.strict_json import examine
 from ..models.values import check_text, freeze
 
 RECOVER: Final = "recover"
@@ -54,9 +54,24 @@ def answer(line: bytes) -> Raw:
     """Return the answer to one line: receipts of its scripts, or an error."""
     try:
         request_id, run, scripts = _request(line)
+        receipts: list[list[Raw]] = []
+        for script in scripts:
+            receipts.append(_played(run, script, request_id, f"scripts[{len(receipts)}]"))
     except WireError as error:
         return error.answer()
-    return {"id": request_id, "scripts": [play(run, script) for script in scripts]}
+    return {"id": request_id, "scripts": receipts}
+
+
+def _played(run: Run, script: list[Step], request_id: Any, at: str) -> list[Raw]:  # noqa: ANN401
+    try:
+        return play(run, script)
+    except Exception as error:
+        raise WireError(
+            request_id=request_id,
+            code="internal_error",
+            message=f"turnlock failed ({type(error).__name__}): please report it",
+            at=at,
+        ) from error
 
 
 def play(run: Run, script: list[Step]) -> list[Raw]:
@@ -89,7 +104,7 @@ def _receipt(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect,
 
 def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
     try:
-        raw = parse(line)
+        raw, fault = examine(line)
     except InvalidValue as error:
         raise WireError(
             request_id=None, code="invalid_json", message=str(error), at=error.place
@@ -102,8 +117,10 @@ def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
             at="line 1 column 1",
         )
     request = cast("Raw", raw)
-    request_id = _echoed(request.get("id"))
+    request_id = None if fault and fault.place == "id" else _echoed(request.get("id"))
     try:
+        if fault:
+            raise fault
         return request_id, *_parts(request)
     except InvalidValue as error:
         raise WireError(

@@ -50,7 +50,9 @@ def count(_: object, field: attrs.Attribute[Any], value: object) -> None:
     if type(value) is not int:
         _wrong(field.name, value, "a whole number")
     if value < 0:
-        raise InvalidValue(place=field.name, cause=f"{value} is negative", fix="give 0 or more")
+        raise InvalidValue(
+            place=field.name, cause=f"{shown(value)} is negative", fix="give 0 or more"
+        )
 
 
 def instant(_: object, field: attrs.Attribute[Any], value: object) -> None:

@@ -52,7 +52,8 @@ _NULL_COUNTS: Final = "result"
 
 def write(record: Record) -> Raw:
     """Return a record as a flat JSON object: its type first, then the fields that are given."""
-    return _WRITERS[type(record)](record)
+    written: Raw = _WRITERS[type(record)](record)
+    return written
 
 
 def to_json(record: Record) -> bytes:
@@ -170,7 +171,9 @@ def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
                 place=str(error.args[0]), cause="is missing", fix="give this field"
             ) from None
         except ForbiddenExtraKeysError as error:
-            known = ", ".join(WIRE_NAMES.get(field.name, field.name) for field in fields)
+            known = ", ".join(
+                WIRE_NAMES.get(field.name, field.name) for field in fields if field.init
+            )
             raise InvalidValue(
                 place=min(error.extra_fields),
                 cause="is no known field here",

@@ -61,5 +61,8 @@ class InboxFull(TurnlockError):
 
 def shown(value: object) -> str:
     """Return a value as a message repeats it: its repr, cut at `SHOWN` characters."""
-    text = repr(value[:SHOWN] if isinstance(value, str) else value)
+    try:
+        text = repr(value[:SHOWN] if isinstance(value, str) else value)
+    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
+        return f"a value of type {type(value).__name__} too large to show"
     return text if len(text) <= SHOWN else text[:SHOWN] + "…"

@@ -39,13 +39,21 @@ def identify_calls(calls: Iterable[ProviderCall], *, used: Container[str] = ()) 
     pending = list(calls)
     kept = {call.call_id for call in pending if call.call_id}  # no made-up id may take these
     taken: set[str] = set()
+    numbers: dict[str, int] = {}  # the last one given to each provider's id
     identified: list[Call] = []
     for place, call in enumerate(pending, start=1):
         stem = call.call_id or f"call~{place}"
-        candidate, number = stem, 1
-        while candidate in taken or candidate in used or (candidate != stem and candidate in kept):
+        number = numbers.get(call.call_id or "", 1)
+        candidate = stem if number == 1 else f"{stem}~{number}"
+        while (
+            candidate in taken
+            or candidate in used
+            or (candidate in kept and candidate != call.call_id)
+        ):
             number += 1
             candidate = f"{stem}~{number}"
+        if call.call_id:
+            numbers[call.call_id] = number
         taken.add(candidate)
         identified.append(
             Call(

@@ -37,7 +37,7 @@ class Record:
     def __hash__(self) -> int:
         """Hash the scalar fields; JSON values do not take part, equality decides about them."""
         values = (getattr(self, field.name) for field in fields_of(type(self)))
-        return hash((type(self), *(v for v in values if type(v) in {str, int, float, bool})))
+        return hash((type(self), *(v for v in values if isinstance(v, str | int | float))))
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults."""

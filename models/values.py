@@ -85,60 +85,91 @@ NO_ARGUMENTS: Final = FrozenDict()
 """The arguments of a call that takes none."""
 
 
-def freeze(value: object, *, place: str, depth: int = DEPTH) -> Any:  # noqa: ANN401 - any JSON
+def freeze(value: object, *, place: str) -> Any:  # noqa: ANN401 - any JSON
     """Return `value` as a frozen JSON value, or raise `InvalidValue` at the place inside it."""
     kind = type(value)
-    if value is None or kind is bool or kind is FrozenDict or kind is FrozenList:
+    if kind is FrozenDict or kind is FrozenList:
+        return value
+    try:
+        return _frozen(value, DEPTH)
+    except InvalidValue as error:
+        raise _within(place, error) from None
+
+
+def _frozen(value: object, depth: int) -> Any:  # noqa: ANN401 - any JSON
+    """Freeze one level. What is frozen already is copied too: it may be too deep down here."""
+    kind = type(value)
+    if value is None or kind is bool:
         return value
     if kind is str:
-        return check_text(value, place=place)
+        return check_text(value, place="")
     if kind is int:
-        return _integer(value, place=place)
+        return _integer(value)
     if kind is float:
-        return _float(value, place=place)
+        return _float(value)
     if depth == 0:
         raise InvalidValue(
-            place=place, cause=f"is nested deeper than {DEPTH} levels", fix="send it flatter"
+            place="", cause=f"is nested deeper than {DEPTH} levels", fix="send it flatter"
         )
     if isinstance(value, Mapping):
-        return FrozenDict(
-            (_key(key, place=place), freeze(item, place=f"{place}.{key}", depth=depth - 1))
-            for key, item in cast("Mapping[object, object]", value).items()
-        )
+        return _frozen_dict(cast("Mapping[object, object]", value), depth - 1)
     if isinstance(value, list | tuple):
-        return FrozenList(
-            freeze(item, place=f"{place}[{index}]", depth=depth - 1)
-            for index, item in enumerate(cast("list[object]", value))
-        )
+        return _frozen_list(cast("Sequence[object]", value), depth - 1)
     raise InvalidValue(
-        place=place,
+        place="",
         cause=f"{shown(value)} is a {kind.__name__}, not a JSON value",
         fix="use None, bool, int, float, str, list or dict",
     )
 
 
-def _key(key: object, *, place: str) -> str:
+def _frozen_dict(value: Mapping[object, object], depth: int) -> FrozenDict:
+    frozen: dict[str, Any] = {}
+    for key, item in value.items():
+        name = _key(key)
+        try:
+            frozen[name] = _frozen(item, depth)
+        except InvalidValue as error:
+            raise _within(f".{name}", error) from None
+    return FrozenDict(frozen)
+
+
+def _frozen_list(value: Sequence[object], depth: int) -> FrozenList:
+    frozen: list[Any] = []
+    try:
+        for item in value:
+            frozen.append(_frozen(item, depth))  # noqa: PERF401 - its length says where it failed
+    except InvalidValue as error:
+        raise _within(f"[{len(frozen)}]", error) from None
+    return FrozenList(frozen)
+
+
+def _within(outer: str, error: InvalidValue) -> InvalidValue:
+    """Put the place together on the way out: only what is refused pays for it."""
+    return InvalidValue(place=f"{outer}{error.place}", cause=error.cause, fix=error.fix)
+
+
+def _key(key: object) -> str:
     if type(key) is not str:
         raise InvalidValue(
-            place=place, cause=f"has the key {shown(key)}, which is no text", fix="use text keys"
+            place="", cause=f"has the key {shown(key)}, which is no text", fix="use text keys"
         )
-    return check_text(key, place=f"{place} (a key)")
+    return check_text(key, place=" (a key)")
 
 
-def _integer(value: Any, *, place: str) -> int:  # noqa: ANN401 - known to be an int
+def _integer(value: Any) -> int:  # noqa: ANN401 - known to be an int
     if value.bit_length() > INTEGER_BITS:
         raise InvalidValue(
-            place=place,
+            place="",
             cause=f"is an integer of {value.bit_length()} bits",
             fix=f"send at most {INTEGER_BITS} bits, or send it as text",
         )
     return int(value)
 
 
-def _float(value: Any, *, place: str) -> float:  # noqa: ANN401 - known to be a float
+def _float(value: Any) -> float:  # noqa: ANN401 - known to be a float
     if not math.isfinite(value):
         raise InvalidValue(
-            place=place, cause=f"{value} is no JSON number", fix="send a finite number or null"
+            place="", cause=f"{value} is no JSON number", fix="send a finite number or null"
         )
     return float(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -18,14 +19,14 @@ MACHINES = [INVOCATION, TURN]
 each_machine = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 
 
-def guards_of(machine: Machine[Any, Any]) -> list[str]:
+def guards_of(machine: Machine[StrEnum, StrEnum]) -> list[str]:
     """Every answer to every question, and none."""
     answers = {guard for question in machine.questions.values() for guard in question}
     return [ALWAYS, *sorted(map(str, answers))]
 
 
 @each_machine
-def test_it_agrees_on_every_phase_input_and_guard(machine: Machine[Any, Any]) -> None:
+def test_it_agrees_on_every_phase_input_and_guard(machine: Machine[StrEnum, StrEnum]) -> None:
     """Where the table moves or rests: the same target. Where it does not: False or an error."""
     generated = to_transitions(machine)
     rows = {(row.phase, row.input, str(row.guard)): row for row in machine.rows if row.possible}
@@ -59,7 +60,7 @@ def triggered(generated: Any, name: str, subject: Subject) -> bool:
 
 
 @each_machine
-def test_a_pair_without_any_edge_raises(machine: Machine[Any, Any]) -> None:
+def test_a_pair_without_any_edge_raises(machine: Machine[StrEnum, StrEnum]) -> None:
     """An input that a phase can only refuse is an error there, and the state is untouched."""
     generated = to_transitions(machine)
     edges = {(row.phase, row.input) for row in machine.rows if row.reason is None and row.possible}
@@ -79,7 +80,7 @@ def test_a_pair_without_any_edge_raises(machine: Machine[Any, Any]) -> None:
 
 
 @each_machine
-def test_it_has_the_phases_and_nothing_automatic(machine: Machine[Any, Any]) -> None:
+def test_it_has_the_phases_and_nothing_automatic(machine: Machine[StrEnum, StrEnum]) -> None:
     """Its states are the phases, its triggers inputs; nothing teleports, nothing calls back."""
     generated = to_transitions(machine)
 
@@ -95,7 +96,7 @@ def test_it_has_the_phases_and_nothing_automatic(machine: Machine[Any, Any]) -> 
 
 
 @each_machine
-def test_every_edge_is_a_row_and_every_such_row_an_edge(machine: Machine[Any, Any]) -> None:
+def test_every_edge_is_a_row_and_every_such_row_an_edge(machine: Machine[StrEnum, StrEnum]) -> None:
     """One to one, guards included."""
     generated = to_transitions(machine)
     edges = [

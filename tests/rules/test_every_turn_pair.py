@@ -10,9 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from turnlock import Reason
-
-from ..outcome import Outcome, gated, happens, refused
+from ..outcome import Outcome
 from ..script import Script
 
 MATRIX = """
@@ -107,47 +105,3 @@ def test_every_turn_pair_has_its_situation() -> None:
     """No row of the matrix is left out, and none is invented."""
     assert {cell[0] for cell in cells()} == set(WAYS)
     assert {cell[1] for cell in cells()} == set(INPUTS)
-
-
-# ----------------------------------------------------------------------- section 4, the order
-
-
-def test_section_4_order_of_the_facts_of_an_opening() -> None:
-    """TURN_OPENED, then per call in order its request, its approval by grant, or nothing."""
-    play = Script()
-    play.opens("T0", gated("g", n=1))
-    play.approves("g", "session")  # type: ignore[arg-type]
-    play.interrupts()
-
-    assert play.opens("T1", gated("c", n=2), "free", gated("b", n=1), gated("a", n=3)) == happens(
-        "TURN_OPENED T1",
-        "TOOL_APPROVAL_REQUESTED c",
-        "TOOL_APPROVED b",
-        "TOOL_APPROVAL_REQUESTED a",
-    ).asking("execute free 1", "execute b 1")
-
-
-@pytest.mark.parametrize("reason", [None, ""])
-def test_section_4_a_deny_without_a_reason_says_denied(reason: str | None) -> None:
-    """Absent or empty: the fact and the continuation say why all the same."""
-    play = Script()
-    play.opens("T1", gated("a"))
-
-    play.denies("a", reason)
-
-    assert play.results() == [("a", "denied", "denied")]
-
-
-def test_section_11_the_closed_list_of_reasons() -> None:
-    """These and no others, and their names are their values."""
-    listed = """
-        run_mismatch late no_active_turn turn_mismatch unknown_invocation ambiguous_invocation
-        stale_attempt stale_epoch turn_open turn_busy turn_reused duplicate_invocation empty_turn
-        turn_sealed interrupting duplicate conflicting_duplicate already_decided
-        not_awaiting_approval not_approved not_started already_started already_settled
-        not_authorised not_in_doubt lease_lost arguments_mismatch no_continuation unknown_grant
-        limit_reached
-    """
-
-    assert [str(reason) for reason in Reason] == listed.split()
-    assert refused(Reason("late")) == refused(Reason.LATE)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from turnlock import Execute, Reason, Scope
+from turnlock import Call, Execute, Reason, Scope
 from turnlock.models.facts import (
     GrantIssued,
     ToolApprovalRequested,
@@ -21,15 +21,19 @@ from ..script import Script
 
 # ------------------------------------------------------------------------------------------- K-32
 
-DIGESTS = [
+DIGESTS: list[tuple[dict[str, Json], str]] = [
     ({"n": 1}, "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd"),
     ({}, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
 ]
 
 
+def shown_with(arguments: dict[str, Json]) -> Call:
+    return Call(invocation_id="a", tool_name="ls", arguments=arguments, requires_approval=True)
+
+
 def digest_shown(arguments: dict[str, Json]) -> str:
     play = Script()
-    play.opens("T1", gated("a", **arguments))
+    play.opens("T1", shown_with(arguments))
     return play.last(ToolApprovalRequested).arguments_digest
 
 
@@ -117,7 +121,7 @@ def test_k_32_what_is_recorded_cannot_be_changed_from_outside() -> None:
     """The caller's dictionary is his own, before and after."""
     play = Script()
     arguments: dict[str, Json] = {"list": [1]}
-    call = gated("a", **arguments)
+    call = shown_with(arguments)
     inner = arguments["list"]
     assert isinstance(inner, list)
     inner.append(2)

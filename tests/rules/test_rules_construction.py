@@ -20,10 +20,8 @@ from turnlock import (
     Reason,
     Renew,
     Report,
-    Resolution,
     Resolve,
     Run,
-    Scope,
     Tick,
 )
 from turnlock.models.deliveries import DELIVERIES
@@ -102,41 +100,44 @@ def test_k_8_zero_seconds_are_seconds(kind: type[Any], name: str) -> None:
         assert getattr(kind(**{**WHOLE.get(kind, {}), name: value}), name) == value
 
 
+def but(kind: type[Any], **changes: Any) -> Callable[[], object]:
+    """Build the whole example with these changes."""
+    return lambda: kind(**{**WHOLE[kind], **changes})
+
+
+def resolve(resolution: str, **payload: Any) -> Callable[[], object]:
+    return but(Resolve, resolution=resolution, **payload)
+
+
 BROKEN: dict[str, Callable[[], object]] = {
-    "report of both": lambda: Report(invocation_id="a", result=1, error="x"),
+    "report of both": but(Report, result=1, error="x"),
     "report of neither": lambda: Report(invocation_id="a"),
-    "retry with a result": lambda: resolve(Resolution.RETRY, result=None),
-    "retry with an error": lambda: resolve(Resolution.RETRY, error="x"),
-    "result without one": lambda: resolve(Resolution.RESULT),
-    "result with an error": lambda: resolve(Resolution.RESULT, error="x"),
-    "result with both": lambda: resolve(Resolution.RESULT, result=1, error="x"),
-    "error without one": lambda: resolve(Resolution.ERROR),
-    "error with a result": lambda: resolve(Resolution.ERROR, result=None),
-    "no such resolution": lambda: Resolve(**{**WHOLE[Resolve], "resolution": "maybe"}),
-    "no such scope": lambda: Decide(**WHOLE[Decide], scope="for ever"),  # type: ignore[arg-type]
-    "no such match": lambda: Decide(**WHOLE[Decide], match="all"),  # type: ignore[arg-type]
-    "deny with a scope": lambda: Decide(
-        turn_id="T1", invocation_id="a", approved=False, scope=Scope.TURN
-    ),
-    "approved is no flag": lambda: Decide(**{**WHOLE[Decide], "approved": 1}),
-    "sealed is no flag": lambda: OpenTurn(**{**WHOLE[OpenTurn], "sealed": "yes"}),
-    "attempt is no number": lambda: Claim(**{**WHOLE[Claim], "attempt": "1"}),
-    "attempt is a flag": lambda: Claim(**{**WHOLE[Claim], "attempt": True}),
-    "epoch is no whole number": lambda: OpenTurn(**WHOLE[OpenTurn], epoch=1.5),  # type: ignore[arg-type]
-    "calls are no calls": lambda: OpenTurn(**{**WHOLE[OpenTurn], "calls": ({"id": "a"},)}),
-    "arguments are no object": lambda: Call(**{**WHOLE[Call], "arguments": [1]}),
-    "arguments hold no JSON": lambda: Call(**{**WHOLE[Call], "arguments": {"n": {1, 2}}}),
-    "arguments hold NaN": lambda: Call(**{**WHOLE[Call], "arguments": {"n": math.nan}}),
-    "arguments have odd keys": lambda: Call(**{**WHOLE[Call], "arguments": {1: 2}}),
-    "a result is no JSON": lambda: Report(invocation_id="a", result=object()),  # type: ignore[arg-type]
-    "a result is infinite": lambda: Report(invocation_id="a", result=[math.inf]),
-    "edited arguments are no object": lambda: Decide(**WHOLE[Decide], arguments=[]),  # type: ignore[arg-type]
+    "retry with a result": resolve("retry", result=None),
+    "retry with an error": resolve("retry", error="x"),
+    "result without one": resolve("result"),
+    "result with an error": resolve("result", error="x"),
+    "result with both": resolve("result", result=1, error="x"),
+    "error without one": resolve("error"),
+    "error with a result": resolve("error", result=None),
+    "no such resolution": resolve("maybe"),
+    "no such scope": but(Decide, scope="for ever"),
+    "no such match": but(Decide, match="all"),
+    "deny with a scope": but(Decide, approved=False, scope="turn"),
+    "approved is no flag": but(Decide, approved=1),
+    "sealed is no flag": but(OpenTurn, sealed="yes"),
+    "attempt is no number": but(Claim, attempt="1"),
+    "attempt is a flag": but(Claim, attempt=True),
+    "epoch is no whole number": but(OpenTurn, epoch=1.5),
+    "calls are no calls": but(OpenTurn, calls=({"id": "a"},)),
+    "arguments are no object": but(Call, arguments=[1]),
+    "arguments hold no JSON": but(Call, arguments={"n": {1, 2}}),
+    "arguments hold NaN": but(Call, arguments={"n": math.nan}),
+    "arguments have odd keys": but(Call, arguments={1: 2}),
+    "a result is no JSON": but(Report, result=object()),
+    "a result is infinite": but(Report, result=[math.inf]),
+    "edited arguments are no object": but(Decide, arguments=[]),
     "a negative bound": lambda: Limits(calls=-1),
 }
-
-
-def resolve(resolution: Resolution, **payload: Any) -> Resolve:
-    return Resolve(turn_id="T1", invocation_id="a", attempt=1, resolution=resolution, **payload)
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from turnlock import Kernel, Reason
+from turnlock import Kernel, Match, Reason, Scope
 from turnlock.models.facts import (
     ExecutionRetried,
     LifecycleFact,
@@ -15,7 +15,7 @@ from turnlock.models.facts import (
 )
 from turnlock.models.values import Json
 
-from ..outcome import happens, refused
+from ..outcome import gated, happens, refused
 from ..script import Script
 from .story import CROWD, RUN, STORY
 
@@ -170,3 +170,53 @@ def test_k_36_an_error_is_an_error_whatever_its_text(text: str) -> None:
     play.rejects("c", text)
 
     assert play.results() == [(name, "failed", text) for name in "abc"]
+
+
+# ------------------------------------------------------------------------------------------ D
+
+
+def test_section_6_d_the_same_decision_has_the_same_scope_match_and_edit() -> None:
+    """Another match or another edit is another decision; key order and numbers are told apart."""
+    play = Script()
+    play.opens("T1", gated("a", n=1), gated("b", "rm", n=1))
+    play.approves("a", Scope.SESSION, Match.EXACT, arguments={"x": 1, "y": 2})
+    play.approves("b", Scope.TURN, Match.TOOL)
+
+    same = {"y": 2, "x": 1}
+    assert play.approves("a", Scope.SESSION, arguments=same) == refused(Reason.DUPLICATE)
+    assert play.approves("b", Scope.TURN, Match.TOOL) == refused(Reason.DUPLICATE)
+
+    other: list[tuple[Scope, Match, dict[str, Json] | None]] = [
+        (Scope.SESSION, Match.TOOL, {"x": 1, "y": 2}),
+        (Scope.SESSION, Match.EXACT, {"x": 1.0, "y": 2}),
+        (Scope.SESSION, Match.EXACT, {"x": 1}),
+        (Scope.SESSION, Match.EXACT, {}),
+        (Scope.SESSION, Match.EXACT, None),
+        (Scope.TURN, Match.EXACT, {"x": 1, "y": 2}),
+    ]
+    for scope, match, arguments in other:
+        assert play.approves("a", scope, match, arguments=arguments) == refused(
+            Reason.ALREADY_DECIDED
+        )
+    assert play.approves("b", Scope.TURN, Match.EXACT) == refused(Reason.ALREADY_DECIDED)
+
+
+def test_section_6_d_who_why_and_for_how_long_make_no_other_decision() -> None:
+    """The same approval, or the same deny, told again in other words."""
+    play = Script()
+    play.opens("T1", gated("a"), gated("b", n=1))
+    play.approves("a", Scope.TURN, expires_in=60.0, by="ann", reason="fine")
+    play.denies("b", "no", by="ann")
+
+    assert play.approves("a", Scope.TURN, expires_in=5.0, by="bob") == refused(Reason.DUPLICATE)
+    assert play.denies("b", "never", by="bob") == refused(Reason.DUPLICATE)
+
+
+def test_section_6_d_arguments_as_they_were_are_an_edit_all_the_same() -> None:
+    """An approval with edited arguments is not the one without, even where they are equal."""
+    play = Script()
+    play.opens("T1", gated("a", n=1))
+    play.approves("a", arguments={"n": 1})
+
+    assert play.approves("a", arguments={"n": 1}) == refused(Reason.DUPLICATE)
+    assert play.approves("a") == refused(Reason.ALREADY_DECIDED)

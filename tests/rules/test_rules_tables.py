@@ -26,11 +26,13 @@ from ..outcome import refused
 from ..script import Script
 from .story import CROWD, RUN, STORY
 
+MACHINES: tuple[Machine[Any, Any], ...] = (INVOCATION, TURN)
+
 # ------------------------------------------------------------------------------------------- K-4
 
 
 @pytest.mark.parametrize("machine", [INVOCATION, TURN], ids=lambda machine: machine.name)
-def test_k_4_every_pair_stands_in_the_table(machine: Machine[Any, Any]) -> None:
+def test_k_4_every_pair_stands_in_the_table(machine: Machine[StrEnum, StrEnum]) -> None:
     """Every phase × every input; what neither moves nor refuses says why."""
     pairs = {(row.phase, row.input) for row in machine.rows}
 
@@ -43,7 +45,8 @@ def test_k_4_a_refusal_of_a_table_names_its_row() -> None:
     """Whatever the crowd meets: the phase and input of a refusal are a row with that reason."""
     rows = {
         (str(row.phase), str(row.input), row.reason)
-        for row in (*INVOCATION.rows, *TURN.rows)
+        for machine in MACHINES
+        for row in machine.rows
         if row.reason is not None and row.possible
     }
     kernel = Kernel(RUN)
@@ -79,13 +82,13 @@ def test_k_4_the_code_reads_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("machine", [INVOCATION, TURN], ids=lambda machine: machine.name)
-def test_k_5_the_tables_are_proved(machine: Machine[Any, Any]) -> None:
+def test_k_5_the_tables_are_proved(machine: Machine[StrEnum, StrEnum]) -> None:
     """Silence is the proof (its own failing examples stand in tests/machines)."""
     prove(machine)
 
 
 @pytest.mark.parametrize("machine", [INVOCATION, TURN], ids=lambda machine: machine.name)
-def test_k_5_the_proof_says_what_can_be_seen(machine: Machine[Any, Any]) -> None:
+def test_k_5_the_proof_says_what_can_be_seen(machine: Machine[StrEnum, StrEnum]) -> None:
     """The same properties once more, by looking: this proof shares nothing with the other."""
     keys = Counter((row.phase, row.input, row.guard) for row in machine.rows)
     assert set(keys.values()) == {1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from turnlock import Scope
+from turnlock import Effect, Scope
 
 from ..outcome import gated, happens
 from ..script import Script
@@ -20,13 +20,20 @@ def three_deadlines(at: dict[str, float]) -> Script:
     return play
 
 
+def kinds_asked(play: Script) -> list[str]:
+    """The kinds of all effects of the last receive, wakes too."""
+    effects: tuple[Effect, ...] = play.verdict.effects
+    return [effect.type for effect in effects]
+
+
 def test_section_9_the_wake_is_the_first_float_at_which_the_earliest_deadline_is_over() -> None:
     """A tick one float earlier has nothing to do, a tick then has."""
     play = three_deadlines({"approval": 10.0, "lease": 20.0, "grant": 30.0})
-    assert play.wake == math.nextafter(10.0, math.inf)
+    over = math.nextafter(10.0, math.inf)
+    assert play.wake == over
 
     assert play.at(10.0).ticks() == happens()
-    assert play.at(play.wake).ticks() == happens("TOOL_DENIED a")
+    assert play.at(over).ticks() == happens("TOOL_DENIED a")
 
     assert play.wake == math.nextafter(20.0, math.inf)
 
@@ -38,7 +45,7 @@ def test_section_9_the_wake_is_owed_anew_when_it_changes_and_only_then() -> None
     assert play.wake == math.nextafter(50.0, math.inf)
 
     play.at(1.0).claims("a", lease=9.0)
-    assert [it.type for it in play.verdict.effects] == ["wake"]
+    assert kinds_asked(play) == ["wake"]
     assert play.wake == math.nextafter(10.0, math.inf)
 
     play.at(2.0).logs("a")
@@ -49,7 +56,7 @@ def test_section_9_the_wake_is_owed_anew_when_it_changes_and_only_then() -> None
     assert play.wake == math.nextafter(10.0, math.inf)
 
     play.at(4.0).renews("a", 100.0)
-    assert [it.type for it in play.verdict.effects] == ["wake"]
+    assert kinds_asked(play) == ["wake"]
     assert play.wake == math.nextafter(50.0, math.inf)
 
     play.at(5.0).denies("b")
@@ -57,7 +64,7 @@ def test_section_9_the_wake_is_owed_anew_when_it_changes_and_only_then() -> None
 
     play.at(6.0).reports("a")
     assert play.wake is None
-    assert [it.type for it in play.verdict.effects] == ["continue"]
+    assert kinds_asked(play) == ["continue"]
 
 
 def test_section_9_the_wake_covers_the_deadlines_of_k_11_alone() -> None:

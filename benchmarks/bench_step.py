@@ -1,0 +1,57 @@
+"""A step of the invocation's table, against a dict lookup and a trigger of a library's machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from timing import Line, measured, timed
+from trigger import trigger_work
+
+from turnlock.lifecycle.table import INVOCATION, step
+
+PASSES: Final = 10
+WALKS: Final = 200
+
+_OWN: Final[dict[tuple[str, str, str], object]] = {
+    (row.phase, row.input, row.guard): row for row in INVOCATION.rows
+}
+
+
+def look_up(phase: str, input_: str, guard: str) -> object:
+    """Do what a step must at least do."""
+    return _OWN[phase, input_, guard]
+
+
+def _each(function: Callable[[Any, Any, Any], object], keys: list[tuple[Any, Any, Any]]) -> None:
+    for phase, input_, guard in keys:
+        function(phase, input_, guard)
+
+
+def _none(keys: list[tuple[Any, Any, Any]]) -> None:
+    for _phase, _input, _guard in keys:
+        pass
+
+
+def measure(rounds: int) -> list[Line]:
+    """Step through every row of the table; the loop around the calls is taken off."""
+    keys: list[tuple[Any, Any, Any]] = list(_OWN) * PASSES
+    samples = measured(
+        rounds,
+        {
+            "step": timed(len(keys), partial(_each, step, keys)),
+            "lookup": timed(len(keys), partial(_each, look_up, keys)),
+            "loop": timed(len(keys), partial(_none, keys)),
+            "trigger": trigger_work(WALKS),
+        },
+    )
+    table = samples["step"].less(samples["loop"])
+    lookup = samples["lookup"].less(samples["loop"])
+    return [
+        table.line("a step of the table", note=f"{len(_OWN)} rows, each in turn"),
+        lookup.line("a dict lookup in a function", note="a dict of the same keys"),
+        samples["trigger"].line("a bare transitions trigger", note="no conditions, no callbacks"),
+        table.over(lookup, "step / lookup", bound=1.1),
+        table.over(samples["trigger"], "step / trigger"),
+    ]
