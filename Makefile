@@ -5,13 +5,14 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint format bench fuzz clean
+.PHONY: help test demo lint format tables bench fuzz clean
 
 help:
 	@echo 'make demo    see it work'
 	@echo 'make test    all tests, with branch coverage of the kernel'
 	@echo 'make lint    ruff, mypy, pyright'
 	@echo 'make format  let ruff rewrite what it can'
+	@echo 'make tables  write docs/tables.md anew'
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
 	@echo 'make clean   remove .venv, builds and caches'
@@ -54,11 +55,14 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+tables: $(VENV)/.installed-dev
+	$(BIN)/python tools/write_tables.py
+
 bench: $(VENV)/.installed-dev
 	$(RUN) python benchmarks/run.py $(ARGS)
 
 fuzz: $(VENV)/.installed-dev
-	$(RUN) pytest tests/property --hypothesis-profile=nightly $(ARGS)
+	$(RUN) HYPOTHESIS_PROFILE=nightly pytest tests/property/test_kernel_machine.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -11,7 +11,7 @@ from typing import Final
 
 from constructions import Build, by_constructors, by_makers, emitted, verdicts_of
 from timing import Line, Work, measured, timed, timed_on
-from trigger import trigger_work
+from trigger import guarded_trigger_work, trigger_work
 from turns import LEASE, Timed, deliver, fresh, turn_of_three
 
 from turnlock import Kernel
@@ -27,6 +27,10 @@ KINDS: Final = {
     "acknowledge": 8,
 }
 """The deliveries of the turn that are shown one by one, and where they stand in it."""
+ALIKE: Final = "one after the other on many runs"
+"""Alike deliveries in a row are cheaper than the turn's mixture: processors learn a path."""
+LEASED: Final = {"claim with the first lease": 2, "report that ends the first lease": 5}
+"""The same, of the turn whose claims take leases: both move the wake."""
 
 
 def _play(turn: list[Timed], kernels: list[Kernel]) -> None:
@@ -58,10 +62,12 @@ def measure(rounds: int) -> list[Line]:
         {
             "receive": _whole(turn),
             "trigger": trigger_work(WALKS),
+            "guarded": guarded_trigger_work(WALKS),
             "public": timed(built, partial(_repeat, by_constructors(records))),
             "minted": timed(built, partial(_repeat, by_makers(records, turn))),
             "leased": _whole(leased),
             **{name: _one(turn, place) for name, place in KINDS.items()},
+            **{name: _one(leased, place) for name, place in LEASED.items()},
         },
     )
     receive, trigger, public = samples["receive"], samples["trigger"], samples["public"]
@@ -69,13 +75,15 @@ def measure(rounds: int) -> list[Line]:
     each = f"{len(records)} records for {len(turn)} deliveries"
     return [
         receive.line("receive, a delivery", note="mean over the turn"),
-        trigger.line("a bare transitions trigger"),
+        trigger.line("a bare transitions trigger", note="no conditions, no callbacks"),
+        samples["guarded"].line("a guarded transitions trigger", note="generated from our rows"),
         public.line("public constructors, a delivery", note=each),
         minted.line("the kernel's makers, a delivery", note="the floor: " + each),
-        receive.over(trigger, "receive / trigger", bound=0.5),
+        receive.over(trigger, "receive / bare trigger", bound=0.5),
+        receive.over(samples["guarded"], "receive / guarded trigger"),
         receive.over(public, "receive / public constructors", bound=1.5),
         receive.over(minted, "receive / the kernel's makers"),
         public.over(minted, "public constructors / the kernel's makers"),
-        samples["leased"].line("receive, claims with leases", note="each lease moves the wake"),
-        *(samples[name].line(name) for name in KINDS),
+        samples["leased"].line("receive, claims with leases", note="mean over the turn"),
+        *(samples[name].line(name, note=ALIKE) for name in (*KINDS, *LEASED)),
     ]

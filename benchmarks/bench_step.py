@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from timing import Line, measured, timed
-from trigger import trigger_work
+from trigger import guarded_trigger_work, trigger_work
 
 from turnlock.lifecycle.table import INVOCATION, step
 
@@ -44,6 +44,7 @@ def measure(rounds: int) -> list[Line]:
             "lookup": timed(len(keys), partial(_each, look_up, keys)),
             "loop": timed(len(keys), partial(_none, keys)),
             "trigger": trigger_work(WALKS),
+            "guarded": guarded_trigger_work(WALKS),
         },
     )
     table = samples["step"].less(samples["loop"])
@@ -52,6 +53,7 @@ def measure(rounds: int) -> list[Line]:
         table.line("a step of the table", note=f"{len(_OWN)} rows, each in turn"),
         lookup.line("a dict lookup in a function", note="a dict of the same keys"),
         samples["trigger"].line("a bare transitions trigger", note="no conditions, no callbacks"),
+        samples["guarded"].line("a guarded transitions trigger", note="generated from our rows"),
         table.over(lookup, "step / lookup", bound=1.1),
-        table.over(samples["trigger"], "step / trigger"),
+        table.over(samples["trigger"], "step / bare trigger"),
     ]

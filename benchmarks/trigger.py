@@ -1,7 +1,8 @@
-"""The peer: a bare trigger of the `transitions` library, as cheap as that library makes it.
+"""The peer: a trigger of the `transitions` library, as cheap as that library makes it.
 
-One shared Machine without a model, without automatic triggers, conditions or callbacks; a model
-with slots that is handed to the event itself.
+One shared Machine without a model, without automatic triggers and callbacks; the model is handed to
+the event itself. *Bare* is without conditions, on a model with slots; *guarded* is the machine that
+is generated from the table, whose guards are conditions: nearer to what a receive has to ask.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from typing import Any, Final
 
 import transitions
 from timing import Work, timed
+
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.table import INVOCATION
+from turnlock.machines.interchange import Subject, to_transitions
 
 _WALK: Final = (
     ("approve", "REQUESTED", "APPROVED"),
@@ -40,6 +45,24 @@ def trigger_work(walks: int) -> Work:
     )
     triggers = [machine.events[name].trigger for name, _, _ in _WALK]
     return timed(walks * len(_WALK), partial(_walk, walks, triggers))
+
+
+def guarded_trigger_work(walks: int) -> Work:
+    """Make a work that walks the invocation's own machine, generated from its table."""
+    events = to_transitions(INVOCATION).events
+    steps = [events[name].trigger for name in (Input.APPROVE, Input.CLAIM, Input.REPORT_RESULT)]
+    return timed(walks * len(steps), partial(_walk_guarded, walks, steps))
+
+
+def _walk_guarded(walks: int, triggers: list[Any]) -> None:
+    approve, claim, report = triggers
+    for _ in range(walks):
+        model = Subject(phase=Phase.REQUESTED, guard=Guard.GATED)
+        approve(model)
+        claim(model)
+        report(model)
+    if model.state != Phase.SUCCEEDED:
+        raise AssertionError(model.state)
 
 
 def _walk(walks: int, triggers: list[Any]) -> None:

@@ -12,6 +12,7 @@ come one after the other. Count on some ten times the size of the largest file, 
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import sys
@@ -198,7 +199,7 @@ def _skip_line(stream: io.BufferedIOBase, line: bytes) -> None:
 @contextmanager
 def _opened(file: str) -> Generator[io.BufferedIOBase]:
     """Open a file, gunzipped if its first bytes say so; standard input is left open."""
-    stream: BinaryIO = sys.stdin.buffer if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123
+    stream = _standard_input() if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123
     try:
         start = stream.read(len(_GZIP_MAGIC))
         whole = io.BufferedReader(_Rejoined(start, stream))
@@ -206,6 +207,12 @@ def _opened(file: str) -> Generator[io.BufferedIOBase]:
     finally:
         if file != "-":
             stream.close()
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.buffer
 
 
 class _Rejoined(io.RawIOBase):

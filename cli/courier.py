@@ -28,9 +28,9 @@ STEP: Final = 2.0**-10
 BETWEEN_TURNS: Final = 20.0
 """Seconds for which the model thinks; after fifteen turns the first is forgotten (K-54)."""
 _EVERY: Final = 50
-"""One refusal in so many has the whole state compared."""
+"""One refusal in so many, or in as many as the turn has calls, has the whole state compared."""
 _FEW: Final = 64
-"""Up to so many effects owed are compared at every refusal; more of them in the sample alone."""
+"""In turns of up to so many calls what is owed is compared at every refusal."""
 
 Observe = Callable[[Delivery, Verdict, float, Hostility | None], None]
 """Is shown each delivery with its verdict and time, and as what it was injected if it was."""
@@ -49,6 +49,8 @@ class Courier:
         self.run = run
         self.now = START
         self.where = run.run_id
+        self.size = 0
+        """Calls of the turn: what it costs to look at the whole state."""
         self.journal: list[Fact] = []
         self.executions: Counter[tuple[str, str]] = Counter()
         """How often the tool of (turn, invocation) ran: once for each claim that was accepted."""
@@ -80,12 +82,12 @@ class Courier:
         """Bring a delivery that must be refused, and change nothing. Its clock may lag."""
         tally = self._tally
         kernel = self.kernel
-        if self._owed is None:
-            self._owed = kernel.pending_effects
-        owed = self._owed
-        sequence = kernel.sequence
         tally.refused += 1
-        sampled = tally.refused % max(_EVERY, len(owed)) == 0
+        sampled = tally.refused % max(_EVERY, self.size) == 0
+        compared = sampled or self.size <= _FEW
+        if compared and self._owed is None:
+            self._owed = kernel.pending_effects
+        sequence = kernel.sequence
         before = fingerprint(kernel.state) if sampled else None
 
         verdict = self._receive(delivery, self.now - late_by)
@@ -99,7 +101,7 @@ class Courier:
         tally.refusals[verdict.reason] += 1
         if verdict.facts or verdict.effects or kernel.sequence != sequence:
             self._changed(delivery, as_what, "added facts, effects or sequence numbers")
-        elif (sampled or len(owed) <= _FEW) and kernel.pending_effects != owed:
+        elif compared and kernel.pending_effects != self._owed:
             self._changed(delivery, as_what, "changed the effects owed")
         elif sampled and fingerprint(kernel.state) != before:
             self._changed(delivery, as_what, "changed the state")

@@ -118,6 +118,7 @@ class Host:
         self.sent = []
         self.members = members = members_of(batch, self._decisions, self._rng)
         self._by_id = {member.invocation_id: member for member in members}
+        self.courier.size = len(members)
         strays = self._strays(turn_id, batch)
         self._open(turn_id, members, streamed=batch.streaming or not members)
         for stray in strays:

@@ -6,6 +6,7 @@ of which nothing could be read. A closed pipe and Ctrl-C end a command with 1, w
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from importlib import import_module
@@ -33,6 +34,18 @@ class _LazyGroup(click.Group):
         if not isinstance(found, click.Command):
             raise TypeError(f"turnlock.cli.{_LAZY[cmd_name]} has no click command `command`")
         return found
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; output that cannot be written is an error with a cause and a fix."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # click ends quietly: whoever read the output has seen enough
+            message = (
+                f"the output cannot be written ({error.strerror}); free space, or write elsewhere"
+            )
+            raise click.ClickException(message) from error
 
 
 def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001

@@ -62,7 +62,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     else:
         from .tables import show_tally  # noqa: PLC0415 - rich loads only where something is shown
 
-        show_tally(tally, timing=timing)
+        if tally.batches:
+            show_tally(tally, timing=timing)
         tell_verdict(tally, problems)
     sys.exit(exit_status(tally, problems))
 

@@ -98,7 +98,8 @@ class Tally:
         """Return the last line: OK, or FAILED with how much of what."""
         if not self.failed and not problems:
             return (
-                f"OK {_many(self.turns_settled, 'turn', 'settled')}, each continued once; "
+                f"OK {_many(self.turns_settled, 'turn', 'settled')}, "
+                f"{_many(self.continuations, 'continuation', 'sent')}, each exactly once; "
                 f"{_many(self.injected, 'hostile delivery', 'refused')}, none changed anything"
             )
         parts = [

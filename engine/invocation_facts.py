@@ -77,7 +77,7 @@ def _approved(
     )
     covered = (
         other
-        for other in turn.unfinished()
+        for other in turn.order
         if other is not invocation
         and row_for(state, other, Input.GRANT).fact is not None
         and other.tool_name == invocation.tool_name

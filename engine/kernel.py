@@ -6,7 +6,7 @@ Whoever wants to know how turnlock works reads `receive`, then the two tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..models.checks import number
 from ..models.deliveries import Delivery
@@ -22,9 +22,11 @@ from .effects import owed_since, pending
 from .evolve import fold
 from .lapse import lapsed
 from .recovery import replay
-from .snapshot import Snapshot, restore, take
 from .state import State
 from .turn_facts import settled
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
 
 NOTHING: Final = Accepted(facts=(), effects=())
 """The verdict on a tick or a log when no time has run out."""
@@ -97,12 +99,16 @@ class Kernel:
         """
         kernel = cls(run)
         if snapshot is not None:
+            from .snapshot import restore  # noqa: PLC0415 - most runs never take one
+
             restore(kernel.state, snapshot)
         replay(kernel.state, facts)
         return kernel
 
     def snapshot(self) -> Snapshot:
         """Return all of the state at its sequence: equal to the fold of the journal up to there."""
+        from .snapshot import take  # noqa: PLC0415 - as in recover
+
         return take(self.state)
 
     @property

@@ -36,8 +36,7 @@ def lapsed(state: State, now: float) -> list[Fact]:
     if turn is None or kind is DeadlineKind.GRANT:
         return _grant_over(state, order, now)
     if kind is DeadlineKind.GRACE:
-        over = turn.unfinished()
-        return list(_over(state, turn, over, Input.GRACE_OVER, now))
+        return list(_over(state, turn, turn.order, Input.GRACE_OVER, now))
     input_ = Input.APPROVAL_OVER if kind is DeadlineKind.APPROVAL else Input.LEASE_OVER
     return list(_over(state, turn, [turn.order[order]], input_, now))
 
@@ -46,8 +45,12 @@ def _over(
     state: State, turn: Turn, invocations: Iterable[Invocation], input_: Input, now: float
 ) -> Iterator[Fact]:
     """Ask the table what the end of a deadline means to each invocation (K-4)."""
-    for number, invocation in enumerate(invocations, start=state.sequence + 1):
+    number = state.sequence
+    for invocation in invocations:
         fact = row_for(state, invocation, input_).fact
+        if fact is None:
+            continue
+        number += 1
         if fact is FactType.TOOL_DENIED:
             yield minting.tool_denied(
                 state,

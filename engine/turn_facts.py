@@ -90,7 +90,7 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
             reason=delivery.reason,
         )
     ]
-    for invocation in turn.unfinished():
+    for invocation in turn.order:
         if row_for(state, invocation, Input.INTERRUPT).fact is not None:
             number += 1
             facts.append(

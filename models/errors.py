@@ -5,6 +5,9 @@ Only a caller's own mistake raises (K-8). Whatever is expected in operation is a
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 SHOWN = 60  # characters of an offending value that a message repeats
 
 
@@ -26,6 +29,10 @@ class InvalidValue(TurnlockError, ValueError):
         self.cause = cause
         self.fix = fix
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a construction by keyword, so that it can cross a process pool."""
+        return partial(InvalidValue, place=self.place, cause=self.cause, fix=self.fix), ()
+
     def inside(self, outer: str) -> InvalidValue:
         """Return the same error seen from one level further out."""
         joint = "" if not self.place or self.place.startswith("[") else "."
@@ -41,6 +48,11 @@ class CorruptJournal(TurnlockError):
         self.sequence = sequence
         self.cause = cause
         self.fix = fix
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a construction by keyword, so that it can cross a process pool."""
+        build = partial(CorruptJournal, sequence=self.sequence, cause=self.cause, fix=self.fix)
+        return build, ()
 
 
 class BadTable(TurnlockError):

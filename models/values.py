@@ -6,11 +6,10 @@ mutable value with its caller: `freeze` copies on the way in, and what comes out
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any, Final, NoReturn, TypeAlias, Union, cast
 
 from .errors import InvalidValue, shown
@@ -188,21 +187,33 @@ def check_text(value: Any, *, place: str) -> str:  # noqa: ANN401 - known to be 
     return str(value)
 
 
-_encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
+@cache
+def _encoder() -> Callable[[Any], str]:
+    import json  # noqa: PLC0415 - a process that digests nothing need not load it
+
+    return json.JSONEncoder(
+        sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode
+
+
+@cache
+def _sha256() -> Callable[[bytes], Any]:
+    import hashlib  # noqa: PLC0415 - likewise: it loads OpenSSL
+
+    return hashlib.sha256
 
 
 def canonical(value: Json) -> str:
     """Return the one text of a JSON value: sorted keys, no spaces, no escapes (K-32)."""
-    return _encode(value)
+    return _encoder()(value)
 
 
 def arguments_digest(arguments: Mapping[str, Json]) -> str:
     """Return the SHA-256 of the canonical text of a call's arguments, in hex (K-32)."""
-    return hashlib.sha256(_encode(arguments).encode()).hexdigest()
+    digest: str = _sha256()(_encoder()(arguments).encode()).hexdigest()
+    return digest
 
 
 def same_json(one: Json, other: Json) -> bool:
     """Say whether two JSON values have the same canonical text: 1, 1.0 and true have not."""
-    return one == other and (type(one) is type(other) is str or _encode(one) == _encode(other))
+    return one == other and (type(one) is type(other) is str or canonical(one) == canonical(other))

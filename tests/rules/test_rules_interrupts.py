@@ -197,3 +197,24 @@ def test_k_53_facts_already_true_stay_true() -> None:
 
     assert play.owed == ["continue T1"]
     assert play.opens("T3", gated("h", n=1)).facts[1] == "TOOL_APPROVED h"
+
+
+def test_k_53_the_grace_is_not_lost_among_renewals() -> None:
+    """Whoever renews while being stopped, however often, does not outlive the grace."""
+    play = Script()
+    play.step = 0.0
+    play.opens("T1", gated("g"), "a", "b")
+    play.approves("g", Scope.SESSION)
+    play.claims("b", lease=5.0)
+    play.claims("a", lease=100.0)
+    play.interrupts(grace=10.0)
+    for number in range(500):
+        play.renews("a", 100.0 + number)
+
+    assert play.at(11.0).ticks() == happens(
+        "EXECUTION_IN_DOUBT b",
+        "TOOL_EXECUTION_FAILED a",
+        "TOOL_EXECUTION_FAILED b",
+        "TURN_INTERRUPTED T1",
+    )
+    assert play.at(1e9).ticks() == happens()

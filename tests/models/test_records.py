@@ -1,0 +1,203 @@
+"""Records: frozen, keyword-only, equal by class and fields, and hashed as they are equal."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any, cast
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from turnlock.models.deliveries import Acknowledge, Claim, Delivery, Report, SealTurn
+from turnlock.models.effects import Effect
+from turnlock.models.facts import (
+    ExecutionFact,
+    Fact,
+    GrantFact,
+    LifecycleFact,
+    TurnFact,
+    TurnSealed,
+    TurnSettled,
+)
+from turnlock.models.reasons import Reason
+from turnlock.models.record import Record, fields_of
+from turnlock.models.verdicts import Refused
+
+from .strategies import RECORDS, arguments_of, build, complete, minimal, records
+
+
+def every_class(kind: type[Record] = Record) -> set[type[Record]]:
+    """Every class below one that this project declares; makers' twins are not among them."""
+    below = {one for one in kind.__subclasses__() if one.__name__ != "Twin"}
+    return below | {deeper for one in below for deeper in every_class(one)}
+
+
+BASES = {Delivery, Effect, Fact, TurnFact, GrantFact, LifecycleFact, ExecutionFact}
+
+
+def test_the_strategies_know_every_record() -> None:
+    """A new record class must be listed in strategies.py, so that all of these tests reach it."""
+    declared = {
+        one
+        for one in every_class()
+        if one.__module__.startswith(("turnlock.models", "turnlock.engine", "turnlock.lifecycle"))
+    }
+    bases = {one for one in declared if "__init__" not in vars(one)}
+
+    assert len(RECORDS) == len(set(RECORDS))
+    assert declared - bases <= set(RECORDS) | TABLE_ROWS
+    assert bases >= BASES
+
+
+TABLE_ROWS: set[type[Record]] = set()
+"""Records of the machines, which tests/machines holds."""
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_nobody_builds_a_base(kind: type[Record]) -> None:
+    made: Any = kind
+    with pytest.raises(TypeError):
+        made(run_id="r")
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_is_frozen(kind: type[Record]) -> None:
+    record = build(kind)
+    before = repr(record)
+
+    for field in fields_of(kind):
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            setattr(record, field.name, "x")
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            delattr(record, field.name)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        record.colour = "red"
+
+    assert repr(record) == before
+    assert not hasattr(record, "__dict__")
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_is_built_by_keyword(kind: type[Record]) -> None:
+    made: Any = kind
+    with pytest.raises(TypeError):
+        made(*minimal(kind).values(), "one more")
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+@settings(max_examples=15)
+@given(st.data())
+def test_equal_fields_make_equal_records(kind: type[Record], data: st.DataObject) -> None:
+    """Equal, of one hash, of one repr; copies and pickles are equal too."""
+    made: Any = kind
+    arguments = data.draw(arguments_of(kind))
+    record, again = made(**arguments), made(**copy.deepcopy(arguments))
+
+    for other in (again, copy.copy(record), copy.deepcopy(record), reread(record)):
+        assert type(other) is kind
+        assert record == other
+        assert not record != other  # noqa: SIM202 - the other operator
+        assert hash(record) == hash(other)
+        assert [getattr(record, field.name) for field in fields_of(kind)] == (
+            [getattr(other, field.name) for field in fields_of(kind)]
+        )
+    assert attrs.evolve(record) == record
+    assert repr(record) == repr(again)
+
+
+def reread(record: Record) -> Record:
+    """A record that went through pickle."""
+    again: Record = pickle.loads(pickle.dumps(record))
+    return again
+
+
+@given(st.data())
+def test_hash_follows_equality(data: st.DataObject) -> None:
+    """Over pairs that differ in one field at most, in a value that Python may hold for equal."""
+    kind = data.draw(st.sampled_from(RECORDS))
+    made: Any = kind
+    one = made(**data.draw(arguments_of(kind)))
+    other = made(**data.draw(arguments_of(kind)))
+
+    assert one == one  # noqa: PLR0124 - reflexive
+    assert (one == other) is (other == one)
+    if one == other:
+        assert hash(one) == hash(other)
+
+
+@pytest.mark.parametrize("pair", [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ("x", "x")])
+def test_what_python_holds_for_equal_hashes_alike(pair: tuple[Any, Any]) -> None:
+    one, other = (Report(invocation_id="a", result=value) for value in pair)
+
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+def test_a_word_hashes_like_its_text() -> None:
+    """The kernel puts phases into a refusal where a caller would put their text."""
+    told = Refused(reason=Reason.LATE, phase="REQUESTED", input="claim")
+    same = Refused(reason="late", phase="REQUESTED", input="claim")
+    object.__setattr__(same, "phase", cast("Any", Reason)("late"))
+    object.__setattr__(told, "phase", "late")
+
+    assert told == same
+    assert hash(told) == hash(same)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_difference_in_any_field_is_one(kind: type[Record]) -> None:
+    """Whatever the field holds: no value of ours equals a fresh object."""
+    record = build(kind)
+    for field in fields_of(kind):
+        other = copy.copy(record)
+        object.__setattr__(other, field.name, object())
+        assert record != other
+        assert other != record
+
+
+def test_class_counts() -> None:
+    """Equal fields in another class are another record."""
+    fields: dict[str, Any] = {"run_id": "r", "sequence": 1, "commit": 1, "at": 0.0, "turn_id": "T"}
+
+    assert TurnSealed(**fields) != TurnSettled(**fields)
+    assert hash(TurnSealed(**fields)) != hash(TurnSettled(**fields))
+    assert SealTurn(turn_id="T") != Acknowledge(turn_id="T")
+    assert SealTurn(turn_id="T") != "T"
+    assert SealTurn(turn_id="T") != None  # noqa: E711 - the operator is under test
+
+
+@given(records(Delivery))
+def test_records_serve_as_keys(delivery: Delivery) -> None:
+    assert {delivery: 1}[copy.copy(delivery)] == 1
+    assert delivery in {delivery}
+
+
+def test_repr_shows_what_differs_from_the_defaults() -> None:
+    claim = Claim(turn_id="T", invocation_id="a", attempt=2)
+
+    assert repr(claim) == "Claim(turn_id='T', invocation_id='a', attempt=2)"
+    assert repr(Claim(turn_id="T", invocation_id="a", attempt=2, worker="w", run_id="r")) == (
+        "Claim(run_id='r', turn_id='T', invocation_id='a', attempt=2, worker='w')"
+    )
+    assert repr(Report(invocation_id="a", result=None)) == "Report(invocation_id='a', result=None)"
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_repr_names_every_field_that_was_given(kind: type[Record]) -> None:
+    made: Any = kind
+    given = complete(kind)
+    shown = repr(made(**given))
+
+    assert shown.startswith(f"{kind.__name__}(")
+    defaults = {field.name: field.default for field in fields_of(kind)}
+    for name, value in given.items():
+        assert (f"{name}=" in shown) is not (value is defaults[name])
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_every_record_says_what_it_is(kind: type[Record]) -> None:
+    assert kind.__doc__
+    assert "Record" not in kind.__doc__.split()[0]
