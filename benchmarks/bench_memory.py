@@ -94,9 +94,10 @@ def idle(count: int, *, turns: int) -> Runs:
 def measure(rounds: int) -> list[Line]:
     """Trace each once: bytes do not vary."""
     many, settled = (RUNS, SETTLED_RUNS) if rounds > QUICK else (QUICK_RUNS, QUICK_RUNS)
-    live(), waiting(), idle(1, turns=1)  # what is cached at first use is not counted
     tracemalloc.start()
     try:
+        for build in (live, waiting, lambda: idle(1, turns=1)):
+            _kept(build)  # what is cached at first use is not counted
         arguments = _kept(lambda: [freeze(_arguments(n), place="") for n in range(CALLS)])
         figures = [
             ((_kept(live) - arguments) / CALLS, "a live invocation", CALLS),

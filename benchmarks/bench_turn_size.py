@@ -11,7 +11,7 @@ from typing import Final
 from timing import QUICK, Line, Work, measured, timed_on
 from turns import LEASE, Timed, claim, deliver, fresh, report
 
-from turnlock import Call, Kernel, OpenTurn
+from turnlock import Call, Delivery, Kernel, OpenTurn
 
 SIZES: Final = (10, 100, 1_000, 10_000)
 QUICK_SIZES: Final = SIZES[:2]
@@ -29,12 +29,12 @@ def _work(size: int, kernels: int, lease: float | None) -> Work:
         Call(invocation_id=name, tool_name="ls", arguments={}, requires_approval=False)
         for name in names
     )
-    told = [
+    told: list[Delivery] = [
         *(claim(TURN, name, lease) for name in names),
         *(report(TURN, name) for name in names),
     ]
-    turn = [(delivery, 1.0 + number / 1_000) for number, delivery in enumerate(told)]
-    opening = [(OpenTurn(turn_id=TURN, calls=calls), 0.0)]
+    turn: list[Timed] = [(delivery, 1.0 + number / 1_000) for number, delivery in enumerate(told)]
+    opening: list[Timed] = [(OpenTurn(turn_id=TURN, calls=calls), 0.0)]
     return timed_on(kernels * len(turn), partial(fresh, kernels, opening), partial(_play, turn))
 
 

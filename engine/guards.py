@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
-from ..lifecycle.invocation import Invocation
+from ..lifecycle.invocation import Decision, Invocation
 from ..lifecycle.phases import Guard, Input, Question
 from ..lifecycle.table import INVOCATION, InvocationRow, step
 from ..machines.rows import ALWAYS, questions_of
@@ -36,7 +36,7 @@ def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
         return Guard.NOT_SHOWN
     if delivery.scope is not Scope.ONCE and len(state.grants) >= state.run.limits.grants:
         return Guard.GRANTS_FULL
-    return Guard.GATED
+    return Guard.SHOWN
 
 
 def _holder(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: ANN401 - a Claim
@@ -48,26 +48,34 @@ def _retry(_: State, invocation: Invocation, __: object) -> Guard:
     return Guard.AUTHORISED if invocation.owed else Guard.UNAUTHORISED
 
 
-def _retry_asked(state: State, invocation: Invocation, delivery: object) -> Guard:
+def _retry_asked(state: State, invocation: Invocation, _: object) -> Guard:
     turn = state.turn
     if turn is not None and turn.phase is TurnPhase.INTERRUPTING:
         return Guard.INTERRUPTING
-    return _retry(state, invocation, delivery)
+    return Guard.ASKED_AGAIN if invocation.owed else Guard.FIRST_ASKED
+
+
+def _approved_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
+    same = _same_decision(invocation.decision, delivery)
+    return Guard.SAME_APPROVAL if same else Guard.OTHER_APPROVAL
 
 
 def _decided_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
-    """Compare what counts: an approval's scope, its match where that counts, its edits (D)."""
-    recorded = invocation.decision
-    if recorded is None:
+    if invocation.decision is None:
         return Guard.NO_DECISION
-    same = delivery.approved is recorded.approved
-    if same and delivery.approved:
-        same = (
-            delivery.scope is recorded.scope
-            and recorded.match in (None, delivery.match)
-            and _same_edit(delivery.arguments, recorded.edited)
-        )
+    same = _same_decision(invocation.decision, delivery)
     return Guard.SAME_DECISION if same else Guard.OTHER_DECISION
+
+
+def _same_decision(recorded: Decision | None, delivery: Decide) -> bool:
+    """Compare what counts: an approval's scope, its match where that counts, its edits (D)."""
+    if recorded is None or delivery.approved is not recorded.approved:
+        return False
+    return not delivery.approved or (
+        delivery.scope is recorded.scope
+        and recorded.match in {None, delivery.match}
+        and _same_edit(delivery.arguments, recorded.edited)
+    )
 
 
 def _same_edit(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
@@ -93,7 +101,7 @@ _ANSWER_TO: Final[dict[Question, Answer]] = {
     Question.HOLDER: _holder,
     Question.RETRY: _retry,
     Question.RETRY_ASKED: _retry_asked,
-    Question.DECIDED_ALIKE: _decided_alike,
+    Question.APPROVED_ALIKE: _approved_alike,
     Question.DECIDED_IF_AT_ALL: _decided_alike,
     Question.EVER_DECIDED: _ever_decided,
     Question.OUTCOME_ALIKE: _outcome_alike,

@@ -57,13 +57,18 @@ class Guard(StrEnum):
 
     GATED = "gated"
     FREE = "free"
+    SHOWN = "shown"
     NOT_SHOWN = "not_shown"
     GRANTS_FULL = "grants_full"
     SAME_WORKER = "same_worker"
     OTHER_WORKER = "other_worker"
     AUTHORISED = "authorised"
     UNAUTHORISED = "unauthorised"
+    FIRST_ASKED = "first_asked"
+    ASKED_AGAIN = "asked_again"
     INTERRUPTING = "interrupting"
+    SAME_APPROVAL = "same_approval"
+    OTHER_APPROVAL = "other_approval"
     SAME_DECISION = "same_decision"
     OTHER_DECISION = "other_decision"
     NO_DECISION = "no_decision"
@@ -80,7 +85,7 @@ class Question(StrEnum):
     HOLDER = "who holds it?"
     RETRY = "was a retry authorised?"
     RETRY_ASKED = "may a retry be authorised?"
-    DECIDED_ALIKE = "is it the recorded decision?"
+    APPROVED_ALIKE = "is it the recorded approval?"
     DECIDED_IF_AT_ALL = "is it the recorded decision, if there is one?"
     EVER_DECIDED = "was any decision recorded?"
     OUTCOME_ALIKE = "is it the recorded outcome?"
@@ -88,11 +93,11 @@ class Question(StrEnum):
 
 QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
     Question.GATE: (Guard.GATED, Guard.FREE),
-    Question.APPROVAL: (Guard.GATED, Guard.FREE, Guard.NOT_SHOWN, Guard.GRANTS_FULL),
+    Question.APPROVAL: (Guard.SHOWN, Guard.FREE, Guard.NOT_SHOWN, Guard.GRANTS_FULL),
     Question.HOLDER: (Guard.SAME_WORKER, Guard.OTHER_WORKER),
     Question.RETRY: (Guard.AUTHORISED, Guard.UNAUTHORISED),
-    Question.RETRY_ASKED: (Guard.AUTHORISED, Guard.UNAUTHORISED, Guard.INTERRUPTING),
-    Question.DECIDED_ALIKE: (Guard.SAME_DECISION, Guard.OTHER_DECISION),
+    Question.RETRY_ASKED: (Guard.FIRST_ASKED, Guard.ASKED_AGAIN, Guard.INTERRUPTING),
+    Question.APPROVED_ALIKE: (Guard.SAME_APPROVAL, Guard.OTHER_APPROVAL),
     Question.DECIDED_IF_AT_ALL: (Guard.SAME_DECISION, Guard.OTHER_DECISION, Guard.NO_DECISION),
     Question.EVER_DECIDED: (Guard.DECIDED, Guard.NO_DECISION),
     Question.OUTCOME_ALIKE: (Guard.SAME_OUTCOME, Guard.OTHER_OUTCOME),

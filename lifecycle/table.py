@@ -81,7 +81,7 @@ def _settled(phase: Phase) -> tuple[InvocationRow, ...]:
 
 
 _REQUESTED = (
-    moves(REQUESTED, Input.APPROVE, APPROVED, FactType.TOOL_APPROVED, when=Guard.GATED),
+    moves(REQUESTED, Input.APPROVE, APPROVED, FactType.TOOL_APPROVED, when=Guard.SHOWN),
     refuses(REQUESTED, Input.APPROVE, Reason.NOT_AWAITING_APPROVAL, when=Guard.FREE),
     refuses(REQUESTED, Input.APPROVE, Reason.ARGUMENTS_MISMATCH, when=Guard.NOT_SHOWN),
     refuses(REQUESTED, Input.APPROVE, Reason.LIMIT_REACHED, when=Guard.GRANTS_FULL),
@@ -98,8 +98,8 @@ _REQUESTED = (
 )
 
 _APPROVED = (
-    refuses(APPROVED, Input.APPROVE, Reason.DUPLICATE, when=Guard.SAME_DECISION),
-    refuses(APPROVED, Input.APPROVE, Reason.ALREADY_DECIDED, when=Guard.OTHER_DECISION),
+    refuses(APPROVED, Input.APPROVE, Reason.DUPLICATE, when=Guard.SAME_APPROVAL),
+    refuses(APPROVED, Input.APPROVE, Reason.ALREADY_DECIDED, when=Guard.OTHER_APPROVAL),
     refuses(APPROVED, Input.DENY, Reason.ALREADY_DECIDED),
     moves(APPROVED, Input.CLAIM, STARTED, FactType.TOOL_EXECUTION_STARTED),
     moves(APPROVED, Input.REJECT, FAILED, FactType.TOOL_EXECUTION_FAILED),
@@ -134,9 +134,9 @@ _IN_DOUBT = (
     moves(IN_DOUBT, Input.REPORT_ERROR, FAILED, FactType.TOOL_EXECUTION_FAILED),
     refuses(IN_DOUBT, Input.LOSE, Reason.DUPLICATE),
     moves(
-        IN_DOUBT, Input.RESOLVE_RETRY, IN_DOUBT, FactType.RETRY_AUTHORISED, when=Guard.UNAUTHORISED
+        IN_DOUBT, Input.RESOLVE_RETRY, IN_DOUBT, FactType.RETRY_AUTHORISED, when=Guard.FIRST_ASKED
     ),
-    refuses(IN_DOUBT, Input.RESOLVE_RETRY, Reason.DUPLICATE, when=Guard.AUTHORISED),
+    refuses(IN_DOUBT, Input.RESOLVE_RETRY, Reason.DUPLICATE, when=Guard.ASKED_AGAIN),
     refuses(IN_DOUBT, Input.RESOLVE_RETRY, Reason.INTERRUPTING, when=Guard.INTERRUPTING),
     moves(IN_DOUBT, Input.RESOLVE_RESULT, SUCCEEDED, FactType.TOOL_EXECUTION_SUCCEEDED),
     moves(IN_DOUBT, Input.RESOLVE_ERROR, FAILED, FactType.TOOL_EXECUTION_FAILED),

@@ -14,6 +14,7 @@ from .rows import ALWAYS, InputT, Machine, PhaseT, Row
 
 def prove(machine: Machine[PhaseT, InputT]) -> None:
     """Raise `BadTable` unless the machine is one, naming the first row at fault."""
+    _questions_apart(machine)
     for row in machine.rows:
         _one_kind(machine, row)
         _rank_never_falls(machine, row)
@@ -25,6 +26,14 @@ def prove(machine: Machine[PhaseT, InputT]) -> None:
 
 def _fault(machine: Machine[PhaseT, InputT], where: object, what: str) -> BadTable:
     return BadTable(f"{machine.name}: {where}: {what}")
+
+
+def _questions_apart(machine: Machine[PhaseT, InputT]) -> None:
+    """Hold questions apart: rows missing from one must not look like another, complete."""
+    for name, answers in machine.questions.items():
+        for other, fewer in machine.questions.items():
+            if other != name and {*fewer} <= {*answers}:
+                raise _fault(machine, repr(other), f"its answers are all answers of {name!r} too")
 
 
 def _one_kind(machine: Machine[PhaseT, InputT], row: Row[PhaseT, InputT]) -> None:

@@ -56,7 +56,7 @@ def section(machine: Machine[Any, Any]) -> Iterator[str]:
 
 
 def cell(machine: Machine[Any, Any], phase: str, input_: str) -> str:
-    """What one (phase, input) pair does."""
+    """Say what one (phase, input) pair does."""
     rows = [row for row in machine.rows if (row.phase, row.input) == (phase, input_)]
     return "<br>".join(outcome(row) for row in rows)
 

@@ -30,7 +30,7 @@ class Hand(StrEnum):
 
 OPENED, SWUNG, FELL = FactType.TURN_OPENED, FactType.CALL_ADDED, FactType.TURN_SETTLED
 OILED, DRY, LOCKED = "oiled", "dry", "locked"
-QUESTIONS = {"is it oiled?": (OILED, DRY), "is it oiled, and unlocked?": (OILED, DRY, LOCKED)}
+QUESTIONS = {"is it oiled?": (OILED, DRY), "what holds it?": (OILED, LOCKED, "jammed")}
 
 DoorRow: TypeAlias = Row[Door, Hand]
 DoorMachine: TypeAlias = Machine[Door, Hand]
@@ -120,6 +120,11 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
         ),
         "CLOSED × push [windy] → late",
         "no answer",
+    ),
+    "a question inside another": (
+        lambda: but(DOOR, questions={**QUESTIONS, "is it oiled or locked?": (OILED, LOCKED)}),
+        "'is it oiled or locked?'",
+        "all answers of 'what holds it?' too",
     ),
     "an incomplete question": (lambda: replacing(1), "CLOSED × push", "all its answers"),
     "a question short of one of three": (

@@ -55,9 +55,9 @@ CALLS = st.builds(
     requires_approval=st.booleans(),
     approval_timeout=WAITS,
 )
-ROSTERS = st.lists(
-    CALLS, min_size=1, max_size=4, unique_by=lambda call: call.invocation_id
-).map(tuple)
+ROSTERS = st.lists(CALLS, min_size=1, max_size=4, unique_by=lambda call: call.invocation_id).map(
+    tuple
+)
 LIMITS = st.builds(
     Limits,
     remembered=st.sampled_from((0, 1, 3, 8, 1_024)),

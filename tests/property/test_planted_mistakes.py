@@ -53,7 +53,7 @@ def attribute(owner: object, name: str, value: object) -> Plant:
 
 def without_arguments_check(patch: pytest.MonkeyPatch) -> None:
     key = (Phase.REQUESTED, Input.APPROVE, Guard.NOT_SHOWN)
-    approved = table._TABLE[Phase.REQUESTED, Input.APPROVE, Guard.GATED]
+    approved = table._TABLE[Phase.REQUESTED, Input.APPROVE, Guard.SHOWN]
     patch.setitem(table._TABLE, key, attrs.evolve(approved, guard=Guard.NOT_SHOWN))
 
 

@@ -1,0 +1,336 @@
+"""Recordings that are wrong: each fault is told with place, cause and fix, the rest is served."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from turnlock.cli import corpus
+from turnlock.cli.corpus import Problems, read_recording
+
+from .recordings import answer, batch, call, lines, replayed, turnlock, write
+
+GOOD = lines(batch())
+
+
+def told(folder: Path, content: bytes) -> list[str]:
+    """What is told of a recording: the problems, without the file's path."""
+    problems = Problems()
+    file = write(folder, content)
+    read_recording(file, problems)
+    return [line.removeprefix(f"{file}:") for line in problems.lines()]
+
+
+WRONG_LINES = [
+    (lines(batch(turn="1")), "turn: '1' is not a whole number; give a whole number"),
+    (lines(batch(turn=True)), "turn: True is not a whole number"),
+    (lines(batch(turn=1.0)), "turn: 1.0 is not a whole number"),
+    (lines(batch(conv="")), "conv: is empty; give a non-empty text"),
+    (lines(batch(conv=None)), "conv: None is no text; give a text"),
+    (lines(batch(source=7)), "source: 7 is no text"),
+    (lines(batch(streaming="yes")), "streaming: 'yes' is not true or false"),
+    (lines(batch(calls={})), "calls: {} is not a list"),
+    (lines(batch(results=None)), "results: None is not a list"),
+    (lines(batch(calls=[3])), "calls[0]: 3 is not an object {id, name, args}"),
+    (lines(batch(calls=[call(), call(name="")])), "calls[1].name: is empty"),
+    (lines(batch(calls=[{**call(), "id": 3}])), "calls[0].id: 3 is no text"),
+    (
+        lines(batch(calls=[{**call(), "args": {}}])),
+        "calls[0].args: {} is no text; give the arguments as JSON text",
+    ),
+    (lines(batch(calls=[{"id": "a", "name": "look"}])), "calls[0].args: is missing; give the"),
+    (lines(batch(results=["x"])), "results[0]: 'x' is not an object {id, status, content}"),
+    (
+        lines(batch(results=[answer(status="good")])),
+        "results[0].status: 'good' is not one of ok, error, denied; give one of",
+    ),
+    (lines(batch(results=[{**answer(), "content": None}])), "results[0].content: None is no text"),
+    (b"{}\n", "conv: is missing"),
+    (b'{"conv": "talk"}\n', "turn: is missing; give the number of the batch"),
+    (b'{"conv": "talk", "turn": 1}\n', "calls: is missing; give a list, [] if there are none"),
+    (b"[]\n", "[] is not a JSON object, one batch a line; give a JSON object"),
+    (b"nonsense\n", "column 1: is no JSON (Expecting value); send one valid JSON value"),
+    (b'{"turn": NaN}\n', "NaN is no JSON number; send a finite number or null"),
+    (b'{"turn": -Infinity}\n', "-Infinity is no JSON number"),
+    (b'{"conv": "one", "conv": "two"}\n', "conv: the key 'conv' stands twice; send each key once"),
+    (
+        lines(batch(results=[answer(content="\ud800")])),
+        "results[0].content: holds a lone surrogate at character 0; replace it",
+    ),
+    (lines(batch(conv="\udfff")), "conv: holds a lone surrogate"),
+    (b"[" * 200_000 + b"\n", "is nested too deeply; send it flatter"),
+    (b'{"turn": ' + b"9" * 5_000 + b"}\n", "holds a number that is too long"),
+    (b"\xff\xfe\n", "is no UTF-8 (byte 0xff); encode the text as UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "fault"), WRONG_LINES, ids=[fault for _, fault in WRONG_LINES])
+def test_a_wrong_line_is_told_and_the_rest_is_served(
+    tmp_path: Path, wrong: bytes, fault: str
+) -> None:
+    """The fault names file, line, field, cause and fix; the status is 1, not 2."""
+    file = write(tmp_path, GOOD + wrong + lines(batch(turn=1)))
+
+    result = turnlock("replay", file)
+
+    problem = next(line for line in result.output.splitlines() if line.startswith(f"{file}:2: "))
+    assert fault in problem
+    assert "; " in problem
+    assert "turns settled                                        2 of 2" in result.output
+    assert result.output.endswith("FAILED 1 problem with the input\n")
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("wrong", [wrong for wrong, _ in WRONG_LINES], ids=lambda _: "")
+def test_a_file_of_wrong_lines_alone_is_status_2(tmp_path: Path, wrong: bytes) -> None:
+    """Where not one batch could be read, nothing was replayed."""
+    result = turnlock("replay", write(tmp_path, wrong))
+
+    assert result.exit_code == 2
+    assert "talk.jsonl:1: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        (b"", "holds no batch; give a recording"),
+        (b"\n  \n\n", "holds no batch; give a recording"),
+        (bytes(range(256)) * 50, "is no"),
+        (os.urandom(50_000), "talk.jsonl:"),
+        ('{"conv": "talk"}'.encode("utf-16"), "is no UTF-8"),
+        (b"\x1f\x8b", "the gzip data break off or are damaged here"),
+        (b"\x1f\x8b" + bytes(100), "the gzip data break off or are damaged here"),
+    ],
+    ids=["empty", "blank", "every-byte", "garbage", "utf-16", "gzip-magic", "no-gzip"],
+)
+def test_what_is_no_recording_is_status_2(tmp_path: Path, content: bytes, cause: str) -> None:
+    result = turnlock("replay", write(tmp_path, content))
+
+    assert result.exit_code == 2
+    assert cause in result.output
+    assert result.output.splitlines()[-1].startswith("FAILED ")
+
+
+def test_what_cannot_be_opened_is_told_by_name(tmp_path: Path) -> None:
+    """A missing file and a folder; what can be read beside them is served."""
+    missing = str(tmp_path / "missing.jsonl")
+
+    result = turnlock("replay", missing, str(tmp_path))
+    assert f"{missing}: cannot be read (No such file or directory); give the path" in result.output
+    assert f"{tmp_path}: cannot be read (Is a directory)" in result.output
+    assert result.exit_code == 2
+
+    result = turnlock("replay", missing, write(tmp_path, GOOD))
+    assert result.exit_code == 1
+
+
+def test_gzip_is_known_by_its_first_bytes_not_by_its_name(tmp_path: Path) -> None:
+    assert replayed(write(tmp_path, gzip.compress(GOOD), "packed.jsonl"))["turns_settled"] == 1
+    assert replayed(write(tmp_path, GOOD, "plain.jsonl.gz"))["turns_settled"] == 1
+    assert replayed("-", stdin=gzip.compress(GOOD))["turns_settled"] == 1
+    assert replayed("-", stdin=GOOD)["turns_settled"] == 1
+    assert replayed(write(tmp_path, b"\xef\xbb\xbf" + GOOD, "bom"))["turns_settled"] == 1
+
+
+def test_standard_input_is_read_once() -> None:
+    result = turnlock("replay", "-", "-", stdin=GOOD)
+
+    assert result.exit_code == 2
+    assert "standard input (-) can be read once; give - once" in result.output
+
+
+def test_a_truncated_gzip_is_served_as_far_as_it_goes(tmp_path: Path) -> None:
+    """What was read before the break counts; the problem names the line that was reached."""
+    batches = [batch(turn=turn, noise=os.urandom(100).hex()) for turn in range(2_000)]
+    whole = gzip.compress(lines(*batches))
+    file = write(tmp_path, whole[: len(whole) // 2])
+
+    served = replayed(file)
+
+    assert 500 < served["turns_settled"] < 1_900
+    (problem,) = served["problems"]
+    assert problem.startswith(f"{file}:{served['turns_settled'] + 1}: the gzip data break off")
+    assert "the lines before were read" in problem
+
+
+def test_a_line_of_ten_megabytes_is_served(tmp_path: Path) -> None:
+    file = write(tmp_path, lines(batch(results=[answer(content="x" * 10_000_000)]), batch(turn=1)))
+
+    assert replayed(file)["turns_settled"] == 2
+
+
+def test_a_line_beyond_the_bound_is_told_and_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "LINE_LIMIT", 200)
+    long = lines(batch(results=[answer(content="x" * 1_000)]))
+
+    assert told(tmp_path, GOOD + long + GOOD) == [
+        "2: is longer than 200 bytes; end each batch with a line feed"
+    ]
+
+
+def test_many_problems_are_counted_and_the_first_told(tmp_path: Path) -> None:
+    problems = told(tmp_path, b"nonsense\n" * 50)
+
+    assert len(problems) == 21
+    assert problems[-1] == "… and 30 more problems with the input"
+
+
+UNREADABLE_ARGUMENTS = [
+    ("", "is no JSON"),
+    ("{", "is no JSON"),
+    ("[]", "[] is not a JSON object"),
+    ("3", "3 is not a JSON object"),
+    ("null", "None is not a JSON object"),
+    ('{"a": NaN}', "NaN is no JSON number"),
+    ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
+    ('{"a": "\\ud800"}', "holds a lone surrogate"),
+    ('{"a": ' + "[" * 150 + "]" * 150 + "}", "nested deeper than 100 levels"),
+    ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("args", "cause"), UNREADABLE_ARGUMENTS, ids=lambda text: text[:20])
+def test_arguments_that_cannot_be_read_are_rejected_as_a_host_would(
+    tmp_path: Path, args: str, cause: str
+) -> None:
+    """Without a result the call is rejected with the cause, with one it runs; neither is a fault."""
+    file = write(tmp_path, lines(batch(calls=[call(args=args)], results=[])))
+    served = replayed(file, "--hostile", "3")
+    assert served["invocations"] == {"succeeded": 0, "failed": 1, "denied": 0}
+    assert served["executions"] == 0
+    assert served["oddities"]["calls whose arguments are no JSON object"] == 1
+
+    shown = turnlock("trace", file, "--run", "talk")
+    assert "TOOL_EXECUTION_FAILED" in shown.output
+    assert "the arguments cannot be read" in shown.output
+
+    file = write(tmp_path, lines(batch(calls=[call(args=args)])))
+    assert replayed(file)["invocations"] == {"succeeded": 1, "failed": 0, "denied": 0}
+
+    problems = Problems()
+    ((_, read),) = read_recording(file, problems).conversations[0].turns
+    assert cause in (read.calls[0].fault or "")
+    assert read.calls[0].arguments == {"text": args}
+
+
+def test_ids_that_are_missing_repeated_reused_or_with_slashes_all_go_through(
+    tmp_path: Path,
+) -> None:
+    """Whatever a provider does with ids, every call is settled and told back in its place (K-20)."""
+    calls = [call(None), call(""), {"name": "look", "args": "{}"}, call("noid-3")]
+    calls += [call("a"), call("a"), call("a/b/%2F"), call("call~1")]
+    results = [answer("a", "first a"), answer("noid-3"), answer(None, "the first without an id")]
+    results += [answer("a", "broken", "error"), answer("a/b/%2F", "no", "denied")]
+    file = write(
+        tmp_path, lines(*(batch(turn=turn, calls=calls, results=results) for turn in range(3)))
+    )
+
+    served = replayed(file, "--hostile", "8")
+
+    assert served["invocations"] == {"succeeded": 18, "failed": 3, "denied": 3}
+    assert served["oddities"] == {
+        "calls without a result": 9,
+        "calls without an id": 12,
+        "ids repeated in one batch": 3,
+        "ids used in an earlier turn": 6,
+    }
+
+
+def test_results_that_answer_no_call_are_hostile_material_and_counted(tmp_path: Path) -> None:
+    """One with an unknown id, one too many, and one that happens to have an id that we made up."""
+    strays = [answer("nobody"), answer("a", "again"), answer("call~2"), answer("", "for whom?")]
+    file = write(
+        tmp_path, lines(batch(calls=[call(), call("noid-1")], results=[answer(), *strays]))
+    )
+
+    served = replayed(file)
+
+    assert served["oddities"]["results that answer no call"] == 4
+    assert served["hostile"] == {"recorded": 4}
+    assert served["failures"] == []
+
+
+def test_conversations_may_interleave_and_turns_come_in_any_order(tmp_path: Path) -> None:
+    """Batches are sorted by turn; a repeated turn number gets a suffix, an empty batch no answer."""
+    file = write(
+        tmp_path,
+        lines(
+            batch(turn=2),
+            batch(conv="other"),
+            batch(turn=1),
+            batch(turn=1, streaming=True),
+            batch(turn=-3, calls=[], results=[]),
+        ),
+    )
+
+    conversations = read_recording(file, Problems()).conversations
+    assert [one.run_id for one in conversations] == ["talk", "other"]
+    assert [turn_id for turn_id, _ in conversations[0].turns] == ["-3", "1", "1~2", "2"]
+
+    served = replayed(file)
+    assert (served["turns_settled"], served["continuations"]) == (5, 4)
+    assert served["oddities"] == {
+        "batches out of order": 3,
+        "ids used in an earlier turn": 2,
+        "batches without a call": 1,
+        "repeated turn numbers": 1,
+    }
+
+
+def test_one_name_in_two_sources_is_two_conversations(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        lines(
+            batch(source="x"), batch(source="y"), batch(source="y", turn=1), batch(conv="x#talk")
+        ),
+    )
+
+    conversations = read_recording(file, Problems()).conversations
+
+    assert [one.run_id for one in conversations] == ["x#talk", "y#talk", "x#talk~2"]
+
+
+def test_more_than_the_schema_is_allowed(tmp_path: Path) -> None:
+    """Recordings carry more: times, approvals, whatever their recorder saw."""
+    more = batch(kind="codex", approval_requested=["2026-01-01"], started=[], ended=None)
+
+    assert told(tmp_path, lines(more)) == []
+
+
+def test_many_repeats_stay_cheap(tmp_path: Path) -> None:
+    """Ten thousand batches of one turn number, ten thousand calls of one id: no quadratic naming."""
+    file = write(tmp_path, lines(*(batch(calls=[], results=[]) for _ in range(10_000))))
+    conversation = read_recording(file, Problems()).conversations[0]
+    assert conversation.turns[-1][0] == "0~10000"
+
+    file = write(tmp_path, lines(batch(calls=[call()] * 3_000, results=[])))
+    assert replayed(file)["invocations"]["succeeded"] == 3_000
+
+
+def test_the_shipped_corpus_reads_without_a_problem() -> None:
+    """And it has what it is there for; its licences stand beside it."""
+    from .recordings import CORPUS  # noqa: PLC0415 - named where it is used
+
+    problems = Problems()
+    recording = read_recording(CORPUS, problems)
+    batches = [one for talk in recording.conversations for _, one in talk.turns]
+
+    assert list(problems.lines()) == []
+    assert 40 <= len(batches) <= 60
+    assert Path(CORPUS).stat().st_size < 60_000
+    assert max(len(one.calls) for one in batches) >= 5
+    assert len({one.provider for one in batches}) >= 5
+    assert any(one.streaming for one in batches)
+    assert any(result.status == "error" for one in batches for result in one.results)
+    licences = Path(CORPUS).with_name("SOURCES.md").read_text(encoding="utf-8")
+    for one in batches:
+        repository, _, path = one.source.partition(":")
+        assert repository in licences
+        assert f"`{path}`" in licences
+    assert json.loads(Path(CORPUS).read_bytes().splitlines()[0])["kind"]
