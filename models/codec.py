@@ -64,25 +64,26 @@ def to_json(record: Record) -> bytes:
 def read(cls: type[R], raw: object, *, place: str = "") -> R:
     """Build a record of this class from a JSON object, or raise `InvalidValue` at its place."""
     try:
-        record: R = _READERS[cls](raw)
+        types = _TYPES.get(cls)
+        built = _READERS[cls](raw) if types is None else _read_tagged(types, raw)
     except InvalidValue as error:
         raise (error.inside(place) if place else error) from None
-    return record
+    return cast("R", built)
 
 
 def read_delivery(raw: object) -> Delivery:
     """Build the delivery that a JSON object describes; `type` says which."""
-    return cast("Delivery", _read_tagged(_DELIVERY_TYPES, raw))
+    return cast("Delivery", _read_tagged(_TYPES[Delivery], raw))
 
 
 def read_fact(raw: object) -> Fact:
     """Build the fact that a JSON object describes; `type` says which."""
-    return cast("Fact", _read_tagged(_FACT_TYPES, raw))
+    return cast("Fact", _read_tagged(_TYPES[Fact], raw))
 
 
 def read_effect(raw: object) -> Effect:
     """Build the effect that a JSON object describes; `type` says which."""
-    return cast("Effect", _read_tagged(_EFFECT_TYPES, raw))
+    return cast("Effect", _read_tagged(_TYPES[Effect], raw))
 
 
 def fact_from_json(line: str | bytes) -> Fact:
@@ -138,7 +139,11 @@ def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
     """Return the function that builds this class from a JSON object without its type."""
     nested = _nested_records(cls)
     fields = fields_of(cls)
-    required = {field.name for field in fields if field.default is attrs.NOTHING}
+    nullable = {
+        WIRE_NAMES.get(field.name, field.name)
+        for field in fields
+        if field.init and field.default is not attrs.NOTHING and field.name != _NULL_COUNTS
+    }
     overrides: Any = {
         field.name: override(
             rename=WIRE_NAMES.get(field.name), struct_hook=_nested_reader(field.name, nested)
@@ -162,7 +167,7 @@ def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
             given = {
                 name: value
                 for name, value in given.items()
-                if value is not None or name == _NULL_COUNTS or name in required
+                if value is not None or name not in nullable
             }
         try:
             return build(given, cls)
@@ -281,6 +286,10 @@ class _ByClass(dict[type[Record], Callable[[Any], Any]]):
 
 _READERS: Final = _ByClass(_make_reader)
 _WRITERS: Final = _ByClass(_make_writer)
-_DELIVERY_TYPES: Final = {cls.type: cls for cls in DELIVERIES}
-_FACT_TYPES: Final = {str(cls.type): cls for cls in FACTS}
-_EFFECT_TYPES: Final = {cls.type: cls for cls in EFFECTS}
+_TYPES: Final[dict[type[Record], dict[str, type[Record]]]] = {
+    Delivery: {cls.type: cls for cls in DELIVERIES},
+    Fact: {str(cls.type): cls for cls in FACTS},
+    Effect: {cls.type: cls for cls in EFFECTS},
+    **{cls: {str(cls.type): cls} for cls in (*DELIVERIES, *FACTS, *EFFECTS)},
+}
+"""For each class whose records carry a type: the classes that a type may name."""

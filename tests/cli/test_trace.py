@@ -118,7 +118,7 @@ def test_long_text_is_cut_to_the_width(
     """Whatever the width, each fact is one line, and the numbers stay whole."""
     monkeypatch.setenv("COLUMNS", str(columns))
     long = json.dumps({"words": "word " * 10_000})
-    file = write(tmp_path, lines(batch(calls=[call("i" * 500, "n" * 500, long)])))
+    file = write(tmp_path, lines(batch(calls=[call("i" * 500, "n" * 500, long)], results=[])))
 
     output = turnlock("trace", file, "--run", "talk").output
 

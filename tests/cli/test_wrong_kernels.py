@@ -1,4 +1,4 @@
-"""The negative controls of ``turnlock replay``: each kernel that is wrong on purpose is found out."""
+"""The negative controls of ``turnlock replay``: a kernel that is wrong is found out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ class Rewrites(Kernel):
             for effect in verdict.effects
             for new in (self.rewritten(effect) if isinstance(effect, Continue) else (effect,))
         ]
-        rewritten: Verdict = changed(verdict, effects=tuple(effects))
+        if not isinstance(verdict, Accepted):
+            return verdict
+        rewritten: Accepted = changed(verdict, effects=tuple(effects))
         return rewritten
 
 
@@ -94,7 +96,9 @@ class RunsOtherArguments(Kernel):
             changed(effect, arguments={"rm": "-rf"}) if isinstance(effect, Execute) else effect
             for effect in verdict.effects
         )
-        rewritten: Verdict = changed(verdict, effects=effects)
+        if not isinstance(verdict, Accepted):
+            return verdict
+        rewritten: Accepted = changed(verdict, effects=effects)
         return rewritten
 
 
@@ -146,7 +150,9 @@ class CannotRecover(Kernel):
 class SkipsASequence(Kernel):
     def receive(self, delivery: Delivery, now: float) -> Verdict:
         verdict = super().receive(delivery, now)
-        rewritten: Verdict = changed(verdict, facts=verdict.facts[1:])
+        if not isinstance(verdict, Accepted):
+            return verdict
+        rewritten: Accepted = changed(verdict, facts=verdict.facts[1:])
         return rewritten
 
 

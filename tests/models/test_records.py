@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import attrs
@@ -29,9 +30,9 @@ from .strategies import RECORDS, arguments_of, build, complete, minimal, records
 
 
 def every_class(kind: type[Record] = Record) -> set[type[Record]]:
-    """Every class below one that this project declares; makers' twins are not among them."""
-    below = {one for one in kind.__subclasses__() if one.__name__ != "Twin"}
-    return below | {deeper for one in below for deeper in every_class(one)}
+    """Every class below one that its module names: makers' twins and what attrs replaced are not."""
+    below = {deeper for one in kind.__subclasses__() for deeper in {one, *every_class(one)}}
+    return {one for one in below if vars(sys.modules[one.__module__]).get(one.__name__) is one}
 
 
 BASES = {Delivery, Diagnostic, Effect, Fact, TurnFact, GrantFact, LifecycleFact, ExecutionFact}

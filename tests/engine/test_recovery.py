@@ -1,0 +1,170 @@
+"""Recovery folds what a run wrote, and refuses what no run can have written (K-2, K-9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from turnlock import (
+    Acknowledge,
+    AddCall,
+    Call,
+    Claim,
+    CorruptJournal,
+    Decide,
+    Fact,
+    FactType,
+    Kernel,
+    OpenTurn,
+    Report,
+    Revoke,
+    Run,
+    Scope,
+    SealTurn,
+)
+
+RUN = Run(run_id="r")
+
+
+def call(name: str, *, gated: bool = False) -> Call:
+    return Call(invocation_id=name, tool_name="ls", arguments={}, requires_approval=gated)
+
+
+def journal() -> list[Fact]:
+    """One turn with all there is: opened unsealed, added, approved by a grant, settled, taken."""
+    kernel = Kernel(RUN)
+    deliveries = [
+        OpenTurn(turn_id="T1", calls=(call("a", gated=True),), sealed=False),
+        AddCall(turn_id="T1", call=call("b")),
+        SealTurn(turn_id="T1"),
+        Decide(turn_id="T1", invocation_id="a", approved=True, scope=Scope.SESSION),
+        Claim(turn_id="T1", invocation_id="a", attempt=1),
+        Claim(turn_id="T1", invocation_id="b", attempt=1),
+        Report(turn_id="T1", invocation_id="a", result=1),
+        Report(turn_id="T1", invocation_id="b", error="no"),
+        Acknowledge(turn_id="T1"),
+        Revoke(grant_id="grant/r/1"),
+    ]
+    facts: list[Fact] = []
+    for now, delivery in enumerate(deliveries):
+        verdict = kernel.receive(delivery, float(now))
+        assert verdict.accepted
+        facts += verdict.facts
+    return facts
+
+
+FACTS = journal()
+
+
+def place(kind: FactType, nth: int = 0) -> int:
+    """The index of the nth fact of a kind."""
+    return [index for index, fact in enumerate(FACTS) if fact.type is kind][nth]
+
+
+def with_change(kind: FactType, **change: Any) -> list[Fact]:
+    """The journal in which one fact says something else."""
+    at = place(kind)
+    return [*FACTS[:at], attrs.evolve(FACTS[at], **change), *FACTS[at + 1 :]]
+
+
+def renumbered(facts: list[Fact]) -> list[Fact]:
+    """The facts with sequences without gaps, each a commit of its own."""
+    return [
+        attrs.evolve(fact, sequence=number, commit=number)
+        for number, fact in enumerate(facts, start=1)
+    ]
+
+
+def without(*kinds: FactType) -> list[Fact]:
+    return renumbered([fact for fact in FACTS if fact.type not in kinds])
+
+
+def then(kind: FactType, fact: Fact) -> list[Fact]:
+    """The journal up to the commit of a fact, and one fact more."""
+    end = FACTS[place(kind)].commit
+    last = attrs.evolve(fact, sequence=end + 1, commit=end + 1, at=FACTS[end - 1].at)
+    return [*FACTS[:end], last]
+
+
+def again(kind: FactType) -> list[Fact]:
+    """The journal up to a fact, and that fact once more."""
+    return then(kind, FACTS[place(kind)])
+
+
+def test_every_prefix_of_whole_commits_is_a_run() -> None:
+    """K-9: whatever was committed is there, and nothing of what was not."""
+    for length in range(len(FACTS) + 1):
+        prefix = FACTS[:length]
+
+        kernel = Kernel.recover(RUN, prefix)
+
+        whole = [fact.sequence for fact in prefix if fact.commit <= length]
+        assert kernel.sequence == (whole[-1] if whole else 0)
+
+
+def test_a_journal_may_be_given_whole_beside_a_snapshot() -> None:
+    """Facts at or before the snapshot's sequence are passed over."""
+    snapshot = Kernel.recover(RUN, FACTS[:6]).snapshot()
+
+    kernel = Kernel.recover(RUN, FACTS, snapshot=snapshot)
+
+    assert kernel.snapshot() == Kernel.recover(RUN, FACTS).snapshot()
+
+
+CORRUPT: dict[str, tuple[list[Fact], str]] = {
+    "a gap": ([*FACTS[:3], *FACTS[4:]], "it follows fact 3"),
+    "another run": (with_change(FactType.TURN_SEALED, run_id="x"), "belongs to run 'x'"),
+    "a commit that ends before its fact": (
+        with_change(FactType.TURN_SEALED, commit=1),
+        "does not fit",
+    ),
+    "a commit with two ends": (with_change(FactType.GRANT_ISSUED, commit=99), "does not fit"),
+    "time backwards": (with_change(FactType.TURN_SEALED, at=0.5), "lies before"),
+    "a turn opened twice": (again(FactType.TURN_OPENED), "still active"),
+    "an epoch left out": (with_change(FactType.TURN_OPENED, epoch=2), "the next one is 1"),
+    "one id twice": (
+        with_change(FactType.TURN_OPENED, calls=(call("a"), call("a"))),
+        "two of its calls",
+    ),
+    "a turn reopened while its continuation is owed": (
+        then(FactType.TURN_SETTLED, FACTS[0]),
+        "still owed",
+    ),
+    "a continuation taken twice": (again(FactType.CONTINUATION_TAKEN), "no continuation is owed"),
+    "a grant out of number": (
+        with_change(FactType.GRANT_ISSUED, grant_id="grant/r/7"),
+        "the next grant is grant/r/1",
+    ),
+    "a grant revoked twice": (again(FactType.GRANT_REVOKED), "not in force"),
+    "a call added twice": (again(FactType.CALL_ADDED), "that call already"),
+    "a turn sealed twice": (again(FactType.TURN_SEALED), "the turn is SEALED"),
+    "another turn": (with_change(FactType.TURN_SEALED, turn_id="T2"), "not the active one"),
+    "no turn": (without(FactType.TURN_OPENED), "not the active one"),
+    "no such invocation": (
+        with_change(FactType.TOOL_EXECUTION_STARTED, invocation_id="zz"),
+        "no invocation 'zz'",
+    ),
+    "asked twice": (again(FactType.TOOL_APPROVAL_REQUESTED), "does not wait to be asked"),
+    "started twice": (again(FactType.TOOL_EXECUTION_STARTED), "the invocation is STARTED"),
+    "approved after the start": (
+        then(FactType.TOOL_EXECUTION_STARTED, FACTS[place(FactType.TOOL_APPROVED)]),
+        "the invocation is STARTED",
+    ),
+    "settled too early": (without(FactType.TOOL_EXECUTION_FAILED), "1 of its invocations"),
+    "left open by its last member": (without(FactType.TURN_SETTLED), "was not closed"),
+}
+
+
+@pytest.mark.parametrize("name", CORRUPT)
+def test_a_journal_that_no_run_can_have_written_is_refused(name: str) -> None:
+    """The error names the fact, the cause and the fix."""
+    facts, cause = CORRUPT[name]
+
+    with pytest.raises(CorruptJournal) as caught:
+        Kernel.recover(RUN, facts)
+
+    assert cause in caught.value.cause
+    assert caught.value.fix
+    assert f"fact {caught.value.sequence}" in str(caught.value)
