@@ -1,7 +1,7 @@
 """The codec, against two others on the same values.
 
 The floor is msgspec on plain objects: JSON to dicts and back, nothing checked, no records. The peer
-is cattrs' own tagged union over the fact classes, with the same constructors behind it; but it turns
+is cattrs' own tagged union over the fact classes, with the same constructors behind it; it turns
 5 into "5" before they can refuse it, and names no place of a fault.
 """
 

@@ -22,7 +22,7 @@ ROUNDS: Final = {
     "step": 60,
     "receive": 60,
     "memory": QUICK + 1,
-    "turn_size": 12,
+    "turn_size": 24,
     "runs": QUICK + 1,
     "codec": 40,
     "strict_json": 40,
@@ -33,7 +33,7 @@ ROUNDS: Final = {
 """The benchmarks, in files named bench_*.py, and how many rounds each needs to be calm."""
 
 END: Final = """\
-Least and median over the rounds, in CPU time; a bound is of the least, unless said otherwise.
+Best and median over the rounds, in CPU time; a bound is of the best, unless said otherwise.
 A benchmark is no test: whether bounds are met or not, the exit status is 0."""
 
 
@@ -67,7 +67,7 @@ def machine() -> str:
 
 def table(lines: list[Line]) -> str:
     """Return the lines as a table that Markdown and a terminal both show."""
-    rows = [("figure", "least", "median", "unit", "bound", "met", "note")]
+    rows = [("figure", "best", "median", "unit", "bound", "met", "note")]
     rows += [
         (
             line.name,

@@ -26,7 +26,7 @@ WARM_UP: Final = 1
 
 @attrs.frozen(kw_only=True)
 class Line:
-    """One figure: the least over the rounds, or the only one, and beside it the median."""
+    """One figure: the best over the rounds, or the only one, and beside it the median."""
 
     name: str
     value: float

@@ -103,8 +103,10 @@ class Courier:
             self._changed(delivery, as_what, "added facts, effects or sequence numbers")
         elif compared and kernel.pending_effects != self._owed:
             self._changed(delivery, as_what, "changed the effects owed")
-        elif sampled and fingerprint(kernel.state) != before:
-            self._changed(delivery, as_what, "changed the state")
+        elif sampled:
+            tally.states += 1
+            if fingerprint(kernel.state) != before:
+                self._changed(delivery, as_what, "changed the state")
 
     def _receive(self, delivery: Delivery, now: float) -> Verdict:
         """Ask the kernel. What is expected in operation is a verdict, never an exception (K-8)."""

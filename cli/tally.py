@@ -52,6 +52,8 @@ class Tally:
     continuations: int = 0
     executions: int = 0
     recoveries: int = 0
+    states: int = 0
+    """Refusals before and after which the whole state was compared."""
     honest: int = 0
     refused: int = 0
     """Hostile deliveries so far: picks the sample of compared states."""
@@ -100,7 +102,7 @@ class Tally:
             return (
                 f"OK {_many(self.turns_settled, 'turn', 'settled')}, "
                 f"{_many(self.continuations, 'continuation', 'sent')}, each exactly once; "
-                f"{_many(self.injected, 'hostile delivery', 'refused')}, none changed anything"
+                f"{_many(self.injected, 'hostile delivery', 'refused')}, none to any effect"
             )
         parts = [
             _many(self.failed, "check", "failed") if self.failed else "",
@@ -125,6 +127,7 @@ class Tally:
             "hostile": _sorted(self.hostile),
             "refusals": _sorted(self.refusals),
             "oddities": _sorted(self.oddities),
+            "states_compared": self.states,
             "recoveries": self.recoveries,
             "seconds": round(self.seconds, 3),
             "deliveries_per_second": self.rate,
@@ -153,6 +156,7 @@ class Tally:
         yield "tool executions", f"{self.executions:,}"
         yield "deliveries, honest", f"{self.honest:,}"
         yield "deliveries, hostile", f"{self.injected:,}"
+        yield "whole states compared at a refusal", f"{self.states:,}"
         yield "recoveries compared", f"{self.recoveries:,}"
         if timing:
             yield "deliveries a second", f"{self.rate:,} (for {self.seconds:.1f} s)"

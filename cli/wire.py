@@ -104,7 +104,7 @@ def _receipt(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect,
 
 def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
     try:
-        raw, fault = examine(line)
+        raw, fault = examine(line.rstrip(b"\r\n"))
     except InvalidValue as error:
         raise WireError(
             request_id=None, code="invalid_json", message=str(error), at=error.place
@@ -184,8 +184,13 @@ def _step(raw: object) -> Step:
     fields = cast("Raw", raw).copy()
     now = fields.pop("now", None)
     if fields.get("type") in _HARNESS:
-        for name in fields.keys() - {"type", "run_id"}:
-            raise InvalidValue(place=name, cause="is no known field here", fix="leave it out")
+        unknown = fields.keys() - {"type", "run_id"}
+        if unknown:
+            raise InvalidValue(
+                place=min(unknown),
+                cause="is no known field here",
+                fix="leave it out; known are run_id, now",
+            )
         return str(fields["type"])
     delivery = read_delivery(fields)
     if now is None:

@@ -6,7 +6,7 @@ the contract. Which run it is for was checked before (`decide`).
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Input
@@ -31,16 +31,27 @@ ForInvocation: TypeAlias = Decide | Claim | Renew | Reject | Report | Lose | Res
 ForTurn: TypeAlias = AddCall | SealTurn | Interrupt
 
 
-def admit(state: State, turn_id: str | None, invocation_id: str, now: float) -> Any:  # noqa: ANN401
-    """Find the `Invocation` that is meant, or the `Reason` why there is none (section 5, 1 … 3)."""
+def admit(
+    state: State,
+    turn_id: str | None,
+    invocation_id: str,
+    attempt: int | None,
+    input: Input,  # noqa: A002 - the word of the spec
+    now: float,
+) -> Any:  # noqa: ANN401 - an Invocation or a Reason
+    """Find the `Invocation` that is meant, or the `Reason` why there is none (section 5, 1 … 4)."""
     turn = state.turn
     if turn is not None and turn_id == turn.turn_id:
-        return turn.members.get(invocation_id) or Reason.UNKNOWN_INVOCATION
-    if turn_id is not None:
-        if state.memory.holds(turn_id, invocation_id, now=now):
-            return Reason.LATE
+        found = turn.members.get(invocation_id) or Reason.UNKNOWN_INVOCATION
+    elif turn_id is None:
+        found = _admit_without_turn(state, invocation_id, now)
+    elif state.memory.holds(turn_id, invocation_id, now=now):
+        return Reason.LATE
+    else:
         return Reason.NO_ACTIVE_TURN if turn is None else Reason.TURN_MISMATCH
-    return _admit_without_turn(state, invocation_id, now)
+    if attempt is None or type(found) is Reason:
+        return found
+    return Reason.STALE_ATTEMPT if _stale(cast("Invocation", found), attempt, input) else found
 
 
 def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocation | Reason:
@@ -55,7 +66,7 @@ def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocat
     return Reason.NO_ACTIVE_TURN if turn is None else Reason.UNKNOWN_INVOCATION
 
 
-def stale(invocation: Invocation, attempt: int, input: Input) -> bool:  # noqa: A002
+def _stale(invocation: Invocation, attempt: int, input: Input) -> bool:  # noqa: A002
     """Say whether the attempt that was named is another than the one that counts (section 5, 4).
 
     For a claim while an execute is owed that is the owed one; otherwise, once the invocation was

@@ -1,7 +1,7 @@
 """Decide: state, delivery, now → the facts, or the refusal (K-2). It changes nothing.
 
 One function for each delivery, found by its class (`DECIDERS`). Those that name an invocation all
-go through `_ask`: admission → attempt → table → the facts of the row. Nothing here moves a phase.
+go through `_ask`: admission → table → the facts of the row. Nothing here moves a phase.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..turn.phases import TurnInput
 from ..turn.table import TurnRow
 from ..turn.table import step as turn_step
 from . import invocation_facts, turn_facts
-from .admission import ForInvocation, admit, admit_opening, admit_to_turn, stale
+from .admission import ForInvocation, admit, admit_opening, admit_to_turn
 from .guards import room_guard, row_for
 from .state import State
 
@@ -59,13 +59,11 @@ def _ask(
     attempt: int | None,
     input_: Input,
 ) -> Decision:
-    """Admission → attempt → table → facts, for whatever names an invocation (section 5)."""
+    """Admission → table → facts, for whatever names an invocation (section 5)."""
     turn = state.turn
-    found = admit(state, turn_id, invocation_id, now)
+    found = admit(state, turn_id, invocation_id, attempt, input_, now)
     if turn is None or type(found) is Reason:
         return cast("Reason", found)
-    if attempt is not None and stale(found, attempt, input_):
-        return Reason.STALE_ATTEMPT
     row = row_for(state, found, input_, delivery)
     if row.fact is None:
         return row

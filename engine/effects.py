@@ -8,7 +8,7 @@ order of settling, then the wake.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ..lifecycle.invocation import Invocation
@@ -46,7 +46,8 @@ def pending(state: State) -> tuple[Effect, ...]:
         effects += _executes(turn, turn.order)
         effects += _cancels(turn)
     effects += (owed.effect for owed in state.continuations.values())
-    effects += _wakes(state)
+    if state.deadlines:
+        effects += _moved_wake(state, None)
     return tuple(effects)
 
 
@@ -58,22 +59,24 @@ def owed_since(state: State, facts: list[Fact], woken: float | None) -> tuple[Ef
     if len(facts) > 1:
         minting.seal_commit(facts)
     elif type(facts[0]) not in OWING:  # most facts are of this kind
-        return tuple(_moved_wake(state, woken)) if state.deadlines else ()
-    effects = list(_owed_since(state, facts))
+        return _moved_wake(state, woken) if state.deadlines else ()
+    effects = _newly_owed(state, facts)
     if state.deadlines:
         effects += _moved_wake(state, woken)
     return tuple(effects)
 
 
-def _owed_since(state: State, facts: list[Fact]) -> Iterator[Effect]:
+def _newly_owed(state: State, facts: list[Fact]) -> list[Effect]:
     turn = state.turn
+    effects: list[Effect] = []
     if turn is not None:
-        yield from _executes(turn, _readied(turn, facts))
+        effects += _executes(turn, _readied(turn, facts))
     for fact in facts:
         if type(fact) is TurnSettled and fact.turn_id in state.continuations:
-            yield state.continuations[fact.turn_id].effect
+            effects.append(state.continuations[fact.turn_id].effect)
         elif type(fact) is TurnInterrupting and turn is not None:
-            yield from _cancels(turn)
+            effects += _cancels(turn)
+    return effects
 
 
 OWING: Final = frozenset(
@@ -82,39 +85,41 @@ OWING: Final = frozenset(
 """After these facts something other than a wake may newly be owed."""
 
 
-def _readied(turn: Turn, facts: list[Any]) -> Iterable[Invocation]:
+def _readied(turn: Turn, facts: list[Any]) -> Sequence[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
-    if type(facts[-1]) is RetryAuthorised or (len(facts) == 1 and type(facts[0]) is ToolApproved):
-        return (turn.members[facts[-1].invocation_id],)
     readied: set[str] = set()
     for fact in facts:
         if type(fact) is TurnOpened:
             return turn.order
         if type(fact) is CallAdded:
             return turn.order[-1:]
-        if type(fact) is ToolApproved:
+        if type(fact) in {ToolApproved, RetryAuthorised}:
             readied.add(fact.invocation_id)
-    return sorted((turn.members[name] for name in readied), key=_position)
+    members = [turn.members[name] for name in readied]
+    if len(members) > 1:
+        members.sort(key=_position)
+    return members
 
 
 def _position(invocation: Invocation) -> int:
     return invocation.position
 
 
-def _executes(turn: Turn, invocations: Iterable[Invocation]) -> Iterator[Execute]:
-    for invocation in invocations:
-        attempt = invocation.owed
-        if attempt:
-            path = invocation_path(turn.scope, invocation.invocation_id)
-            yield minting.execute(
-                effect_id=execute_id(path, attempt),
-                turn_id=turn.turn_id,
-                invocation_id=invocation.invocation_id,
-                attempt=attempt,
-                tool_name=invocation.tool_name,
-                arguments=invocation.arguments or NO_ARGUMENTS,
-                idempotency_key=idempotency_key(path),
-            )
+def _executes(turn: Turn, invocations: Iterable[Invocation]) -> list[Execute]:
+    return [_execute(turn, invocation) for invocation in invocations if invocation.owed]
+
+
+def _execute(turn: Turn, invocation: Invocation) -> Execute:
+    path = invocation_path(turn.scope, invocation.invocation_id)
+    return minting.execute(
+        effect_id=execute_id(path, invocation.owed),
+        turn_id=turn.turn_id,
+        invocation_id=invocation.invocation_id,
+        attempt=invocation.owed,
+        tool_name=invocation.tool_name,
+        arguments=invocation.arguments or NO_ARGUMENTS,
+        idempotency_key=idempotency_key(path),
+    )
 
 
 def _cancels(turn: Turn) -> Iterator[Cancel]:
@@ -133,13 +138,9 @@ def _cancels(turn: Turn) -> Iterator[Cancel]:
             )
 
 
-def _moved_wake(state: State, woken: float | None) -> Iterator[Wake]:
-    """Ask to be woken when the earliest deadline is over, if it is another than before."""
-    return iter(()) if state.earliest_deadline == woken else _wakes(state)
-
-
-def _wakes(state: State) -> Iterator[Wake]:
-    """Ask to be woken when the earliest deadline is over, if there is one (section 9)."""
-    earliest = state.earliest_deadline
-    if earliest is not None:
-        yield minting.wake(effect_id=wake_id(state.run.run_id), at=first_float_past(earliest))
+def _moved_wake(state: State, woken: float | None) -> tuple[Wake, ...]:
+    """Ask to be woken when the earliest deadline is over, if it is another than `woken`."""
+    earliest = state.deadlines[0][0]
+    if earliest == woken:
+        return ()
+    return (minting.wake(effect_id=wake_id(state.run.run_id), at=first_float_past(earliest)),)

@@ -73,11 +73,11 @@ class State:
 
     def tidy_deadlines(self) -> None:
         """Make the heap's first entry a live one, and keep the stale ones bounded (K-6)."""
-        turn_deadlines = self.turn.live + 1 if self.turn is not None else 0
-        if len(self.deadlines) > 2 * (turn_deadlines + len(self.grants)) + SLACK:
-            self.rebuild_deadlines()
-        else:
-            prune(self.deadlines, self._is_live)
+        if len(self.deadlines) > SLACK:
+            turn_deadlines = self.turn.live + 1 if self.turn is not None else 0
+            if len(self.deadlines) > 2 * (turn_deadlines + len(self.grants)) + SLACK:
+                self.rebuild_deadlines()
+        prune(self.deadlines, self._is_live)
 
     def rebuild_deadlines(self) -> None:
         """Fill the heap anew from the rest of the state."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from ..models.calls import Call, CallResult
+from ..models.calls import CallResult
 from ..models.checks import choice, flag, json_object
 from ..models.deliveries import Match, Scope
 from ..models.record import Record, record
@@ -74,15 +74,3 @@ class Invocation:
     def terminal(self) -> bool:
         """Whether it has ended."""
         return self.phase in TERMINAL
-
-
-def requested(call: Call, position: int) -> Invocation:
-    """Return the record of a call that was just asked for."""
-    return Invocation(
-        position,
-        call.invocation_id,
-        call.tool_name,
-        call.provider_call_id,
-        call.arguments,
-        0 if call.requires_approval else 1,
-    )

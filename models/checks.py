@@ -28,7 +28,7 @@ def any_text(_: object, field: attrs.Attribute[Any], value: object) -> None:
 
 
 def _text(place: str, value: object) -> None:
-    if type(value) is not str:
+    if not isinstance(value, str):
         _wrong(place, value, "a text")
     check_text(value, place=place)
 

@@ -5,8 +5,9 @@ absent fields. An optional field that is null is absent, except `result`, whose 
 (kernel.md section 3). Writing is flat: the type first, then the fields that are given.
 
 cattrs generates one function for each class and direction; the tag is looked up outside of them,
-and the checks are those of the records' own constructors (measured in benchmarks/: tagged unions
-cost three times as much). Nothing of the kernel imports this module.
+and the checks are those of the records' own constructors. (cattrs' tagged unions take twice the
+time to write, and would turn 5 into "5" before a constructor can refuse it: docs/measurements.md.)
+Nothing of the kernel imports this module.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from cattrs.gen import (
 )
 
 from .deliveries import DELIVERIES, Delivery
+from .diagnostics import DIAGNOSTICS
 from .effects import EFFECTS, Effect
 from .errors import InvalidValue, shown
 from .facts import FACTS, Fact
@@ -264,9 +266,9 @@ def _nested_writer(name: str, nested: dict[str, _Nested]) -> Callable[[Any], Any
     if how is None:
         return identity
 
-    def write_nested(value: Any) -> Any:  # noqa: ANN401 - a record, a tuple, or None
-        if value is None or how.kind is str:
-            return value
+    def write_nested(value: Any) -> Any:  # noqa: ANN401 - a record or a tuple: None is left out
+        if how.kind is str:
+            return list(value)
         return [write(item) for item in value] if how.many else write(value)
 
     return write_nested
@@ -290,6 +292,6 @@ _TYPES: Final[dict[type[Record], dict[str, type[Record]]]] = {
     Delivery: {cls.type: cls for cls in DELIVERIES},
     Fact: {str(cls.type): cls for cls in FACTS},
     Effect: {cls.type: cls for cls in EFFECTS},
-    **{cls: {str(cls.type): cls} for cls in (*DELIVERIES, *FACTS, *EFFECTS)},
+    **{cls: {str(cls.type): cls} for cls in (*DELIVERIES, *FACTS, *EFFECTS, *DIAGNOSTICS)},
 }
 """For each class whose records carry a type: the classes that a type may name."""

@@ -41,6 +41,9 @@ class DeliveryRefused(Diagnostic):
     reason: Reason = attrs.field(converter=choice(Reason))
 
 
+DIAGNOSTICS: tuple[type[Diagnostic], ...] = (ToolLog, DeliveryRefused)
+
+
 def diagnose(delivery: Delivery, verdict: Verdict, *, run_id: str, at: float) -> Diagnostic | None:
     """Return what a diagnostics channel should show of a receive: a refusal, a log, or nothing."""
     turn_id: str | None = getattr(delivery, "turn_id", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..lifecycle.invocation import Invocation, requested
+from ..lifecycle.invocation import Invocation
 from ..models.calls import Call
 from .phases import TurnPhase
 
@@ -32,7 +32,14 @@ class Turn:
 
     def add(self, call: Call) -> None:
         """Put one more call on the roster, last in expected order."""
-        invocation = requested(call, len(self.order))
+        invocation = Invocation(
+            len(self.order),
+            call.invocation_id,
+            call.tool_name,
+            call.provider_call_id,
+            call.arguments,
+            0 if call.requires_approval else 1,
+        )
         self.members[call.invocation_id] = invocation
         self.order.append(invocation)
         self.live += 1

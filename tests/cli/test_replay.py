@@ -23,6 +23,7 @@ def test_the_corpus_passes_in_a_hostile_world() -> None:
     assert sum(injected.values()) == 5 * told["deliveries"]["honest"] + recorded
     assert sum(told["refusals"].values()) == sum(injected.values())
     assert len(told["refusals"]) >= 20
+    assert told["states_compared"] == sum(injected.values()) // 50
     assert told["recoveries"] == 2 * told["conversations"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
@@ -28,7 +29,8 @@ from turnlock.turn.grants import Grant
 Fields: TypeAlias = dict[str, Any]
 
 STORED: tuple[type[Record], ...] = (
-    *(Call, CallResult, ProviderCall, Limits, Run, Correlation, ToolLog, DeliveryRefused),
+    *(Call, CallResult, ProviderCall, Limits, Run, Correlation, Envelope),
+    *(ToolLog, DeliveryRefused),
     *(Decision, Grant, Owed, SavedInvocation, SavedTurn, SavedClosing, Snapshot),
 )
 """The records that are no delivery, fact or effect, and that the codec reads and writes."""
@@ -38,7 +40,7 @@ RECORDS: tuple[type[Record], ...] = (
     *FACTS,
     *EFFECTS,
     *STORED,
-    *(Envelope, Accepted, Refused),
+    *(Accepted, Refused),
 )
 """Every record class that can be built."""
 
@@ -75,10 +77,10 @@ scalars = (
 )
 json_values: st.SearchStrategy[Any] = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=5,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=3,
 )
-json_objects = st.dictionaries(texts, json_values, max_size=3)
+json_objects = st.dictionaries(texts, json_values, max_size=2)
 
 
 def may_be_empty(cls: type[Record], name: str) -> bool:
@@ -92,16 +94,24 @@ def options(hint: object) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
+@cache
+def hints_of(cls: type[Record]) -> dict[str, Any]:
+    """The annotations of a class, resolved."""
+    return get_type_hints(cls)
+
+
+@cache
 def kind_of(cls: type[Record], name: str) -> Any:
     """The one type that a field holds besides None: a class, Mapping, tuple, or "json"."""
     if name == "result":
         return "json"
-    kinds = [one for one in options(get_type_hints(cls)[name]) if one is not type(None)]
+    kinds = [one for one in options(hints_of(cls)[name]) if one is not type(None)]
     assert len(kinds) == 1, (cls, name, kinds)
     origin = get_origin(kinds[0])
     return kinds[0] if origin is None or origin is tuple else origin
 
 
+@cache
 def fields_given(cls: type[Record]) -> list[attrs.Attribute[Any]]:
     """The fields that the constructor takes."""
     return [field for field in fields_of(cls) if field.init]
@@ -112,17 +122,19 @@ def is_required(field: attrs.Attribute[Any]) -> bool:
     return field.default is attrs.NOTHING
 
 
+@cache
 def buildable(cls: type[Record]) -> list[type[Record]]:
     """The classes that can be built among a class and those below it."""
     return [one for one in RECORDS if issubclass(one, cls)]
 
 
+@cache
 def records(cls: type[Record]) -> st.SearchStrategy[Any]:
     """Records of this class, or of those below it."""
-    classes = buildable(cls)
-    return st.sampled_from(classes).flatmap(_built)
+    return st.one_of([_built(one) for one in buildable(cls)])
 
 
+@cache
 def _built(cls: type[Record]) -> st.SearchStrategy[Any]:
     return arguments_of(cls).map(lambda given: cls(**given))
 
@@ -140,10 +152,11 @@ def arguments_of(draw: st.DrawFn, cls: type[Record]) -> Fields:
     return given
 
 
+@cache
 def _values(cls: type[Record], field: attrs.Attribute[Any]) -> st.SearchStrategy[Any]:
     name = field.name
     given = _given(cls, name, kind_of(cls, name))
-    nullable = type(None) in options(get_type_hints(cls)[name]) and name != "result"
+    nullable = type(None) in options(hints_of(cls)[name]) and name != "result"
     return st.none() | given if nullable else given
 
 
@@ -253,5 +266,3 @@ def one(cls: type[Record], name: str) -> Any:
 def build(cls: type[Record]) -> Any:
     """A record of this class, always the same."""
     return cast("Any", cls)(**minimal(cls))
-
-

@@ -45,10 +45,6 @@ class Number(IntEnum):
     ONE = 1
 
 
-class Loud(str):
-    __slots__ = ()
-
-
 @attrs.frozen(kw_only=True)
 class Sample:
     """A class with one field for each check."""
@@ -116,7 +112,6 @@ REFUSED: list[tuple[str, Any, str, str, str]] = [
     ("id", None, "id", "None is not a text", A_TEXT),
     ("id", 5, "id", "5 is not a text", A_TEXT),
     ("id", b"x", "id", "b'x' is not a text", A_TEXT),
-    ("id", Loud("x"), "id", "'x' is not a text", A_TEXT),
     ("id", "\ud800", "id", "holds a lone surrogate at character 0", "replace it"),
     ("text", None, "text", "None is not a text", A_TEXT),
     ("text", "a\udfff", "text", "holds a lone surrogate at character 1", "replace it"),
@@ -166,7 +161,9 @@ REFUSED: list[tuple[str, Any, str, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "place", "cause", "fix"), REFUSED, ids=[f"{row[0]}{n}" for n, row in enumerate(REFUSED)]
+    ("name", "value", "place", "cause", "fix"),
+    REFUSED,
+    ids=[f"{row[0]}{n}" for n, row in enumerate(REFUSED)],
 )
 def test_what_does_not_fit_is_refused(
     name: str, value: Any, place: str, cause: str, fix: str

@@ -91,10 +91,7 @@ def test_the_defaults_are_those_of_section_3() -> None:
 
 
 NULLABLE = [
-    (kind, field.name)
-    for kind in DELIVERIES
-    for field in fields_of(kind)
-    if field.default is None
+    (kind, field.name) for kind in DELIVERIES for field in fields_of(kind) if field.default is None
 ]
 
 
@@ -214,9 +211,7 @@ FALSY = [None, 0, 0.0, "", False, [], {}]
 @pytest.mark.parametrize("value", FALSY)
 def test_k_36_a_falsy_result_is_a_result(value: Any) -> None:
     report = Report(invocation_id="a", result=value)
-    resolve = Resolve(
-        turn_id="T", invocation_id="a", attempt=1, resolution="result", result=value
-    )
+    resolve = Resolve(turn_id="T", invocation_id="a", attempt=1, resolution="result", result=value)
     told = CallResult(invocation_id="a", tool_name="ls", status="succeeded", result=value)
 
     for record in (report, resolve, told):

@@ -31,7 +31,11 @@ def test_an_invalid_value_is_a_value_error_in_three_parts() -> None:
 
     assert isinstance(error, ValueError)
     assert str(error) == "calls[2].tool_name: is empty; give a name"
-    assert (error.place, error.cause, error.fix) == ("calls[2].tool_name", "is empty", "give a name")
+    assert (error.place, error.cause, error.fix) == (
+        "calls[2].tool_name",
+        "is empty",
+        "give a name",
+    )
 
 
 def test_an_invalid_value_without_a_place_still_reads() -> None:

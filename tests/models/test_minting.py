@@ -123,7 +123,9 @@ def test_a_maker_takes_what_its_constructor_takes(name: str) -> None:
     """What the context does not give is a keyword, with the constructor's own default."""
     kind = MINTED[name]
     parameters = inspect.signature(MAKERS[name]).parameters
-    keywords = {one.name: one.default for one in parameters.values() if one.kind is one.KEYWORD_ONLY}
+    keywords = {
+        one.name: one.default for one in parameters.values() if one.kind is one.KEYWORD_ONLY
+    }
     defaults = {
         field.name: inspect.Parameter.empty if field.default is attrs.NOTHING else field.default
         for field in fields_of(kind)
