@@ -288,10 +288,11 @@ class _ByClass(dict[type[Record], Callable[[Any], Any]]):
 
 _READERS: Final = _ByClass(_make_reader)
 _WRITERS: Final = _ByClass(_make_writer)
+_TYPED: Final[tuple[Any, ...]] = (*DELIVERIES, *FACTS, *EFFECTS, *DIAGNOSTICS)
 _TYPES: Final[dict[type[Record], dict[str, type[Record]]]] = {
     Delivery: {cls.type: cls for cls in DELIVERIES},
     Fact: {str(cls.type): cls for cls in FACTS},
     Effect: {cls.type: cls for cls in EFFECTS},
-    **{cls: {str(cls.type): cls} for cls in (*DELIVERIES, *FACTS, *EFFECTS, *DIAGNOSTICS)},
+    **{cls: {str(cls.type): cls} for cls in _TYPED},
 }
 """For each class whose records carry a type: the classes that a type may name."""

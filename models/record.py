@@ -14,6 +14,7 @@ import attrs
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=type)
+RecordT = TypeVar("RecordT", bound="Record")
 
 
 def fields_of(cls: type) -> tuple[attrs.Attribute[Any], ...]:
@@ -47,6 +48,11 @@ class Record:
             if getattr(self, field.name) is not field.default
         )
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def changed(it: RecordT, **fields: Any) -> RecordT:  # noqa: ANN401 - any field
+    """Return a record like `it` but for these fields; the constructor checks all of it again."""
+    return cast("RecordT", attrs.evolve(cast("Any", it), **fields))
 
 
 @dataclass_transform(

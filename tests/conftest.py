@@ -6,9 +6,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-_ALWAYS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+_ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("dev", max_examples=20, **_ALWAYS)
-settings.register_profile("ci", max_examples=100, derandomize=True, **_ALWAYS)
-settings.register_profile("nightly", max_examples=5_000, **_ALWAYS)
+settings.register_profile("dev", _ALWAYS, max_examples=20)
+settings.register_profile("ci", _ALWAYS, max_examples=100, derandomize=True)
+settings.register_profile("nightly", _ALWAYS, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

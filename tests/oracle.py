@@ -8,6 +8,10 @@ changes.
 
 # ruff: noqa: C901, PERF403, PLR0911, PLR1714, SIM102 - it reads like the text
 
+# Wire messages are plain dicts of anything: the oracle is dumb on purpose.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportOptionalSubscript=false
+
 from __future__ import annotations
 
 import copy

@@ -6,6 +6,10 @@ state alone, so a fact that carries too little shows as a difference after recov
 
 # ruff: noqa: C901, PERF401, PLR1714 - it reads like the text
 
+# Wire messages are plain dicts of anything: the oracle is dumb on purpose.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportOptionalSubscript=false
+
 from __future__ import annotations
 
 import hashlib

@@ -5,7 +5,7 @@ with one field changed) and 15 % are wild. All of them are well-formed: what rai
 (K-8) is not for here.
 """
 
-# ruff: noqa: PERF401, PLR0911, PLR1714, TC003
+# ruff: noqa: PERF401, PLR0911, PLR1714
 
 from __future__ import annotations
 

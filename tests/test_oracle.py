@@ -2,6 +2,10 @@
 
 # ruff: noqa: SIM905
 
+# Wire messages are plain dicts of anything: the oracle is dumb on purpose.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportOptionalSubscript=false
+
 from __future__ import annotations
 
 import json

@@ -53,7 +53,9 @@ def functions_of(kind: type) -> Iterator[tuple[str, Any]]:
     ours = [base for base in kind.__mro__ if base.__module__.startswith("turnlock.")]
     for base in ours:
         for name, it in vars(base).items():
-            found = it.fget if isinstance(it, property) else inspect.unwrap(getattr(it, "__func__", it))
+            found = (
+                it.fget if isinstance(it, property) else inspect.unwrap(getattr(it, "__func__", it))
+            )
             if inspect.isfunction(found) and found.__module__.startswith("turnlock."):
                 yield f"{base.__name__}.{name}", found
 

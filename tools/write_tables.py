@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.rows import Machine, Row
@@ -36,13 +37,13 @@ def main() -> int:
 
 def section(machine: Machine[Any, Any]) -> Iterator[str]:
     """One machine: for each input a table row, for each phase a column."""
-    phases = list(machine.phases)
+    phases = [str(phase) for phase in cast("type[StrEnum]", machine.phases)]
     terminal = ", ".join(sorted(machine.terminal))
     yield f"## The {machine.name} machine\n"
     yield f"Begins in {' or '.join(machine.initial)}; ends in {terminal}.\n"
     yield "| input | " + " | ".join(phases) + " |"
     yield "|---" * (len(phases) + 1) + "|"
-    for input_ in machine.inputs:
+    for input_ in cast("type[StrEnum]", machine.inputs):
         cells = [cell(machine, phase, input_) for phase in phases]
         yield f"| {input_} | " + " | ".join(cells) + " |"
     yield "\nNothing happens:\n"
@@ -50,8 +51,8 @@ def section(machine: Machine[Any, Any]) -> Iterator[str]:
     for row in machine.rows:
         if row.note and row.possible:
             notes.setdefault((row.input, row.note), []).append(row.phase)
-    for (input_, note), phases in notes.items():
-        yield f"- {input_} in {', '.join(dict.fromkeys(phases))}: {note}"
+    for (name, note), where in notes.items():
+        yield f"- {name} in {', '.join(dict.fromkeys(where))}: {note}"
     yield ""
 
 

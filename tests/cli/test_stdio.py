@@ -25,7 +25,7 @@ from ..models.test_codec import raw_of, wire_name, wrong_for
 
 ROOT = Path(__file__).parents[2]
 GOOD = b'{"id":"next","run":{"run_id":"r"},"scripts":[[{"type":"tick","now":0}]]}'
-GOOD_ANSWER = {
+GOOD_ANSWER: dict[str, Any] = {
     "id": "next",
     "scripts": [[{"accepted": True, "facts": [], "effects": []}]],
 }
@@ -178,8 +178,8 @@ def test_a_request_is_an_object(line: bytes) -> None:
 
 def test_a_long_line_is_a_line() -> None:
     """10 MB of arguments, of one text, of many steps."""
-    call = {"invocation_id": "a", "tool_name": "t", "requires_approval": False}
-    step = {"type": "open_turn", "now": 0, "turn_id": "T"}
+    call: dict[str, Any] = {"invocation_id": "a", "tool_name": "t", "requires_approval": False}
+    step: dict[str, Any] = {"type": "open_turn", "now": 0, "turn_id": "T"}
     for arguments in ({"x": "y" * 10_000_000}, {"x" * 1_000_000: [0] * 3_000_000}):
         opening = {**step, "calls": [{**call, "arguments": arguments}]}
         line = json.dumps({"id": 1, "run": {"run_id": "r"}, "scripts": [[opening]]}).encode()
@@ -188,7 +188,7 @@ def test_a_long_line_is_a_line() -> None:
         assert after == GOOD_ANSWER
 
 
-# ----------------------------------------------------------------------------------- the longest line
+# --------------------------------------------------------------------------------- the longest line
 
 
 def test_the_bound_of_a_line_has_a_name() -> None:
@@ -222,12 +222,12 @@ def test_a_line_of_just_the_bound_is_served(monkeypatch: pytest.MonkeyPatch, end
 
 # ---------------------------------------------------------------------------------- fields, by path
 
-RUN = {"run_id": "r"}
+RUN: dict[str, Any] = {"run_id": "r"}
 
 
 def request(**changes: Any) -> bytes:
     """A request with some of its fields replaced; ABSENT ones are left out."""
-    fields = {"id": 1, "run": RUN, "scripts": [], **changes}
+    fields: dict[str, Any] = {"id": 1, "run": RUN, "scripts": [], **changes}
     return json.dumps({name: it for name, it in fields.items() if it is not ...}).encode()
 
 
@@ -235,13 +235,17 @@ def of_step(step: object, *before: object) -> bytes:
     return request(scripts=[[], [*before, step]])
 
 
-TICK = {"type": "tick", "now": 0}
+TICK: dict[str, Any] = {"type": "tick", "now": 0}
+
+
+NO_IDS: list[Any] = [True, [], {}, [1], "\ud800", 2**9000]
+NO_TIMES: list[Any] = [None, "0", True, [], 10**400]
 
 
 @pytest.mark.parametrize(
     ("line", "request_id", "at"),
     [
-        *((request(id=it), None, "id") for it in (True, [], {}, [1], "\ud800", 2**9000)),
+        *((request(id=it), None, "id") for it in NO_IDS),
         (b'{"id":1e999,"run":{"run_id":"r"},"scripts":[]}', None, "id"),
         (request(run=...), 1, "run"),
         (request(run=None), 1, "run"),
@@ -272,10 +276,7 @@ TICK = {"type": "tick", "now": 0}
         (of_step({"type": ["tick"], "now": 0}), 1, "scripts[1][0].type"),
         (of_step({"type": "TURN_SEALED", "now": 0}), 1, "scripts[1][0].type"),
         (of_step({"type": "tick"}), 1, "scripts[1][0].now"),
-        *(
-            (of_step({"type": "tick", "now": it}), 1, "scripts[1][0].now")
-            for it in (None, "0", True, [], 10**400)
-        ),
+        *((of_step({"type": "tick", "now": it}), 1, "scripts[1][0].now") for it in NO_TIMES),
         (of_step({**TICK, "colour": 1}, TICK), 1, "scripts[1][1].colour"),
         (of_step({**TICK, "version": 1}), 1, "scripts[1][0].version"),
         (of_step({**TICK, "\udc80": 1}), 1, "scripts[1][0].\\udc80"),
@@ -302,8 +303,13 @@ def test_every_field_of_every_delivery_is_held_to_its_type(kind: Any) -> None:
         assert error(of_step({**good, extra: 1}))[2] == f"scripts[1][0].{extra}"
 
 
-CALL = {"invocation_id": "a", "tool_name": "t", "arguments": {}, "requires_approval": True}
-NAMED = {"turn_id": "T", "invocation_id": "a", "now": 0}
+CALL: dict[str, Any] = {
+    "invocation_id": "a",
+    "tool_name": "t",
+    "arguments": {},
+    "requires_approval": True,
+}
+NAMED: dict[str, Any] = {"turn_id": "T", "invocation_id": "a", "now": 0}
 
 
 @pytest.mark.parametrize(
@@ -417,7 +423,7 @@ def test_a_failure_of_the_kernel_costs_one_answer(monkeypatch: pytest.MonkeyPatc
 def test_a_failure_of_the_reader_costs_one_answer(
     monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    real: Callable[[Any], Any] = wire.examine
+    real: Callable[[Any], Any] = vars(wire)["examine"]
     lines = iter([True, False])
 
     def once(line: bytes) -> Any:

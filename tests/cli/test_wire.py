@@ -6,13 +6,12 @@ import json
 import random
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnlock.cli import wire
 from turnlock.cli.wire import answer
 from turnlock.models.ids import (
     cancel_id,
@@ -33,9 +32,9 @@ from ..scripts import _Author, run, script  # pyright: ignore[reportPrivateUsage
 from ..test_oracle import shows, without_wakes
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "wire-examples.jsonl"
-RUN = {"run_id": "r", "agent_id": None, "agent_name": None, "limits": {}}
+Step: TypeAlias = dict[str, Any]
 
-Step = dict[str, Any]
+RUN: Step = {"run_id": "r", "agent_id": None, "agent_name": None, "limits": {}}
 
 
 def ask(*scripts: list[Step], run: dict[str, Any] | None = None) -> list[list[dict[str, Any]]]:
@@ -86,7 +85,8 @@ def test_each_script_starts_from_a_fresh_run() -> None:
 
 @pytest.mark.parametrize("request_id", [0, -1, 2**70, 1.5, "", "a/é", None])
 def test_an_answer_has_the_id_of_its_request(request_id: Any) -> None:
-    for raw in ({"id": request_id, "run": RUN, "scripts": []}, {"id": request_id, "run": 5}):
+    requests: list[Step] = [{"id": request_id, "run": RUN, "scripts": []}, {"id": request_id}]
+    for raw in requests:
         told = answer(json.dumps(raw).encode())
         assert told["id"] == request_id
         assert type(told["id"]) is type(request_id)
@@ -96,21 +96,21 @@ def test_a_request_needs_no_id() -> None:
     assert answer(b'{"run":{"run_id":"r"},"scripts":[[]]}') == {"id": None, "scripts": [[]]}
 
 
-CALL = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": True}
-OPEN = {"type": "open_turn", "now": 0.0, "turn_id": "T", "calls": [CALL]}
-FREE = {**OPEN, "calls": [{**CALL, "requires_approval": False}]}
-NAMED = {"turn_id": "T", "invocation_id": "a"}
+CALL: Step = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": True}
+OPEN: Step = {"type": "open_turn", "now": 0.0, "turn_id": "T", "calls": [CALL]}
+FREE: Step = {**OPEN, "calls": [{**CALL, "requires_approval": False}]}
+NAMED: Step = {"turn_id": "T", "invocation_id": "a"}
 
 
 def test_null_is_as_good_as_absent() -> None:
-    full = {
+    full: Step = {
         **OPEN,
         "run_id": None,
         "epoch": None,
         "sealed": None,
         "calls": [{**CALL, "approval_timeout": None, "provider_call_id": None}],
     }
-    of = {"run_id": "r", "agent_id": None, "agent_name": None, "limits": None}
+    of: Step = {"run_id": "r", "agent_id": None, "agent_name": None, "limits": None}
     limits = dict.fromkeys(["remembered", "remember_for", "calls", "grants", "continuations"])
 
     assert ask([full], run=of) == ask([OPEN]) == ask([full], run={"run_id": "r", "limits": limits})
@@ -167,13 +167,18 @@ def test_k_7_different_parts_make_different_ids(
 @settings(max_examples=50)
 @given(identifiers, identifiers, identifiers)
 def test_k_7_an_effect_id_gives_its_parts_back(run_id: str, turn: str, invocation: str) -> None:
-    opening = {**FREE, "turn_id": turn, "calls": [{**FREE["calls"][0], "invocation_id": invocation}]}
+    opening: Step = {
+        **FREE,
+        "turn_id": turn,
+        "calls": [{**FREE["calls"][0], "invocation_id": invocation}],
+    }
     ((receipt,),) = ask([opening], run={"run_id": run_id})
     (effect,) = receipt["effects"]
-    parts = [part.replace("%2F", "/").replace("%25", "%") for part in effect["effect_id"].split("/")]
+    joined = effect["effect_id"].split("/")
+    parts = [part.replace("%2F", "/").replace("%25", "%") for part in joined]
 
     assert parts == ["execute", run_id, "1", turn, invocation, "1"]
-    assert effect["idempotency_key"].split("/")[1:] == effect["effect_id"].split("/")[1:-1]
+    assert effect["idempotency_key"].split("/")[1:] == joined[1:-1]
 
 
 # ----------------------------------------------------------------------------------------- digest
@@ -228,9 +233,9 @@ def test_the_digest_does_not_see_absolute_times(seed: int, by: float) -> None:
     assert here[::2] == there[::2]
 
 
-CLAIM = {"type": "claim", **NAMED, "attempt": 1}
-REPORT = {"type": "report", **NAMED, "result": 0}
-TAKEN = [
+CLAIM: Step = {"type": "claim", **NAMED, "attempt": 1}
+REPORT: Step = {"type": "report", **NAMED, "result": 0}
+TAKEN: list[Step] = [
     FREE,
     {**CLAIM, "now": 0.0},
     {**REPORT, "now": 0.0},
@@ -240,7 +245,7 @@ TAKEN = [
 
 def test_the_digest_sees_neither_sequence_numbers_nor_epochs() -> None:
     """A turn that was taken and forgotten leaves nothing but those."""
-    later = {**FREE, "turn_id": "U", "now": 1000.0}
+    later: Step = {**FREE, "turn_id": "U", "now": 1000.0}
 
     assert digest(*TAKEN, later) == digest(later)
     assert digest(*TAKEN, *shifted(TAKEN, 1000.0), {**later, "now": 2000.0}) == digest(later)
@@ -249,23 +254,23 @@ def test_the_digest_sees_neither_sequence_numbers_nor_epochs() -> None:
 
 def test_a_renewed_lease_is_the_lease_it_is_now() -> None:
     """How often it was renewed is in the sequence numbers alone."""
-    renew = {"type": "renew", **NAMED, "lease": 5.0}
-    claim = {**CLAIM, "lease": 5.0, "worker": "w"}
+    renew: Step = {"type": "renew", **NAMED, "lease": 5.0}
+    claim: Step = {**CLAIM, "lease": 5.0, "worker": "w"}
 
     assert digest(FREE, {**claim, "now": 0.0}, {**renew, "now": 2.0}, {**renew, "now": 4.0}) == (
         digest(FREE, {**claim, "now": 4.0})
     )
 
 
-APPROVE = {"type": "decide", **NAMED, "approved": True, "now": 1.0}
-STARTED = [FREE, {**CLAIM, "now": 1.0}]
-DOUBT = [*STARTED, {"type": "lose", **NAMED, "now": 1.0}]
-RETRY = {"type": "resolve", **NAMED, "attempt": 1, "as": "retry", "now": 1.0}
-BOTH = {**OPEN, "calls": [CALL, {**CALL, "invocation_id": "b", "requires_approval": False}]}
-LONE = {**OPEN, "sealed": False}
-SPARE = {**FREE, "sealed": False}
+APPROVE: Step = {"type": "decide", **NAMED, "approved": True, "now": 1.0}
+STARTED: list[Step] = [FREE, {**CLAIM, "now": 1.0}]
+DOUBT: list[Step] = [*STARTED, {"type": "lose", **NAMED, "now": 1.0}]
+RETRY: Step = {"type": "resolve", **NAMED, "attempt": 1, "as": "retry", "now": 1.0}
+BOTH: Step = {**OPEN, "calls": [CALL, {**CALL, "invocation_id": "b", "requires_approval": False}]}
+LONE: Step = {**OPEN, "sealed": False}
+SPARE: Step = {**FREE, "sealed": False}
 
-DIFFERENT: list[tuple[str, list[Step], list[Step]]] = [
+DIFFERENT: list[tuple[Any, ...]] = [
     ("begun", [], [OPEN]),
     ("turn id", [OPEN], [{**OPEN, "turn_id": "U"}]),
     ("sealed", [OPEN], [LONE]),
@@ -337,23 +342,25 @@ DIFFERENT: list[tuple[str, list[Step], list[Step]]] = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), [row[1:] for row in DIFFERENT], ids=[r[0] for r in DIFFERENT])
+@pytest.mark.parametrize(
+    ("one", "other"), [row[1:] for row in DIFFERENT], ids=[r[0] for r in DIFFERENT]
+)
 def test_the_digest_sees_whatever_can_be_seen(one: list[Step], other: list[Step]) -> None:
     assert digest(*one) != digest(*other)
 
 
 def test_what_can_no_longer_be_seen_is_gone_from_the_digest() -> None:
     """A worker once the work ended, a deadline once it was met, whoever decided."""
-    done = {**REPORT, "now": 1.0}
-    held = {**CLAIM, "now": 1.0, "worker": "w", "lease": 5.0}
-    timed = {**OPEN, "calls": [{**CALL, "approval_timeout": 5.0}]}
+    done: Step = {**REPORT, "now": 1.0}
+    held: Step = {**CLAIM, "now": 1.0, "worker": "w", "lease": 5.0}
+    timed: Step = {**OPEN, "calls": [{**CALL, "approval_timeout": 5.0}]}
 
     assert digest(*STARTED, done) == digest(FREE, held, done)
     assert digest(timed, APPROVE) == digest(OPEN, APPROVE)
     assert digest(OPEN, APPROVE) == digest(OPEN, {**APPROVE, "decided_by": "ann", "reason": "ok"})
 
 
-# --------------------------------------------- equal digests are answered alike, whatever comes next
+# ------------------------------------------- equal digests are answered alike, whatever comes next
 
 
 class Prefix:
@@ -392,14 +399,15 @@ class Prefix:
 
     def continued(self, by: list[Step], from_: Prefix) -> list[Step]:
         """The steps that come after `from_`, as they would come after this history."""
+        behind = from_.epoch
         moved = [{**step, "now": step["now"] - from_.at + self.at} for step in by]
         return [
-            {**step, "epoch": step["epoch"] - from_.epoch + self.epoch} if step.get("epoch") else step
+            {**step, "epoch": step["epoch"] - behind + self.epoch} if step.get("epoch") else step
             for step in moved
         ]
 
 
-SHORT = {"run_id": "r", "limits": {"remembered": 3, "remember_for": 5}}
+SHORT: Step = {"run_id": "r", "limits": {"remembered": 3, "remember_for": 5}}
 
 
 def histories(of: dict[str, Any]) -> list[list[Prefix]]:

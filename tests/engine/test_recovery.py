@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import pytest
 
 from turnlock import (
@@ -24,6 +23,7 @@ from turnlock import (
     Scope,
     SealTurn,
 )
+from turnlock.models.record import changed
 
 RUN = Run(run_id="r")
 
@@ -66,14 +66,13 @@ def place(kind: FactType, nth: int = 0) -> int:
 def with_change(kind: FactType, **change: Any) -> list[Fact]:
     """The journal in which one fact says something else."""
     at = place(kind)
-    return [*FACTS[:at], attrs.evolve(FACTS[at], **change), *FACTS[at + 1 :]]
+    return [*FACTS[:at], changed(FACTS[at], **change), *FACTS[at + 1 :]]
 
 
 def renumbered(facts: list[Fact]) -> list[Fact]:
     """The facts with sequences without gaps, each a commit of its own."""
     return [
-        attrs.evolve(fact, sequence=number, commit=number)
-        for number, fact in enumerate(facts, start=1)
+        changed(fact, sequence=number, commit=number) for number, fact in enumerate(facts, start=1)
     ]
 
 
@@ -84,7 +83,7 @@ def without(*kinds: FactType) -> list[Fact]:
 def then(kind: FactType, fact: Fact) -> list[Fact]:
     """The journal up to the commit of a fact, and one fact more."""
     end = FACTS[place(kind)].commit
-    last = attrs.evolve(fact, sequence=end + 1, commit=end + 1, at=FACTS[end - 1].at)
+    last = changed(fact, sequence=end + 1, commit=end + 1, at=FACTS[end - 1].at)
     return [*FACTS[:end], last]
 
 

@@ -60,9 +60,7 @@ def test_a_restored_run_goes_on_like_the_one_it_was_taken_from() -> None:
             now = delivery.pop("now")
             built = read_delivery(delivery)
             text = to_json(restarted.snapshot())
-            restarted = Kernel.recover(
-                live.run, [], snapshot=record_from_json(Snapshot, text)
-            )
+            restarted = Kernel.recover(live.run, [], snapshot=record_from_json(Snapshot, text))
 
             assert restarted.receive(built, now) == live.receive(built, now)
 

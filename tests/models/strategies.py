@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 from hypothesis import strategies as st
@@ -26,6 +26,7 @@ from turnlock.models.run import Limits, Run
 from turnlock.models.verdicts import Accepted, Refused
 from turnlock.turn.grants import Grant
 
+F = TypeVar("F", bound=Callable[..., Any])
 Fields: TypeAlias = dict[str, Any]
 
 STORED: tuple[type[Record], ...] = (
@@ -94,13 +95,18 @@ def options(hint: object) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
-@cache
+def memo(function: F) -> F:
+    """Cache a function by its arguments, and keep its type: mypy holds no class for hashable."""
+    return cast("F", cache(function))
+
+
+@memo
 def hints_of(cls: type[Record]) -> dict[str, Any]:
     """The annotations of a class, resolved."""
     return get_type_hints(cls)
 
 
-@cache
+@memo
 def kind_of(cls: type[Record], name: str) -> Any:
     """The one type that a field holds besides None: a class, Mapping, tuple, or "json"."""
     if name == "result":
@@ -111,7 +117,7 @@ def kind_of(cls: type[Record], name: str) -> Any:
     return kinds[0] if origin is None or origin is tuple else origin
 
 
-@cache
+@memo
 def fields_given(cls: type[Record]) -> list[attrs.Attribute[Any]]:
     """The fields that the constructor takes."""
     return [field for field in fields_of(cls) if field.init]
@@ -122,19 +128,19 @@ def is_required(field: attrs.Attribute[Any]) -> bool:
     return field.default is attrs.NOTHING
 
 
-@cache
+@memo
 def buildable(cls: type[Record]) -> list[type[Record]]:
     """The classes that can be built among a class and those below it."""
     return [one for one in RECORDS if issubclass(one, cls)]
 
 
-@cache
+@memo
 def records(cls: type[Record]) -> st.SearchStrategy[Any]:
     """Records of this class, or of those below it."""
     return st.one_of([_built(one) for one in buildable(cls)])
 
 
-@cache
+@memo
 def _built(cls: type[Record]) -> st.SearchStrategy[Any]:
     return arguments_of(cls).map(lambda given: cls(**given))
 
@@ -152,7 +158,7 @@ def arguments_of(draw: st.DrawFn, cls: type[Record]) -> Fields:
     return given
 
 
-@cache
+@memo
 def _values(cls: type[Record], field: attrs.Attribute[Any]) -> st.SearchStrategy[Any]:
     name = field.name
     given = _given(cls, name, kind_of(cls, name))
@@ -263,6 +269,11 @@ def one(cls: type[Record], name: str) -> Any:
     return plain.get(kind, "x")
 
 
+def make(cls: Any, /, **given: Any) -> Any:
+    """A record of this class from what may not fit: no type checker is asked."""
+    return cls(**given)
+
+
 def build(cls: type[Record]) -> Any:
     """A record of this class, always the same."""
-    return cast("Any", cls)(**minimal(cls))
+    return make(cls, **minimal(cls))

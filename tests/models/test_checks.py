@@ -29,7 +29,10 @@ from turnlock.models.checks import (
     whole,
 )
 from turnlock.models.errors import InvalidValue
-from turnlock.models.values import ABSENT, Absent, FrozenDict, FrozenList, Json
+from turnlock.models.record import Record, record
+from turnlock.models.values import ABSENT, NO_ARGUMENTS, Absent, FrozenDict, FrozenList, Json
+
+from .strategies import make
 
 
 class Colour(StrEnum):
@@ -45,8 +48,8 @@ class Number(IntEnum):
     ONE = 1
 
 
-@attrs.frozen(kw_only=True)
-class Sample:
+@record
+class Sample(Record):
     """A class with one field for each check."""
 
     id: Any = attrs.field(default="x", validator=identifier)
@@ -60,7 +63,7 @@ class Sample:
     one: Any = attrs.field(default=Number.ONE, validator=instance(Number))
     many: Any = attrs.field(default=(), validator=instances(Number))
     json: Json = attrs.field(default=None, converter=json_value)
-    object: Any = attrs.field(factory=dict, converter=json_object)
+    object: Any = attrs.field(default=NO_ARGUMENTS, converter=json_object)
     maybe_object: Mapping[str, Json] | None = attrs.field(
         default=None, converter=optional_json_object
     )
@@ -94,7 +97,7 @@ ACCEPTED: list[tuple[str, list[Any]]] = [
     ("name", "value"), [(name, value) for name, values in ACCEPTED for value in values]
 )
 def test_what_fits_is_kept_as_it_is(name: str, value: Any) -> None:
-    kept = getattr(Sample(**{name: value}), name)
+    kept = getattr(make(Sample, **{name: value}), name)
 
     assert kept == value
     if name not in {"json", "object", "maybe_object", "given", "colour"}:
@@ -169,7 +172,7 @@ def test_what_does_not_fit_is_refused(
     name: str, value: Any, place: str, cause: str, fix: str
 ) -> None:
     with pytest.raises(InvalidValue) as raised:
-        Sample(**{name: value})
+        make(Sample, **{name: value})
 
     assert raised.value.place == place
     assert cause in raised.value.cause
@@ -177,24 +180,24 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_json_is_frozen_on_the_way_in() -> None:
-    sample = Sample(json=[{}], object={"a": []}, maybe_object={"a": []}, given={"a": []})
+    sample = make(Sample, json=[{}], object={"a": []}, maybe_object={"a": []}, given={"a": []})
 
     assert type(sample.json) is FrozenList
     assert type(sample.json[0]) is FrozenDict
-    assert [type(it["a"]) for it in (sample.object, sample.maybe_object, sample.given)] == (  # type: ignore[index, call-overload]
+    assert [type(it["a"]) for it in (sample.object, sample.maybe_object, sample.given)] == (
         [FrozenList] * 3
     )
 
 
 def test_a_choice_becomes_the_member_of_its_own_list() -> None:
-    assert type(Sample(colour=OtherColour.RED).colour) is Colour
-    assert Sample(colour="blue").colour is Colour.BLUE
+    assert type(make(Sample, colour=OtherColour.RED).colour) is Colour
+    assert make(Sample, colour="blue").colour is Colour.BLUE
 
 
 def test_a_number_becomes_a_float_at_the_place_named() -> None:
     assert (number(2, place="now"), type(number(2, place="now"))) == (2.0, float)
     assert number(-0.5, place="now") == -0.5
-    with pytest.raises(InvalidValue, match="^now: 'x' is not a number; give a number$"):
+    with pytest.raises(InvalidValue, match=r"^now: 'x' is not a number; give a number$"):
         number("x", place="now")
 
 
@@ -210,6 +213,6 @@ def test_whatever_the_value_it_is_an_invalid_value(name: str) -> None:
     """Not even a value that cannot be shown raises anything else."""
     for value in (deep(), (HUGE,), object(), ABSENT):
         with pytest.raises(InvalidValue) as raised:
-            Sample(**{name: value})
+            make(Sample, **{name: value})
         assert raised.value.place.startswith(name)
         assert len(str(raised.value)) < 300

@@ -44,7 +44,7 @@ def test_the_server_identity_is_whole_where_nothing_upstream_is_known() -> None:
     assert envelope.event_id == "event/a%2Fb/7"
     assert (envelope.run_id, envelope.sequence, envelope.occurred_at) == ("a/b", 7, 2.5)
     assert envelope.correlation is UNCORRELATED
-    assert UNCORRELATED == Correlation()
+    assert Correlation() == UNCORRELATED
     assert UNCORRELATED.completeness is Completeness.PARTIAL
 
 
@@ -61,7 +61,7 @@ def test_correlation_is_complete_with_all_four_ids(told: tuple[str, ...]) -> Non
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("value", ["", 5])
 def test_an_upstream_id_is_text_or_absent(name: str, value: Any) -> None:
-    with pytest.raises(InvalidValue, match=f"^{name}: "):
+    with pytest.raises(InvalidValue, match=rf"^{name}: "):
         Correlation(**{name: value})
 
 
@@ -76,7 +76,7 @@ def test_an_envelope_holds_a_fact_and_a_correlation(name: str, value: Any) -> No
         "correlation": UNCORRELATED,
     }
 
-    with pytest.raises(InvalidValue, match=f"^{name}: "):
+    with pytest.raises(InvalidValue, match=rf"^{name}: "):
         Envelope(**{**envelope, name: value})
 
 

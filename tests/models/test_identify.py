@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from turnlock.models.errors import InvalidValue
 from turnlock.models.identify import ProviderCall, identify_calls
 
-from .strategies import minimal, records
+from .strategies import make, minimal, records
 
 TRICKY = ["x", "x~2", "x~3", "x~2~2", "call~1", "call~2", "call~1~2", "~2", "~", "call", "y"]
 call_ids = st.none() | st.sampled_from(["", *TRICKY]) | st.text("x~2", max_size=4)
@@ -151,6 +151,6 @@ def test_many_calls_with_one_id_take_no_time() -> None:
 )
 def test_what_a_provider_sent_is_checked(wrong: dict[str, Any], place: str) -> None:
     with pytest.raises(InvalidValue) as raised:
-        ProviderCall(**{**minimal(ProviderCall), **wrong})
+        make(ProviderCall, **{**minimal(ProviderCall), **wrong})
 
     assert raised.value.place == place

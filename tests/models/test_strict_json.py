@@ -111,7 +111,7 @@ def test_a_number_too_large_for_a_float_is_refused_by_its_field(text: str) -> No
     """It is JSON; what it becomes is no number that a record holds."""
     assert math.isinf(parse(text))
     line = '{"type":"TURN_SEALED","run_id":"r","sequence":1,"commit":1,"turn_id":"T","at":%s}'
-    with pytest.raises(InvalidValue, match="^at: -?inf is not finite"):
+    with pytest.raises(InvalidValue, match=r"^at: -?inf is not finite"):
         fact_from_json(line % text)
 
 
@@ -146,7 +146,7 @@ def test_an_unreadable_text_is_told_before_a_repeated_key() -> None:
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_an_integer_of_too_many_digits_is_refused_at_its_path(sign: str) -> None:
     """Where the interpreter draws the line; it would take quadratic time."""
-    error = refusal('{"a": [1, %s%s], "b": 2}' % (sign, "9" * 5_000))
+    error = refusal(f'{{"a": [1, {sign}{"9" * 5_000}], "b": 2}}')
 
     assert error.place == "a[1]"
     assert error.cause == "is an integer of 5000 digits"
@@ -154,7 +154,7 @@ def test_an_integer_of_too_many_digits_is_refused_at_its_path(sign: str) -> None
 
 
 def test_the_value_can_still_be_examined_beside_the_fault() -> None:
-    value, fault = examine('{"id": 7, "b": 1, "b": 2, "c": %s}' % ("9" * 5_000))
+    value, fault = examine(f'{{"id": 7, "b": 1, "b": 2, "c": {"9" * 5_000}}}')
 
     assert fault is not None
     assert fault.place == "b"
@@ -226,7 +226,7 @@ def test_a_lone_surrogate_escape_is_left_to_the_field() -> None:
     """As JSON it is allowed; the record that would hold it says where."""
     assert parse(r'{"a": "\ud800"}') == {"a": "\ud800"}
     line = r'{"type":"TURN_SEALED","run_id":"\udfff","sequence":1,"commit":1,"turn_id":"T","at":0}'
-    with pytest.raises(InvalidValue, match="^run_id: holds a lone surrogate at character 0"):
+    with pytest.raises(InvalidValue, match=r"^run_id: holds a lone surrogate at character 0"):
         fact_from_json(line)
 
 

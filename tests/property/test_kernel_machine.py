@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -35,6 +34,8 @@ from turnlock import (
 )
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Phase
+from turnlock.models.record import changed
+from turnlock.models.values import Json
 from turnlock.turn.phases import TurnPhase
 
 from .watched import Watched
@@ -44,7 +45,9 @@ IDS = ("a", "b", "c/1", "c%2F1")
 WAITS = st.sampled_from((None, 0.0, 1.0, 2.5))
 LEASES = st.sampled_from((0.0, 1.0, 2.5))
 STEPS = st.sampled_from((0.0, 0.5, 1.0, 3.0, 11.0))
-RESULTS = st.sampled_from((None, 0, "", False, [], 1, 1.0, True, {"k": [1]}))
+RESULTS: st.SearchStrategy[Json] = st.sampled_from(
+    (None, 0, "", False, [], 1, 1.0, True, {"k": [1]})
+)
 ARGUMENTS = st.sampled_from(({}, {"n": 1}, {"n": 1.0}, {"n": True}))
 WORKERS = st.sampled_from((None, "w1", "w2"))
 CALLS = st.builds(
@@ -180,14 +183,14 @@ class KernelMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.members(Phase.STARTED, Phase.IN_DOUBT))
     @rule(data=st.data(), result=RESULTS, named=st.booleans())
-    def report(self, data: st.DataObject, result: object, named: bool) -> None:
+    def report(self, data: st.DataObject, result: Json, named: bool) -> None:
         member = data.draw(st.sampled_from(self.members(Phase.STARTED, Phase.IN_DOUBT)))
         self.send(
             Report(
                 turn_id=self.active() if named else None,
                 invocation_id=member.invocation_id,
                 attempt=member.attempt,
-                result=result,  # type: ignore[arg-type]
+                result=result,
             )
         )
 
@@ -204,18 +207,18 @@ class KernelMachine(RuleBasedStateMachine):
     @rule(data=st.data(), resolution=st.sampled_from(Resolution))
     def resolve(self, data: st.DataObject, resolution: Resolution) -> None:
         member = data.draw(st.sampled_from(self.members(Phase.IN_DOUBT)))
-        payload: dict[str, object] = {
+        payloads: dict[Resolution, dict[str, object]] = {
             Resolution.RETRY: {},
             Resolution.RESULT: {"result": "probed"},
             Resolution.ERROR: {"error": "probed"},
-        }[resolution]
+        }
         self.send(
             Resolve(
                 turn_id=self.active(),
                 invocation_id=member.invocation_id,
                 attempt=member.attempt,
                 resolution=resolution,
-                **payload,  # type: ignore[arg-type]
+                **payloads[resolution],  # type: ignore[arg-type]
             )
         )
 
@@ -260,7 +263,7 @@ class KernelMachine(RuleBasedStateMachine):
         """Deliver again what was delivered before, under another turn's name."""
         delivery = self.recent(data)
         if turn_of(delivery) is not None:
-            self.send(attrs.evolve(delivery, turn_id=turn))
+            self.send(changed(delivery, turn_id=turn))
 
     @precondition(lambda self: self.watched.sent)
     @rule(data=st.data(), off=st.sampled_from((-1, 1)))
@@ -269,7 +272,7 @@ class KernelMachine(RuleBasedStateMachine):
         delivery = self.recent(data)
         attempt = getattr(delivery, "attempt", None)
         if attempt is not None:
-            self.send(attrs.evolve(delivery, attempt=attempt + off))
+            self.send(changed(delivery, attempt=attempt + off))
 
     @precondition(lambda self: self.watched.sent)
     @rule(data=st.data(), name=st.sampled_from((*IDS, "zz")))
@@ -277,14 +280,14 @@ class KernelMachine(RuleBasedStateMachine):
         """Deliver again what was delivered before, about another invocation or none."""
         delivery = self.recent(data)
         if hasattr(delivery, "invocation_id"):
-            self.send(attrs.evolve(delivery, invocation_id=name))
+            self.send(changed(delivery, invocation_id=name))
         else:
-            self.send(attrs.evolve(delivery, run_id="another"))
+            self.send(changed(delivery, run_id="another"))
 
     @rule(name=st.sampled_from((*IDS, "zz")), result=RESULTS)
-    def late_or_nameless(self, name: str, result: object) -> None:
+    def late_or_nameless(self, name: str, result: Json) -> None:
         """Report without a turn: about the active one, a closed one, or none at all."""
-        self.send(Report(invocation_id=name, result=result))  # type: ignore[arg-type]
+        self.send(Report(invocation_id=name, result=result))
 
     @precondition(lambda self: self.busy())
     @rule(name=st.sampled_from(IDS), attempt=st.sampled_from((1, 2)))

@@ -4,11 +4,13 @@ A check that passes everything proves nothing. Every plant is one line of intent
 or in one function of the kernel.
 """
 
+# The plants are one line of intent each: lambdas, whose parameters nobody needs to know.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
 import pytest
 from hypothesis import Phase as HypothesisPhase
 from hypothesis import settings
@@ -27,6 +29,7 @@ from turnlock.engine import (
 from turnlock.lifecycle import table
 from turnlock.lifecycle.phases import Guard, Input, Phase
 from turnlock.models.fact import FactType
+from turnlock.models.record import changed
 from turnlock.turn.grants import Grants
 from turnlock.turn.memory import Memory
 
@@ -41,7 +44,7 @@ def row(phase: Phase, input_: Input, guard: str = "", **change: object) -> Plant
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         key = (phase, input_, guard)
-        patch.setitem(table._TABLE, key, attrs.evolve(table._TABLE[key], **change))
+        patch.setitem(table._TABLE, key, changed(table._TABLE[key], **change))
 
     return plant
 
@@ -54,7 +57,7 @@ def attribute(owner: object, name: str, value: object) -> Plant:
 def without_arguments_check(patch: pytest.MonkeyPatch) -> None:
     key = (Phase.REQUESTED, Input.APPROVE, Guard.NOT_SHOWN)
     approved = table._TABLE[Phase.REQUESTED, Input.APPROVE, Guard.SHOWN]
-    patch.setitem(table._TABLE, key, attrs.evolve(approved, guard=Guard.NOT_SHOWN))
+    patch.setitem(table._TABLE, key, changed(approved, guard=Guard.NOT_SHOWN))
 
 
 PLANTS: dict[str, Plant] = {
