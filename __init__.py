@@ -31,7 +31,13 @@ from turnlock.models.deliveries import (
     Tick,
 )
 from turnlock.models.effects import Cancel, Continue, Effect, Execute, Wake
-from turnlock.models.errors import CorruptJournal, InvalidValue, TurnlockError
+from turnlock.models.errors import (
+    CorruptJournal,
+    InboxFull,
+    InvalidValue,
+    TurnlockError,
+    UnknownRun,
+)
 from turnlock.models.facts import Fact, FactType
 from turnlock.models.identify import ProviderCall, identify_calls
 from turnlock.models.reasons import Reason
@@ -41,8 +47,8 @@ from turnlock.models.verdicts import Accepted, Refused, Verdict
 __all__ = [
     "Accepted", "Acknowledge", "AddCall", "Call", "CallResult", "Cancel", "Claim", "Continue",
     "CorruptJournal", "Decide", "Delivery", "Effect", "Execute", "Fact", "FactType", "Inbox",
-    "Interrupt", "InvalidValue", "Kernel", "Limits", "Log", "Lose", "Match", "OpenTurn",
-    "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution", "Resolve",
-    "Revoke", "Run", "Runs", "Scope", "SealTurn", "Status", "Tick", "TurnlockError", "Verdict",
-    "Wake", "identify_calls",
+    "InboxFull", "Interrupt", "InvalidValue", "Kernel", "Limits", "Log", "Lose", "Match",
+    "OpenTurn", "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution",
+    "Resolve", "Revoke", "Run", "Runs", "Scope", "SealTurn", "Status", "Tick", "TurnlockError",
+    "UnknownRun", "Verdict", "Wake", "identify_calls",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 import attrs
 
 from .errors import InvalidValue, shown
-from .values import Absent, Json, check_text, freeze
+from .values import INTEGER_BITS, Absent, Json, check_text, freeze
 
 Check: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 
@@ -28,7 +28,7 @@ def any_text(_: object, field: attrs.Attribute[Any], value: object) -> None:
 
 
 def _text(place: str, value: object) -> None:
-    if not isinstance(value, str):
+    if type(value) is not str:
         _wrong(place, value, "a text")
     check_text(value, place=place)
 
@@ -41,18 +41,23 @@ def flag(_: object, field: attrs.Attribute[Any], value: object) -> None:
 
 def whole(_: object, field: attrs.Attribute[Any], value: object) -> None:
     """Accept an integer of any sign: whether it is the right one is for the kernel to say."""
-    if type(value) is not int:
-        _wrong(field.name, value, "a whole number")
+    _whole(field.name, value)
 
 
 def count(_: object, field: attrs.Attribute[Any], value: object) -> None:
     """Accept an integer of at least zero."""
-    if type(value) is not int:
-        _wrong(field.name, value, "a whole number")
-    if value < 0:
+    if _whole(field.name, value) < 0:
         raise InvalidValue(
             place=field.name, cause=f"{shown(value)} is negative", fix="give 0 or more"
         )
+
+
+def _whole(place: str, value: object) -> int:
+    if type(value) is not int:
+        _wrong(place, value, "a whole number")
+    if value.bit_length() > INTEGER_BITS:  # it could not even be printed
+        _wrong(place, value, f"an integer of at most {INTEGER_BITS} bits")
+    return value
 
 
 def instant(_: object, field: attrs.Attribute[Any], value: object) -> None:

@@ -41,10 +41,13 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 class FrozenDict(dict[str, Any]):
-    """A JSON object that cannot be changed; equal to the plain dict, and encoded like it."""
+    """A JSON object that cannot be changed; equal to the plain dict, and encoded like it.
+
+    Only `freeze` makes one, so that whoever holds one holds checked values.
+    """
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse
+    __init__ = __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
     def __copy__(self) -> FrozenDict:
@@ -57,14 +60,17 @@ class FrozenDict(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a construction, because items cannot be set afterwards."""
-        return (FrozenDict, (dict(self),))
+        return (_thawed, (dict(self),))
 
 
 class FrozenList(list[Any]):
-    """A JSON array that cannot be changed; equal to the plain list, and encoded like it."""
+    """A JSON array that cannot be changed; equal to the plain list, and encoded like it.
+
+    Only `freeze` makes one, so that whoever holds one holds checked values.
+    """
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    __init__ = __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = extend = insert = pop = remove = clear = sort = reverse = _refuse
 
     def __copy__(self) -> FrozenList:
@@ -77,11 +83,7 @@ class FrozenList(list[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a construction, because items cannot be set afterwards."""
-        return (FrozenList, (list(self),))
-
-
-NO_ARGUMENTS: Final = FrozenDict()
-"""The arguments of a call that takes none."""
+        return (_thawed, (list(self),))
 
 
 def freeze(value: object, *, place: str) -> Any:  # noqa: ANN401 - any JSON
@@ -129,7 +131,9 @@ def _frozen_dict(value: Mapping[object, object], depth: int) -> FrozenDict:
             frozen[name] = _frozen(item, depth)
         except InvalidValue as error:
             raise _within(f".{name}", error) from None
-    return FrozenDict(frozen)
+    made = FrozenDict.__new__(FrozenDict)
+    dict.update(made, frozen)
+    return made
 
 
 def _frozen_list(value: Sequence[object], depth: int) -> FrozenList:
@@ -139,7 +143,18 @@ def _frozen_list(value: Sequence[object], depth: int) -> FrozenList:
             frozen.append(_frozen(item, depth))  # noqa: PERF401 - its length says where it failed
     except InvalidValue as error:
         raise _within(f"[{len(frozen)}]", error) from None
-    return FrozenList(frozen)
+    made = FrozenList.__new__(FrozenList)
+    list.extend(made, frozen)
+    return made
+
+
+def _thawed(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Freeze what a pickle held, checked like anything else from outside."""
+    return freeze(value, place="pickle")
+
+
+NO_ARGUMENTS: Final[Mapping[str, Json]] = freeze({}, place="arguments")
+"""The arguments of a call that takes none."""
 
 
 def _within(outer: str, error: InvalidValue) -> InvalidValue:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import attrs
 
-from .checks import any_text, choice, instances, optional
+from .checks import choice, instance, instances, optional
 from .effects import Effect
 from .fact import Fact
 from .reasons import Reason
@@ -36,8 +36,8 @@ class Refused(Record):
 
     accepted: ClassVar[Literal[False]] = False
     reason: Reason = attrs.field(converter=choice(Reason))
-    phase: str | None = attrs.field(default=None, validator=optional(any_text))
-    input: str | None = attrs.field(default=None, validator=optional(any_text))
+    phase: str | None = attrs.field(default=None, validator=optional(instance(str)))
+    input: str | None = attrs.field(default=None, validator=optional(instance(str)))
     facts: tuple[Fact, ...] = attrs.field(default=(), validator=instances(Fact))
     effects: tuple[Effect, ...] = attrs.field(default=(), validator=instances(Effect))
 

@@ -16,10 +16,10 @@ import turnlock
 NAMES = [
     *("Accepted", "Acknowledge", "AddCall", "Call", "CallResult", "Cancel", "Claim", "Continue"),
     *("CorruptJournal", "Decide", "Delivery", "Effect", "Execute", "Fact", "FactType", "Inbox"),
-    *("Interrupt", "InvalidValue", "Kernel", "Limits", "Log", "Lose", "Match", "OpenTurn"),
-    *("ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution", "Resolve"),
-    *("Revoke", "Run", "Runs", "Scope", "SealTurn", "Status", "Tick", "TurnlockError", "Verdict"),
-    *("Wake", "identify_calls"),
+    *("InboxFull", "Interrupt", "InvalidValue", "Kernel", "Limits", "Log", "Lose", "Match"),
+    *("OpenTurn", "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution"),
+    *("Resolve", "Revoke", "Run", "Runs", "Scope", "SealTurn", "Status", "Tick", "TurnlockError"),
+    *("UnknownRun", "Verdict", "Wake", "identify_calls"),
 ]
 
 

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from turnlock.models.calls import Call
 from turnlock.models.deliveries import Acknowledge, Claim, Delivery, Report, SealTurn
 from turnlock.models.diagnostics import Diagnostic
 from turnlock.models.effects import Effect
+from turnlock.models.errors import InvalidValue
 from turnlock.models.facts import (
     ExecutionFact,
     Fact,
@@ -26,7 +28,8 @@ from turnlock.models.facts import (
     TurnSealed,
     TurnSettled,
 )
-from turnlock.models.record import Record, fields_of
+from turnlock.models.record import Record, changed, fields_of
+from turnlock.models.values import arguments_digest
 
 from .strategies import RECORDS, arguments_of, build, complete, minimal, records
 
@@ -139,6 +142,25 @@ def test_a_difference_in_any_field_is_one(kind: type[Record]) -> None:
         object.__setattr__(other, field.name, object())
         assert record != other
         assert other != record
+
+
+def test_a_changed_record_is_another_and_is_checked_again() -> None:
+    claim = Claim(turn_id="T", invocation_id="a", attempt=1, worker="w")
+    other = changed(claim, attempt=2, worker=None)
+
+    assert other == Claim(turn_id="T", invocation_id="a", attempt=2)
+    assert claim.attempt == 1
+    assert changed(claim) == claim
+    with pytest.raises(InvalidValue, match=r"^worker: is empty"):
+        changed(claim, worker="")
+    with pytest.raises(TypeError, match="colour"):
+        changed(claim, colour="red")
+
+
+def test_a_changed_call_has_the_digest_of_its_arguments() -> None:
+    call = Call(invocation_id="a", tool_name="ls", arguments={}, requires_approval=True)
+
+    assert changed(call, arguments={"n": 1}).arguments_digest == arguments_digest({"n": 1})
 
 
 def test_class_counts() -> None:

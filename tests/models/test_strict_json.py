@@ -59,7 +59,7 @@ def test_whatever_the_text_it_is_a_value_or_refused(text: bytes | str) -> None:
         ("", "line 1 column 1", "is no JSON (Expecting value)"),
         ("  \n", "line 2 column 1", "is no JSON (Expecting value)"),
         ("{", "line 1 column 2", "is no JSON (Expecting property name"),
-        ("[1,]", "line 1 column 4", "is no JSON"),
+        ("[1 2]", "line 1 column 4", "is no JSON"),
         ('{"a":1}x', "line 1 column 8", "is no JSON (Extra data)"),
         ("1 2", "line 1 column 3", "is no JSON (Extra data)"),
         ("{}\n{}", "line 2 column 1", "is no JSON (Extra data)"),

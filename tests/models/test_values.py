@@ -283,7 +283,7 @@ def test_no_method_changes_an_array(mutate: Callable[[Any], object]) -> None:
 READING = {
     *("__class__", "__class_getitem__", "__contains__", "__copy__", "__deepcopy__", "__dir__"),
     *("__doc__", "__eq__", "__format__", "__ge__", "__getattribute__", "__getitem__", "__gt__"),
-    *("__getstate__", "__hash__", "__init__", "__init_subclass__", "__iter__", "__le__", "__len__"),
+    *("__getstate__", "__hash__", "__init_subclass__", "__iter__", "__le__", "__len__"),
     *("__lt__", "__module__", "__ne__", "__new__", "__or__", "__reduce__", "__reduce_ex__"),
     *("__repr__", "__reversed__", "__ror__", "__sizeof__", "__slots__", "__str__"),
     *("__subclasshook__", "__add__", "__mul__", "__rmul__", "__setattr__", "__delattr__"),
@@ -440,3 +440,12 @@ PAIRS: list[tuple[Any, Any, bool]] = [
 def test_same_json_tells_apart_what_python_does_not(one: Any, other: Any, same: bool) -> None:
     assert same_json(one, other) is same
     assert same_json(other, one) is same
+
+
+@pytest.mark.parametrize("kind", [FrozenDict, FrozenList])
+def test_nobody_else_makes_one(kind: Any) -> None:
+    """K-32: what calls itself frozen was checked and copied by `freeze`, or it does not exist."""
+    with pytest.raises(TypeError):
+        kind([])
+    with pytest.raises(TypeError):
+        freeze({} if kind is FrozenDict else [], place="x").__init__([("a", float("nan"))])

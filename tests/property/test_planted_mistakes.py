@@ -18,7 +18,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from turnlock import Reason
 from turnlock.engine import (
-    decide,
+    admission,
     effects,
     evolve,
     guards,
@@ -84,7 +84,7 @@ PLANTS: dict[str, Plant] = {
         fact=FactType.TOOL_EXECUTION_FAILED,
     ),
     "equal in Python is equal in JSON": attribute(guards, "same_json", lambda a, b: a == b),
-    "a stale attempt counts": attribute(decide, "stale", lambda *_: False),
+    "a stale attempt counts": attribute(admission, "_stale", lambda *_: False),
     "nothing is remembered": attribute(Memory, "close", lambda *_, **__: None),
     "the memory has no age": attribute(Memory, "_gone", lambda *_: False),
     "ids are not told apart across turns": attribute(
