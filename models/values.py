@@ -131,8 +131,8 @@ def _frozen_dict(value: Mapping[object, object], depth: int) -> FrozenDict:
             frozen[name] = _frozen(item, depth)
         except InvalidValue as error:
             raise _within(f".{name}", error) from None
-    made = FrozenDict.__new__(FrozenDict)
-    dict.update(made, frozen)
+    made: FrozenDict = FrozenDict.__new__(FrozenDict)
+    super(FrozenDict, made).update(frozen)
     return made
 
 
@@ -143,8 +143,8 @@ def _frozen_list(value: Sequence[object], depth: int) -> FrozenList:
             frozen.append(_frozen(item, depth))  # noqa: PERF401 - its length says where it failed
     except InvalidValue as error:
         raise _within(f"[{len(frozen)}]", error) from None
-    made = FrozenList.__new__(FrozenList)
-    list.extend(made, frozen)
+    made: FrozenList = FrozenList.__new__(FrozenList)
+    super(FrozenList, made).extend(frozen)
     return made
 
 
