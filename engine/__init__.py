@@ -1,1 +1,1 @@
-"""The thin dispatcher: admission, decide, evolve, effects owed, inbox, snapshot, journal."""
+"""The thin dispatcher: admission, decide, evolve, effects owed, inbox, snapshot, recovery."""

@@ -170,7 +170,6 @@ def _opened(state: State, _: None, fact: TurnOpened) -> None:
     state.epoch = fact.epoch
     turn = state.turn = Turn(
         turn_id=fact.turn_id,
-        epoch=fact.epoch,
         phase=TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN,
         scope=turn_scope(state.prefix, fact.epoch, fact.turn_id),
     )

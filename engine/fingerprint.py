@@ -11,11 +11,14 @@ import math
 from typing import Any
 
 from ..lifecycle.invocation import Decision, Invocation
+from ..lifecycle.phases import Phase
 from ..models.calls import CallResult
-from ..models.deliveries import Match
+from ..models.deliveries import Match, Scope
 from ..models.values import ABSENT, canonical
 from ..turn.grants import Grant
+from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
+from .deadlines import FOREVER
 from .state import State
 
 
@@ -34,7 +37,7 @@ def behaviour(state: State) -> dict[str, Any]:
             [owed.effect.turn_id, [_result(result) for result in owed.effect.results]]
             for owed in state.continuations.values()
         ],
-        "grants": [_grant(grant, at) for grant in state.grants],
+        "grants": [_grant(grant, state) for grant in state.grants],
         "grants_issued": state.grants.issued,
         "memory": [
             [closed.turn_id, closed.at - at, closed.invocation_ids[closed.first :]]
@@ -43,28 +46,35 @@ def behaviour(state: State) -> dict[str, Any]:
     }
 
 
-def _since(deadline: float | None, at: float) -> float | None:
-    return None if deadline is None else deadline - at
+def _since(deadline: float | None, at: float, end: float | None = None) -> float | None:
+    """Count a deadline from `at`; one that cannot be reached, or only after `end`, is none."""
+    if deadline is None or deadline >= FOREVER or (end is not None and deadline > end):
+        return None
+    return deadline - at
 
 
 def _turn(turn: Turn, at: float) -> list[Any]:
-    members = [_invocation(invocation, at) for invocation in turn.order]
+    members = [_invocation(invocation, turn, at) for invocation in turn.order]
     return [turn.turn_id, turn.phase, _since(turn.grace_until, at), members]
 
 
-def _invocation(invocation: Invocation, at: float) -> list[Any]:
+def _invocation(invocation: Invocation, turn: Turn, at: float) -> list[Any]:
+    stopping = turn.phase is TurnPhase.INTERRUPTING  # nothing starts again, nothing continues
+    outcome = invocation.outcome
+    if stopping and invocation.phase is Phase.DENIED:
+        outcome = None
     return [
         invocation.invocation_id,
         invocation.tool_name,
-        invocation.provider_call_id,
-        invocation.arguments,
+        None if stopping else invocation.provider_call_id,
+        None if stopping else invocation.arguments,
         invocation.phase,
         invocation.owed,
-        _since(invocation.deadline, at),
+        _since(invocation.deadline, at, turn.grace_until),
         _decision(invocation.decision),
         invocation.attempt,
         invocation.worker,
-        None if invocation.outcome is None else _result(invocation.outcome),
+        None if outcome is None else _result(outcome),
     ]
 
 
@@ -80,7 +90,14 @@ def _result(result: CallResult) -> list[Any]:
     return [*given, result.status, value, result.error, result.reason]
 
 
-def _grant(grant: Grant, at: float) -> list[Any]:
-    digest = grant.arguments_digest if grant.match is Match.EXACT else None
-    expiry = _since(grant.expires_at, at)
-    return [grant.number, grant.tool_name, grant.match, digest, grant.scope, expiry]
+def _grant(grant: Grant, state: State) -> list[Any]:
+    turn = state.turn
+    covers: list[Any] = [grant.tool_name, grant.match, None]
+    if grant.match is Match.EXACT:
+        covers[2] = grant.arguments_digest
+    end = None
+    if grant.scope is Scope.TURN and turn is not None:
+        end = turn.grace_until
+        if turn.phase is not TurnPhase.OPEN:  # no call can come that it would cover
+            covers = []
+    return [grant.number, covers, grant.scope, _since(grant.expires_at, state.at, end)]

@@ -6,7 +6,7 @@ asks nothing costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 from ..lifecycle.invocation import Decision, Invocation
@@ -74,12 +74,8 @@ def _same_decision(recorded: Decision | None, delivery: Decide) -> bool:
     return not delivery.approved or (
         delivery.scope is recorded.scope
         and recorded.match in {None, delivery.match}
-        and _same_edit(delivery.arguments, recorded.edited)
+        and same_json(delivery.arguments, recorded.edited)
     )
-
-
-def _same_edit(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    return one is other or (one is not None and other is not None and same_json(one, other))
 
 
 def _ever_decided(_: State, invocation: Invocation, __: object) -> Guard:

@@ -135,7 +135,7 @@ class Inbox:
         Raises `InboxFull` when `capacity` deliveries wait, and `InvalidValue` for what is no
         delivery (K-8); either way nothing is lost and nothing has changed.
         """
-        lane = LANES.get(delivery.__class__)
+        lane = LANES.get(type(delivery))
         if lane is None:
             raise InvalidValue(
                 place="delivery",

@@ -1,7 +1,7 @@
 """The facts that a move of one invocation brings forth (kernel.md section 4).
 
 `MAKERS` finds the function by the fact that the row names. Each returns the facts in their order;
-what closes the turn is not its concern (see `settle`).
+what closes the turn is not its concern (see `turn_facts.settled`).
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def _approved(
     covered = (
         other
         for other in turn.order
-        if other is not invocation
+        if other.tool_name == invocation.tool_name
+        and (other.digest == digest if delivery.match is Match.EXACT else other.gated)
+        and other is not invocation
         and row_for(state, other, Input.GRANT).fact is not None
-        and other.tool_name == invocation.tool_name
-        and (delivery.match is Match.TOOL or other.digest == digest)
     )
     return [approved, issued, *_by_grant(state, turn, covered, grant, now, number + 2)]
 

@@ -83,9 +83,13 @@ class Kernel:
         return _refusal(decision, tuple(facts), effects)
 
     def receive_many(self, deliveries: Iterable[tuple[Delivery, float]]) -> list[Verdict]:
-        """Judge many deliveries, each with its time, one after the other."""
-        receive = self.receive
-        return [receive(delivery, now) for delivery, now in deliveries]
+        """Judge many deliveries, each with its time, one after the other.
+
+        All are looked at first: what cannot be received raises before anything happens, so that no
+        verdict is lost.
+        """
+        pairs = [(delivery, _checked(delivery, now)[1]) for delivery, now in deliveries]
+        return [self.receive(delivery, now) for delivery, now in pairs]
 
     @classmethod
     def recover(

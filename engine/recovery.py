@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..lifecycle.invocation import Invocation
 from ..lifecycle.table import FOLD
 from ..models.errors import CorruptJournal
 from ..models.facts import (
     CallAdded,
     ContinuationTaken,
     ExecutionFact,
+    ExecutionRetried,
     Fact,
     GrantExpired,
     GrantIssued,
     GrantRevoked,
     LifecycleFact,
+    RetryAuthorised,
     ToolApprovalRequested,
+    ToolApproved,
+    ToolExecutionStarted,
     TurnInterrupted,
     TurnOpened,
     TurnSettled,
 )
 from ..models.ids import grant_id
+from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
 from .evolve import fold
@@ -70,10 +76,24 @@ def _fold_commit(state: State, commit: list[Fact]) -> None:
         if cause is not None:
             raise _corrupt(fact, cause)
         fold(state, (fact,))
-    if state.turn is not None and settled(state, state.turn, state.at):
-        raise _corrupt(commit[-1], "every member is terminal, and yet the turn was not closed")
+    if state.turn is not None:
+        cause = _unfinished(state, state.turn)
+        if cause is not None:
+            raise _corrupt(commit[-1], cause)
     state.committed = state.sequence
     state.tidy_deadlines()
+
+
+def _unfinished(state: State, turn: Turn) -> str | None:
+    """Say what the commit should have brought too, or None."""
+    if settled(state, turn, state.at):
+        return "every member is terminal, and yet the turn was not closed"
+    for invocation in turn.unfinished():
+        if invocation.gated and invocation.digest is None:
+            return f"nobody was asked about {invocation.invocation_id!r}"
+        if turn.phase is TurnPhase.INTERRUPTING and not invocation.attempt:
+            return f"{invocation.invocation_id!r} was not denied by the interrupt"
+    return None
 
 
 def _corrupt(fact: Fact, cause: str) -> CorruptJournal:
@@ -110,6 +130,8 @@ def _impossible_opening(state: State, fact: TurnOpened) -> str | None:
         return f"turn {state.turn.turn_id!r} is still active"
     if fact.turn_id in state.continuations:
         return "the continuation of that turn is still owed"
+    if state.memory.holds_turn(fact.turn_id, now=fact.at):
+        return "that turn is remembered as closed; were the run's limits the same?"
     if fact.epoch != state.epoch + 1:
         return f"its epoch is {fact.epoch}, the next one is {state.epoch + 1}"
     if len({call.invocation_id for call in fact.calls}) < len(fact.calls):
@@ -136,4 +158,24 @@ def _impossible_for_invocation(turn: Turn, fact: LifecycleFact | ExecutionFact) 
         return None if invocation.gated and not asked else "it does not wait to be asked"
     if (invocation.phase, fact.type) not in FOLD:
         return f"the invocation is {invocation.phase}"
+    if isinstance(fact, ToolApproved) and not invocation.gated:
+        return "it does not wait for approval"
+    if isinstance(fact, LifecycleFact) and fact.tool_name != invocation.tool_name:
+        return f"the tool is {invocation.tool_name!r}"
+    return _impossible_attempt(turn, invocation, fact)
+
+
+def _impossible_attempt(turn: Turn, invocation: Invocation, fact: Any) -> str | None:  # noqa: ANN401
+    if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
+        expected = invocation.owed
+    elif isinstance(fact, ExecutionFact):
+        expected = invocation.attempt
+    else:
+        return None
+    if fact.attempt != expected:
+        return f"its attempt is {fact.attempt}, not {expected or 'owed at all'}"
+    if isinstance(fact, RetryAuthorised) and (
+        invocation.owed or turn.phase is TurnPhase.INTERRUPTING
+    ):
+        return "no retry can be authorised here"
     return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from ..models.checks import number
 from ..models.deliveries import Delivery, Tick
-from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
+from ..models.errors import TurnlockError, UnknownRun, shown
 from ..models.run import Run
 from ..models.verdicts import Verdict
 from .deadlines import first_float_past
@@ -120,12 +120,7 @@ class Runs:
         Returns the verdicts that held facts, in the order of the wakes (ties: of the run ids).
         Raises `InvalidValue`, before anything happens, for what is no time.
         """
-        if not -math.inf < now < math.inf:
-            raise InvalidValue(
-                place="now",
-                cause=f"{shown(now)} is no time",
-                fix="give Unix time in seconds, finite",
-            )
+        now = number(now, place="now")
         woken: list[tuple[str, Verdict]] = []
         while self._wakes and self._wakes[0][0] <= now:  # a tick leaves no deadline over at `now`
             run_id = self._wakes[0][1]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import attrs
 
 from ..lifecycle.invocation import Decision, Invocation
-from ..lifecycle.phases import Phase
+from ..lifecycle.phases import TERMINAL, Phase
 from ..models.calls import CallResult
 from ..models.checks import (
     any_text,
@@ -26,7 +26,7 @@ from ..models.checks import (
     optional_json_object,
 )
 from ..models.errors import CorruptJournal
-from ..models.ids import turn_scope
+from ..models.ids import grant_id, turn_scope
 from ..models.record import Record, fields_of, record
 from ..models.run import Run
 from ..models.values import Json
@@ -134,6 +134,13 @@ def restore(state: State, snapshot: Snapshot) -> None:
             cause=f"the snapshot is of {snapshot.run}, not of {state.run}",
             fix="give the configuration that the run had: identity and limits",
         )
+    cause = _impossible(snapshot)
+    if cause is not None:
+        raise CorruptJournal(
+            sequence=snapshot.sequence,
+            cause=f"the snapshot says {cause}",
+            fix="restore it from a copy, or fold the journal instead",
+        )
     state.sequence = state.committed = snapshot.sequence
     state.at = -math.inf if snapshot.at is None else snapshot.at
     state.epoch = snapshot.epoch
@@ -148,10 +155,57 @@ def restore(state: State, snapshot: Snapshot) -> None:
     state.rebuild_deadlines()
 
 
+def _impossible(snapshot: Snapshot) -> str | None:
+    """Say what no run's state can be, or None: fields are checked one by one before."""
+    turns = [closing.turn_id for closing in snapshot.closings]
+    pairs = [(c.turn_id, name) for c in snapshot.closings for name in c.invocation_ids]
+    numbers = [grant.number for grant in snapshot.grants]
+    run_id = snapshot.run.run_id
+    if len({*turns}) < len(turns) or len({*pairs}) < len(pairs):
+        return "that a turn closed twice"
+    if numbers != sorted({*numbers}) or (numbers and numbers[-1] > snapshot.grants_issued):
+        return "that grants were issued out of order"
+    if any(grant.grant_id != grant_id(run_id, grant.number) for grant in snapshot.grants):
+        return "that a grant has another's id"
+    if (snapshot.at is None) is not (snapshot.sequence == 0):
+        return "that facts happened at no time, or none at some time"
+    return None if snapshot.turn is None else _impossible_turn(snapshot.turn)
+
+
+def _impossible_turn(turn: SavedTurn) -> str | None:
+    if turn.phase in {TurnPhase.SETTLED, TurnPhase.INTERRUPTED}:
+        return "that a closed turn is active"
+    if (turn.grace_until is None) is (turn.phase is TurnPhase.INTERRUPTING):
+        return f"that a turn which is {turn.phase} has no grace, or has one"
+    if len({member.invocation_id for member in turn.members}) < len(turn.members):
+        return "that two invocations of the turn have one id"
+    if turn.phase is not TurnPhase.OPEN and all(m.phase in TERMINAL for m in turn.members):
+        return "that a turn whose members are all terminal is active"
+    return next(filter(None, map(_impossible_member, turn.members)), None)
+
+
+def _impossible_member(member: SavedInvocation) -> str | None:
+    """Hold each field to the phases that may have it (see `Invocation`)."""
+    gated = member.phase is Phase.REQUESTED and not member.owed
+    ended = member.phase in TERMINAL
+    ready = member.phase is Phase.APPROVED or (member.phase is Phase.REQUESTED and not gated)
+    started = member.phase in {Phase.STARTED, Phase.IN_DOUBT}
+    owed = {0, member.attempt + 1} if member.phase is Phase.IN_DOUBT else {int(ready)}
+    fits = (
+        (member.outcome is not None) is ended,
+        (member.arguments is None) is ended,
+        (member.digest is not None) is gated,
+        member.deadline is None or gated or member.phase is Phase.STARTED,
+        member.worker is None or member.phase is Phase.STARTED,
+        member.owed in owed,
+        ended or (member.attempt > 0) is started,
+    )
+    return None if all(fits) else f"of {member.invocation_id!r} what cannot be while {member.phase}"
+
+
 def _restore_turn(state: State, saved: SavedTurn) -> Turn:
     turn = Turn(
         turn_id=saved.turn_id,
-        epoch=state.epoch,
         phase=saved.phase,
         scope=turn_scope(state.prefix, state.epoch, saved.turn_id),
     )

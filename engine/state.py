@@ -31,7 +31,7 @@ class Owed(Record):
 
 
 class State:
-    """Changed by `evolve` alone."""
+    """What a run remembers; its facts change it, in `evolve`."""
 
     __slots__ = (
         "at",

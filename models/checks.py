@@ -96,27 +96,33 @@ def optional(check: Check) -> Check:
     return check_unless_none
 
 
-def instance(kind: type) -> Check:
-    """Accept instances of one class of ours."""
+def instance(kind: type, *, below: bool = False) -> Check:
+    """Accept instances of one class of ours; with `below`, of its subclasses too.
+
+    Else a subclass could answer otherwise each time it is asked (K-32).
+    """
 
     def check_instance(_: object, field: attrs.Attribute[Any], value: object) -> None:
-        if not isinstance(value, kind):
-            _wrong(field.name, value, f"a {kind.__name__}")
+        _instance(field.name, value, kind, below=below)
 
     return check_instance
 
 
-def instances(kind: type) -> Check:
-    """Accept a tuple of instances of one class of ours."""
+def instances(kind: type, *, below: bool = False) -> Check:
+    """Accept a tuple of instances of one class of ours; with `below`, of its subclasses too."""
 
     def check_instances(_: object, field: attrs.Attribute[Any], value: object) -> None:
         if type(value) is not tuple:
             _wrong(field.name, value, f"a tuple of {kind.__name__}")
         for index, item in enumerate(cast("tuple[object, ...]", value)):
-            if not isinstance(item, kind):
-                _wrong(f"{field.name}[{index}]", item, f"a {kind.__name__}")
+            _instance(f"{field.name}[{index}]", item, kind, below=below)
 
     return check_instances
+
+
+def _instance(place: str, value: object, kind: type, *, below: bool) -> None:
+    if type(value) is not kind and not (below and isinstance(value, kind)):
+        _wrong(place, value, f"a {kind.__name__}")
 
 
 def _wrong(place: str, value: object, right: str) -> NoReturn:

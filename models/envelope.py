@@ -50,7 +50,7 @@ class Envelope(Record):
     run_id: str = attrs.field(validator=identifier)
     sequence: int = attrs.field(validator=count)
     occurred_at: float = attrs.field(validator=instant)
-    fact: Fact = attrs.field(validator=instance(Fact))
+    fact: Fact = attrs.field(validator=instance(Fact, below=True))
     correlation: Correlation = attrs.field(validator=instance(Correlation))
 
 

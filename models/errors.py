@@ -75,6 +75,6 @@ def shown(value: object) -> str:
     """Return a value as a message repeats it: its repr, cut at `SHOWN` characters."""
     try:
         text = repr(value[:SHOWN] if isinstance(value, str) else value)
-    except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
-        return f"a value of type {type(value).__name__} too large to show"
+    except Exception:  # noqa: BLE001 - too deep, too many digits, or a repr that raises
+        return f"a value of type {type(value).__name__} that cannot be shown"
     return text if len(text) <= SHOWN else text[:SHOWN] + "…"

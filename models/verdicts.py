@@ -22,8 +22,8 @@ class Accepted(Record):
 
     accepted: ClassVar[Literal[True]] = True
     reason: ClassVar[None] = None
-    facts: tuple[Fact, ...] = attrs.field(validator=instances(Fact))
-    effects: tuple[Effect, ...] = attrs.field(validator=instances(Effect))
+    facts: tuple[Fact, ...] = attrs.field(validator=instances(Fact, below=True))
+    effects: tuple[Effect, ...] = attrs.field(validator=instances(Effect, below=True))
 
 
 @record
@@ -36,10 +36,10 @@ class Refused(Record):
 
     accepted: ClassVar[Literal[False]] = False
     reason: Reason = attrs.field(converter=choice(Reason))
-    phase: str | None = attrs.field(default=None, validator=optional(instance(str)))
-    input: str | None = attrs.field(default=None, validator=optional(instance(str)))
-    facts: tuple[Fact, ...] = attrs.field(default=(), validator=instances(Fact))
-    effects: tuple[Effect, ...] = attrs.field(default=(), validator=instances(Effect))
+    phase: str | None = attrs.field(default=None, validator=optional(instance(str, below=True)))
+    input: str | None = attrs.field(default=None, validator=optional(instance(str, below=True)))
+    facts: tuple[Fact, ...] = attrs.field(default=(), validator=instances(Fact, below=True))
+    effects: tuple[Effect, ...] = attrs.field(default=(), validator=instances(Effect, below=True))
 
 
 Verdict: TypeAlias = Accepted | Refused

@@ -46,7 +46,8 @@ class Memory:
         """Remember a turn that closes: each invocation in expected order, then the turn itself."""
         while self.closings and self._gone(self.closings[0], at):
             self._forget_closing()  # first, for an aged entry may be this very turn's
-        self.restore(Closed(turn_id, at, invocation_ids))
+        beyond = max(0, len(invocation_ids) + 1 - self.capacity)  # leave at once (K-54)
+        self.restore(Closed(turn_id, at, invocation_ids[beyond:]))
         while self._size > self.capacity:
             self._forget_entry()
 
@@ -94,9 +95,10 @@ class Memory:
         self._size -= 1
         if closed.first == len(closed.invocation_ids):
             self.closings.popleft()
-            del self._turns[closed.turn_id]
+            if self._turns.get(closed.turn_id) is closed:
+                del self._turns[closed.turn_id]
             return
         invocation_id = closed.invocation_ids[closed.first]
-        if self._latest[invocation_id] is closed:
+        if self._latest.get(invocation_id) is closed:
             del self._latest[invocation_id]
         closed.first += 1

@@ -17,12 +17,11 @@ class Turn:
     the ids that are made for it (K-7).
     """
 
-    __slots__ = ("epoch", "grace_until", "live", "members", "order", "phase", "scope", "turn_id")
+    __slots__ = ("grace_until", "live", "members", "order", "phase", "scope", "turn_id")
 
-    def __init__(self, *, turn_id: str, epoch: int, phase: TurnPhase, scope: str) -> None:
+    def __init__(self, *, turn_id: str, phase: TurnPhase, scope: str) -> None:
         """Open the turn with an empty roster."""
         self.turn_id = turn_id
-        self.epoch = epoch
         self.phase = phase
         self.scope = scope
         self.members: dict[str, Invocation] = {}

@@ -15,14 +15,20 @@ from turnlock import (
     Decide,
     Fact,
     FactType,
+    Interrupt,
     Kernel,
+    Limits,
+    Lose,
     OpenTurn,
+    Reject,
     Report,
     Revoke,
     Run,
     Scope,
     SealTurn,
+    Tick,
 )
+from turnlock.models.facts import ExecutionRetried, RetryAuthorised, ToolApproved
 from turnlock.models.record import changed
 
 RUN = Run(run_id="r")
@@ -70,9 +76,11 @@ def with_change(kind: FactType, **change: Any) -> list[Fact]:
 
 
 def renumbered(facts: list[Fact]) -> list[Fact]:
-    """The facts with sequences without gaps, each a commit of its own."""
+    """The facts with sequences without gaps, in the commits that they belonged to."""
+    last = {fact.commit: number for number, fact in enumerate(facts, start=1)}
     return [
-        changed(fact, sequence=number, commit=number) for number, fact in enumerate(facts, start=1)
+        changed(fact, sequence=number, commit=last[fact.commit])
+        for number, fact in enumerate(facts, start=1)
     ]
 
 
@@ -151,6 +159,12 @@ CORRUPT: dict[str, tuple[list[Fact], str]] = {
         then(FactType.TOOL_EXECUTION_STARTED, FACTS[place(FactType.TOOL_APPROVED)]),
         "the invocation is STARTED",
     ),
+    "approved twice": (again(FactType.TOOL_APPROVED), "the invocation is APPROVED"),
+    "another tool": (with_change(FactType.TOOL_EXECUTION_STARTED, tool_name="rm"), "is 'ls'"),
+    "an attempt that is not owed": (
+        with_change(FactType.TOOL_EXECUTION_STARTED, attempt=7),
+        "its attempt is 7, not 1",
+    ),
     "settled too early": (without(FactType.TOOL_EXECUTION_FAILED), "1 of its invocations"),
     "left open by its last member": (without(FactType.TURN_SETTLED), "was not closed"),
 }
@@ -167,3 +181,85 @@ def test_a_journal_that_no_run_can_have_written_is_refused(name: str) -> None:
     assert cause in caught.value.cause
     assert caught.value.fix
     assert f"fact {caught.value.sequence}" in str(caught.value)
+
+
+def doubtful(*, interrupted: bool) -> list[Fact]:
+    """A journal in which b was never gated, and a is in doubt and may be retried."""
+    kernel = Kernel(RUN)
+    deliveries = [
+        OpenTurn(turn_id="T1", calls=(call("a"), call("b"))),
+        Claim(turn_id="T1", invocation_id="a", attempt=1),
+        Lose(turn_id="T1", invocation_id="a"),
+        Interrupt(turn_id="T1") if interrupted else Tick(),
+    ]
+    return [fact for delivery in deliveries for fact in kernel.receive(delivery, 0.0).facts]
+
+
+def more(facts: list[Fact], kind: type[Fact], **fields: Any) -> list[Fact]:
+    """The journal and one fact more, a commit of its own."""
+    number = len(facts) + 1
+    common = {"run_id": "r", "sequence": number, "commit": number, "at": 0.0, "turn_id": "T1"}
+    made: Any = kind
+    return [*facts, made(**common, **fields)]
+
+
+def test_a_retry_needs_doubt_its_attempt_and_a_turn_that_goes_on() -> None:
+    """K-31, K-33, K-53: what recovery is told is held against the same rules."""
+    facts = doubtful(interrupted=False)
+    authorised = more(facts, RetryAuthorised, invocation_id="a", attempt=1)
+    Kernel.recover(RUN, authorised)
+
+    for journal_, cause in [
+        (more(facts, RetryAuthorised, invocation_id="a", attempt=2), "not 1"),
+        (more(facts, ExecutionRetried, invocation_id="a", attempt=2), "not owed at all"),
+        (more(authorised, RetryAuthorised, invocation_id="a", attempt=1), "no retry"),
+        (
+            more(doubtful(interrupted=True), RetryAuthorised, invocation_id="a", attempt=1),
+            "no retry",
+        ),
+        (
+            more(
+                facts,
+                ToolApproved,
+                invocation_id="b",
+                tool_name="ls",
+                scope=Scope.ONCE,
+            ),
+            "does not wait for approval",
+        ),
+    ]:
+        with pytest.raises(CorruptJournal) as caught:
+            Kernel.recover(RUN, journal_)
+        assert cause in caught.value.cause
+
+
+def test_a_commit_brings_all_that_belongs_to_it() -> None:
+    """A gated call is asked about at once, and an interrupt denies what has not started."""
+    asked = changed(FACTS[0], commit=1)
+    with pytest.raises(CorruptJournal, match="nobody was asked about 'a'"):
+        Kernel.recover(RUN, [asked])
+
+    whole = doubtful(interrupted=True)
+    denied = [fact for fact in whole if fact.type is FactType.TOOL_DENIED]
+    with pytest.raises(CorruptJournal, match="'b' was not denied by the interrupt"):
+        Kernel.recover(RUN, renumbered([fact for fact in whole if fact not in denied]))
+
+
+def test_a_turn_that_is_remembered_cannot_open_again() -> None:
+    """Nor under other limits than it had: the limits belong to the run (K-54)."""
+    forgetful = Run(run_id="r", limits=Limits(remembered=0))
+    kernel = Kernel(forgetful)
+    facts = [
+        fact
+        for _ in range(2)
+        for delivery in (
+            OpenTurn(turn_id="T1", calls=(call("a"),)),
+            Reject(invocation_id="a", error="no such tool"),
+            Acknowledge(turn_id="T1"),
+        )
+        for fact in kernel.receive(delivery, 0.0).facts
+    ]
+    Kernel.recover(forgetful, facts)
+
+    with pytest.raises(CorruptJournal, match="were the run's limits the same"):
+        Kernel.recover(RUN, facts)

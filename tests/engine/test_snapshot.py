@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
-from turnlock import CorruptJournal, Fact, InvalidValue, Kernel, Limits, OpenTurn, Run
+from turnlock import (
+    Call,
+    Claim,
+    CorruptJournal,
+    Decide,
+    Fact,
+    InvalidValue,
+    Kernel,
+    Limits,
+    OpenTurn,
+    Reject,
+    Revoke,
+    Run,
+    Scope,
+)
 from turnlock.cli.wire import RECOVER
 from turnlock.engine.fingerprint import fingerprint
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.codec import read, read_delivery, record_from_json, to_json
+from turnlock.models.record import changed
 
 from ..scripts import run, script
 
@@ -83,3 +99,82 @@ def test_a_snapshot_is_read_strictly() -> None:
         record_from_json(Snapshot, text)
 
     assert caught.value.place == "turn.phase"
+
+
+def full() -> Snapshot:
+    """A snapshot with all there is: two closings, two grants, a pending, a running, a done call."""
+    kernel = Kernel(Run(run_id="r"))
+    for turn in ("T1", "T2"):
+        calls = (call("a", gated=True),)
+        kernel.receive(OpenTurn(turn_id=turn, calls=calls), 0.0)
+        kernel.receive(
+            Decide(turn_id=turn, invocation_id="a", approved=True, scope=Scope.SESSION), 0.0
+        )
+        kernel.receive(Reject(turn_id=turn, invocation_id="a", error="no"), 0.0)
+        kernel.receive(Revoke(grant_id="grant/r/1"), 0.0)
+    calls = (call("a", gated=True, tool="rm"), call("b"), call("c"))
+    kernel.receive(OpenTurn(turn_id="T3", calls=calls), 0.0)
+    kernel.receive(Claim(turn_id="T3", invocation_id="b", attempt=1, worker="w", lease=9.0), 0.0)
+    kernel.receive(Reject(turn_id="T3", invocation_id="c", error="no"), 0.0)
+    return kernel.snapshot()
+
+
+def call(name: str, *, gated: bool = False, tool: str = "ls") -> Call:
+    return Call(invocation_id=name, tool_name=tool, arguments={}, requires_approval=gated)
+
+
+FULL = full()
+
+
+def with_turn(**fields: Any) -> Snapshot:
+    return changed(FULL, turn=changed(FULL.turn, **fields))
+
+
+def with_member(index: int, **fields: Any) -> Snapshot:
+    assert FULL.turn is not None
+    members = list(FULL.turn.members)
+    members[index] = changed(members[index], **fields)
+    return with_turn(members=tuple(members))
+
+
+def impossible() -> dict[str, Snapshot]:
+    assert FULL.turn is not None
+    asked, running, done = FULL.turn.members
+    grant = FULL.grants[0]
+    closing = FULL.closings[0]
+    return {
+        "closed twice": changed(FULL, closings=(closing, closing)),
+        "a pair closed twice": changed(
+            FULL, closings=(changed(closing, invocation_ids=("a", "a")),)
+        ),
+        "grants out of order": changed(FULL, grants=(grant, grant)),
+        "grants not yet issued": changed(FULL, grants_issued=0),
+        "another's grant id": changed(FULL, grants=(changed(grant, grant_id="x"),)),
+        "no time": changed(FULL, at=None),
+        "a closed turn": with_turn(phase="SETTLED"),
+        "grace without interrupt": with_turn(grace_until=1.0),
+        "interrupt without grace": with_turn(phase="INTERRUPTING"),
+        "one id twice": with_turn(members=(asked, asked)),
+        "all terminal": with_turn(members=(done,)),
+        "waiting, unasked": with_member(0, digest=None),
+        "approved with a deadline": with_member(
+            0, phase="APPROVED", digest=None, owed=1, deadline=1.0
+        ),
+        "running, never started": with_member(1, attempt=0),
+        "running, and owed": with_member(1, owed=2),
+        "doubtful, with a worker": with_member(1, phase="IN_DOUBT", deadline=None),
+        "done without an outcome": with_member(2, outcome=None),
+        "running, with an outcome": with_member(1, outcome=done.outcome),
+        "running without arguments": with_member(1, arguments=None),
+        "running, with a digest": with_member(1, digest=asked.digest),
+        "a bare start": with_member(0, phase="STARTED", digest=None, worker=running.worker),
+    }
+
+
+@pytest.mark.parametrize("name", impossible())
+def test_a_snapshot_that_no_run_can_be_in_is_refused(name: str) -> None:
+    """Each field may be right by itself: what they say together must be possible."""
+    Kernel.recover(FULL.run, [], snapshot=FULL)
+
+    with pytest.raises(CorruptJournal, match="the snapshot says"):
+        Kernel.recover(FULL.run, [], snapshot=impossible()[name])

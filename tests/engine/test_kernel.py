@@ -1,0 +1,98 @@
+"""The kernel's own doors: many deliveries at once, what cannot be received, endless deadlines."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from turnlock import (
+    Call,
+    Claim,
+    Decide,
+    Interrupt,
+    InvalidValue,
+    Kernel,
+    OpenTurn,
+    Run,
+    Tick,
+    Wake,
+)
+
+
+def call(name: str) -> Call:
+    return Call(invocation_id=name, tool_name="ls", arguments={}, requires_approval=False)
+
+
+def test_receive_many_is_receive_in_order() -> None:
+    deliveries = [
+        (OpenTurn(turn_id="T1", calls=(call("a"),)), 0.0),
+        (Claim(turn_id="T1", invocation_id="a", attempt=1), 1.0),
+        (Tick(), 2.0),
+    ]
+    one, other = Kernel(Run(run_id="r")), Kernel(Run(run_id="r"))
+
+    assert one.receive_many(deliveries) == [other.receive(*pair) for pair in deliveries]
+
+
+@pytest.mark.parametrize("bad", [(Tick(), float("nan")), ("tick", 0.0), (Tick(), "now")])
+def test_receive_many_loses_no_verdict(bad: Any) -> None:
+    """K-9: what cannot be received is told before anything happens."""
+    kernel = Kernel(Run(run_id="r"))
+
+    with pytest.raises(InvalidValue):
+        kernel.receive_many([(OpenTurn(turn_id="T1", calls=(call("a"),)), 0.0), bad])
+
+    assert kernel.sequence == 0
+
+
+def test_a_deadline_that_no_time_is_past_is_none() -> None:
+    """K-34: nothing is due, and nobody is woken, when no float lies beyond."""
+    kernel = Kernel(Run(run_id="r"))
+    kernel.receive(OpenTurn(turn_id="T1", calls=(call("a"),)), 0.0)
+
+    verdict = kernel.receive(
+        Claim(turn_id="T1", invocation_id="a", attempt=1, lease=sys.float_info.max), 1e300
+    )
+
+    assert verdict.accepted
+    assert not [effect for effect in verdict.effects if isinstance(effect, Wake)]
+    assert kernel.state.earliest_deadline is None
+    assert not kernel.receive(Tick(), sys.float_info.max).facts
+
+
+class Sneaky(Call):
+    """A call that shows one thing and runs another."""
+
+
+def test_a_subclass_of_a_call_is_refused() -> None:
+    """K-32: a property in the place of a field could answer otherwise each time."""
+    sneaky = Sneaky(invocation_id="a", tool_name="pay", arguments={}, requires_approval=True)
+
+    with pytest.raises(InvalidValue, match="is not a Call"):
+        OpenTurn(turn_id="T1", calls=(sneaky,))
+
+
+def test_a_time_that_is_no_float_becomes_one() -> None:
+    kernel = Kernel(Run(run_id="r"))
+
+    verdict = kernel.receive(OpenTurn(turn_id="T1", calls=(), sealed=False), 1)
+
+    assert [type(fact.at) for fact in verdict.facts] == [float]
+
+
+def test_the_memory_keeps_no_more_than_its_bound() -> None:
+    """K-54, K-6: of a closing larger than the memory only the last entries are kept at all."""
+    kernel = Kernel(Run(run_id="r"))
+    calls = tuple(call(f"c{index}") for index in range(3_000))
+    kernel.receive(OpenTurn(turn_id="T1", calls=calls), 0.0)
+    for one in calls:
+        kernel.receive(Claim(turn_id="T1", invocation_id=one.invocation_id, attempt=1), 0.0)
+    assert not kernel.receive(Decide(turn_id="T1", invocation_id="c0", approved=True), 0.0).accepted
+
+    kernel.receive(Interrupt(turn_id="T1", grace=0.0), 0.0)
+    kernel.receive(Tick(), 1.0)
+
+    (closing,) = kernel.state.memory.closings
+    assert len(closing.invocation_ids) == 1_023
