@@ -105,8 +105,7 @@ def full() -> Snapshot:
     """A snapshot with all there is: two closings, two grants, a pending, a running, a done call."""
     kernel = Kernel(Run(run_id="r"))
     for turn in ("T1", "T2"):
-        calls = (call("a", gated=True),)
-        kernel.receive(OpenTurn(turn_id=turn, calls=calls), 0.0)
+        kernel.receive(OpenTurn(turn_id=turn, calls=(call("a", gated=True),)), 0.0)
         kernel.receive(
             Decide(turn_id=turn, invocation_id="a", approved=True, scope=Scope.SESSION), 0.0
         )
@@ -127,6 +126,7 @@ FULL = full()
 
 
 def with_turn(**fields: Any) -> Snapshot:
+    assert FULL.turn is not None
     return changed(FULL, turn=changed(FULL.turn, **fields))
 
 
