@@ -19,6 +19,7 @@ from turnlock import (
     Tick,
     Wake,
 )
+from turnlock.turn.memory import Memory
 
 
 def call(name: str) -> Call:
@@ -96,3 +97,13 @@ def test_the_memory_keeps_no_more_than_its_bound() -> None:
 
     (closing,) = kernel.state.memory.closings
     assert len(closing.invocation_ids) == 1_023
+
+
+def test_forgetting_one_closing_spares_a_later_one_of_the_same_turn() -> None:
+    """K-54: entries leave one by one, and what still stands is still remembered."""
+    memory = Memory(capacity=2, retention=300.0)
+    for turn in ("T", "T", "U"):
+        memory.close(turn, (), at=0.0)
+
+    assert memory.holds_turn("T", now=0.0)
+    assert memory.holds_turn("U", now=0.0)

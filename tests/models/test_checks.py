@@ -138,7 +138,7 @@ REFUSED: list[tuple[str, Any, str, str, str]] = [
     ("instant", math.nan, "instant", "nan is not finite", FINITE),
     ("instant", -math.inf, "instant", "-inf is not finite", FINITE),
     ("instant", BIG, "instant", "is not finite", FINITE),
-    ("instant", HUGE, "instant", "too large to show is not finite", FINITE),
+    ("instant", HUGE, "instant", "that cannot be shown is not finite", FINITE),
     ("seconds", -1, "seconds", "-1 is negative", "give 0 s or more"),
     ("seconds", -5e-324, "seconds", "-5e-324 is negative", "give 0 s or more"),
     ("seconds", None, "seconds", "None is not a number", A_NUMBER),

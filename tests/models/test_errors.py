@@ -110,9 +110,9 @@ def deep() -> Any:
         ("\ud800", r"'\ud800'"),
         ("x" * 10_000, "'" + "x" * (SHOWN - 1) + "…"),
         (list(range(1000)), repr(list(range(1000)))[:SHOWN] + "…"),
-        (10**5_000, "a value of type int too large to show"),
-        (deep(), "a value of type list too large to show"),
-        (Unprintable(), "a value of type Unprintable too large to show"),
+        (10**5_000, "a value of type int that cannot be shown"),
+        (deep(), "a value of type list that cannot be shown"),
+        (Unprintable(), "a value of type Unprintable that cannot be shown"),
     ],
     ids=range(8),
 )
