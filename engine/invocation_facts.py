@@ -6,7 +6,7 @@ what closes the turn is not its concern (see `turn_facts.settled`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ..lifecycle.invocation import Invocation
@@ -83,19 +83,14 @@ def _approved(
         and other is not invocation
         and row_for(state, other, Input.GRANT).fact is not None
     )
-    return [approved, issued, *_by_grant(state, turn, covered, grant, now, number + 2)]
-
-
-def _by_grant(
-    state: State,
-    turn: Turn,
-    covered: Iterator[Invocation],
-    grant: str,
-    now: float,
-    number: int,
-) -> Iterator[Fact]:
-    for sequence, invocation in enumerate(covered, start=number):
-        yield by_grant(state, turn, invocation, grant, now, sequence)
+    return [
+        approved,
+        issued,
+        *(
+            by_grant(state, turn, other, grant, now, sequence)
+            for sequence, other in enumerate(covered, start=number + 2)
+        ),
+    ]
 
 
 def by_grant(
