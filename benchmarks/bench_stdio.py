@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from timing import Line, measured, timed
 
-from turnlock.cli.stdio import serve
+from turnlock.wire.stdio import serve
 
 EXAMPLES: Final = Path(__file__).parents[1] / "tests" / "data" / "wire-examples.jsonl"
 BATCH: Final = 200

@@ -78,7 +78,7 @@ def main() -> None:
 @main.command(short_help="Serve the kernel to any language: JSON lines on stdin and stdout.")
 def stdio() -> None:
     """Serve the kernel as JSON lines: one request a line on stdin, its answer a line on stdout."""
-    from .stdio import serve  # noqa: PLC0415 - the wire's codec loads only where it is spoken
+    from ..wire.stdio import serve  # noqa: PLC0415 - the wire's codec loads only where it is spoken
 
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
         raise click.UsageError("standard input or output is closed; connect both to the client")

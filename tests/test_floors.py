@@ -16,6 +16,10 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "lifecycle": frozenset({"models", "machines"}),
     "turn": frozenset({"models", "machines", "lifecycle"}),
     "engine": frozenset({"models", "machines", "lifecycle", "turn"}),
+    "wire": frozenset({"models", "engine"}),
+    "verification": frozenset(
+        {"models", "machines", "lifecycle", "turn", "engine", "wire"}
+    ),
     "cli": None,
 }
 KERNEL = frozenset({"models", "machines", "lifecycle", "turn", "engine"})

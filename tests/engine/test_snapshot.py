@@ -22,13 +22,13 @@ from turnlock import (
     Run,
     Scope,
 )
-from turnlock.cli.wire import RECOVER
+from turnlock.verification.fuzz.scripts import run, script
+from turnlock.wire.requests import RECOVER
 from turnlock.engine.fingerprint import fingerprint
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.codec import read, read_delivery, record_from_json, to_json
 from turnlock.models.record import changed
 
-from ..scripts import run, script
 
 
 def played(seed: int, length: int = 40) -> tuple[Kernel, list[Fact]]:

@@ -48,7 +48,7 @@ from turnlock.models.record import Record
 from turnlock.models.run import Run
 from turnlock.models.strict_json import parse
 
-from ..scripts import run, script
+from turnlock.verification.fuzz.scripts import run, script
 from .strategies import (
     SECONDS,
     STORED,

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from turnlock.cli.wire import answer
+from turnlock.verification.fuzz.scripts import run, script
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.wire.requests import answer
 from turnlock.models.values import canonical
 
-from ..oracle import Oracle
-from ..scripts import run, script
 
 
 def first_difference(seed: int) -> str | None:

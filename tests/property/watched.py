@@ -12,7 +12,7 @@ from turnlock.models.facts import LIFECYCLE_FAMILY
 from turnlock.models.values import canonical
 from turnlock.turn.phases import TurnPhase
 
-from ..oracle import Oracle
+from turnlock.verification.oracle.oracle import Oracle
 
 TERMINAL = {
     FactType.TOOL_EXECUTION_SUCCEEDED,

@@ -13,8 +13,8 @@ import copy
 import random
 from typing import Any
 
-from .oracle import Oracle
-from .oracle_rules import Record, digest_of, is_pending_approval, make_id, owed_attempt
+from ..oracle.oracle import Oracle
+from ..oracle.reading import Record, digest_of, is_pending_approval, make_id, owed_attempt
 
 Delivery = dict[str, Any]
 

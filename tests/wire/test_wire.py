@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnlock.cli.wire import answer
+from turnlock.verification.fuzz.scripts import _Author, run, script  # pyright: ignore[reportPrivateUsage]
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.oracle.reading import canonical
+from turnlock.wire.requests import answer
 from turnlock.models.ids import (
     cancel_id,
     continue_id,
@@ -26,10 +29,7 @@ from turnlock.models.ids import (
 )
 
 from ..models.strategies import identifiers
-from ..oracle import Oracle
-from ..oracle_rules import canonical
-from ..scripts import _Author, run, script  # pyright: ignore[reportPrivateUsage]
-from ..test_oracle import shows, without_wakes
+from ..verification.test_oracle import shows, without_wakes
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "wire-examples.jsonl"
 Step: TypeAlias = dict[str, Any]

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.cli import stdio, wire
-from turnlock.cli.stdio import MAX_LINE, serve
+from turnlock.wire import requests as wire
+from turnlock.wire import stdio
+from turnlock.wire.stdio import MAX_LINE, serve
 from turnlock.models.deliveries import DELIVERIES
 from turnlock.models.record import fields_of
 from turnlock.models.values import DEPTH

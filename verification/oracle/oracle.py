@@ -18,7 +18,7 @@ import copy
 import json
 from typing import Any
 
-from .oracle_rules import (
+from .reading import (
     Fact,
     Record,
     all_terminal,

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from .oracle import Oracle
-from .oracle_rules import canonical, refold
-from .scripts import TYPES, run, script
+from turnlock.verification.fuzz.scripts import TYPES, run, script
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.oracle.reading import canonical, refold
 
-EXAMPLES = Path(__file__).parent / "data" / "wire-examples.jsonl"
+EXAMPLES = Path(__file__).parents[1] / "data" / "wire-examples.jsonl"
 
 # Section 11, the closed list.
 REASONS = (

@@ -6,7 +6,7 @@ from typing import IO, Final
 
 import msgspec
 
-from .wire import WireError, answer
+from .requests import WireError, answer
 
 MAX_LINE: Final = 64 * 1024 * 1024
 """Bytes of one request line. A longer one is answered with an error and skipped (K-6)."""

@@ -1,0 +1,1 @@
+"""Finite sets of deliveries: the symbols that the exhaustive techniques are closed over."""

@@ -1,0 +1,1 @@
+"""Single bugs, planted one at a time: the first user of every technique."""

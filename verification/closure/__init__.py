@@ -1,0 +1,1 @@
+"""Exhaustive exploration: every reachable state, the whole alphabet, against the oracle."""

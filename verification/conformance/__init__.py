@@ -1,0 +1,1 @@
+"""State identification: tests that need no view inside the system under test."""

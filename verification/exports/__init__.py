@@ -1,0 +1,1 @@
+"""The same machines for other checkers: TLA+ and Promela, counted and compared."""

@@ -1,0 +1,84 @@
+"""What a technique says when it is done: a result, with the findings that speak against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import attrs
+
+Raw: TypeAlias = dict[str, Any]
+
+Progress: TypeAlias = Callable[[str], None]
+"""Where a technique says, in a short line, how far it has come."""
+
+
+class Profile(StrEnum):
+    """How much is to be checked: about 2 s, 30 s, 10 min."""
+
+    DEV = "dev"
+    CI = "ci"
+    NIGHTLY = "nightly"
+
+
+class Status(StrEnum):
+    """How a technique ended."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    SKIPPED = "skipped"
+    """The system under test does not declare what the technique needs."""
+    NOT_DONE = "not done"
+    """A tool is missing. Never green."""
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One violation: the script that shows it, and the step at which the answer differs.
+
+    `script` ends with the step that differs, so that step is the last. `minimal` says that no
+    shorter script over the same alphabet shows it (found breadth first), or that a search around it
+    found none. `rule` is the rule of kernel.md that it breaks, such as ``K-33``.
+    """
+
+    technique: str
+    rule: str
+    message: str
+    run: Raw
+    script: tuple[Raw, ...]
+    expected: Any
+    got: Any
+    minimal: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Coverage:
+    """How often each thing that the spec names was reached; what was never reached counts 0.
+
+    `reasons` by name; `pairs` by ``phase × input`` (an invocation's or a turn's phase, as the
+    oracle sees it); `rules` by number.
+    """
+
+    reasons: Mapping[str, int] = attrs.field(factory=dict)
+    pairs: Mapping[str, int] = attrs.field(factory=dict)
+    rules: Mapping[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """What one technique found.
+
+    `guarantee` says in words what its passing means, and what not. `figures` are measured: states,
+    transitions, tests, steps. `seconds` is wall time.
+    """
+
+    technique: str
+    status: Status
+    guarantee: str
+    figures: Mapping[str, int | float | str] = attrs.field(factory=dict)
+    findings: tuple[Finding, ...] = ()
+    coverage: Coverage = attrs.field(factory=Coverage)
+    seconds: float = 0.0
+    why: str = ""
+    """Why it was skipped or not done, and how to get what is missing."""

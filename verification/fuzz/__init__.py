@@ -1,0 +1,1 @@
+"""Random scripts: Hypothesis rules that users subclass, and the fast guided strategy."""

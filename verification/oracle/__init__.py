@@ -1,0 +1,1 @@
+"""The oracle: kernel.md read a second time, without a table and without the kernel's code."""

@@ -1,0 +1,1 @@
+"""Crashes at every commit point, and journals torn at every byte."""

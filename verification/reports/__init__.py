@@ -1,0 +1,1 @@
+"""What people and their CI read: terminal, JUnit, JSON, HTML."""

@@ -1,0 +1,36 @@
+"""Drives a subject that lives in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from .subject import Capability, Raw, Recoverable, Script, Subject
+
+
+class InProcess:
+    """The driver of subjects that `make` builds, one for each script."""
+
+    def __init__(self, make: Callable[[], Subject], *, name: str) -> None:
+        """Build one subject to learn what it declares."""
+        self.name = name
+        self.capabilities: frozenset[Capability] = frozenset(make().capabilities)
+        self._make = make
+
+    def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
+        """Play scripts, each on a fresh run, and return their receipts."""
+        return [self._played(run, script) for script in scripts]
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _played(self, run: Raw, script: Script) -> list[Raw]:
+        subject = self._make()
+        subject.reset(run)
+        receipts: list[Raw] = []
+        for delivery in script:
+            if delivery["type"] == "recover":
+                receipts.append(cast("Recoverable", subject).recover())
+            else:
+                receipts.append(subject.receive(delivery))
+        return receipts

@@ -1,0 +1,1 @@
+"""Recorded logs, held against the spec line by line."""

@@ -1,0 +1,1 @@
+"""The wire: the kernel's vocabulary as JSON lines, for any language (kernel.md section 12)."""
