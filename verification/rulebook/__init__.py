@@ -1,0 +1,21 @@
+"""The rules of kernel.md: what each says, which steps exercise it, which one an answer breaks.
+
+Pure functions over the dicts of the wire (section 12); nothing here knows the kernel.
+"""
+
+from .attribution import rules_of
+from .blame import blamed
+from .difference import ABSENT, Difference, described, first_difference
+from .rules import RULES, Rule, rule_called
+
+__all__ = [
+    "ABSENT",
+    "RULES",
+    "Difference",
+    "Rule",
+    "blamed",
+    "described",
+    "first_difference",
+    "rule_called",
+    "rules_of",
+]
