@@ -1,0 +1,72 @@
+"""Holds a system's receipts against the oracle's, and makes a finding of the first that differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ..findings import Finding
+from ..oracle.oracle import Oracle
+from ..rulebook import blamed, described, first_difference
+from ..subjects.subject import Raw, Script
+
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+def alike(expected: Raw, got: Raw) -> bool:
+    """Whether two receipts are the same: whole, as JSON.
+
+    Nearly all are, to the byte; what is not is asked of the rulebook, which knows that 1 and 1.0
+    are one number to a kernel in another language, but that true is none.
+    """
+    if expected == got and _encode(expected) == _encode(got):
+        return True
+    return first_difference(expected, got) is None
+
+
+def expected_receipts(run: Raw, script: Script) -> list[Raw]:
+    """Return what the oracle answers to a script."""
+    receive = Oracle(run).receive
+    return [receive(delivery) for delivery in script]
+
+
+def difference(
+    run: Raw,
+    script: Script,
+    expected: Sequence[Raw],
+    got: Sequence[Raw],
+    *,
+    technique: str,
+) -> Finding | None:
+    """Return the first step that was answered otherwise, with the script that ends there."""
+    for step, (wanted, received) in enumerate(zip(expected, got, strict=True)):
+        if not alike(wanted, received):
+            return Finding(
+                technique=technique,
+                rule=blamed(script[step], wanted, received),
+                message=described(script[step], wanted, received),
+                run=run,
+                script=tuple(script[: step + 1]),
+                expected=wanted,
+                got=received,
+            )
+    return None
+
+
+def told(finding: Finding) -> str:
+    """Return a finding as text: the step, the rule, both answers, and the script as JSON lines.
+
+    The lines can be committed as they are, as a regression.
+    """
+    lines = [
+        f"step {len(finding.script)} breaks {finding.rule} of kernel.md: {finding.message}",
+        f"expected: {json.dumps(finding.expected, ensure_ascii=False)}",
+        f"got:      {json.dumps(finding.got, ensure_ascii=False, default=repr)}",
+        f"run:      {json.dumps(finding.run, ensure_ascii=False)}",
+        "script, one delivery a line:",
+        *(json.dumps(step, ensure_ascii=False) for step in finding.script),
+    ]
+    return "\n".join(lines)

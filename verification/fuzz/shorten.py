@@ -1,0 +1,115 @@
+"""Makes a failing script shorter: by dropping and simplifying, then by searching around the result.
+
+Shrinking alone seldom ends at a minimum: it cannot put one delivery in the place of another. So
+every sequence of the shrunk script's own deliveries that is shorter is played too, the shortest
+first, as far as the bound allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice, product
+from typing import Final, TypeAlias
+
+import attrs
+
+from ..findings import Finding
+from ..oracle.reading import canonical
+from ..subjects.subject import Driver, Raw, Script
+from .differences import difference, expected_receipts
+from .simpler import simpler_scripts
+
+MAX_PLAYS: Final = 20_000
+"""Scripts that are played, at most, to make one failure shorter: seconds, not minutes."""
+LARGEST_BATCH: Final = 256
+"""Scripts that are played at once: over a pipe, batching is worth ten times."""
+
+Judge: TypeAlias = Callable[[Sequence[Script]], Iterable[Finding | None]]
+"""Plays scripts and tells, for each in its turn, what failed; a finding's script ends there."""
+
+
+def shortened(finding: Finding, driver: Driver, *, plays: int = MAX_PLAYS) -> Finding:
+    """Return the shortest finding of the kind that can be made of one, on the same system.
+
+    `minimal` says that every shorter sequence of its deliveries was played, and none failed.
+    """
+    return shortest(finding, judge_of(driver, finding), plays=plays)
+
+
+def judge_of(driver: Driver, finding: Finding) -> Judge:
+    """Return what plays scripts for the run of a finding, and holds them against the oracle."""
+    return partial(_judged, driver, finding.run, finding.technique)
+
+
+def judge_by(fails: Callable[[Script], Finding | None]) -> Judge:
+    """Return a judge that asks a predicate, script by script, and never more than it must."""
+    return lambda scripts: map(fails, scripts)
+
+
+def shortest(finding: Finding, judge: Judge, *, plays: int = MAX_PLAYS) -> Finding:
+    """Shrink, then search breadth first around the result, until neither finds anything shorter.
+
+    Deterministic, and any failure will do: a shorter script that fails otherwise is taken, too.
+    """
+    trial = _Trial(judge, plays)
+    while True:
+        finding = trial.shrunk(finding)
+        around = trial.first(_shorter_around(finding.script))
+        if around is None:
+            return attrs.evolve(finding, minimal=trial.complete)
+        finding = around
+
+
+class _Trial:
+    """Plays candidates in growing batches, within the bound."""
+
+    def __init__(self, judge: Judge, plays: int) -> None:
+        self._judge = judge
+        self._left = plays
+        self.complete = True
+        """Whether the latest candidates were all played, up to the one that failed."""
+
+    def shrunk(self, finding: Finding) -> Finding:
+        """Drop chunks, then single steps, then simplify fields, as long as anything helps."""
+        while True:
+            script = finding.script
+            simpler = self.first(chain(_without_chunks(script), simpler_scripts(script)))
+            if simpler is None:
+                return finding
+            finding = simpler
+
+    def first(self, candidates: Iterator[Script]) -> Finding | None:
+        """Return the finding of the first candidate that fails."""
+        size = 1
+        while batch := list(islice(candidates, min(size, self._left))):
+            self._left -= len(batch)
+            found = next((one for one in self._judge(batch) if one is not None), None)
+            if found is not None:
+                return found
+            size = min(2 * size, LARGEST_BATCH)
+        self.complete = self._left > 0 or next(candidates, None) is None
+        return None
+
+
+def _judged(
+    driver: Driver, run: Raw, technique: str, scripts: Sequence[Script]
+) -> Iterator[Finding | None]:
+    for script, got in zip(scripts, driver.play(run, scripts), strict=True):
+        yield difference(run, script, expected_receipts(run, script), got, technique=technique)
+
+
+def _without_chunks(script: Script) -> Iterator[Script]:
+    """Yield the script without one chunk of it, halves first, single steps last."""
+    size = len(script) // 2
+    while size:
+        for start in range(0, len(script), size):
+            yield [*script[:start], *script[start + size :]]
+        size //= 2
+
+
+def _shorter_around(script: Script) -> Iterator[Script]:
+    """Yield every shorter sequence of the deliveries of a script, the shortest first."""
+    letters = list({canonical(step): step for step in script}.values())
+    for length in range(1, len(script)):
+        yield from product(letters, repeat=length)
