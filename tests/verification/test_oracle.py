@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from turnlock.verification.fuzz.scripts import TYPES, run, script
+from turnlock.verification.oracle.fold import refold
 from turnlock.verification.oracle.oracle import Oracle
-from turnlock.verification.oracle.reading import canonical, refold
+from turnlock.verification.oracle.reading import canonical
 
 EXAMPLES = Path(__file__).parents[1] / "data" / "wire-examples.jsonl"
 
@@ -117,7 +118,7 @@ def reach() -> Reach:
 
 def assert_recovers(oracle: Oracle) -> None:
     """K-2, K-3: the same facts give the same state, and the same effects are owed."""
-    assert canonical(refold(oracle.journal, oracle.limits)) == canonical(oracle.state)
+    assert canonical(refold(oracle.journal, oracle.run)) == canonical(oracle.state)
     before = oracle.pending()
     assert oracle.receive({"type": "recover", "now": 0.0})["effects"] == before
     assert canonical(oracle.pending()) == canonical(before)

@@ -1,0 +1,56 @@
+"""The deadlines of K-11 that stand in a state, and what each of them brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .drafts import denied, failed, in_doubt, of_grant
+from .reading import Fact, State, find_record, is_pending_approval, is_terminal
+
+
+def deadlines(state: State) -> list[dict[str, Any]]:
+    """Every deadline that stands, kind by kind in the order of its ties."""
+    turn = state["turn"]
+    records = [] if turn is None else turn["records"]
+    found: list[dict[str, Any]] = []
+    for record in records:
+        if record["deadline"] is not None and is_pending_approval(record):
+            found.append(deadline("approval", record["deadline"], record["invocation_id"]))
+    for record in records:
+        if record["lease_until"] is not None and record["phase"] == "STARTED":
+            found.append(deadline("lease", record["lease_until"], record["invocation_id"]))
+    for grant in state["grants"]:
+        if grant["expires_at"] is not None:
+            found.append(deadline("grant", grant["expires_at"], grant["grant_id"]))
+    if turn is not None and turn["phase"] == "INTERRUPTING":
+        found.append(deadline("grace", turn["grace_until"], turn["turn_id"]))
+    return found
+
+
+def deadline(kind: str, at: float, subject: str) -> dict[str, Any]:
+    """One deadline."""
+    return {"kind": kind, "deadline": at, "subject": subject}
+
+
+def next_due(state: State, now: float) -> dict[str, Any] | None:
+    """The oldest deadline that is over (strictly past, K-34), the first of its ties (K-11)."""
+    oldest: dict[str, Any] | None = None
+    for entry in deadlines(state):
+        if now > entry["deadline"] and (oldest is None or entry["deadline"] < oldest["deadline"]):
+            oldest = entry
+    return oldest
+
+
+def facts_of(state: State, due: dict[str, Any]) -> list[Fact]:
+    """What happens because this deadline is over."""
+    if due["kind"] == "grant":
+        return [of_grant(state, "GRANT_EXPIRED", {"grant_id": due["subject"]})]
+    if due["kind"] == "grace":
+        left = [record for record in state["turn"]["records"] if not is_terminal(record)]
+        unknown = "interrupted; outcome unknown"
+        return [failed(state, record, unknown, "interrupted") for record in left]
+    record = find_record(state, due["subject"])
+    assert record is not None, "a deadline of a call that is no member"  # noqa: S101
+    if due["kind"] == "approval":
+        return [denied(state, record, "approval expired", "expiry")]
+    return [in_doubt(state, record)]

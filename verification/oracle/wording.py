@@ -1,0 +1,55 @@
+"""What the wire says in more than one way, said in one: nulls, absent limits; and plain copies."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .reading import Given
+
+DEFAULT_LIMITS: Final[dict[str, Any]] = {
+    "remembered": 1024,
+    "remember_for": 300,
+    "calls": 10_000,
+    "grants": 1_000,
+    "continuations": 1_000,
+}
+
+
+def configured(run: dict[str, Any]) -> dict[str, Any]:
+    """The run object with every limit said (K-54, K-56)."""
+    limits = dict(DEFAULT_LIMITS)
+    for name, value in (run.get("limits") or {}).items():
+        if value is not None:
+            limits[name] = value
+    return {
+        "run_id": run["run_id"],
+        "agent_id": run.get("agent_id"),
+        "agent_name": run.get("agent_name"),
+        "limits": limits,
+    }
+
+
+def well_formed(delivery: dict[str, Any]) -> Given:
+    """Section 3: an optional field that is null is absent, except `result`."""
+    given = {
+        name: value for name, value in delivery.items() if value is not None or name == "result"
+    }
+    if "call" in given:
+        given["call"] = call_without_nulls(given["call"])
+    if "calls" in given:
+        given["calls"] = [call_without_nulls(call) for call in given["calls"]]
+    return given
+
+
+def call_without_nulls(call: dict[str, Any]) -> dict[str, Any]:
+    """The same for a call; its arguments are the tool's own and stay as they are."""
+    return {name: value for name, value in call.items() if value is not None}
+
+
+def copy_of(value: Any) -> Any:
+    """A copy of a JSON value that shares nothing which can be changed."""
+    if isinstance(value, dict):
+        return {name: copy_of(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [copy_of(item) for item in value]
+    return value
