@@ -1,0 +1,252 @@
+"""Bugs in approval: who may run, with which arguments, and who said so (K-31, K-32, K-41)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...engine import invocation_facts, minting
+from ...engine.decide import Decision
+from ...engine.state import State
+from ...lifecycle.invocation import DENIED_ONCE, Invocation
+from ...lifecycle.phases import Guard, Input, Phase
+from ...lifecycle.table import FOLD
+from ...models.deliveries import Decide, Scope
+from ...models.fact import FactType
+from ...models.facts import Fact, ToolApproved
+from ...models.reasons import Reason
+from ...models.record import changed
+from ...turn.turn import Turn
+from .bug import Bug, Family, Plant
+from .field import Field
+from .planting import (
+    Answer,
+    Decider,
+    Evolver,
+    Maker,
+    admitting,
+    answering,
+    around_entry,
+    deciding,
+    folding,
+    making,
+    moves,
+    reason_of,
+    replaced,
+    row,
+)
+
+
+def unedited(real: Evolver) -> Evolver:
+    """Fold an approval without the arguments that it edited."""
+
+    def fold(state: State, turn: Turn, fact: ToolApproved) -> None:
+        invocation = turn.members[fact.invocation_id]
+        asked = invocation.arguments
+        real(state, turn, fact)
+        invocation.arguments = asked
+
+    return fold
+
+
+def _replacing_arguments(real: Decider) -> Decider:
+    def decide_(state: State, of: Decide, now: float) -> Decision:
+        decision = real(state, of, now)
+        if isinstance(decision, list) or of.arguments is None or state.turn is None:
+            return decision
+        invocation = state.turn.members.get(of.invocation_id)
+        if state.turn.turn_id == of.turn_id and invocation and not invocation.terminal:
+            invocation.arguments = of.arguments
+        return decision
+
+    return decide_
+
+
+def _of_an_earlier_turn(
+    state: State, _: str | None, invocation_id: str, input_: Input, found: Reason | Invocation
+) -> Reason | Invocation:
+    if input_ is Input.APPROVE and found in {Reason.LATE, Reason.TURN_MISMATCH} and state.turn:
+        return state.turn.members.get(invocation_id, Reason.UNKNOWN_INVOCATION)
+    return found
+
+
+def _approving_the_next(real: Decider) -> Decider:
+    def decide_(state: State, of: Decide, now: float) -> Decision:
+        decision = real(state, of, now)
+        if reason_of(decision) is Reason.DUPLICATE and of.approved and state.turn:
+            for other in state.turn.order:
+                if other.gated:
+                    return real(state, changed(of, invocation_id=other.invocation_id), now)
+        return decision
+
+    return decide_
+
+
+def _approving_all(real: Maker) -> Maker:
+    def make(
+        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
+    ) -> list[Fact]:
+        facts = real(state, turn, invocation, delivery, now)
+        told = {getattr(fact, "invocation_id", None) for fact in facts}
+        for other in turn.order:
+            if other.gated and other.invocation_id not in told:
+                number = state.sequence + len(facts) + 1
+                facts.append(
+                    minting.tool_approved(state, turn, other, now, number, scope=Scope.ONCE)
+                )
+        return facts
+
+    return make
+
+
+def _raising_while_others_wait(real: Maker) -> Maker:
+    def make(
+        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
+    ) -> list[Fact]:
+        if sum(other.gated for other in turn.order) > 1:
+            raise RuntimeError("every call that waits must be decided at once")
+        return real(state, turn, invocation, delivery, now)
+
+    return make
+
+
+def _deaf_after_one(real: Answer) -> Answer:
+    def answer(state: State, invocation: Invocation, delivery: Decide) -> str:
+        if invocation.decision is not None:
+            return Guard.FREE
+        guard = real(state, invocation, delivery)
+        if guard == Guard.NOT_SHOWN:
+            invocation.decision = DENIED_ONCE
+        return guard
+
+    return answer
+
+
+def _started_by_approval(_: object) -> Phase:
+    return Phase.STARTED
+
+
+def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
+    return Bug(name=name, family=Family.APPROVAL, intent=intent, plant=plant, field=field)
+
+
+BUGS: Final = (
+    _bug(
+        "not asked",
+        "a call that waits for approval may be claimed",
+        row(
+            Phase.REQUESTED,
+            Input.CLAIM,
+            Guard.GATED,
+            **moves(Phase.STARTED, FactType.TOOL_EXECUTION_STARTED),
+        ),
+        Field.STARTED_FIRST,
+    ),
+    _bug(
+        "not shown",
+        "an approval counts although it names the digest of other arguments",
+        row(
+            Phase.REQUESTED,
+            Input.APPROVE,
+            Guard.NOT_SHOWN,
+            **moves(Phase.APPROVED, FactType.TOOL_APPROVED),
+        ),
+    ),
+    _bug(
+        "not edited",
+        "what runs are the arguments that were asked for, not the edited ones",
+        folding(ToolApproved, unedited),
+    ),
+    _bug(
+        "a refused answer edits",
+        "the arguments of a decision that is refused are those that run",
+        deciding(Decide, _replacing_arguments),
+        Field.ARGUMENTS_OF_THE_ANSWER,
+    ),
+    _bug(
+        "approved twice",
+        "the same approval again asks for the execution again",
+        row(
+            Phase.APPROVED,
+            Input.APPROVE,
+            Guard.SAME_APPROVAL,
+            **moves(Phase.APPROVED, FactType.TOOL_APPROVED),
+        ),
+    ),
+    _bug(
+        "resumed twice",
+        "the same approval again, after the start, lets the tool start again",
+        row(
+            Phase.STARTED,
+            Input.APPROVE,
+            Guard.SAME_DECISION,
+            **moves(Phase.APPROVED, FactType.TOOL_APPROVED),
+        ),
+        Field.RESUMED_TWICE,
+    ),
+    _bug(
+        "a stale approval",
+        "an approval for an earlier turn approves the call of that id in this one",
+        admitting(_of_an_earlier_turn),
+        Field.STALE_APPROVAL,
+    ),
+    _bug(
+        "approves the next",
+        "an approval that is delivered twice approves the next call that waits",
+        deciding(Decide, _approving_the_next),
+        Field.APPROVES_THE_NEXT,
+    ),
+    _bug(
+        "approves them all",
+        "approving one call approves all that wait",
+        making(FactType.TOOL_APPROVED, _approving_all),
+        Field.PARTIAL_APPROVALS_EXECUTE,
+    ),
+    _bug(
+        "approve all or crash",
+        "approving one of several calls that wait raises",
+        making(FactType.TOOL_APPROVED, _raising_while_others_wait),
+        Field.PARTIAL_APPROVALS_RAISE,
+    ),
+    _bug(
+        "wedged by an answer",
+        "after one approval of what was not shown no other is heard",
+        answering(Phase.REQUESTED, Input.APPROVE, _deaf_after_one),
+        Field.WEDGED,
+    ),
+    _bug(
+        "a mute denial",
+        "a deny without a reason says another word than the contract's",
+        replaced(invocation_facts, "DENIED", "no"),
+    ),
+    _bug(
+        "a free call is denied",
+        "a call that needs no approval can be denied",
+        row(
+            Phase.REQUESTED,
+            Input.DENY,
+            Guard.FREE,
+            **moves(Phase.DENIED, FactType.TOOL_DENIED),
+        ),
+    ),
+    _bug(
+        "an approval is taken back",
+        "a deny after the approval denies",
+        row(Phase.APPROVED, Input.DENY, **moves(Phase.DENIED, FactType.TOOL_DENIED)),
+    ),
+    _bug(
+        "a denial is flipped",
+        "a result turns a denied call into a success",
+        row(
+            Phase.DENIED,
+            Input.REPORT_RESULT,
+            **moves(Phase.SUCCEEDED, FactType.TOOL_EXECUTION_SUCCEEDED),
+        ),
+        Field.DENIED_FLIPPED,
+    ),
+    _bug(
+        "approved is started",
+        "an approval counts as the start, though nobody has claimed",
+        around_entry(FOLD, (Phase.REQUESTED, FactType.TOOL_APPROVED), _started_by_approval),
+        Field.ACCEPTED_IS_NOT_EXECUTED,
+    ),
+)

@@ -1,0 +1,68 @@
+"""What a bug of the catalogue is: one line of intent, and how to plant it in our kernel.
+
+A kit that passes everything proves nothing. Each bug changes the running kernel in this process, by
+one faulty row, one wrapped step or one replaced function, and takes the change back exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from enum import StrEnum
+from typing import TypeAlias
+
+import attrs
+
+from ..errors import HarnessFailed
+from .field import Field
+
+Plant: TypeAlias = Callable[[], AbstractContextManager[object]]
+"""Makes a context in which the kernel is changed; a new one each time."""
+
+
+class Family(StrEnum):
+    """What of the kernel a bug spoils."""
+
+    ACCOUNTING = "accounting"
+    APPROVAL = "approval"
+    ORDERING = "ordering"
+    TURN = "turn"
+    MEMORY_AND_CLOCK = "memory and clock"
+    INTERRUPT = "interrupt"
+    LEASES_AND_ATTEMPTS = "leases and attempts"
+    GRANTS = "grants"
+    RECOVERY = "recovery"
+    REASONS = "reasons"
+    """The verdict is right; only its reason is wrong."""
+
+
+_planted: list[str] = []
+"""The name of the bug that is planted in this process, if any."""
+
+
+@attrs.frozen(kw_only=True)
+class Bug:
+    """One single mistake. `field` names the failure seen in the field that it reproduces."""
+
+    name: str
+    family: Family
+    intent: str
+    plant: Plant
+    field: Field | None = None
+
+    @contextmanager
+    def planted(self) -> Generator[None, None, None]:
+        """Run with the bug in the kernel of this process; outside of it the kernel is healthy.
+
+        Raises `HarnessFailed` when a bug is planted already: two at once could hide each other.
+        """
+        if _planted:
+            raise HarnessFailed(
+                f"{self.name!r} cannot be planted beside {_planted[0]!r}; leave that context first"
+            )
+        _planted.append(self.name)
+        try:
+            with self.plant():
+                yield
+        finally:
+            _planted.clear()

@@ -1,0 +1,32 @@
+"""The catalogue: every bug, by family."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from . import (
+    accounting,
+    approval,
+    clock,
+    grants,
+    interrupt,
+    leases,
+    ordering,
+    reasons,
+    recovery,
+    turn,
+)
+from .bug import Bug
+
+CATALOGUE: Final[tuple[Bug, ...]] = (
+    *accounting.BUGS,
+    *approval.BUGS,
+    *ordering.BUGS,
+    *turn.BUGS,
+    *clock.BUGS,
+    *interrupt.BUGS,
+    *leases.BUGS,
+    *grants.BUGS,
+    *recovery.BUGS,
+    *reasons.BUGS,
+)

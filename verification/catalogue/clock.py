@@ -1,0 +1,221 @@
+"""Bugs in memory and clock: what is remembered, for how long, and what is over when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from ...engine import effects, kernel
+from ...engine.kernel import Kernel
+from ...engine.state import State
+from ...lifecycle.phases import Input, Phase
+from ...models.deliveries import Delivery
+from ...models.effects import Wake
+from ...models.facts import Fact, TurnInterrupted
+from ...models.verdicts import Verdict
+from ...turn.memory import Closed, Memory
+from ...turn.turn import Turn
+from .bug import Bug, Family, Plant
+from .planting import Evolver, Receive, around, folding, receiving, replaced, row, together
+
+Close = Callable[..., None]
+Lapse = Callable[[State, float], list[Fact]]
+
+
+def _forgetful(*_: object, **__: object) -> None:
+    return
+
+
+def _ageless(*_: object) -> bool:
+    return False
+
+
+def _gone_at_the_bound(self: Memory, closed: Closed, now: float) -> bool:
+    return now - closed.at >= self.retention
+
+
+def _of_capacity(capacity_for: Callable[[int], int]) -> Callable[[Close], Close]:
+    def wrap(real: Close) -> Close:
+        def close(self: Memory, turn_id: str, ids: tuple[str, ...], *, at: float) -> None:
+            capacity = self.capacity
+            self.capacity = capacity_for(capacity)
+            try:
+                real(self, turn_id, ids, at=at)
+            finally:
+                self.capacity = capacity
+
+        return close
+
+    return wrap
+
+
+def _unbounded(_: int) -> int:
+    return 1_000_000
+
+
+def _one_fewer(capacity: int) -> int:
+    return max(0, capacity - 1)
+
+
+def _refreshing(real: Callable[..., bool]) -> Callable[..., bool]:
+    def holds(self: Memory, turn_id: str, invocation_id: str, *, now: float) -> bool:
+        held = real(self, turn_id, invocation_id, now=now)
+        for closed in self.closings:
+            if held and closed.turn_id == turn_id:
+                closed.at = now
+        return held
+
+    return holds
+
+
+def _forgetting_interrupted(real: Evolver) -> Evolver:
+    def fold(state: State, turn: Turn, fact: TurnInterrupted) -> None:
+        closings, memory = list(state.memory.closings), state.memory
+        real(state, turn, fact)
+        state.memory = Memory(capacity=memory.capacity, retention=memory.retention)
+        for closed in closings:
+            state.memory.restore(closed)
+
+    return fold
+
+
+def _nothing_lapses(*_: object) -> list[Fact]:
+    return []
+
+
+def _hasten(state: State, now: float) -> None:
+    """Let the earliest deadline lie just before its own instant."""
+    at, kind, order = state.deadlines[0]
+    if at == now:
+        state.deadlines[0] = (math.nextafter(at, -math.inf), kind, order)
+
+
+def _lapsing_at_the_bound(real: Lapse) -> Lapse:
+    def lapsed(state: State, now: float) -> list[Fact]:
+        if state.deadlines:
+            _hasten(state, now)
+        return real(state, now)
+
+    return lapsed
+
+
+def _receiving_at_the_bound(real: Receive) -> Receive:
+    def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
+        if self.state.deadlines:
+            _hasten(self.state, max(now, self.state.at))
+        return real(self, delivery, now)
+
+    return receive
+
+
+def _one_second_late(deadline: float) -> float:
+    return deadline + 1.0
+
+
+def _woken_once(real: Callable[..., tuple[Wake, ...]]) -> Callable[..., tuple[Wake, ...]]:
+    def moved_wake(state: State, woken: float | None) -> tuple[Wake, ...]:
+        return () if woken is not None else real(state, woken)
+
+    return moved_wake
+
+
+def _backwards(real: Receive) -> Receive:
+    def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
+        latest = self.state.at
+        self.state.at = min(latest, now)
+        verdict = real(self, delivery, now)
+        if not verdict.facts:
+            self.state.at = latest
+        return verdict
+
+    return receive
+
+
+def _moved_by_anything(real: Receive) -> Receive:
+    def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
+        verdict = real(self, delivery, now)
+        self.state.at = max(self.state.at, now)
+        return verdict
+
+    return receive
+
+
+def _bug(name: str, intent: str, plant: Plant) -> Bug:
+    return Bug(name=name, family=Family.MEMORY_AND_CLOCK, intent=intent, plant=plant)
+
+
+BUGS: Final = (
+    _bug(
+        "nothing is remembered",
+        "a turn that closes leaves nothing in the memory",
+        replaced(Memory, "close", _forgetful),
+    ),
+    _bug(
+        "remembered for ever",
+        "entries of the memory do not age",
+        replaced(Memory, "_gone", _ageless),
+    ),
+    _bug(
+        "forgotten on the dot",
+        "an entry of the memory is gone at its bound, not past it",
+        replaced(Memory, "_gone", _gone_at_the_bound),
+    ),
+    _bug(
+        "remembered without end",
+        "the entries of the memory are not limited in number",
+        around(Memory, "close", _of_capacity(_unbounded)),
+    ),
+    _bug(
+        "one entry fewer",
+        "the memory holds one entry fewer than it should",
+        around(Memory, "close", _of_capacity(_one_fewer)),
+    ),
+    _bug(
+        "looked up, kept young",
+        "what is looked up in the memory is young again",
+        around(Memory, "holds", _refreshing),
+    ),
+    _bug(
+        "an interrupted turn is forgotten",
+        "a turn that was interrupted is not remembered",
+        folding(TurnInterrupted, _forgetting_interrupted),
+    ),
+    _bug(
+        "no deadline",
+        "no deadline ever happens",
+        replaced(kernel, "lapsed", _nothing_lapses),
+    ),
+    _bug(
+        "over on the dot",
+        "a deadline is over at its own instant, not past it",
+        together(
+            around(kernel, "lapsed", _lapsing_at_the_bound), receiving(_receiving_at_the_bound)
+        ),
+    ),
+    _bug(
+        "woken late",
+        "the wake is asked for a second after the deadline",
+        replaced(effects, "first_float_past", _one_second_late),
+    ),
+    _bug(
+        "woken once",
+        "the wake is not moved when another deadline is the earliest",
+        around(effects, "_moved_wake", _woken_once),
+    ),
+    _bug(
+        "time runs back",
+        "a time before the latest fact's is taken as it is",
+        receiving(_backwards),
+    ),
+    _bug(
+        "the clock is no fold",
+        "a delivery moves the clock though nothing has happened",
+        receiving(_moved_by_anything),
+    ),
+    _bug(
+        "waits for ever",
+        "nothing happens when an approval deadline is over",
+        row(Phase.REQUESTED, Input.APPROVAL_OVER, target=Phase.REQUESTED, fact=None),
+    ),
+)

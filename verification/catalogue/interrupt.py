@@ -1,0 +1,154 @@
+"""Bugs in interrupting a turn: what it stops, what it must not, and how it ends (K-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ...engine import decide, effects
+from ...engine.decide import Decision
+from ...engine.state import State
+from ...lifecycle.phases import Guard, Input, Phase
+from ...models.deliveries import Interrupt, Report
+from ...models.effects import Cancel
+from ...models.fact import FactType
+from ...models.facts import TurnInterrupting
+from ...models.reasons import Reason
+from ...turn.phases import TurnGuard, TurnInput, TurnPhase
+from ...turn.turn import Turn
+from .bug import Bug, Family, Plant
+from .field import Field
+from .planting import (
+    Decider,
+    Evolver,
+    around,
+    deciding,
+    folding,
+    moves,
+    reason_of,
+    replaced,
+    row,
+    turn_row,
+)
+
+AdmitToTurn = Callable[[State, Interrupt, float], Turn | Reason]
+
+
+def _deaf_while_interrupting(real: Decider) -> Decider:
+    def decide_(state: State, of: Report, now: float) -> Decision:
+        decision = real(state, of, now)
+        stopping = state.turn is not None and state.turn.phase is TurnPhase.INTERRUPTING
+        return Reason.INTERRUPTING if stopping and reason_of(decision) is None else decision
+
+    return decide_
+
+
+def _no_cancels(_: Turn) -> Iterator[Cancel]:
+    return iter(())
+
+
+def _retry_kept(real: Evolver) -> Evolver:
+    def fold(state: State, turn: Turn, fact: TurnInterrupting) -> None:
+        owed = [invocation.owed for invocation in turn.order]
+        real(state, turn, fact)
+        for invocation, attempt in zip(turn.order, owed, strict=True):
+            invocation.owed = attempt
+
+    return fold
+
+
+def _widened(real: AdmitToTurn) -> AdmitToTurn:
+    def admit_to_turn(state: State, delivery: Interrupt, now: float) -> Turn | Reason:
+        found = real(state, delivery, now)
+        if type(delivery) is Interrupt and isinstance(found, Reason) and state.turn is not None:
+            return state.turn
+        return found
+
+    return admit_to_turn
+
+
+def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
+    return Bug(name=name, family=Family.INTERRUPT, intent=intent, plant=plant, field=field)
+
+
+BUGS: Final = (
+    _bug(
+        "what waits is left",
+        "an interrupt does not deny what has not been approved",
+        row(Phase.REQUESTED, Input.INTERRUPT, target=Phase.REQUESTED, fact=None),
+    ),
+    _bug(
+        "what is approved still starts",
+        "an interrupt does not deny what is approved: it may still be claimed",
+        row(Phase.APPROVED, Input.INTERRUPT, target=Phase.APPROVED, fact=None),
+    ),
+    _bug(
+        "what runs is denied",
+        "an interrupt says of a call that runs that it did not",
+        row(Phase.STARTED, Input.INTERRUPT, **moves(Phase.DENIED, FactType.TOOL_DENIED)),
+        Field.INTERRUPTED_IS_NOT_STOPPED,
+    ),
+    _bug(
+        "no true report",
+        "what runs when a turn is interrupted can no longer report",
+        deciding(Report, _deaf_while_interrupting),
+    ),
+    _bug(
+        "interrupted and continued",
+        "an interrupted turn settles, and asks for a continuation",
+        turn_row(
+            TurnPhase.INTERRUPTING,
+            TurnInput.SETTLE,
+            TurnGuard.COMPLETE,
+            **moves(TurnPhase.SETTLED, FactType.TURN_SETTLED),
+        ),
+    ),
+    _bug(
+        "no cancel",
+        "nobody is asked to cancel what runs",
+        replaced(effects, "_cancels", _no_cancels),
+    ),
+    _bug(
+        "no end of doubt",
+        "what is in doubt does not fail when the grace is over: the turn never closes",
+        row(Phase.IN_DOUBT, Input.GRACE_OVER, target=Phase.IN_DOUBT, fact=None),
+    ),
+    _bug(
+        "grace renewed",
+        "a second interrupt lets the grace begin anew",
+        turn_row(
+            TurnPhase.INTERRUPTING,
+            TurnInput.INTERRUPT,
+            **moves(TurnPhase.INTERRUPTING, FactType.TURN_INTERRUPTING),
+        ),
+    ),
+    _bug(
+        "a retry is left",
+        "an interrupt does not withdraw a retry that was authorised",
+        folding(TurnInterrupting, _retry_kept),
+    ),
+    _bug(
+        "interrupt widened",
+        "an interrupt for another turn stops the active one",
+        around(decide, "admit_to_turn", _widened),
+    ),
+    _bug(
+        "retried while stopping",
+        "a retry is authorised in a turn that is being interrupted",
+        row(
+            Phase.IN_DOUBT,
+            Input.RESOLVE_RETRY,
+            Guard.INTERRUPTING,
+            **moves(Phase.IN_DOUBT, FactType.RETRY_AUTHORISED),
+        ),
+    ),
+    _bug(
+        "sealed while stopping",
+        "a seal ends the interrupting of a turn",
+        turn_row(
+            TurnPhase.INTERRUPTING,
+            TurnInput.SEAL_TURN,
+            **moves(TurnPhase.SEALED, FactType.TURN_SEALED),
+        ),
+    ),
+)

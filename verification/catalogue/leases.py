@@ -1,0 +1,201 @@
+"""Bugs in leases and attempts: who holds a call, and what is done about doubt (K-33 … K-35)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...engine import admission, effects, evolve, minting
+from ...engine.deadlines import DeadlineKind, Entry
+from ...engine.state import State
+from ...lifecycle.invocation import Invocation
+from ...lifecycle.phases import Guard, Input, Phase
+from ...models.effects import Execute
+from ...models.fact import FactType
+from ...models.facts import ExecutionInDoubt, ExecutionRetried
+from ...models.reasons import Reason
+from ...models.record import changed
+from ...turn.turn import Turn
+from .bug import Bug, Family, Plant
+from .planting import Evolver, around, folding, moves, replaced, row, together
+
+Stale = Callable[[Invocation, int, Input], bool]
+
+
+def _blind_to_stale(*blind: Input) -> Callable[[Stale], Stale]:
+    def wrap(real: Stale) -> Stale:
+        def stale(invocation: Invocation, attempt: int, input_: Input) -> bool:
+            return input_ not in blind and real(invocation, attempt, input_)
+
+        return stale
+
+    return wrap
+
+
+_NOT_CLAIMS: Final = [input_ for input_ in Input if input_ is not Input.CLAIM]
+
+
+def _stale_once_authorised(real: Stale) -> Stale:
+    def stale(invocation: Invocation, attempt: int, input_: Input) -> bool:
+        if invocation.owed > 1:
+            return attempt != invocation.owed
+        return real(invocation, attempt, input_)
+
+    return stale
+
+
+def _keeping_the_attempt(
+    real: Callable[..., ExecutionRetried],
+) -> Callable[..., ExecutionRetried]:
+    def execution_retried(*of: Any, attempt: int, **fields: Any) -> ExecutionRetried:  # noqa: ANN401
+        return real(*of, attempt=attempt - 1, **fields)
+
+    return execution_retried
+
+
+def _no_lease(*_: object) -> None:
+    return
+
+
+def _authorising_itself(real: Evolver) -> Evolver:
+    def fold(state: State, turn: Turn, fact: ExecutionInDoubt) -> None:
+        real(state, turn, fact)
+        turn.members[fact.invocation_id].owed = fact.attempt + 1
+
+    return fold
+
+
+def _key_of_the_attempt(real: Callable[[Turn, Invocation], Execute]) -> Callable[..., Execute]:
+    def execute(turn: Turn, invocation: Invocation) -> Execute:
+        effect = real(turn, invocation)
+        if effect.attempt == 1:
+            return effect
+        return changed(effect, idempotency_key=f"{effect.idempotency_key}/{effect.attempt}")
+
+    return execute
+
+
+def _every_lease(real: Callable[[State, Entry], bool]) -> Callable[[State, Entry], bool]:
+    def is_live(self: State, entry: Entry) -> bool:
+        at, kind, order = entry
+        turn = self.turn
+        if kind is DeadlineKind.LEASE and turn is not None and order < len(turn.order):
+            deadline = turn.order[order].deadline
+            entry = (at if deadline is None else deadline, kind, order)
+        return real(self, entry)
+
+    return is_live
+
+
+def _bug(name: str, intent: str, plant: Plant) -> Bug:
+    return Bug(name=name, family=Family.LEASES_AND_ATTEMPTS, intent=intent, plant=plant)
+
+
+_STARTED_AGAIN: Final = moves(Phase.STARTED, FactType.TOOL_EXECUTION_STARTED)
+
+BUGS: Final = (
+    _bug(
+        "a stale report",
+        "what an earlier attempt says counts",
+        around(admission, "_stale", _blind_to_stale(*_NOT_CLAIMS)),
+    ),
+    _bug(
+        "a stale claim",
+        "a claim of another attempt than the one that is owed is accepted",
+        around(admission, "_stale", _blind_to_stale(Input.CLAIM)),
+    ),
+    _bug(
+        "stale too early",
+        "the old attempt no longer counts once a retry is authorised, before it is claimed",
+        around(admission, "_stale", _stale_once_authorised),
+    ),
+    _bug(
+        "attempts are not counted",
+        "a retry keeps the number of the attempt before",
+        around(minting, "execution_retried", _keeping_the_attempt),
+    ),
+    _bug(
+        "a key for each attempt",
+        "the idempotency key of a retry is another",
+        around(effects, "_execute", _key_of_the_attempt),
+    ),
+    _bug(
+        "a second executor",
+        "another worker's claim of a call that runs is accepted",
+        row(Phase.STARTED, Input.CLAIM, Guard.OTHER_WORKER, **_STARTED_AGAIN),
+    ),
+    _bug(
+        "claimed twice",
+        "the same worker's claim that comes again starts the tool again",
+        row(Phase.STARTED, Input.CLAIM, Guard.SAME_WORKER, **_STARTED_AGAIN),
+    ),
+    _bug(
+        "a lease without end",
+        "a lease never runs out",
+        replaced(evolve, "_lease", _no_lease),
+    ),
+    _bug(
+        "renewed in vain",
+        "the old deadline of a lease that was renewed still counts",
+        around(State, "_is_live", _every_lease),
+    ),
+    _bug(
+        "a lost lease is renewed",
+        "a lease that has run out can be renewed",
+        row(Phase.IN_DOUBT, Input.RENEW, **moves(Phase.STARTED, FactType.LEASE_RENEWED)),
+    ),
+    _bug(
+        "a lost lease is a failure",
+        "a call whose lease has run out counts as failed",
+        row(
+            Phase.STARTED,
+            Input.LEASE_OVER,
+            **moves(Phase.FAILED, FactType.TOOL_EXECUTION_FAILED),
+        ),
+    ),
+    _bug(
+        "no late truth",
+        "the true report of a call in doubt is refused",
+        together(
+            row(
+                Phase.IN_DOUBT,
+                Input.REPORT_RESULT,
+                fact=None,
+                target=Phase.IN_DOUBT,
+                reason=Reason.LEASE_LOST,
+            ),
+            row(
+                Phase.IN_DOUBT,
+                Input.REPORT_ERROR,
+                fact=None,
+                target=Phase.IN_DOUBT,
+                reason=Reason.LEASE_LOST,
+            ),
+        ),
+    ),
+    _bug(
+        "silently executed again",
+        "a call in doubt is owed again though nobody authorised it",
+        folding(ExecutionInDoubt, _authorising_itself),
+    ),
+    _bug(
+        "claimed without authority",
+        "a call in doubt may be claimed though nobody authorised a retry",
+        row(
+            Phase.IN_DOUBT,
+            Input.CLAIM,
+            Guard.UNAUTHORISED,
+            **moves(Phase.STARTED, FactType.EXECUTION_RETRIED),
+        ),
+    ),
+    _bug(
+        "authorised twice",
+        "the same authorisation again asks for the retry again",
+        row(
+            Phase.IN_DOUBT,
+            Input.RESOLVE_RETRY,
+            Guard.ASKED_AGAIN,
+            **moves(Phase.IN_DOUBT, FactType.RETRY_AUTHORISED),
+        ),
+    ),
+)

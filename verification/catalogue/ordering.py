@@ -1,0 +1,180 @@
+"""Bugs in the order of things: facts, effects, deadlines, and what must come before what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify
+from typing import Any, Final
+
+from ...engine import effects, kernel, minting, turn_facts
+from ...engine.kernel import Kernel
+from ...engine.state import State
+from ...lifecycle.invocation import Invocation
+from ...lifecycle.phases import Input, Phase
+from ...models.deliveries import Decide, Delivery
+from ...models.effects import Continue, Execute
+from ...models.fact import FactType
+from ...models.facts import Fact
+from ...models.record import changed
+from ...models.verdicts import Verdict
+from ...turn.turn import Turn
+from .bug import Bug, Family, Plant
+from .planting import Maker, Receive, around, making, moves, receiving, replaced, row, together
+
+Lapse = Callable[[State, float], list[Fact]]
+
+
+def _only_the_first(_: object) -> Callable[..., None]:
+    def lapse(self: Kernel, facts: list[Fact], now: float) -> None:
+        due = kernel.lapsed(self.state, now)
+        self._happen(due, now)  # pyright: ignore[reportPrivateUsage] - its own step
+        facts += due
+
+    return lapse
+
+
+def _ties_backwards(real: Lapse) -> Lapse:
+    def lapsed(state: State, now: float) -> list[Fact]:
+        heap = state.deadlines
+        if not heap:
+            return []
+        live = state._is_live  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as the heap does
+        last = max(entry for entry in heap if entry[0] == heap[0][0] and live(entry))
+        place = heap.index(last)
+        heap[0], heap[place] = heap[place], heap[0]
+        facts = real(state, now)
+        heapify(heap)
+        return facts
+
+    return lapsed
+
+
+def _backwards(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:
+    def make(state: State, turn: Turn, *rest: Any) -> list[Fact]:  # noqa: ANN401
+        turn.order.reverse()
+        try:
+            return real(state, turn, *rest)
+        finally:
+            turn.order.reverse()
+
+    return make
+
+
+def _grant_first(real: Maker) -> Maker:
+    def make(
+        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
+    ) -> list[Fact]:
+        facts = real(state, turn, invocation, delivery, now)
+        if len(facts) == 1:
+            return facts
+        approved, issued, *covered = facts
+        first, second = approved.sequence, issued.sequence
+        return [
+            changed(issued, sequence=first, commit=first),
+            changed(approved, sequence=second, commit=second),
+            *covered,
+        ]
+
+    return make
+
+
+def _executes_backwards(real: Callable[..., list[Execute]]) -> Callable[..., list[Execute]]:
+    def executes(*of: Any) -> list[Execute]:  # noqa: ANN401
+        return real(*of)[::-1]
+
+    return executes
+
+
+def _results_backwards(real: Callable[..., Continue]) -> Callable[..., Continue]:
+    def continue_(*, results: tuple[Any, ...], **fields: str) -> Continue:
+        return real(results=results[::-1], **fields)
+
+    return continue_
+
+
+def _numbering_refusals(real: Receive) -> Receive:
+    def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
+        verdict = real(self, delivery, now)
+        if not verdict.accepted:
+            self.state.sequence += 1
+        return verdict
+
+    return receive
+
+
+def _unmarked(_: object) -> None:
+    return
+
+
+def _bug(name: str, intent: str, plant: Plant) -> Bug:
+    return Bug(name=name, family=Family.ORDERING, intent=intent, plant=plant)
+
+
+_SUCCEEDED: Final = moves(Phase.SUCCEEDED, FactType.TOOL_EXECUTION_SUCCEEDED)
+_FAILED: Final = moves(Phase.FAILED, FactType.TOOL_EXECUTION_FAILED)
+
+BUGS: Final = (
+    _bug(
+        "a result before the start",
+        "a result is taken from a call that nobody has claimed",
+        together(
+            row(Phase.REQUESTED, Input.REPORT_RESULT, **_SUCCEEDED),
+            row(Phase.APPROVED, Input.REPORT_RESULT, **_SUCCEEDED),
+        ),
+    ),
+    _bug(
+        "rejected after the start",
+        "a call that runs can be rejected as one that could not be started",
+        row(Phase.STARTED, Input.REJECT, **_FAILED),
+    ),
+    _bug(
+        "rejected in doubt",
+        "a call of which nobody knows whether it ran can be rejected",
+        row(Phase.IN_DOUBT, Input.REJECT, **_FAILED),
+    ),
+    _bug(
+        "one deadline at a time",
+        "of several deadlines that are over only the first happens",
+        around(Kernel, "_lapse", _only_the_first),
+    ),
+    _bug(
+        "ties backwards",
+        "deadlines of one instant happen in the opposite order",
+        around(kernel, "lapsed", _ties_backwards),
+    ),
+    _bug(
+        "denied backwards",
+        "an interrupt denies in the opposite of the expected order",
+        around(turn_facts, "interrupting", _backwards),
+    ),
+    _bug(
+        "covered backwards",
+        "a grant approves what waits in the opposite of the expected order",
+        making(FactType.TOOL_APPROVED, _backwards),
+    ),
+    _bug(
+        "the grant comes first",
+        "a grant is issued before the approval that brings it",
+        making(FactType.TOOL_APPROVED, _grant_first),
+    ),
+    _bug(
+        "asked for backwards",
+        "executions are asked for in the opposite of the expected order",
+        around(effects, "_executes", _executes_backwards),
+    ),
+    _bug(
+        "answered backwards",
+        "the continuation tells the results in the opposite of the expected order",
+        around(minting, "continue_", _results_backwards),
+    ),
+    _bug(
+        "refusals are numbered",
+        "a refusal uses up a sequence number",
+        receiving(_numbering_refusals),
+    ),
+    _bug(
+        "commits are not marked",
+        "the facts of one receive do not name the last of them",
+        replaced(minting, "seal_commit", _unmarked),
+    ),
+)

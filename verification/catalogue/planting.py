@@ -1,0 +1,197 @@
+"""The ways to plant a bug without copying the kernel: a row, a step, a constant.
+
+All reaching into private parts of the kernel is done here.
+"""
+
+# ruff: noqa: SLF001 - whoever plants a bug reaches inside
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+from ...engine import decide, evolve, guards, invocation_facts, kernel
+from ...engine.decide import Decision
+from ...engine.kernel import Kernel
+from ...engine.state import State
+from ...lifecycle import table as invocation_table
+from ...lifecycle.invocation import Invocation
+from ...lifecycle.phases import Input, Phase
+from ...machines.rows import ALWAYS
+from ...models.deliveries import Delivery, OpenTurn
+from ...models.facts import Fact, FactType
+from ...models.reasons import Reason
+from ...models.record import changed
+from ...models.verdicts import Verdict
+from ...turn import table as turn_table
+from ...turn.phases import TurnInput, TurnPhase
+from ...turn.turn import Turn
+from .bug import Plant
+
+Decider: TypeAlias = Callable[[State, Any, float], Decision]
+Maker: TypeAlias = Callable[[State, Turn, Invocation, Any, float], list[Fact]]
+Evolver: TypeAlias = Callable[[State, Any, Any], None]
+Answer: TypeAlias = Callable[[State, Invocation, Any], str]
+Admit: TypeAlias = Callable[[State, str | None, str, int | None, Input, float], Any]
+Receive: TypeAlias = Callable[[Kernel, Delivery, float], Verdict]
+Opening: TypeAlias = Callable[[State, OpenTurn, float], Reason | None]
+
+
+def reason_of(decision: Decision) -> Reason | None:
+    """Return why a decision refuses, or None when it accepts."""
+    if isinstance(decision, list):
+        return None
+    return decision if isinstance(decision, Reason) else decision.reason
+
+
+def replaced(owner: object, name: str, value: object) -> Plant:
+    """Replace a function or a constant."""
+    return lambda: patch.object(owner, name, value)
+
+
+def around(owner: object, name: str, wrap: Callable[[Any], object]) -> Plant:
+    """Replace a function by what `wrap` makes of it."""
+    return lambda: patch.object(owner, name, wrap(getattr(owner, name)))
+
+
+def around_entry(table: dict[Any, Any], key: object, wrap: Callable[[Any], object]) -> Plant:
+    """Replace one entry of a table of functions by what `wrap` makes of it."""
+    return lambda: patch.dict(table, {key: wrap(table[key])})
+
+
+def together(*plants: Plant) -> Plant:
+    """Plant what takes several places to be one mistake."""
+
+    @contextmanager
+    def planted() -> Generator[None, None, None]:
+        with ExitStack() as stack:
+            for plant in plants:
+                stack.enter_context(plant())
+            yield
+
+    return planted
+
+
+# ------------------------------------------------------------------------------------ faulty rows
+
+
+def row(phase: Phase, input_: Input, guard: str = ALWAYS, **fields: object) -> Plant:
+    """Change one row of the invocation table, and what its fact folds to."""
+    return _row(invocation_table._TABLE, invocation_table.FOLD, (phase, input_, guard), fields)
+
+
+def turn_row(phase: TurnPhase, input_: TurnInput, guard: str = ALWAYS, **fields: object) -> Plant:
+    """Change one row of the turn's table, and what its fact folds to."""
+    return _row(turn_table._TABLE, turn_table.FOLD, (phase, input_, guard), fields)
+
+
+def moves(target: str, fact: FactType) -> dict[str, Any]:
+    """Return the fields of a row that moves."""
+    return {"target": target, "fact": fact, "reason": None}
+
+
+def _row(
+    table: dict[Any, Any], fold: dict[Any, Any], key: tuple[Any, Any, str], fields: dict[str, Any]
+) -> Plant:
+    faulty = changed(table[key], **fields)
+    plant: Plant = lambda: patch.dict(table, {key: faulty})  # noqa: E731 - a Plant like the others
+    if faulty.fact is None:
+        return plant
+    return together(plant, lambda: patch.dict(fold, {(key[0], faulty.fact): faulty.target}))
+
+
+# ----------------------------------------------------------------------------------- wrapped steps
+
+
+def deciding(kind: type[Delivery], wrap: Callable[[Decider], Decider]) -> Plant:
+    """Wrap what decides about one kind of delivery."""
+    return around_entry(decide.DECIDERS, kind, wrap)
+
+
+def making(fact: FactType, wrap: Callable[[Maker], Maker]) -> Plant:
+    """Wrap what makes the facts of a row that names this one."""
+    return around_entry(invocation_facts.MAKERS, fact, wrap)
+
+
+def folding(fact: type[Fact], wrap: Callable[[Evolver], Evolver]) -> Plant:
+    """Wrap what folds one kind of fact, live and in recovery alike."""
+    return around_entry(evolve._EVOLVERS, fact, wrap)
+
+
+def answering(phase: Phase, input_: Input, wrap: Callable[[Answer], Answer]) -> Plant:
+    """Wrap what answers the question of one pair."""
+    return around_entry(guards._ASKED, (phase, input_), wrap)
+
+
+def admitting(
+    mistake: Callable[[State, str | None, str, Input, Reason | Invocation], Reason | Invocation],
+) -> Plant:
+    """Let `mistake` (state, turn_id, invocation_id, input, found) change what admission found."""
+
+    def wrap(real: Admit) -> Admit:
+        def admit(  # noqa: PLR0913, PLR0917 - as admission has them
+            state: State,
+            turn_id: str | None,
+            invocation_id: str,
+            attempt: int | None,
+            input_: Input,
+            now: float,
+        ) -> Reason | Invocation:
+            found = real(state, turn_id, invocation_id, attempt, input_, now)
+            return mistake(state, turn_id, invocation_id, input_, found)
+
+        return admit
+
+    return around(decide, "admit", wrap)
+
+
+def opens_despite(*reasons: Reason) -> Plant:
+    """Open a turn that should be refused for one of these reasons."""
+
+    def wrap(real: Opening) -> Opening:
+        def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None:
+            reason = real(state, delivery, now)
+            return None if reason in reasons else reason
+
+        return admit_opening
+
+    return around(decide, "admit_opening", wrap)
+
+
+def receiving(wrap: Callable[[Receive], Receive]) -> Plant:
+    """Wrap the receive itself."""
+    return around(Kernel, "receive", wrap)
+
+
+# ---------------------------------------------------------------------------------------- recovery
+
+
+def forgetting(forget: Callable[[State], None]) -> Plant:
+    """Let recovery forget something of the state that it has rebuilt."""
+
+    def wrap(real: Callable[[State, Iterable[Fact]], int]) -> Callable[..., int]:
+        def replay(state: State, facts: Iterable[Fact]) -> int:
+            dropped = real(state, facts)
+            forget(state)
+            state.rebuild_deadlines()
+            return dropped
+
+        return replay
+
+    return around(kernel, "replay", wrap)
+
+
+def while_recovering(plant: Plant) -> Plant:
+    """Plant something that is there only while a journal is folded."""
+
+    def wrap(real: Callable[[State, Iterable[Fact]], int]) -> Callable[..., int]:
+        def replay(state: State, facts: Iterable[Fact]) -> int:
+            with plant():
+                return real(state, facts)
+
+        return replay
+
+    return around(kernel, "replay", wrap)

@@ -1,0 +1,145 @@
+"""Bugs that show in the reason of a refusal alone: the verdict is right, and the why is wrong."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...engine import decide, guards
+from ...engine.decide import Decision
+from ...engine.state import State
+from ...lifecycle.invocation import Decision as Recorded
+from ...lifecycle.phases import Guard, Input, Phase
+from ...models.deliveries import Decide, Log, OpenTurn
+from ...models.reasons import Reason
+from ...models.record import changed
+from ...turn.phases import TurnInput, TurnPhase
+from .bug import Bug, Family, Plant
+from .planting import (
+    Decider,
+    Opening,
+    around,
+    deciding,
+    replaced,
+    row,
+    together,
+    turn_row,
+)
+
+
+def _equal_in_python(one: object, other: object) -> bool:
+    return one == other
+
+
+def _by_kind_alone(recorded: Recorded | None, delivery: Decide) -> bool:
+    return recorded is not None and recorded.approved is delivery.approved
+
+
+def _blind_to_edits(real: object) -> object:
+    def same_decision(recorded: Recorded | None, delivery: Decide) -> bool:
+        if recorded is not None:
+            delivery = changed(delivery, arguments=recorded.edited)
+        return bool(callable(real) and real(recorded, delivery))
+
+    return same_decision
+
+
+def _busy_is_open(real: Opening) -> Opening:
+    def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None:
+        reason = real(state, delivery, now)
+        return Reason.TURN_OPEN if reason is Reason.TURN_BUSY else reason
+
+    return admit_opening
+
+
+def _only_of_members(_: Decider) -> Decider:
+    def decide_(state: State, of: Log, __: float) -> Decision:
+        member = state.turn is not None and of.invocation_id in state.turn.members
+        return [] if member else Reason.UNKNOWN_INVOCATION
+
+    return decide_
+
+
+def _bug(name: str, intent: str, plant: Plant) -> Bug:
+    return Bug(name=name, family=Family.REASONS, intent=intent, plant=plant)
+
+
+BUGS: Final = (
+    _bug(
+        "a duplicate called a conflict",
+        "the same result again is called a conflict",
+        row(
+            Phase.SUCCEEDED,
+            Input.REPORT_RESULT,
+            Guard.SAME_OUTCOME,
+            reason=Reason.CONFLICTING_DUPLICATE,
+        ),
+    ),
+    _bug(
+        "a conflict called a duplicate",
+        "another result than the recorded one is called a duplicate",
+        row(Phase.SUCCEEDED, Input.REPORT_RESULT, Guard.OTHER_OUTCOME, reason=Reason.DUPLICATE),
+    ),
+    _bug(
+        "equal in Python",
+        "what is equal in Python is called a duplicate, though its JSON is another",
+        replaced(guards, "same_json", _equal_in_python),
+    ),
+    _bug(
+        "approved is approved",
+        "a second approval with another scope is called a duplicate",
+        replaced(guards, "_same_decision", _by_kind_alone),
+    ),
+    _bug(
+        "edited or not",
+        "a second approval with other edited arguments is called a duplicate",
+        around(guards, "_same_decision", _blind_to_edits),
+    ),
+    _bug(
+        "denied, then reported",
+        "a report of a call that was denied is called a conflict",
+        together(
+            row(Phase.DENIED, Input.REPORT_RESULT, reason=Reason.CONFLICTING_DUPLICATE),
+            row(Phase.DENIED, Input.REPORT_ERROR, reason=Reason.CONFLICTING_DUPLICATE),
+        ),
+    ),
+    _bug(
+        "denied without a decision",
+        "an approval of a call that nobody decided and that was denied is called one not awaited",
+        row(
+            Phase.DENIED,
+            Input.APPROVE,
+            Guard.NO_DECISION,
+            reason=Reason.NOT_AWAITING_APPROVAL,
+        ),
+    ),
+    _bug(
+        "a lost lease called no start",
+        "a renewal of a lease that was lost is told that the call was not started",
+        row(Phase.IN_DOUBT, Input.RENEW, reason=Reason.NOT_STARTED),
+    ),
+    _bug(
+        "doubt called a start",
+        "a claim of a call in doubt is told that it is already started",
+        row(Phase.IN_DOUBT, Input.CLAIM, Guard.UNAUTHORISED, reason=Reason.ALREADY_STARTED),
+    ),
+    _bug(
+        "the holder is not known",
+        "a worker's own claim that comes again is told that another holds the call",
+        row(Phase.STARTED, Input.CLAIM, Guard.SAME_WORKER, reason=Reason.ALREADY_STARTED),
+    ),
+    _bug(
+        "busy called open",
+        "an opening while another turn is active is told that it is open already",
+        around(decide, "admit_opening", _busy_is_open),
+    ),
+    _bug(
+        "stopping called sealed",
+        "a call for a turn that is being interrupted is told that it is sealed",
+        turn_row(TurnPhase.INTERRUPTING, TurnInput.ADD_CALL, reason=Reason.TURN_SEALED),
+    ),
+    _bug(
+        "a log that is refused",
+        "a log of a call that the active turn does not have is refused",
+        deciding(Log, _only_of_members),
+    ),
+)

@@ -1,0 +1,168 @@
+"""Bugs in the turn: what opens, what belongs to it, and what is about another one (K-20 … K-22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ...engine import evolve
+from ...engine.kernel import Kernel
+from ...engine.state import State
+from ...lifecycle.invocation import Invocation
+from ...lifecycle.phases import Input
+from ...models.deliveries import Delivery
+from ...models.fact import FactType
+from ...models.facts import Fact, TurnSealed
+from ...models.reasons import Reason
+from ...models.record import changed
+from ...models.verdicts import Verdict
+from ...turn.memory import Memory
+from ...turn.phases import TurnGuard, TurnInput, TurnPhase
+from .bug import Bug, Family, Plant
+from .field import Field
+from .planting import (
+    Receive,
+    admitting,
+    around,
+    moves,
+    opens_despite,
+    receiving,
+    replaced,
+    turn_row,
+)
+
+_REPORTS: Final = (Input.REPORT_RESULT, Input.REPORT_ERROR)
+
+
+def _for_another_turn(
+    state: State, _: str | None, invocation_id: str, input_: Input, found: Reason | Invocation
+) -> Reason | Invocation:
+    if input_ in _REPORTS and found in {Reason.LATE, Reason.TURN_MISMATCH} and state.turn:
+        return state.turn.members.get(invocation_id, Reason.UNKNOWN_INVOCATION)
+    return found
+
+
+def _seen_before(
+    state: State, _: str | None, invocation_id: str, input_: Input, found: Reason | Invocation
+) -> Reason | Invocation:
+    seen = state.memory.holds_invocation(invocation_id, now=state.at)
+    if input_ in _REPORTS and isinstance(found, Invocation) and seen:
+        return Reason.LATE
+    return found
+
+
+def _never(*_: object, **__: object) -> bool:
+    return False
+
+
+def _for_any_run(real: Receive) -> Receive:
+    def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
+        return real(self, changed(delivery, run_id=None), now)
+
+    return receive
+
+
+def _deaf_to_the_seal(real: Callable[..., None]) -> Callable[..., None]:
+    def happen(self: Kernel, facts: list[Fact], now: float) -> None:
+        if isinstance(facts[0], TurnSealed):
+            evolve.fold(self.state, facts)
+        else:
+            real(self, facts, now)
+
+    return happen
+
+
+def _of_the_first_epoch(real: Callable[[str, int, str], str]) -> Callable[[str, int, str], str]:
+    def turn_scope(prefix: str, _: int, turn_id: str) -> str:
+        return real(prefix, 1, turn_id)
+
+    return turn_scope
+
+
+def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
+    return Bug(name=name, family=Family.TURN, intent=intent, plant=plant, field=field)
+
+
+BUGS: Final = (
+    _bug(
+        "added after the seal",
+        "a call is added to a turn that is sealed",
+        turn_row(
+            TurnPhase.SEALED,
+            TurnInput.ADD_CALL,
+            **moves(TurnPhase.SEALED, FactType.CALL_ADDED),
+        ),
+    ),
+    _bug(
+        "two turns at once",
+        "a turn opens while another is active, which is forgotten",
+        opens_despite(Reason.TURN_BUSY),
+    ),
+    _bug(
+        "opened again",
+        "opening the active turn again starts it anew",
+        opens_despite(Reason.TURN_OPEN),
+    ),
+    _bug(
+        "a turn reused",
+        "a turn that has closed opens again",
+        opens_despite(Reason.TURN_REUSED),
+    ),
+    _bug(
+        "an empty turn opens",
+        "a turn opens sealed and without calls",
+        opens_despite(Reason.EMPTY_TURN),
+    ),
+    _bug(
+        "a stale epoch opens",
+        "an opening that names another epoch than the next one opens",
+        opens_despite(Reason.STALE_EPOCH),
+    ),
+    _bug(
+        "opened beyond the limit",
+        "neither calls nor continuations are limited when a turn opens",
+        opens_despite(Reason.LIMIT_REACHED),
+    ),
+    _bug(
+        "added beyond the limit",
+        "a call is added to a turn that has as many as it may",
+        turn_row(
+            TurnPhase.OPEN,
+            TurnInput.ADD_CALL,
+            TurnGuard.FULL,
+            **moves(TurnPhase.OPEN, FactType.CALL_ADDED),
+        ),
+    ),
+    _bug(
+        "a result of another turn",
+        "a result for another turn settles the call of that id in the active one",
+        admitting(_for_another_turn),
+        Field.LATE_COMPLETION,
+    ),
+    _bug(
+        "an id seen before",
+        "a result for an id that an earlier turn had is dropped as late",
+        admitting(_seen_before),
+        Field.REUSED_ID_DROPPED,
+    ),
+    _bug(
+        "nothing is ambiguous",
+        "an id without a turn is taken for the active turn's, whoever else had it",
+        replaced(Memory, "holds_invocation", _never),
+    ),
+    _bug(
+        "for any run",
+        "a delivery for another run is judged",
+        receiving(_for_any_run),
+    ),
+    _bug(
+        "sealed too late",
+        "a turn whose calls have all ended is not settled by its seal",
+        around(Kernel, "_happen", _deaf_to_the_seal),
+    ),
+    _bug(
+        "one epoch for all",
+        "the ids of effects do not tell the epochs of a turn apart",
+        around(evolve, "turn_scope", _of_the_first_epoch),
+    ),
+)
