@@ -1,1 +1,1 @@
-"""The same machines for other checkers: TLA+ and Promela, counted and compared."""
+"""The model of one turn, made from the enforced tables, for TLC, for Spin and for ourselves."""
