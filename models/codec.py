@@ -139,7 +139,7 @@ def _object(raw: object) -> Raw:
 
 def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
     """Return the function that builds this class from a JSON object without its type."""
-    nested = _nested_records(cls)
+    nested = nested_records(cls)
     fields = fields_of(cls)
     nullable = {
         WIRE_NAMES.get(field.name, field.name)
@@ -195,7 +195,7 @@ def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
 
 def _make_writer(cls: type[Record]) -> Callable[[Any], Raw]:
     """Return the function that writes this class."""
-    nested = _nested_records(cls)
+    nested = nested_records(cls)
     fields = fields_of(cls)
     overrides: Any = {
         field.name: override(
@@ -220,7 +220,7 @@ def _make_writer(cls: type[Record]) -> Callable[[Any], Raw]:
     return write_tagged
 
 
-class _Nested:
+class Nested:
     """How a field holds records: one, or many in a tuple; `kind` str is a tuple of texts."""
 
     def __init__(self, kind: Any, *, many: bool) -> None:  # noqa: ANN401 - a class
@@ -228,19 +228,19 @@ class _Nested:
         self.many = many
 
 
-def _nested_records(cls: type[Record]) -> dict[str, _Nested]:
+def nested_records(cls: type[Record]) -> dict[str, Nested]:
     """Return the fields of a class that hold records or tuples, found by their annotations."""
-    nested: dict[str, _Nested] = {}
+    nested: dict[str, Nested] = {}
     for name, hint in get_type_hints(cls).items():
         for option in get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,):
             if get_origin(option) is tuple:
-                nested[name] = _Nested(get_args(option)[0], many=True)
+                nested[name] = Nested(get_args(option)[0], many=True)
             elif isinstance(option, type) and issubclass(option, Record):
-                nested[name] = _Nested(option, many=False)
+                nested[name] = Nested(option, many=False)
     return nested
 
 
-def _nested_reader(name: str, nested: dict[str, _Nested]) -> Callable[[Any, Any], Any] | None:
+def _nested_reader(name: str, nested: dict[str, Nested]) -> Callable[[Any, Any], Any] | None:
     how = nested.get(name)
     if how is None:
         return None
@@ -261,7 +261,7 @@ def _nested_reader(name: str, nested: dict[str, _Nested]) -> Callable[[Any, Any]
     return read_nested
 
 
-def _nested_writer(name: str, nested: dict[str, _Nested]) -> Callable[[Any], Any]:
+def _nested_writer(name: str, nested: dict[str, Nested]) -> Callable[[Any], Any]:
     how = nested.get(name)
     if how is None:
         return identity

@@ -1,32 +1,33 @@
-"""The wire: requests of scripts in, receipts out (kernel.md section 12).
+"""Reading requests of the wire, strictly (kernel.md section 12).
 
-One message a line. A request is judged whole before any of it runs: one malformed delivery and the
-answer is an error with the path of the field, nothing else.
+A request is judged whole before any of it runs: one malformed delivery and the answer is an error
+with the path of the field, nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, cast
 
-from ..engine.fingerprint import fingerprint
-from ..engine.kernel import Kernel
+import attrs
+
 from ..models.checks import number
-from ..models.codec import Raw, read, read_delivery, write
-from ..models.deliveries import Delivery
-from ..models.effects import Effect
+from ..models.codec import Raw, read, read_delivery
 from ..models.errors import InvalidValue, TurnlockError, shown
-from ..models.facts import Fact
 from ..models.run import Run
-from ..models.strict_json import examine
+from ..models.strict_json import examine, parse
 from ..models.values import check_text, freeze
+from .scripts import HARNESS, Step
 
-RECOVER: Final = "recover"
-DIGEST: Final = "digest"
-_HARNESS: Final = (RECOVER, DIGEST)
-_REQUEST_FIELDS: Final = ("id", "run", "scripts")
+_REQUEST_FIELDS = ("id", "run", "scripts")
 
-Step: TypeAlias = tuple[Delivery, float] | str
-"""A delivery with its time, or one of the two types that belong to harnesses."""
+
+@attrs.frozen
+class Request:
+    """A line that can be answered: `id` is echoed, each script starts from a fresh `run`."""
+
+    id: Any
+    run: Run
+    scripts: list[list[Step]]
 
 
 class WireError(TurnlockError):
@@ -50,59 +51,8 @@ def _printable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def answer(line: bytes) -> Raw:
-    """Return the answer to one line: receipts of its scripts, or an error."""
-    try:
-        request_id, run, scripts = _request(line)
-        receipts: list[list[Raw]] = []
-        for script in scripts:
-            receipts.append(_played(run, script, request_id, f"scripts[{len(receipts)}]"))
-    except WireError as error:
-        return error.answer()
-    return {"id": request_id, "scripts": receipts}
-
-
-def _played(run: Run, script: list[Step], request_id: Any, at: str) -> list[Raw]:  # noqa: ANN401
-    try:
-        return play(run, script)
-    except Exception as error:
-        raise WireError(
-            request_id=request_id,
-            code="internal_error",
-            message=f"turnlock failed ({type(error).__name__}): please report it",
-            at=at,
-        ) from error
-
-
-def play(run: Run, script: list[Step]) -> list[Raw]:
-    """Play one script on a fresh run, and return its receipts."""
-    kernel = Kernel(run)
-    journal: list[Fact] = []
-    receipts: list[Raw] = []
-    for step in script:
-        if step == DIGEST:
-            receipts.append({"digest": fingerprint(kernel.state)})
-        elif step == RECOVER:
-            kernel = Kernel.recover(run, journal)
-            receipts.append(_receipt(None, (), kernel.pending_effects))
-        else:
-            delivery, now = cast("tuple[Delivery, float]", step)
-            verdict = kernel.receive(delivery, now)
-            journal += verdict.facts
-            receipts.append(_receipt(verdict.reason, verdict.facts, verdict.effects))
-    return receipts
-
-
-def _receipt(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Raw:
-    receipt: Raw = {"accepted": reason is None}
-    if reason is not None:
-        receipt["reason"] = reason
-    receipt["facts"] = [write(fact) for fact in facts]
-    receipt["effects"] = [write(effect) for effect in effects]
-    return receipt
-
-
-def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
+def read_request(line: bytes) -> Request:
+    """Read one line, or raise `WireError`."""
     try:
         raw, fault = examine(line.rstrip(b"\r\n"))
     except InvalidValue as error:
@@ -121,7 +71,7 @@ def _request(line: bytes) -> tuple[Any, Run, list[list[Step]]]:
     try:
         if fault:
             raise fault
-        return request_id, *_parts(request)
+        return Request(request_id, *_parts(request))
     except InvalidValue as error:
         raise WireError(
             request_id=request_id, code="invalid_value", message=str(error), at=error.place
@@ -143,6 +93,23 @@ def _parts(raw: Raw) -> tuple[Run, list[list[Step]]]:
     run = read(Run, raw["run"], place="run")
     scripts = _array(raw["scripts"], "scripts")
     return run, [_script(script, f"scripts[{index}]") for index, script in enumerate(scripts)]
+
+
+def read_id(text: bytes) -> Any:  # noqa: ANN401 - text, number or None
+    """Read the id of a request, or raise `InvalidValue`."""
+    request_id = parse(text)
+    _check_id(request_id)
+    return request_id
+
+
+def read_run(text: bytes) -> Run:
+    """Read the run of a request, or raise `InvalidValue`."""
+    return read(Run, parse(text))
+
+
+def read_step(text: bytes) -> Step:
+    """Read one delivery of a script, or raise `InvalidValue`."""
+    return _step(parse(text))
 
 
 def _check_id(request_id: object) -> None:
@@ -183,7 +150,7 @@ def _step(raw: object) -> Step:
         )
     fields = cast("Raw", raw).copy()
     now = fields.pop("now", None)
-    if fields.get("type") in _HARNESS:
+    if fields.get("type") in HARNESS:
         unknown = fields.keys() - {"type", "run_id"}
         if unknown:
             raise InvalidValue(

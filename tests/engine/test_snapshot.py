@@ -23,7 +23,7 @@ from turnlock import (
     Scope,
 )
 from turnlock.verification.fuzz.scripts import run, script
-from turnlock.wire.requests import RECOVER
+from turnlock.wire.scripts import RECOVER
 from turnlock.engine.fingerprint import fingerprint
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.codec import read, read_delivery, record_from_json, to_json

@@ -9,7 +9,7 @@ import pytest
 
 from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.oracle.oracle import Oracle
-from turnlock.wire.requests import answer
+from turnlock.wire.answers import answer
 from turnlock.models.values import canonical
 
 
@@ -21,7 +21,7 @@ def first_difference(seed: int) -> str | None:
     deliveries = script(rng, 40, configuration)
     oracle = Oracle(configuration)
     request = {"id": seed, "run": configuration, "scripts": [deliveries]}
-    answered = answer(json.dumps(request).encode())
+    answered = json.loads(answer(json.dumps(request).encode()))
     assert "error" not in answered, answered["error"]
     for delivery, got in zip(deliveries, answered["scripts"][0], strict=True):
         wanted = oracle.receive(delivery)

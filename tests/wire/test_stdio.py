@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.wire import requests as wire
-from turnlock.wire import stdio
-from turnlock.wire.stdio import MAX_LINE, serve
 from turnlock.models.deliveries import DELIVERIES
 from turnlock.models.record import fields_of
 from turnlock.models.values import DEPTH
+from turnlock.wire import scripts, stdio
+from turnlock.wire.known_parts import RequestReader
+from turnlock.wire.stdio import MAX_LINE, serve
 
 from ..models.test_codec import raw_of, wire_name, wrong_for
 
@@ -409,7 +408,7 @@ def failing(*_: object, **__: object) -> Any:
 
 def test_a_failure_of_the_kernel_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names the request and the script, not what went wrong inside."""
-    monkeypatch.setattr(wire, "fingerprint", failing)
+    monkeypatch.setattr(scripts, "fingerprint", failing)
     told, after = served(request(id=7, scripts=[[TICK], [{"type": "digest"}]]), GOOD)
 
     assert told["id"] == 7
@@ -424,15 +423,15 @@ def test_a_failure_of_the_kernel_costs_one_answer(monkeypatch: pytest.MonkeyPatc
 def test_a_failure_of_the_reader_costs_one_answer(
     monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    real: Callable[[Any], Any] = vars(wire)["examine"]
+    real = RequestReader.read
     lines = iter([True, False])
 
-    def once(line: bytes) -> Any:
+    def once(reader: RequestReader, line: bytes) -> Any:
         if next(lines):
             raise kind
-        return real(line)
+        return real(reader, line)
 
-    monkeypatch.setattr(wire, "examine", once)
+    monkeypatch.setattr(RequestReader, "read", once)
     told, after = served(GOOD, GOOD)
 
     assert told["id"] is None

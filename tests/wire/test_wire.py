@@ -12,10 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnlock.verification.fuzz.scripts import _Author, run, script  # pyright: ignore[reportPrivateUsage]
-from turnlock.verification.oracle.oracle import Oracle
-from turnlock.verification.oracle.reading import canonical
-from turnlock.wire.requests import answer
 from turnlock.models.ids import (
     cancel_id,
     continue_id,
@@ -27,6 +23,10 @@ from turnlock.models.ids import (
     turn_scope,
     wake_id,
 )
+from turnlock.verification.fuzz.scripts import _Author, run, script  # pyright: ignore[reportPrivateUsage]
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.oracle.reading import canonical
+from turnlock.wire.answers import answer
 
 from ..models.strategies import identifiers
 from ..verification.test_oracle import shows, without_wakes
@@ -40,7 +40,7 @@ RUN: Step = {"run_id": "r", "agent_id": None, "agent_name": None, "limits": {}}
 def ask(*scripts: list[Step], run: dict[str, Any] | None = None) -> list[list[dict[str, Any]]]:
     """The receipts of scripts, as a client reads them."""
     line = json.dumps({"id": 1, "run": run or RUN, "scripts": scripts})
-    told = json.loads(json.dumps(answer(line.encode())))
+    told = json.loads(answer(line.encode()))
     assert told["id"] == 1
     assert "error" not in told, told
     receipts: list[list[dict[str, Any]]] = told["scripts"]
@@ -87,13 +87,15 @@ def test_each_script_starts_from_a_fresh_run() -> None:
 def test_an_answer_has_the_id_of_its_request(request_id: Any) -> None:
     requests: list[Step] = [{"id": request_id, "run": RUN, "scripts": []}, {"id": request_id}]
     for raw in requests:
-        told = answer(json.dumps(raw).encode())
+        told = json.loads(answer(json.dumps(raw).encode()))
         assert told["id"] == request_id
         assert type(told["id"]) is type(request_id)
 
 
 def test_a_request_needs_no_id() -> None:
-    assert answer(b'{"run":{"run_id":"r"},"scripts":[[]]}') == {"id": None, "scripts": [[]]}
+    told = json.loads(answer(b'{"run":{"run_id":"r"},"scripts":[[]]}'))
+
+    assert told == {"id": None, "scripts": [[]]}
 
 
 CALL: Step = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": True}
