@@ -66,6 +66,22 @@ class State:
         self.deadlines: list[Entry] = []
         """A heap; its first entry is live whenever a receive begins (see `deadlines`)."""
 
+    def clone(self) -> State:
+        """Return a copy that shares nothing which changes: for whoever explores what comes next."""
+        twin = State.__new__(State)
+        twin.run = self.run
+        twin.prefix = self.prefix
+        twin.sequence = self.sequence
+        twin.committed = self.committed
+        twin.at = self.at
+        twin.epoch = self.epoch
+        twin.turn = None if self.turn is None else self.turn.clone()
+        twin.continuations = self.continuations.copy()
+        twin.grants = self.grants.clone()
+        twin.memory = self.memory.clone()
+        twin.deadlines = self.deadlines.copy()
+        return twin
+
     @property
     def earliest_deadline(self) -> float | None:
         """The earliest deadline, or None (K-11)."""

@@ -65,6 +65,24 @@ class Invocation:
     outcome: CallResult | None = None
     """How it ended; only in a terminal phase."""
 
+    def clone(self) -> Invocation:
+        """Return a copy; the values in it are frozen, and shared."""
+        return Invocation(
+            self.position,
+            self.invocation_id,
+            self.tool_name,
+            self.provider_call_id,
+            self.arguments,
+            self.owed,
+            self.phase,
+            self.digest,
+            self.deadline,
+            self.decision,
+            self.attempt,
+            self.worker,
+            self.outcome,
+        )
+
     @property
     def gated(self) -> bool:
         """Whether it waits for approval: requires it, and no grant covered it (section 6)."""

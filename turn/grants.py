@@ -69,6 +69,14 @@ class Grants:
             for grant in [grant for grant in self if grant.scope is Scope.TURN]:
                 self.end(grant.grant_id)
 
+    def clone(self) -> Grants:
+        """Return a copy that shares nothing which changes: grants themselves never do."""
+        twin = Grants()
+        for grant in self:
+            twin.issue(grant)
+        twin.issued = self.issued
+        return twin
+
     def covering(self, tool_name: str, arguments_digest: str) -> Grant | None:
         """Return the oldest grant in force that covers such a call, or None (K-41)."""
         if not self.in_force:

@@ -60,6 +60,13 @@ class Memory:
             self._latest[invocation_id] = closed
         self._size += len(ids) - closed.first + 1
 
+    def clone(self) -> Memory:
+        """Return a copy that shares nothing which changes."""
+        twin = Memory(capacity=self.capacity, retention=self.retention)
+        for closed in self.closings:
+            twin.restore(Closed(closed.turn_id, closed.at, closed.invocation_ids, closed.first))
+        return twin
+
     def holds_turn(self, turn_id: str, *, now: float) -> bool:
         """Whether this turn is remembered as closed."""
         closed = self._turns.get(turn_id)

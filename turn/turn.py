@@ -49,6 +49,15 @@ class Turn:
         self.order.append(invocation)
         self.live += not invocation.terminal
 
+    def clone(self) -> Turn:
+        """Return a copy that shares nothing which changes."""
+        twin = Turn(turn_id=self.turn_id, phase=self.phase, scope=self.scope)
+        twin.grace_until = self.grace_until
+        twin.live = self.live
+        twin.order = [invocation.clone() for invocation in self.order]
+        twin.members = {invocation.invocation_id: invocation for invocation in twin.order}
+        return twin
+
     def unfinished(self) -> Iterator[Invocation]:
         """Iterate over the members that are not terminal, in expected order."""
         return (invocation for invocation in self.order if not invocation.terminal)

@@ -57,9 +57,7 @@ def denied(
 def succeeded(state: State, record: Record, result: Any) -> Fact:
     """TOOL_EXECUTION_SUCCEEDED."""
     turn_id = state["turn"]["turn_id"]
-    return of_lifecycle(
-        state, turn_id, "TOOL_EXECUTION_SUCCEEDED", record, {"result": result}
-    )
+    return of_lifecycle(state, turn_id, "TOOL_EXECUTION_SUCCEEDED", record, {"result": result})
 
 
 def failed(state: State, record: Record, error: str, cause: str) -> Fact:

@@ -17,6 +17,7 @@ from .moment import Moment
 from .reading import Fact, State, new_state
 from .wording import configured, copy_of, well_formed
 
+
 class Oracle:
     """One run. `receive` takes a well-formed wire delivery and returns its receipt."""
 

@@ -115,9 +115,7 @@ def grant_covers(grant: dict[str, Any], tool_name: str, arguments_digest: str) -
     return bool(grant["arguments_digest"] == arguments_digest)
 
 
-def is_remembered(
-    state: State, turn_id: str | None, invocation_id: str | None, now: float
-) -> bool:
+def is_remembered(state: State, turn_id: str | None, invocation_id: str | None, now: float) -> bool:
     """K-54. No turn_id: does any closed turn that is remembered hold the id?"""
     for entry in state["memory"]:
         if entry["invocation_id"] != invocation_id:

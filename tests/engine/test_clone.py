@@ -1,0 +1,68 @@
+"""Cloning a state: the twin is equal, and whatever happens to either leaves the other alone."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from turnlock import Kernel, Run
+from turnlock.engine.fingerprint import behaviour, fingerprint
+from turnlock.engine.state import State
+from turnlock.models.codec import read, read_delivery
+from turnlock.verification.fuzz.scripts import run, script
+
+SEEDS = range(60)
+
+
+def twin_of(kernel: Kernel) -> Kernel:
+    """A kernel over a clone of the state."""
+    twin = Kernel(kernel.run)
+    twin.state = kernel.state.clone()
+    return twin
+
+
+def everything(state: State) -> str:
+    """All that a snapshot and the heap of deadlines hold."""
+    kernel = Kernel(state.run)
+    kernel.state = state
+    return repr((kernel.snapshot(), sorted(state.deadlines), state.committed, state.prefix))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_clone_is_equal_and_shares_nothing_that_changes(seed: int) -> None:
+    """Play on with the clone: it answers as the original would; the original has not moved."""
+    rng = random.Random(seed)
+    configuration = run(rng)
+    kernel = Kernel(read(Run, json.loads(json.dumps(configuration))))
+    deliveries = [step for step in script(rng, 60, configuration) if step["type"] != "recover"]
+    half = len(deliveries) // 2
+    for step in deliveries[:half]:
+        kernel.receive(read_delivery({k: v for k, v in step.items() if k != "now"}), step["now"])
+    before = everything(kernel.state)
+
+    twin = twin_of(kernel)
+
+    assert everything(twin.state) == before
+    assert fingerprint(twin.state) == fingerprint(kernel.state)
+    answers = []
+    for step in deliveries[half:]:
+        delivery = read_delivery({k: v for k, v in step.items() if k != "now"})
+        answers.append(twin.receive(delivery, step["now"]))
+        assert everything(kernel.state) == before
+    for step, expected in zip(deliveries[half:], answers, strict=True):
+        delivery = read_delivery({k: v for k, v in step.items() if k != "now"})
+        assert kernel.receive(delivery, step["now"]) == expected
+    assert everything(kernel.state) == everything(twin.state)
+
+
+def test_a_clone_of_a_state_in_which_nothing_has_happened() -> None:
+    """The smallest case: nothing is shared that could ever be filled."""
+    state = State(Run(run_id="r"))
+
+    twin = state.clone()
+
+    assert behaviour(twin, 0.0) == behaviour(state, 0.0)
+    for name in ("continuations", "grants", "memory", "deadlines"):
+        assert getattr(twin, name) is not getattr(state, name)

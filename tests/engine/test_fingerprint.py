@@ -1,0 +1,95 @@
+"""What counts as the same state: see also the wire's digest, in tests/wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from turnlock import Kernel, Limits, Run
+from turnlock.engine.fingerprint import behaviour, fingerprint
+from turnlock.models.codec import read_delivery
+
+CALLS = [
+    {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": False},
+    {"invocation_id": "b", "tool_name": "ls", "arguments": {"n": 1}, "requires_approval": True},
+]
+OPEN = {"type": "open_turn", "turn_id": "T1", "calls": CALLS}
+ABOUT = {"turn_id": "T1", "invocation_id": "a"}
+CLAIM = {"type": "claim", **ABOUT, "attempt": 1, "lease": 5}
+LOSE = {"type": "lose", **ABOUT}
+REPORT = {"type": "report", **ABOUT, "result": 1}
+APPROVE = {"type": "decide", "turn_id": "T1", "invocation_id": "b", "approved": True}
+
+
+def retry(attempt: int) -> list[dict[str, object]]:
+    """A retry after `attempt`, up to the next doubt."""
+    return [
+        {"type": "resolve", **ABOUT, "attempt": attempt, "as": "retry"},
+        {"type": "claim", **ABOUT, "attempt": attempt + 1},
+        LOSE,
+    ]
+
+
+def played(*script: dict[str, object], now: float = 0.0, **limits: int) -> Kernel:
+    """A kernel that received these at `now`."""
+    kernel = Kernel(Run(run_id="r", limits=Limits(**limits)))
+    for delivery in script:
+        assert kernel.receive(read_delivery(json.loads(json.dumps(delivery))), now).accepted
+    return kernel
+
+
+def test_times_count_from_now() -> None:
+    """Moved in time, a state is the same one; seen from another time, it is not."""
+    early, late = played(OPEN, CLAIM).state, played(OPEN, CLAIM, now=64.0).state
+
+    assert behaviour(early, 0.0) == behaviour(late, 64.0)
+    assert behaviour(early, 0.0) != behaviour(early, 1.0)
+    assert fingerprint(early) == fingerprint(late)
+
+
+def test_a_clock_that_may_run_backwards_sees_the_latest_fact() -> None:
+    """K-10: an earlier time is taken for the latest fact's, so how far back that lies counts."""
+    early, late = played(OPEN).state, played(OPEN, now=1.0).state
+
+    assert behaviour(early, 1.0) == behaviour(late, 1.0)
+    assert behaviour(early, 0.0) != behaviour(late, 0.0)
+
+
+def test_the_second_and_the_third_attempt_behave_alike() -> None:
+    """Told apart are none, the first, and later ones; the wire's digest tells the numbers."""
+    first = played(OPEN, CLAIM, LOSE).state
+    second = played(OPEN, CLAIM, LOSE, *retry(1)).state
+    third = played(OPEN, CLAIM, LOSE, *retry(1), *retry(2)).state
+
+    assert behaviour(first, 0.0) != behaviour(second, 0.0) == behaviour(third, 0.0)
+    assert fingerprint(second) != fingerprint(third)
+
+
+def test_a_grant_behaves_alike_whatever_its_number() -> None:
+    """Only that one was ever issued is told; the wire's digest tells the numbers."""
+    session = {**APPROVE, "scope": "session"}
+    revoke = {"type": "revoke", "grant_id": "grant/r/1"}
+    end = [CLAIM, REPORT, {"type": "reject", **ABOUT, "invocation_id": "b", "error": "no"}]
+    again = [{**step, "turn_id": "T2"} for step in (OPEN, session)]
+    once = played(OPEN, session, revoke, *end, again[0], remembered=0).state
+    twice = played(
+        OPEN, session, revoke, *end, *again, {**revoke, "grant_id": "grant/r/2"}, remembered=0
+    ).state
+
+    assert once.grants.issued == 1
+    assert twice.grants.issued == 2
+    assert behaviour(once, 0.0)[0] == behaviour(twice, 0.0)[0]
+    assert fingerprint(once) != fingerprint(twice)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, True), (1, 1.0), (0, False), (0, 0.0), ({}, []), ("", None), ("{}", {}), ("1", 1)],
+)
+def test_results_that_only_python_holds_equal_are_told_apart(one: object, other: object) -> None:
+    """S of section 6 compares canonical JSON, so must the key."""
+    states = [played(OPEN, CLAIM, {**REPORT, "result": result}).state for result in (one, other)]
+
+    assert behaviour(states[0], 0.0) != behaviour(states[1], 0.0)
+    assert fingerprint(states[0]) != fingerprint(states[1])
