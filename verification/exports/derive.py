@@ -121,7 +121,14 @@ def derive(
         )
     return Model(
         scope=scope,
-        initial=State(str(turn.initial[0]), 0, (begin,) * scope.invocations, False, 0, 0),
+        initial=State(
+            turn=str(turn.initial[0]),
+            members=0,
+            roster=(begin,) * scope.invocations,
+            grant=False,
+            asked=0,
+            taken=0,
+        ),
         rank={str(phase): rank for phase, rank in invocation.rank.items()},
         terminal=tuple(str(phase) for phase in invocation.phases if phase in invocation.terminal),
         turn_rank={str(phase): rank for phase, rank in turn.rank.items()},

@@ -1,0 +1,54 @@
+"""Let TLC and Spin count the model of one turn, and compare with our own exploration of it.
+
+Arguments are numbers of calls, by default 1 2 3. Exit status: 0 all agree; 1 they differ, or an
+invariant does not hold; 3 a tool failed; 6 not done, because a tool is missing: never green.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from turnlock.verification.errors import HarnessFailed
+from turnlock.verification.exports.technique import Comparison, compare
+from turnlock.verification.findings import Status
+
+EXIT = {Status.HOLDS: 0, Status.VIOLATED: 1, Status.NOT_DONE: 6}
+FAILED = 3
+
+HEAD = f"{'calls':>5}  {'counted by':<10} {'states':>9} {'transitions':>12}"
+
+
+def main() -> int:
+    """Compare, print a table, and return the exit status."""
+    print(HEAD, flush=True)
+    statuses: set[Status] = set()
+    with tempfile.TemporaryDirectory(prefix="turnlock-models-") as folder:
+        for number in [int(word) for word in sys.argv[1:]] or [1, 2, 3]:
+            try:
+                comparison = compare(invocations=number, workdir=Path(folder) / str(number))
+            except HarnessFailed as error:
+                print(f"FAILED: {error}")
+                return FAILED
+            tell(comparison)
+            statuses.add(comparison.status)
+    worst = max(statuses, key=lambda status: (status is Status.VIOLATED, EXIT[status]))
+    print(f"\n{worst.upper()}")
+    return EXIT[worst]
+
+
+def tell(comparison: Comparison) -> None:
+    """Print the rows of one comparison, then what speaks against it or is missing."""
+    rows = {"turnlock": comparison.own_count, **comparison.counted}
+    for tool, count in rows.items():
+        print(
+            f"{comparison.invocations:>5}  {tool:<10} {count.states:>9,} {count.transitions:>12,}"
+        )
+    for why in (*comparison.differences, *comparison.missing):
+        print(f"       {why}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

