@@ -5,7 +5,7 @@ Pure functions over the dicts of the wire (section 12); nothing here knows the k
 
 from .attribution import rules_of
 from .blame import blamed
-from .difference import ABSENT, Difference, described, first_difference
+from .difference import ABSENT, Difference, described, first_difference, is_receipt
 from .rules import RULES, Rule, rule_called
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "blamed",
     "described",
     "first_difference",
+    "is_receipt",
     "rule_called",
     "rules_of",
 ]

@@ -1,0 +1,151 @@
+"""What one verification came to: the one value that every renderer is a pure function of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from ..errors import HarnessFailed, NotDeterministic, SubjectFailed
+from ..findings import Coverage, Finding, Profile, Result, Status
+from .fingerprints import fingerprint
+
+
+class Verdict(StrEnum):
+    """What is to be said of the system under test."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    NOT_DONE = "not done"
+    """A technique could not be run, or none that was run says anything: never green."""
+    HARNESS_FAILED = "the harness failed"
+    NOT_DETERMINISTIC = "not deterministic"
+    SUBJECT_FAILED = "crashed or timed out"
+
+
+EXIT_STATUS: Final = {
+    Verdict.HOLDS: 0,
+    Verdict.VIOLATED: 1,
+    Verdict.NOT_DONE: 3,
+    Verdict.HARNESS_FAILED: 3,
+    Verdict.NOT_DETERMINISTIC: 4,
+    Verdict.SUBJECT_FAILED: 5,
+}
+"""Of `turnlock verify`; 2 is for usage."""
+
+_STOPS: Final = (
+    (Verdict.HARNESS_FAILED, HarnessFailed),
+    (Verdict.NOT_DETERMINISTIC, NotDeterministic),
+    (Verdict.SUBJECT_FAILED, SubjectFailed),
+)
+"""The most serious first: what failed in the kit casts doubt on all the rest."""
+
+
+@attrs.frozen(kw_only=True)
+class Stop:
+    """A technique that came to no result, and why."""
+
+    technique: str
+    verdict: Verdict
+    message: str
+
+    @classmethod
+    def because(cls, technique: str, error: Exception) -> Stop:
+        """Make one of what a technique raised; what it was not meant to raise is the kit's own."""
+        meant = (verdict for verdict, kind in _STOPS if isinstance(error, kind))
+        verdict = next(meant, Verdict.HARNESS_FAILED)
+        return cls(technique=technique, verdict=verdict, message=str(error) or repr(error))
+
+
+@attrs.frozen(kw_only=True)
+class Violation:
+    """Findings of one fingerprint, told once: the shortest, and every technique that has it."""
+
+    fingerprint: str
+    finding: Finding
+    techniques: tuple[str, ...]
+    known: bool
+    """Whether the baseline holds it: then it does not fail the verification."""
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """One verification of one system under test.
+
+    `started` is ISO 8601 text, in UTC; `seconds` wall time; `versions` of turnlock, python and
+    platform, by name; `command` repeats it. `known` holds the fingerprints of the baseline, and
+    `now_passing` those of its entries that are answered rightly now.
+    """
+
+    subject: str
+    profile: Profile
+    seed: int
+    versions: Mapping[str, str]
+    started: str
+    seconds: float
+    command: str
+    results: tuple[Result, ...]
+    stops: tuple[Stop, ...] = ()
+    known: tuple[str, ...] = ()
+    now_passing: tuple[str, ...] = ()
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The findings, each told once; new ones before known ones, the shortest first."""
+        found: dict[str, list[Finding]] = {}
+        for result in self.results:
+            for finding in result.findings:
+                found.setdefault(fingerprint(finding), []).append(finding)
+        violations = [
+            Violation(
+                fingerprint=key,
+                finding=min(findings, key=lambda finding: len(finding.script)),
+                techniques=tuple(dict.fromkeys(finding.technique for finding in findings)),
+                known=key in self.known,
+            )
+            for key, findings in found.items()
+        ]
+        return tuple(sorted(violations, key=lambda one: (one.known, len(one.finding.script))))
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is to be said; a technique that was stopped outweighs what the others found."""
+        for verdict, _ in _STOPS:
+            if any(stop.verdict is verdict for stop in self.stops):
+                return verdict
+        unexplained = any(
+            result.status is Status.VIOLATED and not result.findings for result in self.results
+        )
+        if unexplained or self.now_passing or any(not one.known for one in self.violations):
+            return Verdict.VIOLATED
+        statuses = {result.status for result in self.results}
+        if Status.NOT_DONE in statuses or statuses <= {Status.SKIPPED}:
+            return Verdict.NOT_DONE
+        return Verdict.HOLDS
+
+    @property
+    def exit_status(self) -> int:
+        """The status to exit with."""
+        return EXIT_STATUS[self.verdict]
+
+    @property
+    def coverage(self) -> Coverage:
+        """What all techniques together reached."""
+        every = [result.coverage for result in self.results]
+        return Coverage(
+            reasons=_summed(one.reasons for one in every),
+            pairs=_summed(one.pairs for one in every),
+            rules=_summed(one.rules for one in every),
+        )
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add up by name; a name that is counted 0 everywhere stays, as never reached."""
+    total: Counter[str] = Counter()
+    for count in counts:
+        for name, times in count.items():
+            total[name] += times
+    return dict(total)

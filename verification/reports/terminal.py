@@ -1,0 +1,181 @@
+"""The short verdict that ends `turnlock verify` at a terminal: plain text, colour is the CLI's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..findings import Coverage, Finding, Result, Status
+from ..rulebook import RULES
+from .report import Report, Violation
+from .stories import Line, difference, json_lines, marked, pointed, rule_of, steps
+from .words import answered, printable
+
+SHOWN: Final = 3
+"""So many violations are told whole; the others by one line each."""
+
+
+def to_text(report: Report) -> str:
+    """Return the verdict, what each technique says, the violations, the guarantee."""
+    parts = [
+        _heading(report),
+        "\n".join(_techniques(report)),
+        *_violations(report),
+        "\n".join(_baseline(report)),
+        "\n".join(_coverage(report.coverage)),
+        "\n".join(_guarantee(report)),
+        "\n".join(_ending(report)),
+    ]
+    return printable("\n\n".join(part for part in parts if part) + "\n")
+
+
+def figures_text(figures: Mapping[str, int | float | str]) -> str:
+    """Say figures in a line, thousands apart."""
+    said = (
+        f"{name} {value:,}" if isinstance(value, int | float) else f"{name} {value}"
+        for name, value in figures.items()
+    )
+    return ", ".join(said)
+
+
+def _heading(report: Report) -> str:
+    return f"{report.subject}, profile {report.profile}, seed {report.seed}"
+
+
+def _techniques(report: Report) -> Iterator[str]:
+    width = max([len(name) for name in _names(report)], default=0)
+    for result in report.results:
+        what = result.why if result.status in _UNDONE else figures_text(result.figures)
+        yield (
+            f"  {result.technique:{width}}  {_STATUS[result.status]:8}"
+            f"  {result.seconds:7.2f} s  {what}".rstrip()
+        )
+    for stop in report.stops:
+        yield f"  {stop.technique:{width}}  STOPPED   {stop.verdict}: {stop.message}"
+
+
+def _names(report: Report) -> list[str]:
+    return [
+        *(result.technique for result in report.results),
+        *(stop.technique for stop in report.stops),
+    ]
+
+
+_UNDONE: Final = (Status.SKIPPED, Status.NOT_DONE)
+_STATUS: Final = {
+    Status.HOLDS: "holds",
+    Status.VIOLATED: "VIOLATED",
+    Status.SKIPPED: "skipped",
+    Status.NOT_DONE: "NOT DONE",
+}
+
+
+def _violations(report: Report) -> Iterator[str]:
+    new = [violation for violation in report.violations if not violation.known]
+    for violation in new[:SHOWN]:
+        yield "\n".join(_violation(violation))
+    others = [*new[SHOWN:], *(violation for violation in report.violations if violation.known)]
+    if others:
+        yield "\n".join(_in_brief(violation) for violation in others)
+
+
+def _violation(violation: Violation) -> Iterator[str]:
+    yield f"VIOLATED {_title(violation.finding)}"
+    yield f"  found by {', '.join(violation.techniques)}, fingerprint {violation.fingerprint}"
+    yield from (f"  {line}" for line in finding_lines(violation.finding))
+
+
+def _title(finding: Finding) -> str:
+    return f"{finding.rule} {rule_of(finding).title}".rstrip()
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """Tell one finding: the rule, what differs, the steps, expected and got; one line each."""
+    rule = rule_of(finding)
+    if rule.sentence:
+        yield f"{rule.id}: {rule.sentence}"
+    yield finding.message
+    yield ""
+    yield _about_the_script(finding)
+    yield f"   run {json.dumps(finding.run, ensure_ascii=False)}"
+    for step in steps(finding):
+        at = f"at {step.at}: " if step.at else ""
+        yield f"{step.number:2}. {at}{step.sender}: {step.words}"
+        yield f"      {json.dumps(step.delivery, ensure_ascii=False)}"
+        if step.receipt is not None and step.number < len(finding.script):
+            yield f"      {answered(step.receipt)}"
+    yield from _both_answers(finding)
+
+
+def _about_the_script(finding: Finding) -> str:
+    length = len(finding.script)
+    minimal = "the shortest that shows it" if finding.minimal else "perhaps not the shortest"
+    return f"The script, {length} step{'' if length == 1 else 's'}, {minimal}:"
+
+
+def _both_answers(finding: Finding) -> Iterator[str]:
+    found = difference(finding)
+    for label, value in (("expected", finding.expected), ("got", finding.got)):
+        yield ""
+        yield f"{label}:"
+        for line in json_lines(value):
+            yield f"  {_pointer(line, here=marked(line, found))} {line.text}"
+    if found is not None:
+        yield ""
+        yield f"differs at {pointed(found)}"
+
+
+def _pointer(line: Line, *, here: bool) -> str:
+    return ">" if here and line.text.strip() not in {"}", "},", "]", "],"} else " "
+
+
+def _in_brief(violation: Violation) -> str:
+    known = "known, in the baseline" if violation.known else "VIOLATED"
+    return f"{known}: {_title(violation.finding)}: {violation.finding.message}"
+
+
+def _baseline(report: Report) -> Iterator[str]:
+    for name in report.now_passing:
+        yield f"PASSES NOW, take it out of the baseline: {name}"
+
+
+def _coverage(coverage: Coverage) -> Iterator[str]:
+    reached = [name for name, count in coverage.reasons.items() if count]
+    if coverage.reasons:
+        yield f"reasons reached: {len(reached)} of {len(coverage.reasons)}"
+        yield from _never("reasons", coverage.reasons)
+    if coverage.pairs:
+        pairs = sum(1 for count in coverage.pairs.values() if count)
+        yield f"pairs of phase and input reached: {pairs} of {len(coverage.pairs)}"
+        yield from _never("pairs", coverage.pairs)
+    if coverage.rules:
+        visible = {rule.id: coverage.rules.get(rule.id, 0) for rule in RULES if rule.visible}
+        exercised = sum(1 for count in visible.values() if count)
+        yield f"rules exercised: {exercised} of {len(visible)} that receipts can show"
+        yield from _never("rules", visible)
+
+
+def _never(what: str, counts: Mapping[str, int]) -> Iterator[str]:
+    never = [name for name, count in counts.items() if not count]
+    if never:
+        yield f"  {what} never reached: {', '.join(never)}"
+
+
+def _guarantee(report: Report) -> Iterator[str]:
+    held = [one for one in report.results if one.status is Status.HOLDS and one.guarantee]
+    if held:
+        yield "What this guarantees, and what it does not:"
+        yield from (f"  {result.technique}: {result.guarantee}" for result in held)
+
+
+def _ending(report: Report) -> Iterator[str]:
+    yield from _not_checked(report.results)
+    yield f"{str(report.verdict).upper()} after {report.seconds:.1f} s. Again: {report.command}"
+
+
+def _not_checked(results: tuple[Result, ...]) -> Iterator[str]:
+    undone = [result for result in results if result.status in _UNDONE]
+    if undone:
+        names = ", ".join(f"{result.technique} ({result.status})" for result in undone)
+        yield f"Says nothing about what these would have checked: {names}."
