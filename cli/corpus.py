@@ -158,7 +158,7 @@ def _lines(file: str, problems: Problems) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers, as far as the file can be read."""
     number = 0
     try:
-        with _opened(file) as stream:
+        with opened(file) as stream:
             while line := stream.readline(LINE_LIMIT + 1):
                 number += 1
                 if len(line) > LINE_LIMIT:
@@ -197,7 +197,7 @@ def _skip_line(stream: io.BufferedIOBase, line: bytes) -> None:
 
 
 @contextmanager
-def _opened(file: str) -> Generator[io.BufferedIOBase]:
+def opened(file: str) -> Generator[io.BufferedIOBase]:
     """Open a file, gunzipped if its first bytes say so; standard input is left open."""
     stream = _standard_input() if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123
     try:

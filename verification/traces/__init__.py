@@ -1,1 +1,1 @@
-"""Recorded logs, held against the spec line by line."""
+"""Recorded logs held against the specification: conforms, or the first line that cannot be."""

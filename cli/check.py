@@ -1,0 +1,125 @@
+"""``turnlock check``: a recorded log, held against the specification."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import click
+
+from ..verification.traces.log import TooManyRuns, check
+from ..verification.traces.outcome import Broken, Outcome, RunCount
+from .corpus import LINE_LIMIT, opened
+from .safe_text import harmless
+
+_HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
+
+LOG holds one JSON object a line, in order, plain or gzipped; - is standard input. Lines are facts
+as a journal holds them, deliveries with their receipts ({"run_id", "delivery", "receipt"}), or
+requests and answers of the wire. A line {"run": {…}} before the first line of a run says how it was
+configured; without it the limits are the default ones. Runs may be interleaved: run_id tells them
+apart.
+
+It says that the log conforms, or names the first line that cannot have happened, the rule that it
+breaks, and what could have stood there instead. Facts are judged by themselves: whether some
+deliveries yield these very commits. Receipts are compared with those of a second implementation.
+\b
+Exit status:
+  0  conforms
+  1  a line cannot have happened, or is no line of a log
+  2  wrong usage, or not one line could be read
+  6  conforms as far as it goes, but breaks off inside a line or a commit
+"""
+
+BROKEN: Final = 1
+UNREADABLE: Final = 2
+TORN: Final = 6
+
+RUNS_SHOWN: Final = 20
+"""Runs that are told one by one; the rest are counted."""
+
+
+@click.command("check", help=_HELP, short_help="Check a recorded log against the specification.")
+@click.argument("log", metavar="LOG", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+def command(*, log: str, as_json: bool) -> None:
+    """Check the log, tell the outcome, and end with its status."""
+    try:
+        outcome = check(_lines(log))
+    except TooManyRuns as error:
+        raise click.UsageError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(_as_json(outcome), indent=2))
+    else:
+        for line in _told(outcome):
+            click.echo(harmless(line))
+    sys.exit(_status(outcome))
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    """Yield the lines; gzip data that break off end like any text that does."""
+    try:
+        with opened(file) as stream:
+            while line := stream.readline(LINE_LIMIT + 1):
+                if len(line) > LINE_LIMIT:
+                    raise click.UsageError(f"a line is longer than {LINE_LIMIT:,} bytes")
+                yield line
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        yield b"{"  # the beginning of a line, as a plain file would show it
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        raise click.UsageError(
+            f"{harmless(file)} cannot be read ({cause}); give a readable file, or -"
+        ) from error
+
+
+def _status(outcome: Outcome) -> int:
+    broken = outcome.broken
+    if not outcome.judged and (broken is None or not broken.rule):
+        return UNREADABLE
+    if broken is not None:
+        return BROKEN
+    return TORN if outcome.torn else 0
+
+
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    whole: dict[str, Any] = attrs.asdict(outcome)
+    return {"conforms": outcome.broken is None, "judged": outcome.judged, **whole}
+
+
+def _told(outcome: Outcome) -> Iterator[str]:
+    yield from map(_told_run, outcome.runs[:RUNS_SHOWN])
+    left = outcome.runs[RUNS_SHOWN:]
+    if left:
+        yield f"… and {len(left):,} more runs, {sum(run.count for run in left):,} lines"
+    if outcome.broken is not None:
+        yield from _told_broken(outcome.broken)
+        return
+    if not outcome.judged and not outcome.torn:
+        yield "the log holds nothing to judge"
+        return
+    for torn in outcome.torn:
+        yield f"line {torn.line}: {torn.cause}"
+    as_far = "conforms as far as it goes" if outcome.torn else "conforms"
+    yield f"{as_far}: {outcome.judged:,} judged, {len(outcome.runs):,} runs"
+
+
+def _told_run(run: RunCount) -> str:
+    return f"run {run.run_id!r}: {run.count:,} {run.kind}, the last fact is {run.sequence:,}"
+
+
+def _told_broken(broken: Broken) -> Iterator[str]:
+    place = f"line {broken.line}"
+    if broken.column is not None:
+        place += f" column {broken.column}"
+    if broken.run_id is not None:
+        place += f", run {broken.run_id!r}"
+    rule = f"{broken.rule}: " if broken.rule else ""
+    yield f"{place}: {rule}{broken.cause}"
+    if broken.instead:
+        yield "possible there: " + " | ".join(broken.instead)
