@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-_LAZY: Final = {"replay": "replay", "trace": "trace"}
+_LAZY: Final = {"replay": "replay", "trace": "trace", "verify": "verify"}
 """Subcommands that live in modules of their own, each there as `command`."""
 
 

@@ -1,0 +1,173 @@
+"""``turnlock verify``: the proof kit at the command line."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import attrs
+import click
+
+from ..models.errors import InvalidValue
+from ..verification.findings import Profile
+from ..verification.reports.baseline import Known, now_passing, read_baseline, to_baseline
+from ..verification.reports.html import to_html
+from ..verification.reports.json_report import to_json
+from ..verification.reports.junit import to_junit
+from ..verification.reports.report import Report
+from ..verification.reports.terminal import to_text
+from ..verification.subjects.process import ProcessDriver
+from ..verification.subjects.subject import Capability, Driver
+from ..verification.verify import NAMES, own_driver, verify
+
+_HELP: Final = """Prove a kernel: our own, or any command that speaks the wire.
+
+Without --sut our own kernel is verified, from inside too. A system under test is a command that
+answers JSON lines as docs/wire.md says. What it can do beyond receiving it declares by
+--capability; what it does not declare is skipped by name.
+
+\b
+Exit status:
+  0  every check holds
+  1  a violation, or a baseline entry that now passes
+  2  wrong usage
+  3  no verdict: the harness failed, or a technique could not be run
+  4  the system under test is not deterministic
+  5  the system under test crashed, hung, or answered what is no receipt
+"""
+
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("verify", help=_HELP, short_help="Prove a kernel: ours, or yours.")
+@click.option("--sut", metavar="COMMAND", help="The system under test, as a shell would split it.")
+@click.option(
+    "--capability",
+    "capabilities",
+    multiple=True,
+    type=click.Choice([Capability.RECOVER, Capability.DIGEST]),
+    help="What the system under test offers beside receiving; may be repeated.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(list(Profile)),
+    default=Profile.CI,
+    show_default=True,
+    help="How much: about 2 s, 30 s, 10 min.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Draws the random scripts.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(NAMES), help="This technique alone; may be repeated."
+)
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds an answer.")
+@click.option("--junit", type=_FILE, help="Write JUnit XML there: one case for each rule.")
+@click.option("--html", type=_FILE, help="Write one self-contained page there.")
+@click.option("--json", "json_file", type=_FILE, help="Write everything there, for programs.")
+@click.option("--baseline", type=_FILE, help="Known violations: they fail nothing, until they pass.")
+@click.option("--write-baseline", type=_FILE, help="Write what was found there, as known.")
+@click.option("--selftest", is_flag=True, help="Hold every technique against every planted bug.")
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    sut: str | None,
+    capabilities: Sequence[Capability],
+    profile: Profile,
+    seed: int,
+    only: Sequence[str],
+    timeout: float,
+    junit: Path | None,
+    html: Path | None,
+    json_file: Path | None,
+    baseline: Path | None,
+    write_baseline: Path | None,
+    selftest: bool,
+) -> None:
+    """Run the techniques, write what was asked for, and end with the status."""
+    if selftest:
+        _selftest(Profile(profile), sut)
+        return
+    known = _known(baseline)
+    driver = _driver(sut, capabilities, timeout)
+    began, started = perf_counter(), datetime.now(UTC)
+    try:
+        results, stops = verify(
+            driver,
+            profile=Profile(profile),
+            seed=seed,
+            progress=_tell,
+            only=only or NAMES,
+        )
+        report = Report(
+            subject=driver.name if driver else "turnlock",
+            profile=Profile(profile),
+            seed=seed,
+            versions=_versions(),
+            started=started.isoformat(timespec="seconds"),
+            seconds=perf_counter() - began,
+            command=shlex.join(["turnlock", *sys.argv[1:]]),
+            results=results,
+            stops=stops,
+            known=tuple(entry.fingerprint for entry in known),
+        )
+        if known and not stops:
+            passing = now_passing(known, results, driver or own_driver())
+            report = attrs.evolve(report, now_passing=passing)
+    finally:
+        if driver is not None:
+            driver.close()
+    _write(junit, lambda: to_junit(report))
+    _write(html, lambda: to_html(report))
+    _write(json_file, lambda: to_json(report))
+    _write(write_baseline, lambda: to_baseline(report.violations))
+    click.echo(to_text(report))
+    sys.exit(report.exit_status)
+
+
+def _driver(sut: str | None, capabilities: Sequence[Capability], timeout: float) -> Driver | None:
+    if sut is None:
+        if capabilities:
+            raise click.UsageError("--capability is for --sut; our own kernel declares its own")
+        return None
+    try:
+        words = shlex.split(sut)
+    except ValueError as error:
+        raise click.UsageError(f"--sut cannot be split ({error}); quote it as a shell wants") from error
+    if not words:
+        raise click.UsageError("--sut is empty; give the command that speaks the wire")
+    return ProcessDriver(words, timeout=timeout, capabilities=frozenset(capabilities))
+
+
+def _known(baseline: Path | None) -> tuple[Known, ...]:
+    if baseline is None:
+        return ()
+    try:
+        return read_baseline(baseline.read_bytes())
+    except OSError as error:
+        raise click.UsageError(f"--baseline {baseline}: {error.strerror}") from error
+    except InvalidValue as error:
+        raise click.UsageError(f"--baseline {baseline}: {error}") from error
+
+
+def _versions() -> dict[str, str]:
+    try:
+        own = version("turnlock")
+    except PackageNotFoundError:
+        own = "a checkout that is not installed"
+    return {"turnlock": own, "python": platform.python_version(), "platform": platform.platform()}
+
+
+def _write(file: Path | None, text: Callable[[], str]) -> None:
+    if file is not None:
+        file.write_text(text(), encoding="utf-8")
+
+
+def _tell(what: str) -> None:
+    """Show progress on a terminal, in one line that the next one overwrites."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\033[K{what}", nl=False, err=True)

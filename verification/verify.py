@@ -1,0 +1,112 @@
+"""Runs the techniques of a profile against one system under test, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from time import perf_counter
+from typing import Final, TypeAlias, cast
+
+import attrs
+
+from .findings import Profile, Progress, Result, Status
+from .reports.report import Stop, Verdict
+from .subjects.in_process import InProcess
+from .subjects.kernel import KernelSubject
+from .subjects.subject import Capability, Driver
+
+Check: TypeAlias = Callable[..., Result]
+
+INSIDE: Final = "it looks inside the kernel, and runs on our own only"
+
+
+@attrs.frozen(kw_only=True)
+class Technique:
+    """One way to look for violations, loaded when it is used.
+
+    `at` is the module and function that checks. A technique that is not `black_box` sees the
+    inside of our own kernel, and is given no driver.
+    """
+
+    name: str
+    at: str
+    black_box: bool
+    needs: Capability | None = None
+
+    def check(
+        self, driver: Driver | None, *, profile: Profile, progress: Progress, seed: int
+    ) -> Result:
+        """Run it; `driver` None is our own kernel. What it cannot do is skipped by name."""
+        why = self._missing(driver)
+        if why:
+            return Result(technique=self.name, status=Status.SKIPPED, guarantee="", why=why)
+        module, function = self.at.split(":")
+        check = cast("Check", getattr(import_module(module, __package__), function))
+        system = (driver or own_driver(),) if self.black_box else ()
+        began = perf_counter()
+        result = check(*system, profile=profile, progress=progress, seed=seed)
+        return attrs.evolve(result, technique=self.name, seconds=perf_counter() - began)
+
+    def _missing(self, driver: Driver | None) -> str:
+        if driver is None:
+            return ""
+        if not self.black_box:
+            return INSIDE
+        if self.needs is not None and self.needs not in driver.capabilities:
+            return f"the system under test does not declare the capability {self.needs}"
+        return ""
+
+
+TECHNIQUES: Final = (
+    Technique(name="closure", at=".closure.technique:check", black_box=False),
+    Technique(name="conformance", at=".conformance.technique:check", black_box=True),
+    Technique(name="guided", at=".fuzz.technique:check", black_box=True),
+    Technique(name="rules", at=".fuzz.technique:check_rules", black_box=False),
+    Technique(
+        name="recovery",
+        at=".recovery.technique:check",
+        black_box=True,
+        needs=Capability.RECOVER,
+    ),
+    Technique(name="journal", at=".recovery.technique:check_journal", black_box=False),
+    Technique(name="concurrency", at=".concurrency.technique:check", black_box=False),
+)
+"""In the order in which they run: those that find most, in the fewest steps, first."""
+
+NAMES: Final = tuple(technique.name for technique in TECHNIQUES)
+
+
+def own_driver() -> Driver:
+    """Return the driver of our own kernel, in this process."""
+    return InProcess(KernelSubject, name="turnlock")
+
+
+def verify(
+    driver: Driver | None,
+    *,
+    profile: Profile,
+    seed: int,
+    progress: Progress,
+    only: Iterable[str] = NAMES,
+) -> tuple[tuple[Result, ...], tuple[Stop, ...]]:
+    """Run the techniques named in `only`; `driver` None is our own kernel, seen from inside, too.
+
+    Returns the results, and the techniques that came to none. A system that crashed, hung or
+    answered one script in two ways is asked no further.
+    """
+    wanted = set(only)
+    results: list[Result] = []
+    stops: list[Stop] = []
+    for technique in TECHNIQUES:
+        if technique.name not in wanted:
+            continue
+        progress(technique.name)
+        try:
+            result = technique.check(driver, profile=profile, progress=progress, seed=seed)
+        except Exception as error:  # noqa: BLE001 - the report says whose fault it is
+            stops.append(Stop.because(technique.name, error))
+            if stops[-1].verdict is not Verdict.HARNESS_FAILED:
+                break
+        else:
+            results.append(result)
+    return tuple(results), tuple(stops)
