@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ...engine import effects, kernel, minting, turn_facts
 from ...engine.kernel import Kernel
+from ...engine.lapse import lapsed
 from ...engine.state import State
 from ...lifecycle.invocation import Invocation
 from ...lifecycle.phases import Input, Phase
@@ -26,7 +27,7 @@ Lapse = Callable[[State, float], list[Fact]]
 
 def _only_the_first(_: object) -> Callable[..., None]:
     def lapse(self: Kernel, facts: list[Fact], now: float) -> None:
-        due = kernel.lapsed(self.state, now)
+        due = lapsed(self.state, now)
         self._happen(due, now)  # pyright: ignore[reportPrivateUsage] - its own step
         facts += due
 
@@ -34,7 +35,7 @@ def _only_the_first(_: object) -> Callable[..., None]:
 
 
 def _ties_backwards(real: Lapse) -> Lapse:
-    def lapsed(state: State, now: float) -> list[Fact]:
+    def lapse(state: State, now: float) -> list[Fact]:
         heap = state.deadlines
         if not heap:
             return []
@@ -46,7 +47,7 @@ def _ties_backwards(real: Lapse) -> Lapse:
         heapify(heap)
         return facts
 
-    return lapsed
+    return lapse
 
 
 def _backwards(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:

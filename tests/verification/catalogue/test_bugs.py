@@ -1,0 +1,179 @@
+"""Every bug of the catalogue changes what the kernel answers, and goes away without a trace."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from typing import Any, cast
+
+import pytest
+
+from turnlock.models.values import canonical
+from turnlock.verification.catalogue.bug import Bug, Family
+from turnlock.verification.catalogue.bugs import CATALOGUE
+from turnlock.verification.catalogue.field import ANALOGUES, Field
+from turnlock.verification.errors import HarnessFailed
+from turnlock.verification.fuzz.guided import RUNS, STEP_BYTES, follow
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.subjects.kernel import KernelSubject
+
+from .witnesses import WITNESSES
+
+Raw = dict[str, Any]
+Case = tuple[Raw, list[Raw], list[str]]
+"""A run, a script for it, and the canonical text of what the oracle answers."""
+
+SCRIPTS = 1_000
+STEPS = 64
+BUGS = {bug.name: bug for bug in CATALOGUE}
+
+
+@cache
+def case(number: int) -> Case:
+    """One guided script, the same in every run of these tests."""
+    draws = random.Random(number)
+    decoded = follow(bytes([number % len(RUNS)]) + draws.randbytes(STEPS * STEP_BYTES))
+    return decoded.run, decoded.script, [canonical(cast("Any", it)) for it in decoded.expected]
+
+
+def witness(name: str) -> Case:
+    """The script that was written by hand for this bug."""
+    run: Raw = {"run_id": "r", "limits": {}}
+    oracle = Oracle(run)
+    script = WITNESSES[name]
+    return run, script, [canonical(cast("Any", oracle.receive(step))) for step in script]
+
+
+def first_difference(case_: Case) -> int | None:
+    """The step that the kernel answers otherwise than the oracle, or at which it raises."""
+    run, script, expected = case_
+    subject = KernelSubject()
+    subject.reset(run)
+    for number, delivery, wanted in zip(count(), script, expected, strict=False):
+        try:
+            got = subject.recover() if delivery["type"] == "recover" else subject.receive(delivery)
+        except Exception:  # noqa: BLE001 - a bug may also raise
+            return number
+        if canonical(cast("Any", got)) != wanted:
+            return number
+    return None
+
+
+def first_case(bug: Bug) -> Case | None:
+    """The first script that shows the planted bug."""
+    if bug.name in WITNESSES:
+        cases = [witness(bug.name)]
+    else:
+        cases = [case(number) for number in range(SCRIPTS)]
+    return next((it for it in cases if first_difference(it) is not None), None)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_bug_is_seen_and_goes_away(name: str) -> None:
+    """While it is planted some script is answered otherwise than by the oracle; then no more."""
+    with BUGS[name].planted():
+        shows = first_case(BUGS[name])
+
+    assert shows is not None
+    assert first_difference(shows) is None
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_a_witness_is_as_short_as_it_says(name: str) -> None:
+    """The last step of a script written by hand is the one that differs."""
+    with BUGS[name].planted():
+        assert first_difference(witness(name)) == len(WITNESSES[name]) - 1
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_the_healthy_kernel_agrees(number: int) -> None:
+    """The control of these tests: without a bug the same scripts are answered alike."""
+    assert first_difference(case(number)) is None
+
+
+def traces() -> dict[str, Any]:
+    """Everything that a plant could have changed, down to the entries of tables and classes."""
+    found: dict[str, Any] = {}
+    floors = ("engine", "lifecycle", "turn", "models", "machines")
+    for place, module in list(sys.modules.items()):
+        if not place.startswith(tuple(f"turnlock.{floor}" for floor in floors)):
+            continue
+        for name, value in vars(module).items():
+            found[f"{place}.{name}"] = value
+            inside = vars(value) if isinstance(value, type) else value
+            if not name.startswith("__") and isinstance(inside, Mapping):
+                entries = cast("Mapping[object, object]", inside)
+                found.update({f"{place}.{name}[{key!r}]": it for key, it in entries.items()})
+    return found
+
+
+def test_every_bug_is_taken_back_exactly() -> None:
+    """Function by function, row by row the kernel is the same objects as before."""
+    before = traces()
+
+    for bug in CATALOGUE:
+        with bug.planted():
+            during = traces()
+        after = traces()
+
+        assert any(during.get(place) is not it for place, it in before.items()) or (
+            during.keys() != before.keys()
+        ), bug.name
+        assert after.keys() == before.keys(), bug.name
+        assert [place for place, it in before.items() if after[place] is not it] == [], bug.name
+
+
+def test_a_bug_goes_away_when_something_raises() -> None:
+    """An exception inside the context leaves a healthy kernel, and room for the next bug."""
+    before = traces()
+
+    with pytest.raises(ZeroDivisionError), CATALOGUE[0].planted():
+        _ = 1 / 0
+
+    after = traces()
+    assert [place for place, it in before.items() if after[place] is not it] == []
+    with CATALOGUE[1].planted():
+        pass
+
+
+def test_two_bugs_are_never_planted_at_once() -> None:
+    """The second is refused by name, and the first stays until its context is left."""
+    first, second = CATALOGUE[:2]
+
+    with first.planted():
+        with pytest.raises(HarnessFailed, match=first.name), second.planted():
+            pass
+        with pytest.raises(HarnessFailed, match=first.name), first.planted():
+            pass
+
+    with second.planted():
+        pass
+
+
+def test_names_are_unique_and_intents_are_one_line() -> None:
+    """A bug is told by its name, and understood by its intent."""
+    assert len(BUGS) == len(CATALOGUE)
+    assert len({bug.intent for bug in CATALOGUE}) == len(CATALOGUE)
+    for bug in CATALOGUE:
+        assert len(bug.name) <= 34, bug.name
+        assert "\n" not in bug.intent, bug.name
+        assert 20 <= len(bug.intent) <= 96, bug.name
+
+
+def test_families_are_complete_and_stand_together() -> None:
+    """At least sixty bugs; every family has at least five, and they stand in its order."""
+    families = [bug.family for bug in CATALOGUE]
+
+    assert len(CATALOGUE) >= 60
+    assert all(families.count(family) >= 5 for family in Family)
+    assert families == sorted(families, key=list(Family).index)
+
+
+def test_every_failure_of_the_field_is_reproduced() -> None:
+    """Each by some bug; and what cannot happen here says why, and what is planted instead."""
+    assert {bug.field for bug in CATALOGUE} - {None} == set(Field)
+    assert set(ANALOGUES) <= set(Field)
+    assert all("Planted: " in why for why in ANALOGUES.values())
