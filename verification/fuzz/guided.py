@@ -16,12 +16,13 @@ from typing import Any, Final
 
 import attrs
 
-from ..oracle.oracle import Oracle
-from ..oracle.reading import digest_of, owed_attempt
+from ..oracle.moment import Moment
+from ..oracle.reading import digest_of, new_state, owed_attempt
+from ..oracle.wording import configured
 from ..subjects.subject import Raw
 from . import templates
 from .changes import INVOCATIONS, TURNS
-from .templates import Template
+from .templates import RECOVER, TICK, Template
 
 MAX_STEPS: Final = 64
 """Steps of one script; bytes beyond are not looked at."""
@@ -104,7 +105,8 @@ class _Guide:
     def __init__(self, run: Raw, paces: tuple[tuple[float, float], ...]) -> None:
         self.script: list[Raw] = []
         self.expected: list[Raw] = []
-        self._oracle = Oracle(run)
+        self._limits = configured(run)["limits"]
+        self._moment = Moment(new_state(configured(run)))
         self._paces = paces
         self._clock = 0.0
         self._sent: list[Template] = []
@@ -122,7 +124,16 @@ class _Guide:
         step = {**template.raw, "now": max(0.0, self._clock - back) if back else self._clock}
         self._sent.append(template)
         self.script.append(step)
-        self.expected.append(self._oracle.receive(step))
+        self.expected.append(self._answer(template, step["now"]))
+
+    def _answer(self, template: Template, now: float) -> Raw:
+        """Answer as `Oracle.receive` does, without its copies: nobody changes a template."""
+        if template.given["type"] == "recover":
+            return {"accepted": True, "facts": [], "effects": self._moment.owed}
+        reason, facts, effects, self._moment = self._moment.answer(template.given, now)
+        if reason is None:
+            return {"accepted": True, "facts": facts, "effects": effects}
+        return {"accepted": False, "reason": reason, "facts": facts, "effects": effects}
 
     def _again(self, place: int, variant: int) -> Template:
         sent = self._sent
@@ -135,7 +146,7 @@ class _Guide:
 
     def _anything(self, place: int, variant: int) -> Template:
         """Choose what is out of order here: half of the time something about this very turn."""
-        turn = self._oracle.state["turn"]
+        turn = self._moment.state["turn"]
         if place & 1 and turn is not None and turn["records"]:
             record = turn["records"][(place >> 3) % len(turn["records"])]
             of_phase = _OUT_OF_PHASE[(place >> 1) & 3]
@@ -147,7 +158,7 @@ class _Guide:
         return choice[(row * 256 + variant) % len(choice)]
 
     def _enabled(self, place: int, variant: int) -> Template:
-        state = self._oracle.state
+        state = self._moment.state
         turn = state["turn"]
         if turn is None:
             return self._idle(state, place, variant)
@@ -162,7 +173,7 @@ class _Guide:
 
     def _idle(self, state: dict[str, Any], place: int, variant: int) -> Template:
         """Choose for a run without a turn; names are reused, sometimes sooner than they may be."""
-        if place >= _OPENING or len(state["continuations"]) >= self._oracle.limits["continuations"]:
+        if place >= _OPENING or len(state["continuations"]) >= self._limits["continuations"]:
             return self._owed(state, place, variant)
         epoch = state["epoch"]
         name = _NAMES[epoch % len(_NAMES)] if place & 1 else TURNS[(place >> 1) % len(TURNS)]
@@ -186,7 +197,7 @@ class _Guide:
             return templates.acknowledgement(owed[variant % len(owed)]["turn_id"])
         if place & 4 and held:
             return templates.revocation(held[variant % len(held)]["grant_id"])
-        return templates.TICK if variant & 7 else templates.RECOVER
+        return TICK if variant & 15 else RECOVER
 
 
 def _gated(turn_id: str, invocation_id: str, _: int) -> templates.Choice:

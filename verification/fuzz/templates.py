@@ -13,6 +13,7 @@ from itertools import chain, product
 from typing import Final, TypeAlias
 
 from ..oracle.reading import digest_of
+from ..oracle.wording import well_formed
 from ..subjects.subject import Raw
 from .changes import (
     ERRORS,
@@ -32,11 +33,13 @@ SITUATIONS: Final = 4_096
 class Template:
     """A delivery without its time, and what it becomes when one of its fields is changed."""
 
-    __slots__ = ("_base", "_changed", "raw")
+    __slots__ = ("_base", "_changed", "given", "raw")
 
     def __init__(self, raw: Raw, base: Template | None = None) -> None:
         """Keep the delivery, and which one it was made of by a change."""
         self.raw = raw
+        self.given = well_formed(raw)
+        """The same as the oracle reads it: what is null is absent (section 3)."""
         self._base = base
         self._changed: tuple[Template, ...] = ()
 
