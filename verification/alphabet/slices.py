@@ -1,0 +1,14 @@
+"""The slices that the conformance suite is generated from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from . import approving, executing, settling
+from .slice import Slice
+
+SLICES: Final[tuple[Slice, ...]] = (
+    *settling.SLICES,
+    *executing.SLICES,
+    *approving.SLICES,
+)

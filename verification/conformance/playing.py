@@ -1,0 +1,89 @@
+"""Plays suites on a system under test, and says where it answers otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
+from typing import Final
+
+from ..errors import NotDeterministic
+from ..findings import Finding, Raw
+from ..fuzz.differences import difference
+from ..oracle.reading import canonical
+from ..subjects.subject import Driver
+from .suite import Suite
+from .walks import Step
+
+TECHNIQUE: Final = "conformance"
+
+BATCH: Final = 512
+"""Scripts that are played at once: over a pipe, batching is worth ten times."""
+FIRST_BATCH: Final = 64
+"""The first batches are smaller: most faults show early."""
+SAMPLE: Final = 40
+"""Scripts of each suite that are played twice, to find a system that is not deterministic."""
+
+
+def first_failure(driver: Driver, suites: Sequence[Suite]) -> Finding | None:
+    """Return the shortest finding of the first batch that has one, or None when all suites pass.
+
+    The suites take turns, with growing batches. Raises `SubjectFailed` as the driver does.
+    """
+    for batch, part in _in_turns(suites):
+        found = failures(driver, part, batch)
+        if found:
+            return shortest(found)
+    return None
+
+
+def failures(driver: Driver, part: Suite, batch: Sequence[Sequence[Step]]) -> list[Finding]:
+    """Play a batch of tests, and return a finding for each that is answered otherwise."""
+    scripts = [[step.delivery for step in test] for test in batch]
+    found: list[Finding] = []
+    for test, script, got in zip(batch, scripts, driver.play(part.run, scripts), strict=True):
+        expected = [step.receipt for step in test]
+        if got == expected and not any(step.delicate for step in test):
+            continue
+        finding = difference(part.run, script, expected, got, technique=TECHNIQUE)
+        if finding is not None:
+            found.append(finding)
+    return found
+
+
+def check_determinism(driver: Driver, part: Suite) -> None:
+    """Play a sample of tests twice. Raises `NotDeterministic` with the script that differs."""
+    words = part.words[:: max(1, len(part.words) // SAMPLE)][:SAMPLE]
+    scripts = [[step.delivery for step in part.walks.walk(word)] for word in words]
+    once, again = driver.play(part.run, scripts), driver.play(part.run, scripts)
+    for script, one, other in zip(scripts, once, again, strict=True):
+        refuse_differing(part.run, script, one, other)
+
+
+def refuse_differing(run: Raw, script: Sequence[Raw], one: list[Raw], other: list[Raw]) -> None:
+    """Raise `NotDeterministic` when a script was answered in two ways."""
+    for step, (first, second) in enumerate(zip(one, other, strict=True)):
+        if canonical(first) != canonical(second):
+            raise NotDeterministic(
+                f"the same script was answered in two ways, first at step {step + 1}: "
+                f"{canonical(first)}, then {canonical(second)}; "
+                f"run {canonical(run)}, script {canonical(script[: step + 1])}"
+            )
+
+
+def shortest(findings: Iterable[Finding]) -> Finding:
+    """Return the first of the findings with the shortest script."""
+    return min(findings, key=lambda finding: len(finding.script))
+
+
+def _in_turns(suites: Sequence[Suite]) -> Iterator[tuple[list[list[Step]], Suite]]:
+    left = [(part, part.tests()) for part in suites]
+    for turn in count():
+        size = min(BATCH, FIRST_BATCH << turn)
+        remaining: list[tuple[Suite, Iterator[list[Step]]]] = []
+        for part, ordered in left:
+            if batch := list(islice(ordered, size)):
+                yield batch, part
+                remaining.append((part, ordered))
+        left = remaining
+        if not left:
+            return

@@ -1,0 +1,62 @@
+"""A suite: the tests of one slice, as scripts of the wire with their exact answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ..alphabet.slice import Slice
+from ..findings import Raw
+from .extraction import extracted
+from .hsi import tests
+from .mealy import Mealy, Word, minimal
+from .walks import Step, Walks
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Suite:
+    """Tests of one slice for systems of at most `k` states more than `machine` has.
+
+    Suites of the same slice and k are the same to the letter: nothing is drawn.
+    """
+
+    part: Slice
+    k: int
+    machine: Mealy
+    words: tuple[Word, ...]
+    walks: Walks = attrs.field(repr=False)
+
+    @property
+    def run(self) -> Raw:
+        """The run object that every script is for."""
+        return self.part.run
+
+    @property
+    def steps(self) -> int:
+        """How many deliveries all the tests make."""
+        return sum(map(len, self.words))
+
+    @property
+    def guarantee(self) -> str:
+        """What it means that a system passes, and what not."""
+        size, inputs = self.machine.states + self.k, self.machine.inputs
+        return (
+            f"{self.part.name}: if it behaves as a deterministic machine of at most {size} states "
+            f"over these {inputs} symbols, it answers every sequence of them as kernel.md says"
+        )
+
+    def tests(self) -> Iterator[list[Step]]:
+        """Yield the tests, in the order in which they are best played."""
+        for number, word in enumerate(self.words):
+            if number % 256 == 0:
+                self.walks.tidy()
+            yield self.walks.walk(word)
+
+
+def suite(part: Slice, *, k: int) -> Suite:
+    """Generate the suite of a slice. Raises `ValueError` when the slice is too large."""
+    walks = Walks(part.run, part.symbols)
+    machine = minimal(extracted(part, walks))
+    walks.keep()
+    return Suite(part=part, k=k, machine=machine, words=tuple(tests(machine, k=k)), walks=walks)
