@@ -7,18 +7,19 @@ from typing import Any, Final
 
 from ..oracle.reading import digest_of
 from ..subjects.subject import Raw
-
-TURNS: Final = ("T1", "T2", "T/3")
-INVOCATIONS: Final = ("a", "b", "c/1", "d")
-UNKNOWN: Final = "zz"
-WORKERS: Final = ("w1", "w2")
-SCOPES: Final = ("once", "turn", "session")
-MATCHES: Final = ("exact", "tool")
-TWINS: Final[tuple[Raw, ...]] = ({"n": 1}, {"n": 1.0}, {"n": True})
-"""Equal under `==`, different as canonical JSON (K-32, S of section 6)."""
-RESULTS: Final[tuple[Any, ...]] = (1, 1.0, True, None, 0, "", False, [], "ok", {"n": [1]})
-ERRORS: Final = ("boom", "interrupted; outcome unknown")
-WAITS: Final = (0.0, 0.5, 1.0, 2.0)
+from .words import (
+    ERRORS,
+    INVOCATIONS,
+    MATCHES,
+    PEOPLE,
+    RESULTS,
+    SCOPES,
+    TURNS,
+    TWINS,
+    UNKNOWN,
+    WAITS,
+    WORKERS,
+)
 
 TURN_OPTIONAL: Final = frozenset({"reject", "report", "lose", "log"})
 """The deliveries whose sender may not know the turn (section 3)."""
@@ -73,7 +74,7 @@ _OTHERS: Final[dict[str, Callable[[Any], list[Any]]]] = {
     "grace": _besides(*WAITS),
     "expires_in": _besides(*WAITS, None),
     "arguments_digest": lambda _: [None, "00", *map(digest_of, TWINS)],
-    "decided_by": _besides("ann", "bob", None),
+    "decided_by": _besides(*PEOPLE, None),
     "grant_id": _besides("grant/r/1", "grant/r/2"),
     "error": _besides(*ERRORS),
 }

@@ -21,8 +21,8 @@ from ..oracle.reading import digest_of, new_state, owed_attempt
 from ..oracle.wording import configured
 from ..subjects.subject import Raw
 from . import templates
-from .changes import INVOCATIONS, TURNS
 from .templates import RECOVER, TICK, Template
+from .words import INVOCATIONS, TURNS
 
 MAX_STEPS: Final = 64
 """Steps of one script; bytes beyond are not looked at."""

@@ -15,16 +15,8 @@ from typing import Final, TypeAlias
 from ..oracle.reading import digest_of
 from ..oracle.wording import well_formed
 from ..subjects.subject import Raw
-from .changes import (
-    ERRORS,
-    INVOCATIONS,
-    RESULTS,
-    TURNS,
-    TWINS,
-    UNKNOWN,
-    WORKERS,
-    changes_of,
-)
+from .changes import changes_of
+from .words import ERRORS, INVOCATIONS, MATCHES, RESULTS, TOOLS, TURNS, TWINS, UNKNOWN, WORKERS
 
 SITUATIONS: Final = 4_096
 """How many situations a cache holds (K-6): more than these words can make."""
@@ -113,7 +105,7 @@ def openings(turn_id: str, epoch: int) -> Choice:
 @lru_cache(SITUATIONS)
 def additions(turn_id: str, invocation_id: str) -> Choice:
     """Return what may be added to an open turn, and its sealing."""
-    kinds = product(("ls", "pay"), (_NONE, *TWINS), (None, 0, 1.0))
+    kinds = product(TOOLS, (_NONE, *TWINS), (None, 0, 1.0))
     adding = {"type": "add_call", "turn_id": turn_id}
     added = [{**adding, "call": _call(invocation_id, *kind)} for kind in kinds]
     return _choice(*added, *([{"type": "seal_turn", "turn_id": turn_id}] * len(added)))
@@ -138,7 +130,7 @@ def gated(turn_id: str, invocation_id: str, digest: str) -> Choice:
     approve: Raw = {**deny, "approved": True}
     grants: list[Raw] = [
         {**approve, "scope": scope, "match": match}
-        for scope, match in product(("turn", "session"), ("exact", "tool"))
+        for scope, match in product(("turn", "session"), MATCHES)
     ]
     edited: list[Raw] = [{**approve, "arguments": arguments} for arguments in (_NONE, *TWINS)]
     return _choice(

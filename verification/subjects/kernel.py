@@ -17,7 +17,6 @@ from ...models.run import Run
 from .in_process import InProcess
 from .subject import Capability, Raw
 
-
 CACHED_DELIVERIES: Final = 50_000
 """Deliveries that a driver of our kernel keeps built (K-6): scripts repeat themselves."""
 
@@ -47,7 +46,7 @@ def kernel_driver() -> InProcess:
 class KernelSubject:
     """One run of `Kernel`, spoken to in the words of the wire."""
 
-    capabilities: Final = frozenset({Capability.RECOVER, Capability.DIGEST})
+    capabilities: frozenset[Capability] = frozenset({Capability.RECOVER, Capability.DIGEST})
 
     def __init__(self, build: Callable[[Raw], Delivery] = read_delivery) -> None:
         """Wait for a run; `build` makes a delivery of its fields without `now`."""

@@ -1,0 +1,82 @@
+"""The rule-based machine that users subclass with a system of their own.
+
+    class MyMachine(TurnlockMachine):
+        def make_subject(self) -> Subject:
+            return MyKernel()
+
+    TestMyMachine = MyMachine.TestCase
+
+Rules and invariants of your own stand beside these: a rule calls `self.send(delivery)`, an
+invariant reads `self.receipts`, `self.script` and `self.oracle.state`.
+"""
+
+# ruff: noqa: S101 - an invariant asserts
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from hypothesis.stateful import invariant
+
+from ..subjects.subject import Raw
+from .hostile import HostileRules
+from .sending import Violated, deliveries, invocations, turns
+
+__all__ = ["TurnlockMachine", "Violated", "deliveries", "invocations", "turns"]
+
+_ENDS: Final = frozenset({"TOOL_EXECUTION_SUCCEEDED", "TOOL_EXECUTION_FAILED", "TOOL_DENIED"})
+_LIFECYCLE: Final = _ENDS | {
+    "TOOL_APPROVAL_REQUESTED",
+    "TOOL_APPROVED",
+    "TOOL_EXECUTION_STARTED",
+}
+
+
+class TurnlockMachine(HostileRules):
+    """An honest host, and everything that can go wrong, on one run of a system under test.
+
+    Override `make_subject`. Every step is compared with the oracle, whole receipts; a difference
+    raises `Violated`, whose text holds the script as JSON lines. The invariants speak of the
+    journal alone, as the system under test told it.
+    """
+
+    @property
+    def journal(self) -> list[Raw]:
+        """The facts that the system under test has told, in order."""
+        return [fact for receipt in self.receipts for fact in receipt["facts"]]
+
+    @invariant()
+    def journal_is_numbered(self) -> None:
+        """Section 4: from 1 without gaps, and time never goes back (K-10)."""
+        journal = self.journal
+        assert [fact["sequence"] for fact in journal] == list(range(1, len(journal) + 1))
+        times = [fact["at"] for fact in journal]
+        assert times == sorted(times), "K-10: the clock is a fold of facts"
+
+    @invariant()
+    def lives_are_lived_once(self) -> None:
+        """K-31: at most one lifecycle fact of each kind, and nothing after the end."""
+        turn = 0
+        lives = Counter[tuple[int, str, str]]()
+        ended: set[tuple[int, str]] = set()
+        for fact in self.journal:
+            turn += fact["type"] == "TURN_OPENED"
+            if fact["type"] not in _LIFECYCLE:
+                continue
+            life = (turn, fact["invocation_id"])
+            assert life not in ended, f"K-31: {fact['type']} after the end"
+            lives[*life, fact["type"]] += 1
+            assert lives[*life, fact["type"]] == 1, f"K-31: {fact['type']} twice"
+            if fact["type"] in _ENDS:
+                ended.add(life)
+            if fact["type"] == "TOOL_DENIED":
+                assert not lives[*life, "TOOL_EXECUTION_STARTED"], "K-31: denied and started"
+
+    @invariant()
+    def turns_settle_once(self) -> None:
+        """K-50, K-52: every turn closes once, and each continuation is taken at most once."""
+        kinds = Counter(fact["type"] for fact in self.journal)
+        closed = kinds["TURN_SETTLED"] + kinds["TURN_INTERRUPTED"]
+        assert kinds["TURN_OPENED"] - closed in {0, 1}, "K-50: a turn closes once"
+        assert kinds["CONTINUATION_TAKEN"] <= kinds["TURN_SETTLED"], "K-52"
