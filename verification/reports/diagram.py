@@ -22,8 +22,8 @@ _LEFT: Final = 96
 _APART: Final = 104
 _MARGIN: Final = 24
 _LINE: Final = 19
-_LETTER: Final = 7.1
-"""A line of text, and a letter of it, in pixels at a size of 13: to wrap what SVG does not."""
+_LETTER: Final = 8.2
+"""A line of text, and a wide letter of it, in pixels at a size of 13: SVG wraps nothing itself."""
 _HEAD: Final = 44
 _LONGEST: Final = 6
 """Lines of one sentence; the rest of a longer one stands in the JSON below the diagram."""
@@ -37,19 +37,23 @@ class _Text:
     style: str
 
 
-def sequence_diagram(steps: Sequence[Step], *, got: object) -> str:
-    """Return an `svg` element; the last step shows the right answer and the one that was got."""
+def sequence_diagram(steps: Sequence[Step], *, got: object, differs: str) -> str:
+    """Return an `svg` element; the last step shows the right answer, the one got, the difference.
+
+    `differs` says in words where the two differ; it may be empty.
+    """
     present = [name for name in SENDERS if any(step.sender == name for step in steps)]
     lines = {name: _LEFT + place * _APART for place, name in enumerate([*present, "kernel"])}
     letters = int((WIDTH - 8 - lines["kernel"] - _MARGIN) / _LETTER)
     drawn: list[str] = []
     y = _HEAD + 12
     for step in steps:
-        texts = list(_texts(step, letters, got=got, last=step is steps[-1]))
+        last = step is steps[-1]
+        texts = list(_outcome(step, letters, got, differs) if last else _texts(step, letters))
         height = max(2, len(texts)) * _LINE + 14
-        if step is steps[-1]:
+        if last:
             drawn.append(_frame(y - 3, height))
-        drawn += _arrows(step, lines, y + 20, last=step is steps[-1])
+        drawn += _arrows(step, lines, y + 20, last=last)
         drawn += _beside(texts, lines["kernel"] + _MARGIN, y + 24)
         y += height
     return (
@@ -78,16 +82,20 @@ def _lifelines(lines: dict[str, int], bottom: int) -> Iterator[str]:
         yield f'<text class="{style}" x="{x}" y="32" text-anchor="middle">{name}</text>'
 
 
-def _texts(step: Step, letters: int, *, got: object, last: bool) -> Iterator[_Text]:
-    """Tell beside a step its words, then the answer, or on the last step both answers."""
+def _texts(step: Step, letters: int) -> Iterator[_Text]:
+    """Tell beside a step its words and its answer."""
     yield from _wrapped(step.words, letters, "words")
-    right = "" if step.receipt is None else answered(step.receipt)
-    if not last:
-        yield from _wrapped(right, letters, "answer")
-        return
-    if right:
-        yield from _wrapped(f"expected: {right}", letters, "expected")
+    if step.receipt is not None:
+        yield from _wrapped(answered(step.receipt), letters, "answer")
+
+
+def _outcome(step: Step, letters: int, got: object, differs: str) -> Iterator[_Text]:
+    """Tell beside the last step its words and both answers."""
+    yield from _wrapped(step.words, letters, "words")
+    if step.receipt is not None:
+        yield from _wrapped(f"expected: {answered(step.receipt)}", letters, "expected")
     yield from _wrapped(f"got: {answered(got)}", letters, "got")
+    yield from _wrapped(differs, letters, "differs")
 
 
 def _wrapped(words: str, letters: int, style: str) -> list[_Text]:

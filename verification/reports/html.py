@@ -13,7 +13,7 @@ from .diagram import sequence_diagram
 from .heat import counts_table, heat_maps
 from .page_style import STYLE
 from .report import Report, Verdict, Violation
-from .stories import difference, json_lines, marked, pointed, rule_of, steps
+from .stories import BY_FIELD, difference, json_lines, marked, pointed, rule_of, steps
 from .terminal import figures_text
 from .words import printable
 
@@ -79,7 +79,7 @@ def _in_words(report: Report) -> Iterator[str]:
     for result in undone:
         yield f"{result.technique} {result.status}: {result.why}"
     held = sum(1 for result in report.results if result.status is Status.HOLDS)
-    yield f"{held} of {len(report.results) + len(report.stops)} techniques found nothing wrong."
+    yield f"Techniques that hold: {held} of {len(report.results) + len(report.stops)}."
 
 
 def _violation(violation: Violation) -> str:
@@ -89,23 +89,27 @@ def _violation(violation: Violation) -> str:
     length = len(finding.script)
     minimal = "no shorter script shows it" if finding.minimal else "perhaps not the shortest"
     told = steps(finding)
+    found = difference(finding)
+    where = "" if found is None else f"differs at {pointed(found)}"
     return (
         f"<h2>{_text(rule.id)} {_text(rule.title)}{known}</h2>"
         f"<p class='rule'>{_text(rule.sentence)}</p><p>{_text(finding.message)}</p>"
         f"<p class='soft'>Found by {_text(', '.join(violation.techniques))}; "
         f"{length} step{'' if length == 1 else 's'}, {minimal}; "
         f"fingerprint <code>{violation.fingerprint}</code></p>"
-        + (f"<div class='scroll'>{sequence_diagram(told, got=finding.got)}</div>" if told else "")
-        + _answers(finding)
+        + (
+            f"<div class='scroll'>{sequence_diagram(told, got=finding.got, differs=where)}</div>"
+            if told
+            else ""
+        )
+        + _answers(finding, found)
         + _as_json(finding)
     )
 
 
-def _answers(finding: Finding) -> str:
-    found = difference(finding)
-    where = "" if found is None else f"<p>Differs at <code>{_text(pointed(found))}</code></p>"
+def _answers(finding: Finding, found: Difference | None) -> str:
     return (
-        f"{where}<div class='answers'>"
+        f"<div class='answers'>"
         f"<div><h3>Expected</h3><pre class='right'>{_json(finding.expected, found)}</pre></div>"
         f"<div><h3>Got</h3><pre>{_json(finding.got, found)}</pre></div></div>"
     )
@@ -114,7 +118,7 @@ def _answers(finding: Finding) -> str:
 def _json(value: object, found: Difference | None) -> str:
     """Write JSON, the lines that differ marked: by shade, by a bar, and for readers as marks."""
     lines: list[str] = []
-    for line in json_lines(value):
+    for line in json_lines(value, depth=BY_FIELD):
         text = _text(line.text)
         lines.append(f"<mark>{text}</mark>" if marked(line, found) else f"{text}\n")
     return "".join(lines)

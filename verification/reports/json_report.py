@@ -16,6 +16,7 @@ FORMAT: Final = 1
 """Of the document. It changes when a key changes its meaning or goes; new keys may come."""
 
 _converter = cattrs.Converter(forbid_extra_keys=True)
+_converter.register_structure_hook(int | float | str, lambda figure, _: figure)
 _DERIVED: Final = ("verdict", "exit_status", "violations")
 
 

@@ -34,6 +34,7 @@ code, pre, .mono { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Dej
 .verdict.warn strong { color: var(--warn); }
 .rule { font-weight: 600; } .soft { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; }
+th[scope=row] { white-space: nowrap; }
 th, td { text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid
   var(--line); } thead th { color: var(--soft); font-weight: 600; font-size: 13px; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -60,9 +61,10 @@ svg .label { font: 12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans M
   paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
 svg text.number { font-weight: 600; fill: var(--soft); } svg text.time { fill: var(--soft); }
 svg text.words { font-weight: 600; } svg text.answer { fill: var(--soft); }
-svg text.expected { fill: var(--good); } svg text.got { fill: var(--bad); font-weight: 600; }
+svg text.differs { fill: var(--bad); font-weight: 600; }
+svg text.expected { fill: var(--good); } svg text.got { fill: var(--bad); }
 svg rect.differs { fill: none; stroke: var(--bad); stroke-width: 1.5; rx: 6px; }
-table.heat th { font-weight: 500; font-size: 12px; padding: 4px 6px; }
+table.heat { width: auto; } table.heat th { font-weight: 500; font-size: 12px; padding: 4px 6px; }
 table.heat td { text-align: right; font-size: 12px; padding: 4px 6px; border: 1px solid var(--line);
   font-variant-numeric: tabular-nums; } table.heat tbody th { white-space: nowrap; }
 .shade1 { background: var(--s1); } .shade2 { background: var(--s2); }

@@ -95,18 +95,18 @@ class Report:
     @property
     def violations(self) -> tuple[Violation, ...]:
         """The findings, each told once; new ones before known ones, the shortest first."""
-        found: dict[str, list[Finding]] = {}
+        found: dict[str, list[tuple[str, Finding]]] = {}
         for result in self.results:
             for finding in result.findings:
-                found.setdefault(fingerprint(finding), []).append(finding)
+                found.setdefault(fingerprint(finding), []).append((result.technique, finding))
         violations = [
             Violation(
                 fingerprint=key,
-                finding=min(findings, key=lambda finding: len(finding.script)),
-                techniques=tuple(dict.fromkeys(finding.technique for finding in findings)),
+                finding=min((finding for _, finding in told), key=lambda one: len(one.script)),
+                techniques=tuple(dict.fromkeys(technique for technique, _ in told)),
                 known=key in self.known,
             )
-            for key, findings in found.items()
+            for key, told in found.items()
         ]
         return tuple(sorted(violations, key=lambda one: (one.known, len(one.finding.script))))
 

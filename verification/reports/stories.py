@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import attrs
 
@@ -13,8 +12,9 @@ from ..oracle.oracle import Oracle
 from ..rulebook import ABSENT, Difference, Rule, first_difference, is_receipt, rule_called
 from .words import compact, seconds, sender, told
 
-_INLINE_BELOW: Final = 3
-"""How deep JSON is written field by field: a fact's fields have lines, their values have none."""
+BY_PART: Final = 2
+BY_FIELD: Final = 3
+"""How deep JSON is written line by line: a line for each fact and effect, or for each field."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,10 +31,11 @@ class Step:
 
 @attrs.frozen
 class Line:
-    """One line of JSON text, and the path of the value that it shows."""
+    """One line of JSON text, the path of the value that it shows, and whether it shows it all."""
 
     text: str
     path: str
+    whole: bool
 
 
 def steps(finding: Finding) -> tuple[Step, ...]:
@@ -76,33 +77,39 @@ def pointed(found: Difference) -> str:
     return f"{found.path or 'the answer'}: expected {there[0]}, got {there[1]}"
 
 
-def json_lines(value: object) -> list[Line]:
-    """Write JSON with a line for each field of each fact and effect."""
-    return list(_lines(value, path="", name="", depth=0, last=True))
+def json_lines(value: object, *, depth: int) -> list[Line]:
+    """Write JSON line by line down to a depth: `BY_PART` or `BY_FIELD`."""
+    return list(_lines(value, depth, path="", before=""))
 
 
 def marked(line: Line, found: Difference | None) -> bool:
-    """Whether a line shows what differs: the field itself, or any line of a fact that is wrong."""
-    if found is None or not found.path:
+    """Whether a line shows what differs, a part of it, or something that it is a part of."""
+    if found is None or not found.path or not line.whole:
         return False
-    return line.path == found.path or line.path.startswith(f"{found.path}.")
+    return _within(line.path, found.path) or _within(found.path, line.path)
 
 
-def _lines(value: Any, *, path: str, name: str, depth: int, last: bool) -> Iterator[Line]:  # noqa: ANN401 - any JSON
-    indent, comma = "  " * depth, "" if last else ","
-    label = f"{json.dumps(name, ensure_ascii=False)}: " if name else ""
-    parts = _parts(value, path) if depth < _INLINE_BELOW else []
+def _within(inner: str, outer: str) -> bool:
+    return inner == outer or inner.startswith((f"{outer}.", f"{outer}["))
+
+
+def _lines(value: object, depth: int, *, path: str, before: str, comma: str = "") -> Iterator[Line]:
+    """Write a value; `before` is the indent and the name that stand before it."""
+    indent = before[: len(before) - len(before.lstrip(" "))]
+    parts = _parts(value, path) if depth else []
     if not parts:
-        yield Line(f"{indent}{label}{compact(value)}{comma}", path)
+        yield Line(f"{before}{compact(value)}{comma}", path, whole=True)
         return
     opening, closing = "{}" if isinstance(value, dict) else "[]"
-    yield Line(f"{indent}{label}{opening}", path)
+    yield Line(f"{before}{opening}", path, whole=False)
     for place, (key, at, part) in enumerate(parts):
-        yield from _lines(part, path=at, name=key, depth=depth + 1, last=place + 1 == len(parts))
-    yield Line(f"{indent}{closing}{comma}", path)
+        label = f"  {indent}{compact(key)}: " if key else f"  {indent}"
+        more = "," if place + 1 < len(parts) else ""
+        yield from _lines(part, depth - 1, path=at, before=label, comma=more)
+    yield Line(f"{indent}{closing}{comma}", path, whole=False)
 
 
-def _parts(value: Any, path: str) -> list[tuple[str, str, Any]]:  # noqa: ANN401 - any JSON
+def _parts(value: object, path: str) -> list[tuple[str, str, object]]:
     """Return what a JSON object or array is made of: name (or none), path, value."""
     if isinstance(value, dict):
         fields = cast("Raw", value)

@@ -9,7 +9,7 @@ from typing import Final
 from ..findings import Coverage, Finding, Result, Status
 from ..rulebook import RULES
 from .report import Report, Violation
-from .stories import Line, difference, json_lines, marked, pointed, rule_of, steps
+from .stories import BY_PART, difference, json_lines, marked, pointed, rule_of, steps
 from .words import answered, printable
 
 SHOWN: Final = 3
@@ -119,15 +119,11 @@ def _both_answers(finding: Finding) -> Iterator[str]:
     for label, value in (("expected", finding.expected), ("got", finding.got)):
         yield ""
         yield f"{label}:"
-        for line in json_lines(value):
-            yield f"  {_pointer(line, here=marked(line, found))} {line.text}"
+        for line in json_lines(value, depth=BY_PART):
+            yield f"{'>' if marked(line, found) else ' '} {line.text}"
     if found is not None:
         yield ""
         yield f"differs at {pointed(found)}"
-
-
-def _pointer(line: Line, *, here: bool) -> str:
-    return ">" if here and line.text.strip() not in {"}", "},", "]", "],"} else " "
 
 
 def _in_brief(violation: Violation) -> str:
@@ -171,7 +167,10 @@ def _guarantee(report: Report) -> Iterator[str]:
 
 def _ending(report: Report) -> Iterator[str]:
     yield from _not_checked(report.results)
-    yield f"{str(report.verdict).upper()} after {report.seconds:.1f} s. Again: {report.command}"
+    known = sum(1 for violation in report.violations if violation.known)
+    but = f", with {known} known in the baseline," if known else ""
+    verdict = str(report.verdict).upper()
+    yield f"{verdict}{but} after {report.seconds:.1f} s. Again: {report.command}"
 
 
 def _not_checked(results: tuple[Result, ...]) -> Iterator[str]:

@@ -29,8 +29,8 @@ _LAST: Final = ("at", "sequence", "commit")
 class Difference:
     """The first place where an answer is not the expected one.
 
-    `path` is where, such as ``facts[1].type``; `field` its last part. `part` is the fact or effect
-    that it is about: the expected one, or the one too many; None outside of both.
+    `path` is where, as deep as it goes: ``effects[0].results[1].status``. `part` is the fact or
+    effect that it is about: the expected one, or the one too many; None outside of both.
     """
 
     path: str
@@ -40,9 +40,8 @@ class Difference:
 
     @property
     def field(self) -> str:
-        """The name of the field that differs; a whole fact or effect has none."""
-        name = self.path.rpartition(".")[2]
-        return "" if name.endswith("]") else name
+        """The field of the fact or effect that differs; empty where all of it does."""
+        return self.path.partition(".")[2].partition(".")[0].partition("[")[0]
 
 
 def first_difference(expected: Raw, got: Raw | None) -> Difference | None:
@@ -137,8 +136,28 @@ def _between_fields(path: str, expected: Raw, got: Raw) -> Difference | None:
     for name in _in_order([*expected, *(name for name in got if name not in expected)]):
         one, other = expected.get(name, ABSENT), got.get(name, ABSENT)
         if not alike(one, other) and (name, other) != ("commit", ABSENT):
-            return Difference(f"{path}.{name}", one, other, part=expected)
+            return _inside(f"{path}.{name}", one, other, expected)
     return None
+
+
+def _inside(path: str, expected: object, got: object, part: Raw) -> Difference:
+    """Go down to the one value that differs, where the rest is alike."""
+    for name, one, other in _paired(expected, got):
+        if not alike(one, other):
+            return _inside(f"{path}{name}", one, other, part)
+    return Difference(path, expected, got, part=part)
+
+
+def _paired(expected: object, got: object) -> Iterator[tuple[str, object, object]]:
+    if isinstance(expected, dict) and isinstance(got, dict):
+        mine, others = cast("Raw", expected), cast("Raw", got)
+        if mine.keys() == others.keys():
+            yield from ((f".{name}", mine[name], others[name]) for name in mine)
+    elif isinstance(expected, list) and isinstance(got, list):
+        items, rest = cast("list[object]", expected), cast("list[object]", got)
+        if len(items) == len(rest):
+            pairs = enumerate(zip(items, rest, strict=True))
+            yield from ((f"[{place}]", one, other) for place, (one, other) in pairs)
 
 
 def _in_order(names: Sequence[str]) -> Iterator[str]:
