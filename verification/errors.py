@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from ..models.errors import TurnlockError
 
 
@@ -10,7 +13,15 @@ class HarnessFailed(TurnlockError):
 
 
 class SubjectFailed(TurnlockError):
-    """The system under test crashed, hung, or answered what is no receipt."""
+    """The system under test crashed, hung, or answered what is no receipt.
+
+    `script` is the one that it happened in, where that could be found.
+    """
+
+    def __init__(self, message: str, *, script: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Keep the script beside the message."""
+        super().__init__(message)
+        self.script = script
 
 
 class NotDeterministic(TurnlockError):

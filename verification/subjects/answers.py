@@ -1,0 +1,93 @@
+"""Answers of a command, read and held to what section 12 of kernel.md says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import msgspec
+
+from ...models.errors import shown
+from ..errors import SubjectFailed
+from .subject import Raw, Script
+
+RECEIPT: Final = (
+    '{"accepted": true or false, "reason": a text if refused, "facts": [{"type": a text, …}, …], '
+    '"effects": [{"type": a text, …}, …]}'
+)
+DIGEST: Final = '{"digest": a text}'
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def receipts_of(line: bytes, request_id: int, scripts: Sequence[Script]) -> list[list[Raw]]:
+    """Return the receipts that the answer to a request holds: one for each delivery.
+
+    Raises `SubjectFailed` with what is wrong. Fields that section 12 does not name are left alone.
+    """
+    try:
+        raw = _decode(line)
+    except msgspec.DecodeError as error:
+        text = shown(line.decode(errors="replace"))
+        raise SubjectFailed(f"answered what is no JSON ({error}): {text}") from None
+    if not isinstance(raw, dict):
+        raise SubjectFailed(f"answered {shown(raw)}, which is no JSON object")
+    answer = cast("Raw", raw)
+    if answer.get("id") != request_id:
+        raise SubjectFailed(f"answered request {shown(answer.get('id'))}, not {request_id}")
+    if "error" in answer:
+        raise SubjectFailed("answered with an error: " + _error(answer["error"]))
+    played = _list_of(answer.get("scripts"), len(scripts), "scripts")
+    for index, (script, receipts) in enumerate(zip(scripts, played, strict=True)):
+        _check_script(script, receipts, f"scripts[{index}]")
+    return cast("list[list[Raw]]", played)
+
+
+def _check_script(script: Script, raw: object, place: str) -> None:
+    receipts = _list_of(raw, len(script), place)
+    for index, (delivery, receipt) in enumerate(zip(script, receipts, strict=True)):
+        digest = delivery["type"] == "digest"
+        if not (_is_digest if digest else _is_receipt)(receipt):
+            wanted = DIGEST if digest else RECEIPT
+            where = f"{place}[{index}]"
+            raise SubjectFailed(f"answered {shown(receipt)} as {where}; a receipt is {wanted}")
+
+
+def _list_of(raw: object, length: int, place: str) -> list[object]:
+    if not isinstance(raw, list):
+        raise SubjectFailed(f"answered {shown(raw)} as {place}, which is no list")
+    items = cast("list[object]", raw)
+    if len(items) != length:
+        raise SubjectFailed(f"answered {len(items)} items as {place}, which asked for {length}")
+    return items
+
+
+def _is_receipt(receipt: object) -> bool:
+    if not isinstance(receipt, dict):
+        return False
+    told = cast("Raw", receipt)
+    accepted = told.get("accepted")
+    return (
+        (accepted is True or (accepted is False and type(told.get("reason")) is str))
+        and _are_typed(told.get("facts"))
+        and _are_typed(told.get("effects"))
+    )
+
+
+def _are_typed(records: object) -> bool:
+    if not isinstance(records, list):
+        return False
+    for record in cast("list[object]", records):  # all() would cost more than what it checks
+        if not isinstance(record, dict) or type(cast("Raw", record).get("type")) is not str:
+            return False
+    return True
+
+
+def _is_digest(receipt: object) -> bool:
+    return isinstance(receipt, dict) and type(cast("Raw", receipt).get("digest")) is str
+
+
+def _error(error: object) -> str:
+    if not isinstance(error, dict):
+        return shown(error)
+    return ", ".join(f"{name} {shown(value)}" for name, value in cast("Raw", error).items())
