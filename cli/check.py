@@ -106,7 +106,8 @@ def _told(outcome: Outcome) -> Iterator[str]:
     for torn in outcome.torn:
         yield f"line {torn.line}: {torn.cause}"
     as_far = "conforms as far as it goes" if outcome.torn else "conforms"
-    yield f"{as_far}: {outcome.judged:,} judged, {len(outcome.runs):,} runs"
+    runs = len(outcome.runs)
+    yield f"{as_far}: {outcome.judged:,} judged, {runs:,} run{'' if runs == 1 else 's'}"
 
 
 def _told_run(run: RunCount) -> str:

@@ -32,7 +32,7 @@ from ...models.facts import Fact, GrantIssued, LifecycleFact
 from ...models.reasons import Reason
 from ...models.record import changed
 from ...models.run import Run
-from ..rulebook.attribution import rule_of_reason
+from ..rulebook.attribution import happened_by_time, rule_of_reason
 from ..rulebook.blame import blamed
 from ..rulebook.difference import first_difference
 from .impossible import Impossible
@@ -203,14 +203,19 @@ class Journal:
             cause = f"{_named(given)}: its {found.field} is {found.got!r}, not {found.expected!r}"
         else:
             cause = f"{_named(given)} stands where {_named(expected)} must"
-            if self._by is None:
-                cause += f": that had come due by {self._now}, and comes first"
         rule = self._blamed([expected], [given])
+        if happened_by_time(self._delivery, expected):
+            rule = "K-11"
+            cause += f"; the latter had come due by {self._now}, and comes first"
         raise Impossible(rule=rule, cause=cause, instead=(_named(expected),))
 
+    @property
+    def _delivery(self) -> Raw:
+        """What was delivered, as far as blaming somebody needs to know."""
+        return {"type": self._by or "tick", "now": self._now}
+
     def _blamed(self, expected: list[Raw], got: list[Raw]) -> str:
-        delivery = {"type": self._by or "tick", "now": self._now}
-        return blamed(delivery, _receipt(expected), _receipt(got))
+        return blamed(self._delivery, _receipt(expected), _receipt(got))
 
     def _with_agent(self, fact: LifecycleFact, raw: Raw) -> LifecycleFact:
         """Take the run's agent from its first lifecycle fact: nothing else says who it is."""

@@ -64,7 +64,8 @@ def _phase(invocation: Invocation) -> str:
 def possible(state: State, now: float, raw: Raw) -> tuple[str, ...]:
     """Name the facts that some delivery could have brought forth first in this state.
 
-    About the invocation that the line names, or else about the first few; then about the turn.
+    About the invocation that the line names, or, where it has ended or is none, about the first few
+    that live; then about the turn, the continuations owed and the grants in force.
     Asking changes nothing (K-2).
     """
     found: dict[str, None] = {}
@@ -96,7 +97,9 @@ def _deliveries(state: State, raw: Raw) -> Iterator[Delivery]:
 
 def _meant(turn: Turn, raw: Raw) -> Iterable[Invocation]:
     named = turn.members.get(raw.get("invocation_id", ""))
-    return islice(turn.unfinished(), _FEW) if named is None else (named,)
+    if named is None or named.terminal:
+        return islice(turn.unfinished(), _FEW)
+    return (named,)
 
 
 def _about_invocation(turn_id: str, invocation: Invocation) -> Iterator[Delivery]:
