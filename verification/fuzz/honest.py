@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
@@ -12,51 +12,60 @@ from hypothesis.stateful import precondition, rule
 from ..oracle.reading import digest_of, is_pending_approval, owed_attempt
 from ..subjects.subject import Raw
 from .sending import Sending, deliveries, invocations, turns
-from .words import ERRORS, MATCHES, PEOPLE, RESULTS, SCOPES, TOOLS, TWINS, WAITS, WORKERS
+from .words import ERRORS, MATCHES, RESULTS, SCOPES, TOOLS, TWINS, WAITS, WORKERS
 
-ARGUMENTS: Final = st.sampled_from(({}, *TWINS))
 PICKS: Final = st.integers(0, 3)
 """Which one of several: counted round."""
-RESULT: Final[st.SearchStrategy[Any]] = st.sampled_from(RESULTS)
 WAIT: Final = st.sampled_from(WAITS)
 STEPS: Final = st.sampled_from((0.5, 1.0, 2.0, 11.0))
 """Seconds; the last outlives whatever waits but the memory."""
 
-CALLS: Final = st.fixed_dictionaries(
-    {
-        "tool_name": st.sampled_from(TOOLS),
-        "arguments": ARGUMENTS,
-        "requires_approval": st.booleans(),
-    },
-    optional={"approval_timeout": WAIT},
+CALLS: Final = st.sampled_from(
+    [
+        {"tool_name": tool, "arguments": arguments, **gate}
+        for gate in (
+            {"requires_approval": False},
+            {"requires_approval": True},
+            {"requires_approval": True, "approval_timeout": 1.0},
+            {"requires_approval": True, "approval_timeout": 0.0},
+        )
+        for arguments in ({}, *TWINS)
+        for tool in TOOLS
+    ]
 )
-"""Calls without their id."""
-ROSTERS: Final = st.lists(CALLS, min_size=4, max_size=4)
+"""Calls without their id. Whole ones, because each draw of Hypothesis has its price."""
+ROSTERS: Final = st.tuples(CALLS, CALLS, CALLS)
 
-APPROVALS: Final = st.fixed_dictionaries(
-    {},
-    optional={
-        "scope": st.sampled_from(SCOPES),
-        "match": st.sampled_from(MATCHES),
-        "expires_in": WAIT,
-        "decided_by": st.sampled_from(PEOPLE),
-        "arguments": ARGUMENTS,
-    },
+APPROVALS: Final[st.SearchStrategy[Raw]] = st.sampled_from(
+    [
+        {},
+        {"decided_by": "ann", "reason": "fine"},
+        *({"scope": scope, "match": match} for scope in SCOPES for match in MATCHES),
+        *({"scope": scope, "expires_in": wait} for scope in SCOPES for wait in WAITS[1:3]),
+        *({"arguments": arguments} for arguments in ({}, *TWINS)),
+        *({"scope": "session", "arguments": arguments} for arguments in TWINS),
+    ]
 )
-DENIALS: Final = st.fixed_dictionaries(
-    {}, optional={"reason": st.sampled_from(("no", "")), "decided_by": st.sampled_from(PEOPLE)}
+DENIALS: Final[st.SearchStrategy[Raw]] = st.sampled_from(
+    [{}, {"reason": "no", "decided_by": "bob"}, {"reason": ""}]
 )
-CLAIMS: Final = st.fixed_dictionaries(
-    {}, optional={"worker": st.sampled_from(WORKERS), "lease": WAIT}
+CLAIMS: Final[st.SearchStrategy[Raw]] = st.sampled_from(
+    [
+        {},
+        *({"worker": worker} for worker in WORKERS),
+        *({"worker": "w1", "lease": lease} for lease in WAITS),
+        {"lease": 1.0},
+    ]
 )
-OUTCOMES: Final[st.SearchStrategy[Raw]] = st.one_of(
-    st.fixed_dictionaries({"result": RESULT}),
-    st.fixed_dictionaries({"error": st.sampled_from(ERRORS)}),
+OUTCOMES: Final[st.SearchStrategy[Raw]] = st.sampled_from(
+    [*({"result": result} for result in RESULTS), *({"error": error} for error in ERRORS)]
 )
-RESOLUTIONS: Final[st.SearchStrategy[Raw]] = st.one_of(
-    st.just({"as": "retry"}),
-    st.fixed_dictionaries({"as": st.just("result"), "result": RESULT}),
-    st.just({"as": "error", "error": "probed"}),
+RESOLUTIONS: Final[st.SearchStrategy[Raw]] = st.sampled_from(
+    [
+        *[{"as": "retry"}] * 2,
+        *({"as": "result", "result": result} for result in RESULTS[:4]),
+        {"as": "error", "error": "probed"},
+    ]
 )
 
 
@@ -81,11 +90,11 @@ class HonestRules(Sending):
     @rule(
         target=deliveries,
         turn=turns,
-        ids=st.lists(invocations, min_size=1, max_size=4, unique=True),
+        ids=st.lists(invocations, min_size=1, max_size=3, unique=True),
         roster=ROSTERS,
         streamed=st.booleans(),
     )
-    def open_turn(self, turn: str, ids: list[str], roster: list[Raw], streamed: bool) -> Raw:
+    def open_turn(self, turn: str, ids: list[str], roster: tuple[Raw, ...], streamed: bool) -> Raw:
         """Open a turn, sealed, or still streaming and then with a call less."""
         ids = ids[streamed:]
         calls = [{"invocation_id": name, **call} for name, call in zip(ids, roster, strict=False)]

@@ -124,6 +124,6 @@ class HostileRules(HonestRules):
         self.crash()
 
     def can_recover(self) -> bool:
-        """Whether the subject declares it, and has something to recover since the last time."""
+        """Whether the subject declares it, and has something new to recover."""
         declared = Capability.RECOVER in self.subject.capabilities
-        return declared and bool(self.script) and self.script[-1]["type"] != "recover"
+        return declared and bool(self.receipts) and bool(self.receipts[-1]["facts"])

@@ -22,20 +22,14 @@ invocations: Final[Bundle[str]] = Bundle("invocations")
 deliveries: Final[Bundle[Raw]] = Bundle("deliveries")
 """Every delivery that was sent, without its time, to be sent again in some other way."""
 
-RUNS: Final = st.fixed_dictionaries(
-    {
-        "run_id": st.just("r"),
-        "limits": st.fixed_dictionaries(
-            {
-                "remembered": st.sampled_from((1_024, 8, 3, 1, 0)),
-                "remember_for": st.sampled_from((300.0, 5.0, 0.0)),
-                "calls": st.sampled_from((10, 2)),
-                "grants": st.sampled_from((10, 2, 1)),
-                "continuations": st.sampled_from((10, 2, 1)),
-            }
-        ),
-    }
-)
+LIMITS: Final = ("remembered", "remember_for", "calls", "grants", "continuations")
+RUNS: Final = st.tuples(
+    st.sampled_from((1_024, 8, 3, 1, 0)),
+    st.sampled_from((300.0, 5.0, 0.0)),
+    st.sampled_from((10, 2)),
+    st.sampled_from((10, 2, 1)),
+    st.sampled_from((10, 2, 1)),
+).map(lambda limits: {"run_id": "r", "limits": dict(zip(LIMITS, limits, strict=True))})
 """Run objects whose limits are small enough to be met."""
 
 
