@@ -85,7 +85,7 @@ class RequestReader:
         """Read one line, or raise `WireError`."""
         try:
             return self._compose(line.rstrip(b"\r\n"))
-        except (InvalidValue, msgspec.DecodeError, RecursionError):
+        except (InvalidValue, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return read_request(line)
 
     def _compose(self, line: bytes) -> Request:

@@ -27,7 +27,7 @@ def receipts_of(line: bytes, request_id: int, scripts: Sequence[Script]) -> list
     """
     try:
         raw = _decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         text = shown(line.decode(errors="replace"))
         raise SubjectFailed(f"answered what is no JSON ({error}): {text}") from None
     if not isinstance(raw, dict):

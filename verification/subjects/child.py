@@ -47,6 +47,7 @@ class Child:
         self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._answers: queue.Queue[bytes] = queue.Queue(LINES_AHEAD)
         self._tail = b""
+        self._stopped = False
         self._threads = [
             threading.Thread(target=work, daemon=True)
             for work in (self._write, self._read, self._drain)
@@ -103,6 +104,7 @@ class Child:
 
         Something that left the group may still hold the other end of a pipe: that one stays open.
         """
+        self._stopped = True
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
         for thread, pipe in zip(self._threads, pipes, strict=True):
             until = time.monotonic() + ENDING
@@ -124,9 +126,11 @@ class Child:
 
     def _read(self) -> None:
         stdout = cast("IO[bytes]", self._process.stdout)
-        while (line := stdout.readline(MAX_ANSWER + 1)).endswith(b"\n"):
+        whole = True
+        while whole and not self._stopped:
+            line = stdout.readline(MAX_ANSWER + 1)
+            whole = line.endswith(b"\n")
             self._answers.put(line)
-        self._answers.put(line)
 
     def _drain(self) -> None:
         stderr = cast("IO[bytes]", self._process.stderr)
