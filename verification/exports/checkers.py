@@ -88,7 +88,7 @@ def spin(files: Mapping[str, str], workdir: Path) -> Count:
     spin_ = _found("spin", "install Spin (Debian: apt-get install spin)")
     cc = _found("cc", "Spin needs a C compiler (Debian: apt-get install gcc libc6-dev)")
     _write(files, workdir)
-    options = ["-O1", "-DSAFETY", "-DNOREDUCE", "-w"]  # -w: warnings about code that Spin wrote
+    options = ["-DSAFETY", "-DNOREDUCE", "-w"]  # -w: warnings about code that Spin wrote
     for command in ([spin_, "-a", promela.FILE], [cc, *options, "-o", "pan", "pan.c"]):
         made = _run(command, workdir)
         if made.returncode != 0:

@@ -22,7 +22,7 @@ _HEAD: Final = """\
 
    Every state and every transition:
        spin -a turnlock.pml
-       cc -O1 -DSAFETY -DNOREDUCE -o pan pan.c
+       cc -DSAFETY -DNOREDUCE -o pan pan.c
        ./pan -m1000000
    Partial order reduction is off (-DNOREDUCE), because every transition counts. Spin counts one
    transition more than there are: the way into the initial state. */
