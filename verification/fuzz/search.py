@@ -43,7 +43,7 @@ def guided_search(
     """
     search = Search()
     for batch in _batches(seed, examples, steps):
-        decoded = [_playable(driver, data) for data in batch]
+        decoded = [playable(driver, data) for data in batch]
         _play(driver, decoded, search)
         yield search
         if search.finding is not None:
@@ -63,7 +63,7 @@ def _batches(seed: int, examples: int, steps: int) -> Iterator[list[bytes]]:
             size = min(2 * size, LARGEST_BATCH)
 
 
-def _playable(driver: Driver, data: bytes) -> Decoded:
+def playable(driver: Driver, data: bytes) -> Decoded:
     """Decode a script; without the steps that the system does not declare to have."""
     decoded = follow(data)
     if Capability.RECOVER in driver.capabilities:

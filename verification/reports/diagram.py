@@ -22,7 +22,7 @@ _LEFT: Final = 96
 _APART: Final = 104
 _MARGIN: Final = 24
 _LINE: Final = 19
-_LETTER: Final = 8.2
+_LETTER: Final = 7.6
 """A line of text, and a wide letter of it, in pixels at a size of 13: SVG wraps nothing itself."""
 _HEAD: Final = 44
 _LONGEST: Final = 6

@@ -110,6 +110,8 @@ def _with(fields: Raw, **phrases: str) -> str:
 
 
 def _plain(value: Any) -> str:  # noqa: ANN401 - any JSON
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return value if isinstance(value, str) else compact(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from ..errors import SubjectFailed
 from .subject import Capability, Raw, Recoverable, Script, Subject
 
 
@@ -18,19 +19,27 @@ class InProcess:
         self._make = make
 
     def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
-        """Play scripts, each on a fresh run, and return their receipts."""
+        """Play scripts, each on a fresh run. Raises `SubjectFailed` when the subject raises."""
         return [self._played(run, script) for script in scripts]
 
     def close(self) -> None:
         """There is nothing to let go of."""
 
     def _played(self, run: Raw, script: Script) -> list[Raw]:
-        subject = self._make()
-        subject.reset(run)
         receipts: list[Raw] = []
-        for delivery in script:
-            if delivery["type"] == "recover":
-                receipts.append(cast("Recoverable", subject).recover())
-            else:
-                receipts.append(subject.receive(delivery))
+        try:
+            subject = self._make()
+            subject.reset(run)
+            for delivery in script:
+                if delivery["type"] == "recover":
+                    receipts.append(cast("Recoverable", subject).recover())
+                else:
+                    receipts.append(subject.receive(delivery))
+        except Exception as error:
+            at = script[len(receipts)] if len(receipts) < len(script) else "the reset"
+            raise SubjectFailed(
+                f"{self.name} raised {type(error).__name__} ({error}) at step {len(receipts) + 1}"
+                f" of a script: {at}",
+                script=script,
+            ) from error
         return receipts

@@ -1,0 +1,127 @@
+"""A sample of random scripts, each played twice: before a system is blamed, it must be steady.
+
+It is the widest of the techniques and the shallowest: it exercises every rule that receipts can
+show, counts how often, and keeps one violation of each rule that it meets.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Final
+
+import attrs
+
+from .errors import NotDeterministic
+from .findings import Coverage, Finding, Profile, Progress, Result, Status
+from .fuzz.differences import difference
+from .fuzz.guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded
+from .fuzz.search import playable
+from .fuzz.shorten import judge_of, shortest
+from .rulebook import RULES, rules_of
+from .rulebook.attribution import REASON_RULES
+from .subjects.subject import Driver, Raw, Script
+
+TECHNIQUE: Final = "sample"
+BATCH: Final = 10
+"""Scripts for one run that are played at once."""
+BATCHES: Final = {Profile.DEV: 9, Profile.CI: 90, Profile.NIGHTLY: 1_800}
+"""Batches of each profile: each run of `RUNS` has its turn, again and again."""
+SECONDS: Final = {Profile.DEV: 2.0, Profile.CI: 8.0, Profile.NIGHTLY: 60.0}
+"""A slow system is given fewer scripts: no batch is begun after this."""
+PLAYS: Final = {Profile.DEV: 500, Profile.CI: 3_000, Profile.NIGHTLY: 20_000}
+"""Scripts that are played to make one violation shorter."""
+
+GUARANTEE: Final = (
+    "A sample of random scripts was answered twice alike, and as kernel.md says. That is evidence, "
+    "no proof: it shows that every rule that receipts can show was met."
+)
+
+
+@attrs.define
+class _Sample:
+    """What was played so far."""
+
+    scripts: int = 0
+    steps: int = 0
+    rules: Counter[str] = attrs.field(factory=Counter[str])
+    reasons: Counter[str] = attrs.field(factory=Counter[str])
+    findings: dict[str, Finding] = attrs.field(factory=dict[str, Finding])
+
+    def play(self, driver: Driver, batch: list[Decoded]) -> None:
+        """Play scripts twice, hold them against the oracle. Raises `NotDeterministic`."""
+        scripts = [one.script for one in batch]
+        answers = driver.play(batch[0].run, [*scripts, *scripts])
+        for one, got, again in zip(
+            batch, answers[: len(batch)], answers[len(batch) :], strict=True
+        ):
+            if got != again:
+                raise NotDeterministic(
+                    f"{driver.name} answered one script of {len(got)} steps in two ways, "
+                    f"first at step {_first_unlike(got, again)}"
+                )
+            self._hold(one, got)
+
+    def _hold(self, one: Decoded, got: list[Raw]) -> None:
+        self.scripts += 1
+        self.steps += len(one.script)
+        for delivery, receipt in zip(one.script, one.expected, strict=True):
+            self.rules.update(rules_of(delivery, receipt))
+            if not receipt["accepted"]:
+                self.reasons[receipt["reason"]] += 1
+        found = difference(one.run, one.script, one.expected, got, technique=TECHNIQUE)
+        if found is not None:
+            self.findings.setdefault(found.rule, found)
+
+
+def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0) -> Result:
+    """Play the sample of a profile, and make one violation of each broken rule short.
+
+    Raises `NotDeterministic` when a script is answered in two ways, and what the driver raises.
+    """
+    began = perf_counter()
+    sample = _Sample()
+    draws = random.Random(seed)  # noqa: S311 - draws cases, not secrets
+    for number in range(BATCHES[profile]):
+        first = bytes([number % len(RUNS)])
+        drawn = [first + draws.randbytes(MAX_STEPS * STEP_BYTES) for _ in range(BATCH)]
+        sample.play(driver, [playable(driver, data) for data in drawn])
+        progress(f"{sample.scripts} scripts, {sample.steps} steps")
+        if perf_counter() - began > SECONDS[profile]:
+            break
+    found = [_short(one, driver, PLAYS[profile]) for one in sample.findings.values()]
+    return Result(
+        technique=TECHNIQUE,
+        status=Status.VIOLATED if found else Status.HOLDS,
+        guarantee=GUARANTEE,
+        figures={
+            "scripts": sample.scripts,
+            "steps": sample.steps,
+            "rules": f"{len(sample.rules)} of {sum(rule.visible for rule in RULES)}",
+            "reasons": f"{len(sample.reasons)} of {len(REASON_RULES)}",
+        },
+        findings=tuple(found),
+        coverage=Coverage(
+            reasons={reason: sample.reasons[reason] for reason in REASON_RULES},
+            rules={rule.id: sample.rules[rule.id] for rule in RULES if rule.visible},
+        ),
+        seconds=perf_counter() - began,
+    )
+
+
+def _short(finding: Finding, driver: Driver, plays: int) -> Finding:
+    """Make it shorter as a violation of the very same rule: each rule keeps its own."""
+    judge = judge_of(driver, finding)
+
+    def same_rule(scripts: Iterable[Script]) -> list[Finding | None]:
+        found = judge([*scripts])
+        return [one if one is not None and one.rule == finding.rule else None for one in found]
+
+    return shortest(finding, same_rule, plays=plays)
+
+
+def _first_unlike(first: list[Raw], again: list[Raw]) -> int:
+    pairs = enumerate(zip(first, again, strict=True), start=1)
+    return next(step for step, (one, other) in pairs if one != other)
