@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Final
 
+from ..errors import SubjectFailed
 from ..findings import Finding, Profile, Progress, Result, Status
 from ..fuzz.shorten import shortened
 from ..subjects.subject import Capability, Driver
@@ -57,7 +58,7 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
     findings: tuple[Finding, ...] = ()
     if search.finding is not None:
         progress("making the failure shorter")
-        findings = (blamed_on_recovery(driver, shortened(search.finding, driver)),)
+        findings = (_shortest(driver, search.finding),)
     return _result(
         crashes.TECHNIQUE,
         CRASHES_GUARANTEE,
@@ -65,6 +66,13 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         began,
         {"scripts": search.scripts, "crashes": search.crashes, "steps": search.steps},
     )
+
+
+def _shortest(driver: Driver, finding: Finding) -> Finding:
+    try:
+        return blamed_on_recovery(driver, shortened(finding, driver))
+    except SubjectFailed:  # a shorter script makes it crash: the finding stands as it is
+        return finding
 
 
 def check_journal(*, profile: Profile, progress: Progress, seed: int = 0) -> Result:
