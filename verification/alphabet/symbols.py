@@ -76,20 +76,22 @@ class Symbol:
     dt: float = 0.0
 
     @property
-    def relative(self) -> bool:
-        """Whether it has to be bound to a state."""
-        return any(isinstance(value, Relative) for value in self.delivery.values())
+    def relative(self) -> dict[str, Relative]:
+        """The fields that have to be bound to a state."""
+        fields = self.delivery.items()
+        return {name: value for name, value in fields if isinstance(value, Relative)}
 
     def bound(self, state: Mapping[str, Any], run_id: str) -> Raw:
         """Return the delivery, without its time, for an oracle's state."""
-        if not self.relative:
-            return self.delivery
-        return {
-            name: _BINDERS[type(value)](value, self.delivery, state, run_id)
-            if isinstance(value, Relative)
-            else value
-            for name, value in self.delivery.items()
+        found = {
+            name: bind(value, self.delivery, state, run_id) for name, value in self.relative.items()
         }
+        return {**self.delivery, **found}
+
+
+def bind(value: Relative, delivery: Raw, state: Mapping[str, Any], run_id: str) -> int | str:
+    """Return what a relative value of a delivery is in an oracle's state."""
+    return _BINDERS[type(value)](value, delivery, state, run_id)
 
 
 def _attempt(value: Attempt, delivery: Raw, state: Any, _: str) -> int:  # noqa: ANN401 - an oracle's

@@ -125,4 +125,4 @@ def text_of(value: Any) -> Hashable:
     """A JSON value as something hashable that tells 1, 1.0 and true apart."""
     if type(value) is str:
         return value
-    return (canonical(value),)
+    return (canonical(value) if value else str(value),)  # most arguments are empty

@@ -19,9 +19,12 @@ Given = dict[str, Any]
 TERMINAL = ["SUCCEEDED", "FAILED", "DENIED"]
 
 
+ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def canonical(value: Any) -> str:
     """Canonical JSON of K-32; it tells 1, 1.0 and true apart, which `==` does not."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return ENCODER.encode(value)
 
 
 def digest_of(arguments: Any) -> str:

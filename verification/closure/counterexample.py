@@ -1,0 +1,155 @@
+"""From a place in the exploration to a script that shows what is wrong, played from a fresh run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ..alphabet.scope import Scope
+from ..errors import HarnessFailed
+from ..findings import Finding, Raw
+from ..oracle.moment import Moment
+from ..oracle.reading import new_state
+from ..oracle.wording import configured
+from ..rulebook import blamed, described, first_difference
+from .letters import Letters
+from .player import Player
+
+TECHNIQUE: Final = "closure"
+Steps = Sequence[tuple[int, int, Sequence[Any]]]
+
+
+def path_of(steps: Steps, number: int) -> list[int]:
+    """Return the symbols by which a state was first met, from the fresh run on."""
+    path: list[int] = []
+    while number > 0:
+        number, place, _ = steps[number]
+        path.append(place)
+    return path[::-1]
+
+
+def journal_of(steps: Steps, number: int) -> list[Any]:
+    """Return the facts of the run by which a state was first met."""
+    commits: list[Sequence[Any]] = []
+    while number > 0:
+        number, _, facts = steps[number]
+        commits.append(facts)
+    return [fact for commit in reversed(commits) for fact in commit]
+
+
+class Replay:
+    """One script of symbols, played on a fresh run of the player and on the oracle."""
+
+    def __init__(self, scope: Scope, player: Player) -> None:
+        """Stand at the fresh run."""
+        self.player = player
+        self.letters = Letters(scope, player)
+        self.moment = Moment(new_state(configured(scope.run)))
+        self.state = player.begin()
+        self.clock = 0.0
+        self.script: list[Raw] = []
+        self.expected: Raw = {}
+        self.got: Raw | None = None
+        self.agrees = True
+        self._back = scope.back
+
+    def step(self, place: int) -> None:
+        """Deliver one symbol, and keep what was expected and what came."""
+        given, letter, dt = self.letters.at(self.moment.state)[place]
+        now = self.clock + dt
+        reason, facts, effects, self.moment = self.moment.answer(given, now)
+        self.clock = max(self.clock, now)
+        self.script.append({**given, "now": now})
+        self.expected = {"accepted": reason is None, "facts": facts, "effects": effects}
+        if reason is not None:
+            self.expected["reason"] = reason
+        self.got, self.agrees = None, False
+        self.player.load(self.state)
+        reply = self.player.fire(letter, now)
+        self.got = self.player.receipt(reply)
+        self.agrees = self.player.agrees(reply, self.expected)
+
+    def play(self, path: Sequence[int]) -> Replay:
+        """Deliver symbols one after the other."""
+        for place in path:
+            self.step(place)
+        return self
+
+    @property
+    def key(self) -> Any:  # noqa: ANN401 - hashable
+        """The key of the state it has come to."""
+        return self.player.key(self.state, self.clock - self._back)
+
+
+def difference(scope: Scope, player: Player, path: list[int], place: int) -> Finding:
+    """Show the answer that differs, at this place or because of a refusal before it.
+
+    At a state all refused letters are fired one after the other. One that changed the state in
+    secret shows in a later answer, or, with `place` one past the last letter, only in the key.
+    """
+    if place < len(scope.symbols):
+        replay = Replay(scope, player).play([*path, place])
+        if not replay.agrees:
+            return _differing(scope, replay, minimal=True)
+    for earlier in range(place):
+        replay = Replay(scope, player).play(path)
+        before, moment, clock = replay.key, replay.moment, replay.clock
+        replay.step(earlier)
+        secret = replay.moment is moment and replay.clock == clock and replay.key != before
+        if not secret:
+            continue
+        if place < len(scope.symbols):
+            replay.step(place)
+            if not replay.agrees:
+                return _differing(scope, replay, minimal=False)
+        message = "the delivery was refused, and changed the state all the same"
+        return _finding(scope, replay, "K-2", message, minimal=True)
+    replay = Replay(scope, player).play([*path, *range(min(place + 1, len(scope.symbols)))])
+    return _finding(
+        scope, replay, "K-2", "some of the refusals at the end changed the state", minimal=False
+    )
+
+
+def flaw_found(scope: Scope, player: Player, path: list[int], rule: str, message: str) -> Finding:
+    """Show the last step of a path, of which a rule does not hold."""
+    return _finding(scope, Replay(scope, player).play(path), rule, message, minimal=True)
+
+
+def raised(scope: Scope, player: Player, path: list[int], place: int, error: Exception) -> Finding:
+    """Show a delivery that made it raise; what cannot be shown so was the kit's own fault."""
+    replay = Replay(scope, player)
+    for step in _until_it_raises(replay, [*path, place]):
+        message = f"it raised {type(step).__name__}: {step}"
+        return _finding(scope, replay, "K-8", message, minimal=True)
+    raise HarnessFailed(f"exploring {scope.name} raised {error!r}") from error
+
+
+def _until_it_raises(replay: Replay, path: list[int]) -> Iterator[Exception]:
+    for place in path:
+        try:
+            replay.step(place)
+        except Exception as error:  # noqa: BLE001 - whatever it raises speaks against it
+            if replay.got is None and replay.expected:
+                yield error
+            return
+
+
+def _differing(scope: Scope, replay: Replay, *, minimal: bool) -> Finding:
+    delivery, expected, got = replay.script[-1], replay.expected, replay.got
+    rule, message = blamed(delivery, expected, got), described(delivery, expected, got)
+    if first_difference(expected, got) is None:
+        rule, message = "section 12", "the answer differs in the type of a number alone"
+    return _finding(scope, replay, rule, message, minimal=minimal)
+
+
+def _finding(scope: Scope, replay: Replay, rule: str, message: str, *, minimal: bool) -> Finding:
+    return Finding(
+        technique=TECHNIQUE,
+        rule=rule,
+        message=message,
+        run=scope.run,
+        script=tuple(replay.script),
+        expected=replay.expected,
+        got=replay.got,
+        minimal=minimal,
+    )

@@ -1,0 +1,247 @@
+"""Closure: at every reachable state fire the whole alphabet, and merge equal states.
+
+Every answer is compared with the oracle's, whole. Breadth first, so the first script that shows a
+violation is as short as any. The oracle says first whether anything will happen: where nothing
+does, the kernel is fired at as it stands, and its key is looked at once, after all of them; else at
+a clone.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+from ..alphabet.scope import Scope
+from ..findings import Finding
+from ..oracle.key import key_of
+from ..oracle.moment import Moment
+from ..oracle.reading import State, new_state
+from ..oracle.wording import configured
+from .counterexample import difference, flaw_found, journal_of, path_of, raised
+from .letters import Letters
+from .player import Player, Reply
+from .rows import met_by_grant
+from .symmetry import nameless
+
+SAMPLE: Final = 40
+"""Merged states of a scope that are looked at again along another history."""
+
+
+FORGETFUL: Final = "its key takes for one state what the oracle tells apart"
+TALKATIVE: Final = "its key tells apart what the oracle takes for one state"
+
+
+class Standing(NamedTuple):
+    """A state that is still to be fired at."""
+
+    number: int
+    state: Any
+    moment: Moment
+    clock: float
+    key: Hashable
+
+
+class Merge(NamedTuple):
+    """Where a step led to a state that was known already."""
+
+    parent: int
+    place: int
+    number: int
+
+
+class Explorer:
+    """One exploration under way. States are numbered from 0 in the order in which they are met."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        player: Player,
+        *,
+        stop_at_first: bool = True,
+        seed: int = 0,
+        bound: int | None = None,
+    ) -> None:
+        """Stand at the fresh run. With `bound`, no more states than that are met."""
+        self.scope = scope
+        self.player = player
+        self.letters = Letters(scope, player)
+        self.findings: list[Finding] = []
+        self.steps: list[tuple[int, int, tuple[Any, ...]]] = []
+        """For each state: from which one it was first met, by which symbol, with which facts."""
+        self.reasons: Counter[str | None] = Counter()
+        self.phases: Counter[tuple[Any, ...]] = Counter()
+        self.met: set[str] = set()
+        """Rows that a grant met (see `rows`)."""
+        self.merges: list[Merge] = []
+        self.transitions = 0
+        self._stop_at_first = stop_at_first
+        self._bound = bound or sys.maxsize
+        self._back = scope.back
+        self._random = random.Random(seed)  # noqa: S311 - draws a sample, no secret
+        self._merged = 0
+        self._waiting: deque[Standing] = deque()
+        self._numbers: dict[Hashable, int] = {}
+        self._partner: dict[Hashable, Hashable] = {}
+
+    def run(self) -> bool:
+        """Explore; return whether the fixpoint was reached."""
+        moment = Moment(new_state(configured(self.scope.run)))
+        self._arrive(-1, -1, self.player.begin(), moment, 0.0, ())
+        while self._waiting and len(self.steps) < self._bound:
+            self._expand(self._waiting.popleft())
+            if self.findings and self._stop_at_first:
+                break
+        return not self._waiting
+
+    def _expand(self, at: Standing) -> None:
+        """Fire every letter at one state. This is the loop that has to be fast."""
+        player, reasons = self.player, self.reasons
+        load, fire = player.load, player.fire
+        number, state, moment, clock, key = at
+        answer = moment.answer
+        letters = self.letters.at(moment.state)
+        clocks = {clock}
+        place = -1
+        load(state)
+        self._note_phases(moment)
+        try:
+            for place, (given, letter, dt) in enumerate(letters):
+                now = clock + dt
+                reason, facts, effects, after = answer(given, now)
+                reasons[reason] += 1
+                if after is not moment:
+                    self._happen(at, place, (reason, facts, effects, after))
+                    load(state)
+                    continue
+                reply = fire(letter, now)
+                if reply.reason != reason or reply.facts or reply.effects:
+                    self._differs(number, place)
+                elif now > clock and now not in clocks:
+                    clocks.add(now)
+                    self._arrive(number, place, state, moment, now, ())
+            if player.key(state, clock - self._back) != key:
+                self._differs(number, len(letters))
+        except Exception as error:  # noqa: BLE001 - whatever it raises speaks against it
+            self._raised(number, place, error)
+        self.transitions += len(letters)
+
+    def _happen(self, at: Standing, place: int, expected: tuple[Any, ...]) -> None:
+        """Fire a letter at which something happens, at a clone."""
+        player = self.player
+        _, letter, dt = self.letters.current[place]
+        now = at.clock + dt
+        twin = player.clone(at.state)
+        player.load(twin)
+        reply: Reply = player.fire(letter, now)
+        reason, facts, effects, after = expected
+        receipt = {"accepted": reason is None, "facts": facts, "effects": effects}
+        if reason is not None:
+            receipt["reason"] = reason
+        if not player.agrees(reply, receipt):
+            self._differs(at.number, place)
+            return
+        if len(facts) > 1:
+            self.met |= met_by_grant(at.moment, facts)
+        if self._arrive(at.number, place, twin, after, max(at.clock, now), reply.facts):
+            flaw = player.step_flaw(reply, at.state, twin)
+            if flaw is not None:
+                self._flawed(at.number, place, *flaw)
+
+    def _arrive(  # noqa: PLR0913, PLR0917 - the parts of a step
+        self,
+        parent: int,
+        place: int,
+        state: Any,  # noqa: ANN401 - the player's
+        moment: Moment,
+        clock: float,
+        facts: Sequence[Any],
+    ) -> bool:
+        """Merge the state that a step led to, or put it in the queue; say whether it is new."""
+        since = clock - self._back
+        key = self.player.key(state, since)
+        number = self._number(parent, place, key, moment.state, since)
+        if number is None:
+            return False
+        if number < len(self.steps):
+            self._sample(parent, place, number)
+            return False
+        self.steps.append((parent, place, facts))
+        flaw = self.player.state_flaw(state, moment.owed)
+        if flaw is None and self.scope.recovers:
+            journal = journal_of(self.steps, number)
+            flaw = self.player.recovery_flaw(state, journal, moment.owed)
+        if flaw is not None:
+            self._flawed(parent, place, *flaw)
+            return False
+        self._waiting.append(Standing(number, state, moment, clock, key))
+        return True
+
+    def _number(  # noqa: PLR0913, PLR0917 - the parts of a step
+        self,
+        parent: int,
+        place: int,
+        key: Any,
+        state: State,
+        since: float,  # noqa: ANN401
+    ) -> int | None:
+        """Number a state by its two keys, and see that they tell the same states apart.
+
+        A digest that is not exact may tell more apart than the oracle's key, and its times count
+        from the latest fact (section 12).
+        """
+        oracle_key = key_of(state, since)
+        if not self.player.exact:
+            told = key_of(state, state["at"] or 0.0)
+            if self._partner.setdefault(key, told) != told:
+                self._flawed(parent, place, "section 12", FORGETFUL)
+                return None
+            return self._numbers.setdefault((key, oracle_key), len(self.steps))
+        if self.scope.alike:
+            key, oracle_key = (
+                nameless(key, self.scope.alike),
+                nameless(oracle_key, self.scope.alike),
+            )
+        following = len(self.steps)
+        number = self._numbers.setdefault(key, following)
+        partner = self._partner.setdefault(oracle_key, following)
+        if number == partner:
+            return number
+        if number == following:
+            del self._numbers[key]
+            self._flawed(parent, place, "section 12", TALKATIVE)
+        else:
+            self._partner[oracle_key] = number
+            self._flawed(parent, place, "section 12", FORGETFUL)
+        return None
+
+    def _sample(self, parent: int, place: int, number: int) -> None:
+        """Keep some merges, each as likely as any other."""
+        self._merged += 1
+        if len(self.merges) < SAMPLE:
+            self.merges.append(Merge(parent, place, number))
+            return
+        chosen = int(self._random.random() * self._merged)
+        if chosen < SAMPLE:
+            self.merges[chosen] = Merge(parent, place, number)
+
+    def _note_phases(self, moment: Moment) -> None:
+        turn = moment.state["turn"]
+        if turn is not None:
+            self.phases[turn["turn_id"], None, turn["phase"]] += 1
+            for record in turn["records"]:
+                self.phases[turn["turn_id"], record["invocation_id"], record["phase"]] += 1
+
+    def _differs(self, number: int, place: int) -> None:
+        path = path_of(self.steps, number)
+        self.findings.append(difference(self.scope, self.player, path, place))
+
+    def _flawed(self, number: int, place: int, rule: str, message: str) -> None:
+        path = [*path_of(self.steps, number), place] if number >= 0 else []
+        self.findings.append(flaw_found(self.scope, self.player, path, rule, message))
+
+    def _raised(self, number: int, place: int, error: Exception) -> None:
+        path = path_of(self.steps, number)
+        self.findings.append(raised(self.scope, self.player, path, place, error))

@@ -1,0 +1,85 @@
+"""What is explored: something that can be copied, told apart, and asked (verification.md, closure).
+
+The explorer never looks into a state. It loads one, fires letters at it, and clones it first where
+the oracle says that something will happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from ..findings import Raw
+
+Flaw: TypeAlias = tuple[str, str]
+"""The rule that is broken, and a sentence."""
+
+
+class Reply(Protocol):
+    """What came back: a verdict of the kernel has just these."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was refused; None when it was accepted."""
+        ...
+
+    @property
+    def facts(self) -> Sequence[Any]:
+        """What happened."""
+        ...
+
+    @property
+    def effects(self) -> Sequence[Any]:
+        """What is asked for since."""
+        ...
+
+
+class Player(Protocol):
+    """Plays deliveries on states of one run."""
+
+    exact: bool
+    """Whether its keys are to be as coarse as the oracle's; else they may tell more apart."""
+
+    def begin(self) -> Any:  # noqa: ANN401 - a state, of whatever kind
+        """Return the state of a fresh run."""
+        ...
+
+    def build(self, delivery: Raw) -> Any:  # noqa: ANN401 - a letter, of whatever kind
+        """Return what `fire` takes for a delivery without its time."""
+        ...
+
+    def load(self, state: Any) -> None:  # noqa: ANN401
+        """Let the next letters be fired at this state."""
+        ...
+
+    def fire(self, letter: Any, now: float) -> Reply:  # noqa: ANN401
+        """Deliver at the loaded state, which may change."""
+        ...
+
+    def clone(self, state: Any) -> Any:  # noqa: ANN401
+        """Return a copy of a state that shares nothing which changes."""
+        ...
+
+    def key(self, state: Any, now: float) -> Hashable:  # noqa: ANN401
+        """Return what is equal iff whatever comes at `now` or later is answered alike."""
+        ...
+
+    def receipt(self, reply: Reply) -> Raw:
+        """Return a reply as the wire's receipt."""
+        ...
+
+    def agrees(self, reply: Reply, expected: Raw) -> bool:
+        """Say whether a reply is the expected receipt, in every field."""
+        ...
+
+    def step_flaw(self, reply: Reply, before: Any, after: Any) -> Flaw | None:  # noqa: ANN401
+        """Hold a reply in which something happened against the rules, without the oracle."""
+        ...
+
+    def state_flaw(self, state: Any, owed: list[Raw]) -> Flaw | None:  # noqa: ANN401
+        """Hold a state that was never met before against the rules; `owed` is the oracle's."""
+        ...
+
+    def recovery_flaw(self, state: Any, journal: Sequence[Any], owed: list[Raw]) -> Flaw | None:  # noqa: ANN401
+        """Hold a state against the one that recovery rebuilds from its journal (K-2, K-3)."""
+        ...

@@ -1,0 +1,183 @@
+"""Closure as a technique: the scopes of a profile, explored to their fixpoints."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter, process_time
+from typing import Final
+
+import attrs
+
+from ...models.reasons import Reason
+from ..alphabet.scope import Scope
+from ..alphabet.scopes import CI, DEV, NIGHTLY
+from ..findings import Coverage, Profile, Progress, Result, Status
+from ..subjects.subject import Explorable
+from .counterexample import TECHNIQUE
+from .exploration import Exploration
+from .explore import Explorer
+from .fidelity import re_expand
+from .kernel_player import KernelPlayer
+from .pairs import counted
+from .rows import POSSIBLE, read_rows, watched_rows
+from .subject_player import SubjectPlayer
+
+SCOPES: Final[Mapping[Profile, tuple[Scope, ...]]] = {
+    Profile.DEV: DEV,
+    Profile.CI: CI,
+    Profile.NIGHTLY: NIGHTLY,
+}
+
+GUARANTEE: Final = (
+    "In every state that the alphabets can reach, however often and in whatever order their "
+    "deliveries come, every delivery is answered as kernel.md says, in every field, and every "
+    "state keeps the rules. Nothing is said of deliveries outside of the alphabets, nor of more "
+    "invocations than a scope has."
+)
+BOUND: Final = 5_000
+"""States after which the exploration of a user's kernel ends: its digest may tell too much apart."""
+
+
+def check(*, profile: Profile, progress: Progress, jobs: int = 2, seed: int = 0) -> Result:
+    """Explore the scopes of a profile on our own kernel, in up to `jobs` processes at a time.
+
+    `seed` draws the sample of merged states that are looked at again. The figures say how fast all
+    of it was, and how fast one process.
+    """
+    began = perf_counter()
+    done: list[Exploration] = []
+    for found in _each(partial(explore, seed=seed), SCOPES[profile], jobs):
+        progress(
+            f"{found.scope}: {found.states:,} states, {found.transitions:,} transitions, "
+            f"{found.seconds:.1f} s"
+        )
+        done.append(found)
+    return _result(done, perf_counter() - began)
+
+
+def explore(scope: Scope, *, stop_at_first: bool = True, seed: int = 0) -> Exploration:
+    """Explore one scope on our kernel as it is in this process, in this thread.
+
+    Whatever it raises is a finding, too.
+    """
+    explorer = Explorer(scope, KernelPlayer(scope.run), stop_at_first=stop_at_first, seed=seed)
+    with watched_rows() as tables:
+        found = _explored(explorer)
+        return attrs.evolve(found, rows=read_rows(tables) | explorer.met)
+
+
+def check_subject(
+    make: Callable[[], Explorable],
+    *,
+    scopes: Iterable[Scope] = DEV,
+    progress: Progress,
+    bound: int = BOUND,
+    seed: int = 0,
+) -> Result:
+    """Explore scopes on a user's kernel in this process: one that declares CLONE and DIGEST.
+
+    `make` builds subjects. Symmetry is not used, since a digest cannot be looked into. A scope of
+    more than `bound` states is left there, and `complete` says so.
+    """
+    began = perf_counter()
+    done: list[Exploration] = []
+    for scope in scopes:
+        plain = attrs.evolve(scope, alike=frozenset())
+        done.append(
+            _explored(Explorer(plain, SubjectPlayer(make, scope.run), seed=seed, bound=bound))
+        )
+        progress(f"{scope.name}: {done[-1].states:,} states")
+    return _result(done, perf_counter() - began)
+
+
+def _explored(explorer: Explorer) -> Exploration:
+    began = process_time()
+    with _without_collector():
+        complete = explorer.run()
+        findings = list(explorer.findings)
+        if not findings:
+            unfaithful = re_expand(explorer)
+            findings += [unfaithful] if unfaithful is not None else []
+    scope = explorer.scope
+    return Exploration(
+        scope=scope.name,
+        states=len(explorer.steps),
+        transitions=explorer.transitions,
+        complete=complete,
+        seconds=process_time() - began,
+        findings=tuple(findings),
+        reasons={str(why): n for why, n in explorer.reasons.items() if why is not None},
+        pairs=counted(scope.symbols, explorer.phases),
+        re_expanded=len(explorer.merges),
+    )
+
+
+@contextmanager
+def _without_collector() -> Generator[None]:
+    """Spare the collector: a million states are kept, and none of them is a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _each(
+    explore_one: Callable[[Scope], Exploration], scopes: Sequence[Scope], jobs: int
+) -> Iterable[Exploration]:
+    """Explore scopes side by side where a process can be forked without harm."""
+    alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    if jobs == 1 or not alone:
+        yield from map(explore_one, scopes)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        yield from pool.map(explore_one, scopes)
+
+
+def _result(done: Sequence[Exploration], seconds: float) -> Result:
+    rows = frozenset[str]().union(*(found.rows for found in done))
+    reasons: Counter[str] = Counter({str(reason): 0 for reason in Reason})
+    pairs: Counter[str] = Counter({row.partition(" [")[0]: 0 for row in POSSIBLE})
+    for found in done:
+        reasons.update(found.reasons)
+        pairs.update(found.pairs)
+    for row in rows:
+        pair = row.partition(" [")[0]
+        pairs[pair] = pairs[pair] or 1  # by a deadline or a grant: those are not counted
+    findings = tuple(finding for found in done for finding in found.findings)
+    transitions = sum(found.transitions for found in done)
+    missed = [row for row in POSSIBLE if row not in rows]
+    return Result(
+        technique=TECHNIQUE,
+        status=Status.VIOLATED if findings else Status.HOLDS,
+        guarantee=GUARANTEE,
+        figures={
+            "scopes": len(done),
+            "complete": sum(found.complete for found in done),
+            "states": sum(found.states for found in done),
+            "transitions": transitions,
+            "transitions_per_second": round(transitions / seconds),
+            "transitions_per_second_and_process": round(
+                transitions / sum(found.seconds for found in done)
+            ),
+            "merged_states_fired_at_again": sum(found.re_expanded for found in done),
+            "rows_covered": len(POSSIBLE) - len(missed),
+            "rows_possible": len(POSSIBLE),
+            "rows_not_covered": ", ".join(missed) or "none",
+            "reasons_covered": sum(count > 0 for count in reasons.values()),
+            "reasons_possible": len(reasons),
+        },
+        findings=findings,
+        coverage=Coverage(reasons=dict(reasons), pairs=dict(pairs)),
+        seconds=seconds,
+    )
