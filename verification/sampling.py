@@ -25,7 +25,7 @@ from .rulebook.attribution import REASON_RULES
 from .subjects.subject import Driver, Raw, Script
 
 TECHNIQUE: Final = "sample"
-BATCH: Final = 10
+BATCH: Final = 5
 """Scripts for one run that are played at once."""
 BATCHES: Final = {Profile.DEV: 9, Profile.CI: 90, Profile.NIGHTLY: 1_800}
 """Batches of each profile: each run of `RUNS` has its turn, again and again."""

@@ -58,6 +58,7 @@ class Technique:
 
 
 TECHNIQUES: Final = (
+    Technique(name="sample", at=".sampling:check", black_box=True),
     Technique(name="closure", at=".closure.technique:check", black_box=False),
     Technique(name="conformance", at=".conformance.technique:check", black_box=True),
     Technique(name="guided", at=".fuzz.technique:check", black_box=True),
@@ -71,7 +72,8 @@ TECHNIQUES: Final = (
     Technique(name="journal", at=".recovery.technique:check_journal", black_box=False),
     Technique(name="concurrency", at=".concurrency.technique:check", black_box=False),
 )
-"""In the order in which they run: those that find most, in the fewest steps, first."""
+"""In the order in which they run: first what tells whether the system is steady at all, then those
+that find most in the fewest steps."""
 
 NAMES: Final = tuple(technique.name for technique in TECHNIQUES)
 

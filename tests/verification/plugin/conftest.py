@@ -1,0 +1,23 @@
+"""Runs pytest inside pytest, with our plugin as the only one beside pytest's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def run_suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a test file's text. Hypothesis' plugin is left out: it would bring its own profile."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run(source: str, *arguments: str, plugin: str = "turnlock_pytest") -> pytest.RunResult:
+        pytester.makepyfile(source)
+        return pytester.runpytest_inprocess("-p", plugin, "-rs", *arguments)
+
+    return run

@@ -1,0 +1,201 @@
+"""`ConformanceSuite`: an item for each rule; a right kernel passes, a wrong one is told how."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from turnlock.verification import conformance_suite, sampling
+from turnlock.verification.findings import Profile, Status
+from turnlock.verification.rulebook import RULES
+from turnlock.verification.verify import TECHNIQUES
+
+from .suites import CRASHES, NEVER_THE_SAME, RIGHT, STARTS_TWICE, theirs
+
+Run = Callable[..., pytest.RunResult]
+
+VISIBLE = [rule for rule in RULES if rule.visible]
+HIDDEN = len(RULES) - len(VISIBLE)
+
+
+def test_a_right_kernel_passes_rule_by_rule(run_suite: Run) -> None:
+    """Every rule that receipts can show passes; the others are skipped, saying what holds them."""
+    result = run_suite(RIGHT, "-v")
+    result.assert_outcomes(passed=len(VISIBLE) + 1, skipped=HIDDEN)
+    result.stdout.fnmatch_lines(
+        [
+            "*::TestKernel::test_conformance[[]K-33[]] PASSED*",
+            "*::TestKernel::test_conformance[[]section-9[]] PASSED*",
+            "*::TestKernel::test_conformance[[]sample[]] PASSED*",
+        ]
+    )
+    result.stdout.fnmatch_lines(["SKIPPED*receipts cannot show it: proved on our tables*"])
+
+
+def test_a_wrong_kernel_fails_at_its_rule(run_suite: Run) -> None:
+    """Its rule fails with the story, and names the file to commit; other rules pass."""
+    result = run_suite(theirs(STARTS_TWICE), "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "*[[]K-33[]] FAILED*",
+            "*[[]K-52[]] PASSED*",
+            "*[[]sample[]] FAILED*",
+            "K-33: An accepted claim of the owed attempt is the only way to start*",
+            "claim was to be refused as already_started and was accepted",
+            "*executor: claim*",
+            "differs at accepted: expected false, got true",
+            "To keep it from coming back, commit this as tests/regressions/K-33-*.jsonl",
+            '{"format": 1, "rule": "K-33"*',
+        ]
+    )
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_what_is_printed_can_be_committed(run_suite: Run, pytester: pytest.Pytester) -> None:
+    """The lines are a regression: an item that fails as long as the fault is there, then passes."""
+    printed = run_suite(theirs(STARTS_TWICE), "-k", "K-33").outlines
+    begin = next(place for place, line in enumerate(printed) if line.startswith('{"format"'))
+    lines = [line for line in printed[begin:] if line.startswith("{")]
+    assert json.loads(lines[0])["rule"] == "K-33"
+    folder = pytester.mkdir("kept")
+    (folder / "K-33-double.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+    named = 'regressions = "kept"'
+    wrong = run_suite(theirs(STARTS_TWICE, more=named), "-v", "-k", "regression")
+    wrong.assert_outcomes(failed=1, deselected=len(RULES) + 1)
+    wrong.stdout.fnmatch_lines(
+        ["*[[]regression-K-33-double[]] FAILED*", "*what was: claim was to be refused*"]
+    )
+    run_suite(theirs(more=named), "-k", "regression").assert_outcomes(
+        passed=1, deselected=len(RULES) + 1
+    )
+
+
+def test_an_undeclared_capability_is_skipped_by_name(run_suite: Run) -> None:
+    result = run_suite(theirs(techniques='("recovery",)'), "-v", "-k", "recovery")
+    result.stdout.fnmatch_lines(["*[[]recovery[]] SKIPPED*", "SKIPPED*capability recover"])
+
+
+def test_rules_that_nothing_exercised_are_not_green(run_suite: Run) -> None:
+    """Without a technique nothing is exercised: every visible rule is skipped, none passes."""
+    result = run_suite(theirs(techniques="()"))
+    result.assert_outcomes(skipped=len(RULES))
+    result.stdout.fnmatch_lines(["SKIPPED*not exercised*"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (CRASHES, "*sample was stopped, *: TestTheirs raised RuntimeError (out of memory)*"),
+        (NEVER_THE_SAME, "*sample was stopped, *: TestTheirs answered one script*in two ways*"),
+    ],
+)
+def test_a_system_that_cannot_be_checked_fails_every_rule(
+    run_suite: Run, fault: str, told: str
+) -> None:
+    """It crashed, or answers in two ways: that is said, and no rule is blamed for it."""
+    result = run_suite(theirs(fault))
+    result.assert_outcomes(failed=len(VISIBLE) + 1, skipped=HIDDEN)
+    result.stdout.fnmatch_lines([told])
+    assert "breaks" not in result.stdout.str()
+
+
+def test_a_failure_of_the_kit_is_an_error_not_a_failure(
+    run_suite: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody's kernel is blamed for a bug of ours."""
+    monkeypatch.setattr(sampling, "check", None)
+    result = run_suite(RIGHT)
+    assert result.parseoutcomes() == {"errors": len(RULES) + 1}
+    result.stdout.fnmatch_lines(["*HarnessFailed: sample was stopped, the harness failed*"])
+
+
+def test_a_suite_without_make_sut_says_what_to_write(run_suite: Run) -> None:
+    source = RIGHT.partition("    def make_sut")[0]
+    run_suite(source, "-k", "K-33").stdout.fnmatch_lines(["*write make_sut in TestKernel*"])
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('regressions = "nowhere"', "no regressions at *nowhere*"),
+        ('techniques = ("sampel",)', "techniques names sampel; there are sample*"),
+    ],
+)
+def test_mistakes_in_the_class_are_told_at_collection(run_suite: Run, more: str, told: str) -> None:
+    result = run_suite(theirs(more=more))
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{told}"])
+
+
+KEPT = """
+{"format": 1, "rule": "K-21", "message": "it was empty", "run": {"run_id": "r"}}
+{"type": "open_turn", "now": 0.0, "turn_id": "T1", "calls": []}
+"""
+
+
+def test_a_command_will_do_as_a_system(run_suite: Run, pytester: pytest.Pytester) -> None:
+    """Text is a command that speaks the wire: here our own, behind a pipe."""
+    pytester.makefile(".jsonl", kept=KEPT)
+    source = RIGHT.replace("return KernelSubject()", "return f'{sys.executable} -m turnlock stdio'")
+    source = source.replace("    def make_sut", "    regressions = 'kept.jsonl'\n    def make_sut")
+    run_suite(f"import sys\n{source}", "-k", "regression").assert_outcomes(
+        passed=1, deselected=len(RULES) + 1
+    )
+
+
+PROBE = """
+    import pytest
+    {first}
+    from turnlock.verification import conformance_suite
+
+    def test_profile(pytestconfig):
+        assert conformance_suite._profile(pytestconfig) == "{profile}"
+"""
+LOAD = """
+    from hypothesis import settings
+    settings.register_profile("{0}")
+    settings.load_profile("{0}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "profile"),
+    [
+        (LOAD.format("nightly"), [], "nightly"),
+        (LOAD.format("theirs"), [], "dev"),
+        (LOAD.format("nightly"), ["--turnlock-profile", "ci"], "ci"),
+    ],
+)
+def test_the_profile_is_asked_for_or_that_of_hypothesis(
+    run_suite: Run, first: str, options: list[str], profile: str
+) -> None:
+    """Hypothesis' loaded profile counts where it has one of our names; an option goes before it."""
+    from hypothesis import settings  # noqa: PLC0415 - the profile of these very tests is put back
+
+    loaded = settings.get_current_profile_name()
+    try:
+        source = PROBE.format(first=first, profile=profile)
+        run_suite(source, *options).assert_outcomes(passed=1)
+    finally:
+        settings.load_profile(loaded)
+
+
+def test_the_options_offer_our_profiles(run_suite: Run) -> None:
+    """The plugin repeats their names, since it imports nothing."""
+    result = run_suite("", "--help")
+    result.stdout.fnmatch_lines([f"*--turnlock-profile={{{','.join(Profile)}}}*"])
+    result.stdout.fnmatch_lines(["*--turnlock-seed=N*"])
+
+
+def test_a_suite_works_without_the_plugin(run_suite: Run) -> None:
+    """The options have defaults: somebody may block plugins, or vendor the package."""
+    run_suite(theirs(techniques="()"), plugin="no:turnlock").assert_outcomes(skipped=len(RULES))
+
+
+def test_every_black_box_technique_can_be_run() -> None:
+    """What a suite runs is what `turnlock verify --sut` runs; the statuses are all handled."""
+    assert set(conformance_suite.BLACK_BOX) == {one.name for one in TECHNIQUES if one.black_box}
+    assert len(Status) == 4

@@ -1,0 +1,237 @@
+"""A test class that holds a user's kernel against kernel.md, one test item for each rule.
+
+Write one method::
+
+    from turnlock.verification.conformance_suite import ConformanceSuite
+
+    class TestMyKernel(ConformanceSuite):
+        def make_sut(self):
+            return MyKernel()
+
+`MyKernel` is a `Subject`: `reset` and `receive`, in the words of the wire (kernel.md section 12).
+A `Driver` will do, too, and so will the command of a process that speaks the wire, as text. The
+techniques run once for the class; every rule, every technique and every regression is an item.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final
+
+import attrs
+import pytest
+
+from .errors import HarnessFailed
+from .findings import Finding, Profile, Result, Status
+from .regressions import Regression, played_again, read_regression, written
+from .reports.fingerprints import fingerprint
+from .reports.report import Stop, Verdict
+from .reports.terminal import figures_text, finding_lines
+from .reports.words import printable
+from .rulebook import RULES, rule_called
+from .subjects.in_process import InProcess
+from .subjects.process import ProcessDriver
+from .subjects.subject import Driver, Subject
+from .verify import TECHNIQUES, verify
+
+BLACK_BOX: Final = tuple(technique.name for technique in TECHNIQUES if technique.black_box)
+"""The techniques that need no view inside: those that a suite can run."""
+
+
+@attrs.frozen
+class _Outcome:
+    """What the techniques came to, and those that came to nothing."""
+
+    results: tuple[Result, ...]
+    stops: tuple[Stop, ...]
+
+    @property
+    def stopped(self) -> str:
+        """Why the system could not be checked; empty where it could."""
+        return "; ".join(
+            f"{stop.technique} was stopped, {stop.verdict}: {stop.message}" for stop in self.stops
+        )
+
+    def findings(self, rule: str) -> list[Finding]:
+        """Return what speaks against a rule, each fault once, the shortest script first."""
+        found = [one for result in self.results for one in result.findings if one.rule == rule]
+        found.sort(key=lambda finding: len(finding.script), reverse=True)
+        return [*reversed({fingerprint(finding): finding for finding in found}.values())]
+
+    def exercised(self, rule: str) -> int:
+        """Return how many steps exercised a rule."""
+        return sum(result.coverage.rules.get(rule, 0) for result in self.results)
+
+
+_DRIVER: Final = pytest.StashKey[Driver]()
+_OUTCOME: Final = pytest.StashKey[_Outcome]()
+"""Kept at the node of the test class, whose items all share them."""
+
+
+class ConformanceSuite:
+    """Subclass it under a name that pytest collects, and write `make_sut`.
+
+    `regressions` is a file or a folder of files that `regressions.written` made, relative to
+    pytest's root directory: each is an item. `techniques` may leave out some of `BLACK_BOX`; what
+    is left out then exercises nothing, and rules that nothing exercises are skipped, not passed.
+    """
+
+    regressions: ClassVar[str] = ""
+    techniques: ClassVar[tuple[str, ...]] = BLACK_BOX
+
+    def make_sut(self) -> Subject | Driver | str:
+        """Return a fresh system under test: a subject, a driver, or a command."""
+        raise NotImplementedError(f"write make_sut in {type(self).__name__}")
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make an item of every rule, technique and regression."""
+        if "turnlock_check" in metafunc.fixturenames:
+            unknown = sorted({*self.techniques} - {*BLACK_BOX})
+            if unknown:
+                pytest.fail(
+                    f"techniques names {', '.join(unknown)}; there are {', '.join(BLACK_BOX)}",
+                    pytrace=False,
+                )
+            items = [*(rule.id for rule in RULES), *self.techniques]
+            ids = [item.replace(" ", "-") for item in items]
+            files = _files(metafunc.config.rootpath, self.regressions)
+            names = [f"regression-{path.stem}" for path in files]
+            metafunc.parametrize("turnlock_item", [*items, *files], ids=[*ids, *names])
+
+    @pytest.fixture
+    def turnlock_driver(self, request: pytest.FixtureRequest) -> Driver:
+        """Return the driver of the system under test, one for the whole class."""
+        stash = _class_of(request).stash
+        if _DRIVER not in stash:
+            stash[_DRIVER] = _driver(self)
+            _class_of(request).addfinalizer(stash[_DRIVER].close)
+        return stash[_DRIVER]
+
+    @pytest.fixture
+    def turnlock_check(
+        self,
+        turnlock_item: str | Path,
+        turnlock_driver: Driver,
+        request: pytest.FixtureRequest,
+    ) -> Callable[[], None]:
+        """Prepare the check of one item; the techniques run once for the class.
+
+        What fails in here is an error of the item, not its failure: it is the kit's own.
+        """
+        if isinstance(turnlock_item, Path):
+            return partial(_hold_regression, read_regression(turnlock_item), turnlock_driver)
+        stash = _class_of(request).stash
+        if _OUTCOME not in stash:
+            config = request.config
+            results, stops = verify(
+                turnlock_driver,
+                profile=_profile(config),
+                seed=int(config.getoption("--turnlock-seed", 0) or 0),
+                progress=_ignored,
+                only=self.techniques,
+            )
+            stash[_OUTCOME] = _Outcome(results, stops)
+        outcome = stash[_OUTCOME]
+        if any(stop.verdict is Verdict.HARNESS_FAILED for stop in outcome.stops):
+            raise HarnessFailed(printable(outcome.stopped))
+        hold = _hold_technique if turnlock_item in self.techniques else _hold_rule
+        return partial(hold, turnlock_item, outcome)
+
+    def test_conformance(self, turnlock_check: Callable[[], None]) -> None:
+        """One rule, one technique, or one regression."""
+        turnlock_check()
+
+
+def _class_of(request: pytest.FixtureRequest) -> pytest.Class:
+    node: pytest.Item = request.node
+    found = node.getparent(pytest.Class)
+    if found is None:
+        raise HarnessFailed("a suite is a class: its tests stand in no other place")
+    return found
+
+
+def _driver(suite: ConformanceSuite) -> Driver:
+    made = suite.make_sut()
+    if isinstance(made, str):
+        return ProcessDriver(made)
+    if isinstance(made, Subject):
+        return InProcess(lambda: _subject(suite), name=type(suite).__name__)
+    return made
+
+
+def _subject(suite: ConformanceSuite) -> Subject:
+    made = suite.make_sut()
+    if not isinstance(made, Subject):
+        raise TypeError("make_sut returned a subject first, and something else now")
+    return made
+
+
+def _profile(config: pytest.Config) -> Profile:
+    """Return the profile asked for, or the one of that name that Hypothesis has loaded, or dev."""
+    asked = config.getoption("--turnlock-profile", None)
+    if asked is None and "hypothesis" in sys.modules:
+        asked = sys.modules["hypothesis"].settings.get_current_profile_name()
+    return Profile(asked) if asked in set(Profile) else Profile.DEV
+
+
+def _ignored(_: str) -> None:
+    """Leave the progress out: pytest shows its own."""
+
+
+def _files(root: Path, place: str) -> list[Path]:
+    if not place:
+        return []
+    path = root / place
+    if path.is_dir():
+        return sorted(path.glob("*.jsonl"))
+    if not path.is_file():
+        pytest.fail(f"no regressions at {path}: make the folder, or name another", pytrace=False)
+    return [path]
+
+
+def _hold_rule(rule_id: str, outcome: _Outcome) -> None:
+    rule = rule_called(rule_id)
+    findings = outcome.findings(rule_id)
+    if findings:
+        pytest.fail("\n\n".join(map(_told, findings)), pytrace=False)
+    if not rule.visible:
+        pytest.skip(f"receipts cannot show it: {rule.held}")
+    if outcome.stopped:
+        pytest.fail(printable(outcome.stopped), pytrace=False)
+    if not outcome.exercised(rule_id):
+        pytest.skip("not exercised by the techniques that were run")
+
+
+def _hold_technique(name: str, outcome: _Outcome) -> None:
+    result = next((one for one in outcome.results if one.technique == name), None)
+    if result is None:
+        pytest.fail(printable(outcome.stopped), pytrace=False)
+    if result.status is Status.SKIPPED:
+        pytest.skip(result.why)
+    if result.status is Status.NOT_DONE:
+        pytest.fail(f"not done: {result.why}", pytrace=False)
+    if result.findings or result.status is Status.VIOLATED:
+        broken = ", ".join(dict.fromkeys(finding.rule for finding in result.findings))
+        said = f"violated: {broken}; see the items of these rules\n{figures_text(result.figures)}"
+        pytest.fail(printable(said), pytrace=False)
+
+
+def _hold_regression(regression: Regression, driver: Driver) -> None:
+    finding = played_again(driver, regression.run, regression.script)
+    if finding is not None:
+        pytest.fail(f"what was: {regression.message}\n\n{_told(finding)}", pytrace=False)
+
+
+def _told(finding: Finding) -> str:
+    """Tell a finding, and the file that keeps it from coming back."""
+    name = f"{finding.rule.replace(' ', '-')}-{fingerprint(finding)}.jsonl"
+    lines = [
+        *finding_lines(finding),
+        "",
+        f"To keep it from coming back, commit this as tests/regressions/{name}",
+        'and name the folder in the class: regressions = "tests/regressions"',
+    ]
+    return printable("\n".join(lines)) + f"\n\n{written(finding)}"
