@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 pytest_plugins = ["pytester"]
 
 Run = Callable[..., pytest.RunResult]
+DEV = ("--turnlock-profile", "dev")
 
 
 @pytest.fixture
 def run_suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a test file's text. Hypothesis' plugin is left out: it would bring its own profile."""
+    """Run a test file's text, at the profile `dev`: these very tests run under Hypothesis' `ci`."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
-    def run(source: str, *arguments: str, plugin: str = "turnlock_pytest") -> pytest.RunResult:
+    def run(
+        source: str, *arguments: str, options: Sequence[str] = DEV, plugin: str = "turnlock_pytest"
+    ) -> pytest.RunResult:
         pytester.makepyfile(source)
-        return pytester.runpytest_inprocess("-p", plugin, "-rs", *arguments)
+        return pytester.runpytest_inprocess("-p", plugin, "-rs", *options, *arguments)
 
     return run

@@ -178,7 +178,7 @@ def test_the_profile_is_asked_for_or_that_of_hypothesis(
     loaded = settings.get_current_profile_name()
     try:
         source = PROBE.format(first=first, profile=profile)
-        run_suite(source, *options).assert_outcomes(passed=1)
+        run_suite(source, options=options).assert_outcomes(passed=1)
     finally:
         settings.load_profile(loaded)
 
@@ -192,7 +192,9 @@ def test_the_options_offer_our_profiles(run_suite: Run) -> None:
 
 def test_a_suite_works_without_the_plugin(run_suite: Run) -> None:
     """The options have defaults: somebody may block plugins, or vendor the package."""
-    run_suite(theirs(techniques="()"), plugin="no:turnlock").assert_outcomes(skipped=len(RULES))
+    run_suite(theirs(techniques="()"), options=[], plugin="no:turnlock").assert_outcomes(
+        skipped=len(RULES)
+    )
 
 
 def test_every_black_box_technique_can_be_run() -> None:
