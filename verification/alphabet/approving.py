@@ -25,6 +25,7 @@ DECISIONS: Final = Slice(
                 approve("T", "a", arguments_digest=digest_of(SHOWN)),
                 approve("T", "a", arguments_digest=digest_of(EDITED)),
                 approve("T", "a", arguments=EDITED, arguments_digest=digest_of(SHOWN)),
+                approve("T", "a", arguments=EDITED, arguments_digest=digest_of(EDITED)),
                 approve("T", "a", arguments={"n": 1.0}),
                 approve("T", "a", arguments=SHOWN),
                 approve("T", "a", scope="turn"),
@@ -68,14 +69,13 @@ GRANTS: Final = Slice(
                     sealed=False,
                 ),
                 open_turn("T", call("p", gated=True, tool_name="pay", arguments=SHOWN)),
-                of_turn("add_call", "T", call=call("d", gated=True, arguments=EDITED)),
+                of_turn("add_call", "T", call=call("d", gated=True, arguments=SHOWN)),
                 approve("T", "a", scope="turn"),
                 approve("T", "a", scope="session", expires_in=1),
                 approve("T", "b"),
                 approve("T", "c", scope="turn", match="tool"),
                 approve("T", "b", scope="session", match="tool", arguments=EDITED),
                 deny("T", "a"),
-                of_call("claim", "T", "b", attempt=1),
                 of_turn("interrupt", "T", grace=0),
                 revoke("grant/r/1"),
                 revoke("grant/r/2"),
@@ -90,7 +90,7 @@ GRANTS: Final = Slice(
 
 LIMITS: Final = Slice(
     name="limits",
-    about="epochs, limits, empty turns and doubled ids, alone and several at once: the order counts",
+    about="epochs, limits, empty turns and doubled ids, alone and together: their order counts",
     run=run_with("50%", agent="Agent", calls=1, grants=1, continuations=1, remembered=2),
     symbols=symbols(
         [
@@ -104,7 +104,7 @@ LIMITS: Final = Slice(
             open_turn("T3", call("a"), call("a")),
             open_turn("T3", call("a"), call("a"), epoch=1),
             open_turn("T3", sealed=False),
-            of_turn("add_call", "T3", call=call("a", gated=True)),
+            of_turn("add_call", "T3", call=call("a", gated=True, arguments=SHOWN)),
             of_turn("add_call", "T3", call=call("b", gated=True)),
             of_turn("seal_turn", "T3"),
             approve("T2", "a", scope="session"),

@@ -15,7 +15,7 @@ def _resolve(invocation_id: str, attempt: int, as_: str, **value: Any) -> Raw:  
 
 LEASES: Final = Slice(
     name="leases",
-    about="one execution: claims by workers, leases, doubt, retries, attempts of before and to come",
+    about="one execution: claims by workers, leases, doubt, retries, attempts past and to come",
     run=run_with("r", agent="Agent", remembered=0, continuations=1),
     symbols=at_times(
         {
@@ -64,7 +64,7 @@ LEASES: Final = Slice(
 
 DEADLINES: Final = Slice(
     name="deadlines",
-    about="deadlines of every kind beside each other: their order, their ties, what they let happen",
+    about="deadlines of every kind beside each other: their order, ties, and what they let happen",
     run=run_with("r", remembered=0, continuations=1, grants=1),
     symbols=at_times(
         {
@@ -98,7 +98,6 @@ INTERRUPTS: Final = Slice(
         {
             0.0: (
                 open_turn("T", call("a"), call("b", gated=True)),
-                open_turn("T", call("a"), sealed=False),
                 open_turn("T2", call("a")),
                 of_turn("add_call", "T", call=call("b", gated=True)),
                 of_turn("seal_turn", "T"),
@@ -106,7 +105,7 @@ INTERRUPTS: Final = Slice(
                 of_call("claim", "T", "a", attempt=2),
                 of_call("report", "T", "a", result="ok"),
                 of_call("report", None, "a", result="ok"),
-                of_call("renew", "T", "a", lease=2.0),
+                of_call("renew", "T", "a", lease=1.0),
                 _resolve("a", 1, "retry"),
                 _resolve("a", 1, "error", error="boom"),
                 of_call("reject", "T", "a", error="boom"),
@@ -120,7 +119,11 @@ INTERRUPTS: Final = Slice(
                 RECOVER,
             ),
             1.0: (TICK,),
-            2.0: (TICK, of_call("report", "T", "a", result="ok"), of_turn("interrupt", "T", grace=1)),
+            2.0: (
+                TICK,
+                of_call("report", "T", "a", result="ok"),
+                of_turn("interrupt", "T", grace=1),
+            ),
         }
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from .slice import RECOVER, Slice, at_times, run_with
 from .symbols import TICK, approve, call, deny, of_call, of_turn, open_turn, symbols
@@ -56,6 +56,12 @@ SETTLEMENT: Final = Slice(
     ),
 )
 
+RESULTS: Final[list[Any]] = [
+    *[None, 0, False, "", [], {}],
+    *[1, True, 1.0, "1", {"n": 1}, {"n": True}],
+]
+"""Falsy ones, and those that some languages take for the same."""
+
 OUTCOMES: Final = Slice(
     name="outcomes",
     about="results that are falsy or look alike, errors, and every second outcome after the first",
@@ -64,10 +70,7 @@ OUTCOMES: Final = Slice(
         [
             open_turn("T", call("a"), call("b")),
             of_call("claim", "T", "a", attempt=1),
-            *[
-                of_call("report", "T", "a", result=result)
-                for result in (None, 0, False, "", [], {}, 1, True, 1.0, "1", {"n": 1}, {"n": True})
-            ],
+            *[of_call("report", "T", "a", result=result) for result in RESULTS],
             of_call("report", "T", "a", error="1"),
             of_call("report", "T", "a", error="boom"),
             of_call("lose", "T", "a"),
@@ -88,7 +91,7 @@ OUTCOMES: Final = Slice(
 
 STREAMING: Final = Slice(
     name="streaming",
-    about="turns opened unsealed: calls added, twice, too many, too late; sealed, empty, interrupted",
+    about="turns opened unsealed: calls added, twice, too many, too late; empty, interrupted",
     run=run_with("run/1", agent="A", calls=2, remembered=0, continuations=1),
     symbols=at_times(
         {

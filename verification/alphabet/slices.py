@@ -12,3 +12,6 @@ SLICES: Final[tuple[Slice, ...]] = (
     *executing.SLICES,
     *approving.SLICES,
 )
+
+DEV: Final[tuple[Slice, ...]] = (settling.SETTLEMENT, settling.OUTCOMES, approving.DECISIONS)
+"""Those for a quick look."""

@@ -9,7 +9,6 @@ receipts are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from ..alphabet.slice import Slice

@@ -11,7 +11,7 @@ means, and what HSI needs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import attrs
@@ -29,12 +29,16 @@ MERGE_COSTS: Final = 8
 Another experiment begins with a reset and the way to the state: about so many inputs."""
 
 
-def identifiers(machine: Mealy) -> list[Identifier]:
-    """Return the identifier of each state. Raises `ValueError` when the machine is not minimal."""
+def identifiers(machine: Mealy, prices: Sequence[int] = ()) -> list[Identifier]:
+    """Return the identifier of each state.
+
+    `prices` says of each input how much rather another is used; all cost the same when it is empty.
+    Raises `ValueError` when the machine is not minimal.
+    """
     partitions = refinements(machine)
     if len(set(partitions[-1])) < machine.states:
         raise ValueError("only the states of a minimal machine can be identified")
-    search = _Search(machine, partitions)
+    search = _Search(machine, partitions, prices or [1] * machine.inputs)
     search.experiment(list(range(machine.states)))
     return [_maximal(words) for words in search.words]
 
@@ -51,6 +55,7 @@ def _maximal(words: Iterable[Word]) -> Identifier:
 class _Search:
     machine: Mealy
     partitions: list[Partition]
+    prices: Sequence[int]
     words: list[list[Word]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -101,7 +106,7 @@ class _Search:
             seen.add((output, blocks[target]))
         left = sum(count * count for count in alike.values())
         lost = sum(count * (count - 1) for count in merged.values())
-        return len(seen) == 1, left + MERGE_COSTS * lost
+        return len(seen) == 1, (left + MERGE_COSTS * lost) * self.prices[letter]
 
     def _parted(self, together: Together, letter: int) -> list[Together]:
         groups: dict[Hashable, Together] = defaultdict(list)

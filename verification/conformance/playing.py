@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Final
 
-from ..errors import NotDeterministic
+from ..errors import NotDeterministic, SubjectFailed
 from ..findings import Finding, Raw
-from ..fuzz.differences import difference
+from ..fuzz.differences import difference, expected_receipts
 from ..oracle.reading import canonical
 from ..subjects.subject import Driver
 from .suite import Suite
@@ -37,10 +37,17 @@ def first_failure(driver: Driver, suites: Sequence[Suite]) -> Finding | None:
 
 
 def failures(driver: Driver, part: Suite, batch: Sequence[Sequence[Step]]) -> list[Finding]:
-    """Play a batch of tests, and return a finding for each that is answered otherwise."""
+    """Play a batch of tests, and return a finding for each that is answered otherwise.
+
+    Raises `SubjectFailed` when the system fails before it has answered anything otherwise.
+    """
     scripts = [[step.delivery for step in test] for test in batch]
+    try:
+        answers = driver.play(part.run, scripts)
+    except SubjectFailed as failed:
+        return [_before(failed, driver, part.run)]
     found: list[Finding] = []
-    for test, script, got in zip(batch, scripts, driver.play(part.run, scripts), strict=True):
+    for test, script, got in zip(batch, scripts, answers, strict=True):
         expected = [step.receipt for step in test]
         if got == expected and not any(step.delicate for step in test):
             continue
@@ -48,6 +55,25 @@ def failures(driver: Driver, part: Suite, batch: Sequence[Sequence[Step]]) -> li
         if finding is not None:
             found.append(finding)
     return found
+
+
+def _before(failed: SubjectFailed, driver: Driver, run: Raw) -> Finding:
+    """Return what was answered otherwise before the system failed: that is why it failed.
+
+    Raises `failed` when there is nothing.
+    """
+    script = failed.script or []
+    for length in range(1, len(script)):
+        start = [dict(step) for step in script[:length]]
+        try:
+            (got,) = driver.play(run, [start])
+        except SubjectFailed:
+            break
+        expected = expected_receipts(run, start)
+        finding = difference(run, start, expected, got, technique=TECHNIQUE)
+        if finding is not None:
+            return finding
+    raise failed
 
 
 def check_determinism(driver: Driver, part: Suite) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
 from ..alphabet.slice import Slice
 from ..findings import Raw
+from . import hsi
 from .extraction import extracted
-from .hsi import tests
 from .mealy import Mealy, Word, minimal
 from .walks import Step, Walks
+
+RECOVERY_COSTS: Final = 4
+"""How much rather anything else than a recovery tells states apart: it takes as long as several.
+
+Every state is recovered all the same: `recover` is an input like any other."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,6 +44,11 @@ class Suite:
         return sum(map(len, self.words))
 
     @property
+    def steps_of_next_k(self) -> int:
+        """About how many steps the suite for one more state takes: each test after each input."""
+        return self.machine.inputs * (self.steps + len(self.words))
+
+    @property
     def guarantee(self) -> str:
         """What it means that a system passes, and what not."""
         size, inputs = self.machine.states + self.k, self.machine.inputs
@@ -59,4 +70,7 @@ def suite(part: Slice, *, k: int) -> Suite:
     walks = Walks(part.run, part.symbols)
     machine = minimal(extracted(part, walks))
     walks.keep()
-    return Suite(part=part, k=k, machine=machine, words=tuple(tests(machine, k=k)), walks=walks)
+    recovers = [symbol.delivery["type"] == "recover" for symbol in part.symbols]
+    prices = [RECOVERY_COSTS if recovery else 1 for recovery in recovers]
+    words = tuple(hsi.words(machine, k=k, prices=prices))
+    return Suite(part=part, k=k, machine=machine, words=words, walks=walks)

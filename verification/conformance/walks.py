@@ -8,7 +8,7 @@ fact stays with the oracle it had, since nothing has changed (K-2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -54,7 +54,8 @@ class Walks:
         self._deliveries: dict[tuple[int, float], Raw] = {}
         self._loose: list[tuple[Place, int]] = []
         self.start = Place(Oracle(run), 0.0, {})
-        self._original = self._copy = self.start.oracle
+        self._original: Oracle = self.start.oracle
+        self._copy: Oracle = self._original
 
     def step(self, place: Place, letter: int) -> Step:
         """Return the step that a symbol takes from here."""
@@ -86,8 +87,7 @@ class Walks:
             self._loose.clear()
 
     def _taken(self, place: Place, letter: int) -> Step:
-        symbol = self._symbols[letter]
-        now = place.clock + symbol.dt
+        now = place.clock + self._symbols[letter].dt
         delivery = self._delivery(letter, now)
         if self._copy is self._original or place.oracle is not self._original:
             self._original, self._copy = place.oracle, place.oracle.clone()
@@ -111,7 +111,6 @@ class Walks:
 
 
 _PAYLOADS: Final = ("result", "results", "arguments", "call", "calls")
-_TIMELESS: Final = ("requires_approval", "approval_timeout")
 
 
 def holds_values(receipt: Raw) -> bool:
@@ -124,9 +123,9 @@ def holds_values(receipt: Raw) -> bool:
     )
 
 
-def _holds_numbers(value: object) -> bool:
+def _holds_numbers(value: Any) -> bool:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
-        return any(_holds_numbers(inner) for inner in value.values())
+        return any(map(_holds_numbers, cast("Raw", value).values()))
     if isinstance(value, list):
-        return any(map(_holds_numbers, value))
+        return any(map(_holds_numbers, cast("list[Any]", value)))
     return isinstance(value, int | float)

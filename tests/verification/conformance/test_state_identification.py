@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from turnlock.verification.conformance.hsi import tests as hsi
+from turnlock.verification.conformance.hsi import words as hsi
 from turnlock.verification.conformance.identification import identifiers
 from turnlock.verification.conformance.mealy import Mealy, access_words, minimal, refinements
 
@@ -97,7 +97,11 @@ def test_every_machine_of_as_many_states_is_found() -> None:
     words = hsi(machine, k=0)
     rows = [(one, other) for one in (0, 1) for other in (0, 1)]
     every = [
-        Mealy(outputs=(a, b), targets=(c, d)) for a in rows for b in rows for c in rows for d in rows
+        Mealy(outputs=(a, b), targets=(c, d))
+        for a in rows
+        for b in rows
+        for c in rows
+        for d in rows
     ]
 
     passed = [other for other in every if not found(machine, other, words)]

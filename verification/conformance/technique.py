@@ -1,0 +1,160 @@
+"""The conformance suite as a technique: black box, over every slice that a profile holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from time import perf_counter
+from typing import Final
+
+import attrs
+
+from ..alphabet.slices import DEV, SLICES
+from ..errors import NotDeterministic
+from ..findings import Finding, Profile, Progress, Result, Status
+from ..fuzz.differences import difference, expected_receipts
+from ..fuzz.shorten import shortened
+from ..subjects.subject import Capability, Driver
+from .playing import (
+    BATCH,
+    TECHNIQUE,
+    check_determinism,
+    failures,
+    first_failure,
+    refuse_differing,
+    shortest,
+)
+from .reach import reach
+from .suite import Suite, suite
+
+__all__ = ["TECHNIQUE", "Suite", "check", "first_failure", "suite", "suites"]
+
+MAX_STEPS: Final = 4_000_000
+"""What a suite of k = 1 may take: it is generated for the slices where it takes no more."""
+MAX_FINDINGS: Final = 10
+"""How many are told: one a slice, no two alike."""
+MAX_FAILURES: Final = 50
+"""Tests of one slice that may fail before the rest of it is left out."""
+PLAYS: Final = 2_000
+"""Scripts that are played, at most, to make one finding shorter."""
+LEFT_UNSAID: Final = (
+    "It says nothing about interactions outside of these alphabets: each slice is a claim of its "
+    "own. Times, sequence numbers and epochs are compared exactly in every test, and left out of "
+    "what a state is."
+)
+
+
+def suites(profile: Profile, *, recovers: bool = True) -> Iterator[Suite]:
+    """Generate the suites of a profile; without `recover` for systems that do not declare it.
+
+    At night k is 1 where the suite takes at most `MAX_STEPS` steps, else 0.
+    """
+    for part in DEV if profile is Profile.DEV else SLICES:
+        kept = part if recovers else part.without("recover")
+        basic = suite(kept, k=0)
+        if profile is Profile.NIGHTLY and basic.steps_of_next_k <= MAX_STEPS:
+            yield suite(kept, k=1)
+        else:
+            yield basic
+
+
+def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0) -> Result:
+    """Play the suites of a profile, and tell the shortest failure of each slice.
+
+    Nothing is drawn: `seed` changes nothing. Raises `NotDeterministic` when a sample of the tests
+    is answered in two ways, and `SubjectFailed` as the driver does.
+    """
+    del seed
+    played = _Played(driver, progress)
+    recovers = Capability.RECOVER in driver.capabilities
+    for part in suites(profile, recovers=recovers):
+        played.play(part)
+    done = played.suites
+    return Result(
+        technique=TECHNIQUE,
+        status=Status.VIOLATED if played.findings else Status.HOLDS,
+        guarantee=guarantee(done, recovers=recovers),
+        figures=figures(done, profile, played.seconds),
+        findings=tuple(played.findings),
+        coverage=reach(done),
+        seconds=played.seconds,
+    )
+
+
+@attrs.define
+class _Played:
+    """What was played of a profile."""
+
+    driver: Driver
+    progress: Progress
+    suites: list[Suite] = attrs.field(factory=list[Suite])
+    findings: list[Finding] = attrs.field(factory=list[Finding])
+    seconds: float = 0.0
+    """How long the system was at work, and its answers were compared."""
+
+    def play(self, part: Suite) -> None:
+        """Play one suite, unless enough was found."""
+        self.suites.append(part)
+        began = perf_counter()
+        check_determinism(self.driver, part)
+        found = self._failures(part)
+        self.seconds += perf_counter() - began
+        if found and len(self.findings) < MAX_FINDINGS:
+            finding = self._confirmed(shortest(found))
+            if not any(_same(finding, other) for other in self.findings):
+                self.findings.append(finding)
+
+    def _failures(self, part: Suite) -> list[Finding]:
+        found: list[Finding] = []
+        ordered = part.tests()
+        played = 0
+        while len(found) < MAX_FAILURES and (batch := list(islice(ordered, BATCH))):
+            found += failures(self.driver, part, batch)
+            played += len(batch)
+            self.progress(f"{part.part.name}: {played} of {len(part.words)} tests")
+        return found
+
+    def _confirmed(self, finding: Finding) -> Finding:
+        """Play it again, alone, then make it shorter."""
+        script = list(finding.script)
+        (got,) = self.driver.play(finding.run, [script])
+        expected = expected_receipts(finding.run, script)
+        if difference(finding.run, script, expected, got, technique=TECHNIQUE) is None:
+            raise NotDeterministic(
+                f"step {len(script)} of a script was answered otherwise once, and not again: "
+                f"{finding.message}; script {script}"
+            )
+        refuse_differing(finding.run, script, [*got[:-1], finding.got], got)
+        return shortened(finding, self.driver, plays=PLAYS)
+
+
+def figures(
+    done: Sequence[Suite], profile: Profile, seconds: float
+) -> dict[str, int | float | str]:
+    """Return what was played, in numbers."""
+    steps = sum(part.steps for part in done)
+    left_out = [part.part.name for part in done if not part.k]
+    found: dict[str, int | float | str] = {
+        "slices": len(done),
+        "states": sum(part.machine.states for part in done),
+        "symbols": sum(part.machine.inputs for part in done),
+        "tests": sum(len(part.words) for part in done),
+        "steps": steps,
+        "steps_per_second": round(steps / seconds) if seconds else 0,
+        "k": max((part.k for part in done), default=0),
+    }
+    if profile is Profile.NIGHTLY:
+        found["slices with k = 0 only"] = ", ".join(left_out) or "none"
+    return found
+
+
+def guarantee(done: Sequence[Suite], *, recovers: bool) -> str:
+    """Say what passing means, slice by slice, and what not."""
+    lines = [part.guarantee for part in done]
+    if not recovers:
+        lines.append("The system does not declare recovery: nothing is said about it.")
+    return "\n".join([*lines, LEFT_UNSAID])
+
+
+def _same(one: Finding, other: Finding) -> bool:
+    return (one.rule, one.message) == (other.rule, other.message)
