@@ -22,8 +22,11 @@ def alike(expected: Raw, got: Raw) -> bool:
     Nearly all are, to the byte; what is not is asked of the rulebook, which knows that 1 and 1.0
     are one number to a kernel in another language, but that true is none.
     """
-    if expected == got and _encode(expected) == _encode(got):
-        return True
+    if expected == got:
+        if not got["facts"] and not got["effects"] and got["accepted"] is expected["accepted"]:
+            return True
+        if _encode(expected) == _encode(got):
+            return True
     return first_difference(expected, got) is None
 
 

@@ -147,15 +147,24 @@ class _Guide:
     def _anything(self, place: int, variant: int) -> Template:
         """Choose what is out of order here: half of the time something about this very turn."""
         turn = self._moment.state["turn"]
-        if place & 1 and turn is not None and turn["records"]:
-            record = turn["records"][(place >> 3) % len(turn["records"])]
-            of_phase = _OUT_OF_PHASE[(place >> 1) & 3]
-            choice = of_phase(turn["turn_id"], record["invocation_id"], record["attempt"])
-            return choice[variant % len(choice)]
+        if place & 1 and turn is not None:
+            return self._out_of_phase(turn, place >> 1, variant)
         kinds = templates.anything()
         row, kind = divmod(place >> 1, len(kinds))
         choice = kinds[kind]
         return choice[(row * 256 + variant) % len(choice)]
+
+    def _out_of_phase(self, turn: Raw, place: int, variant: int) -> Template:
+        """Choose something about the active turn, whatever phase it is in."""
+        records, which = turn["records"], place % (len(_OUT_OF_PHASE) + 1)
+        if which < len(_OUT_OF_PHASE) and records:
+            record = records[(place >> 3) % len(records)]
+            choice = _OUT_OF_PHASE[which](
+                turn["turn_id"], record["invocation_id"], record["attempt"]
+            )
+        else:
+            choice = templates.additions(turn["turn_id"], INVOCATIONS[place & 3])
+        return choice[variant % len(choice)]
 
     def _enabled(self, place: int, variant: int) -> Template:
         state = self._moment.state

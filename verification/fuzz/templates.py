@@ -249,6 +249,6 @@ def anything() -> tuple[Choice, ...]:
     ]
     grants = [revocation(f"grant/r/{number}") for number in (1, 2, 3)]
     kinds: dict[str, list[Template]] = {}
-    for template in chain(*of_turns, *of_invocations, grants, [TICK, RECOVER]):
+    for template in chain(*of_turns, *of_invocations, grants, [TICK]):
         kinds.setdefault(template.raw["type"], []).append(template)
     return tuple(map(tuple, kinds.values()))
