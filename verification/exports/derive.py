@@ -68,7 +68,7 @@ _STARTS: Final = frozenset({FactType.TOOL_EXECUTION_STARTED, FactType.EXECUTION_
 _WITHDRAWS: Final = (Phase.IN_DOUBT, Input.INTERRUPT)
 """The row that rests and yet moves a bit: an authorised retry is withdrawn (K-53)."""
 
-_SPREADS: Final = frozenset({Input.INTERRUPT, Input.GRACE_OVER, Input.GRANT})
+_SPREADS: Final = (Input.INTERRUPT, Input.GRACE_OVER, Input.GRANT)
 """What comes to every member at once: the first two through the turn, under the same name."""
 
 _WITHOUT: Final[dict[Feature, frozenset[Input]]] = {
@@ -96,9 +96,9 @@ def derive(
     rows = tuple(row for row in invocation.rows if row.input not in never)
     begin = Member(str(invocation.initial[0]), 0, 0)
     active = tuple(str(phase) for phase in turn.phases if phase not in turn.terminal)
-    spreads = {str(input_): _spread(rows, input_) for input_ in Input if input_ in _SPREADS}
+    spreads = {str(input_): moves for input_ in _SPREADS if (moves := _spread(rows, input_))}
     actions = [
-        *_of_members(rows, active),
+        *_of_members(rows, active, spreads),
         *_of_turn(turn, scope, begin, spreads),
         Action(
             name="Acknowledge",
@@ -134,14 +134,17 @@ def derive(
         turn_rank={str(phase): rank for phase, rank in turn.rank.items()},
         closed=tuple(str(phase) for phase in turn.phases if phase in turn.terminal),
         actions=tuple(actions),
-        spreads={input_: moves for input_, moves in spreads.items() if moves},
+        spreads=spreads,
         doors=tuple(_doors(turn)),
     )
 
 
-def _of_members(rows: tuple[InvocationRow, ...], active: tuple[str, ...]) -> Iterator[Action]:
+def _of_members(
+    rows: tuple[InvocationRow, ...],
+    active: tuple[str, ...],
+    spreads: Mapping[str, tuple[Move, ...]],
+) -> Iterator[Action]:
     """Make an action of each row that moves one member, and one more of an approval that grants."""
-    granting = any(row.input is Input.GRANT for row in rows)
     for row in rows:
         if row.fact is None or row.input in _SPREADS:
             continue
@@ -150,7 +153,7 @@ def _of_members(rows: tuple[InvocationRow, ...], active: tuple[str, ...]) -> Ite
             name=_name(row), input=row.input, sentence=move.sentence, during=active, move=move
         )
         yield action
-        if row.input is Input.APPROVE and granting:
+        if row.input is Input.APPROVE and Input.GRANT in spreads:
             yield attrs.evolve(
                 action,
                 name=f"{action.name}ForTurn",

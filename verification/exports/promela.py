@@ -120,18 +120,18 @@ def promela(model: Model) -> dict[str, str]:
 def _phases(model: Model) -> Iterator[str]:
     yield f"mtype = {{ {', '.join(model.rank)} }};   /* of a call */"
     yield f"mtype = {{ {', '.join(model.turn_rank)} }};   /* of the turn */\n"
-    yield f"#define RANK(p) {_ranks(model.rank)}"
-    yield f"#define TURN_RANK(p) {_ranks(model.turn_rank)}"
+    yield from _ranks("RANK", model.rank)
+    yield from _ranks("TURN_RANK", model.turn_rank)
     yield f"#define TERMINAL(p) {_any('p', model.terminal)}"
     yield f"#define CLOSED(p) {_any('p', model.closed)}"
 
 
-def _ranks(ranks: Mapping[str, int]) -> str:
-    *earlier, (_, last) = ranks.items()
-    text = str(last)
-    for phase, rank in reversed(earlier):
-        text = f"(p == {phase} -> {rank} : {text})"
-    return text
+def _ranks(name: str, ranks: Mapping[str, int]) -> Iterator[str]:
+    """Write a macro that ranks phases; what is none of them ranks highest."""
+    yield f"#define {name}(p) \\"
+    for phase, rank in ranks.items():
+        yield f"    (p == {phase} -> {rank} : \\"
+    yield f"    {max(ranks.values()) + 1}{')' * len(ranks)}\n"
 
 
 def _any(value: str, names: Iterable[object]) -> str:
