@@ -1,1 +1,1 @@
-"""Threads and tasks on one kernel: histories, and a scheduler that explores interleavings."""
+"""Threads and tasks on one kernel, behind its documented lock and without it."""

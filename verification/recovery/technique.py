@@ -19,7 +19,7 @@ SCRIPTS: Final = {Profile.DEV: 24, Profile.CI: 300, Profile.NIGHTLY: 20_000}
 """Scripts that crash, each of `crashes.STEPS` deliveries."""
 JOURNALS: Final = {Profile.DEV: 3, Profile.CI: 30, Profile.NIGHTLY: 3_000}
 """Journals that are torn at every byte."""
-SECONDS: Final = {Profile.DEV: 1.0, Profile.CI: 8.0, Profile.NIGHTLY: 120.0}
+SECONDS: Final = {Profile.DEV: 1.0, Profile.CI: 5.0, Profile.NIGHTLY: 120.0}
 """A system that is slow is given fewer: none are begun after this."""
 
 CRASHES_GUARANTEE: Final = (

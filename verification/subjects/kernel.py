@@ -65,19 +65,20 @@ class KernelSubject:
         now = fields.pop("now")
         verdict = self._kernel.receive(self._build(fields), now)
         self._journal += verdict.facts
-        return _receipt(verdict.reason, verdict.facts, verdict.effects)
+        return receipt_of(verdict.reason, verdict.facts, verdict.effects)
 
     def recover(self) -> Raw:
         """Throw the state away and fold the journal."""
         self._kernel = Kernel.recover(self._kernel.run, self._journal)
-        return _receipt(None, (), self._kernel.pending_effects)
+        return receipt_of(None, (), self._kernel.pending_effects)
 
     def digest(self) -> str:
         """Return the behavioural digest."""
         return fingerprint(self._kernel.state)
 
 
-def _receipt(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Raw:
+def receipt_of(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Raw:
+    """Return a receipt as the wire writes it."""
     receipt: Raw = {"accepted": reason is None}
     if reason is not None:
         receipt["reason"] = reason
