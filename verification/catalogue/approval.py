@@ -48,14 +48,17 @@ def unedited(real: Evolver) -> Evolver:
     return fold
 
 
-def _replacing_arguments(real: Decider) -> Decider:
+def _last_answer(real: Decider) -> Decider:
     def decide_(state: State, of: Decide, now: float) -> Decision:
         decision = real(state, of, now)
         if isinstance(decision, list) or of.arguments is None or state.turn is None:
             return decision
         invocation = state.turn.members.get(of.invocation_id)
-        if state.turn.turn_id == of.turn_id and invocation and not invocation.terminal:
+        if state.turn.turn_id == of.turn_id and invocation and invocation.phase is Phase.APPROVED:
             invocation.arguments = of.arguments
+            invocation.decision = minting.decision(
+                approved=True, scope=of.scope, match=of.match, edited=of.arguments
+            )
         return decision
 
     return decide_
@@ -157,9 +160,9 @@ BUGS: Final = (
         folding(ToolApproved, unedited),
     ),
     _bug(
-        "a refused answer edits",
-        "the arguments of a decision that is refused are those that run",
-        deciding(Decide, _replacing_arguments),
+        "the last answer runs",
+        "an approval that comes too late takes the place of the first, and its arguments run",
+        deciding(Decide, _last_answer),
         Field.ARGUMENTS_OF_THE_ANSWER,
     ),
     _bug(

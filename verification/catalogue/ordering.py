@@ -6,14 +6,14 @@ from collections.abc import Callable
 from heapq import heapify
 from typing import Any, Final
 
-from ...engine import effects, kernel, minting, turn_facts
+from ...engine import kernel, minting, turn_facts
 from ...engine.kernel import Kernel
 from ...engine.lapse import lapsed
 from ...engine.state import State
 from ...lifecycle.invocation import Invocation
 from ...lifecycle.phases import Input, Phase
 from ...models.deliveries import Decide, Delivery
-from ...models.effects import Continue, Execute
+from ...models.effects import Continue
 from ...models.fact import FactType
 from ...models.facts import Fact
 from ...models.record import changed
@@ -77,13 +77,6 @@ def _grant_first(real: Maker) -> Maker:
         ]
 
     return make
-
-
-def _executes_backwards(real: Callable[..., list[Execute]]) -> Callable[..., list[Execute]]:
-    def executes(*of: Any) -> list[Execute]:  # noqa: ANN401
-        return real(*of)[::-1]
-
-    return executes
 
 
 def _results_backwards(real: Callable[..., Continue]) -> Callable[..., Continue]:
@@ -157,11 +150,6 @@ BUGS: Final = (
         "the grant comes first",
         "a grant is issued before the approval that brings it",
         making(FactType.TOOL_APPROVED, _grant_first),
-    ),
-    _bug(
-        "asked for backwards",
-        "executions are asked for in the opposite of the expected order",
-        around(effects, "_executes", _executes_backwards),
     ),
     _bug(
         "answered backwards",

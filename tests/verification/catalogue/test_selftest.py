@@ -1,0 +1,160 @@
+"""The self-test tells what each technique finds, misses, and wrongly objects to."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from turnlock.engine import invocation_facts
+from turnlock.turn.memory import Memory
+from turnlock.verification.catalogue.bug import Bug, Family
+from turnlock.verification.catalogue.bugs import CATALOGUE
+from turnlock.verification.catalogue.matrix import Cell, Found, Line, Matrix, render
+from turnlock.verification.catalogue.selftest import Technique, selftest
+from turnlock.verification.findings import Profile
+
+MUTE = next(bug for bug in CATALOGUE if bug.name == "a mute denial")
+FORGETFUL = next(bug for bug in CATALOGUE if bug.name == "nothing is remembered")
+FORGOTTEN = Memory.close
+
+
+def find_words() -> Found | None:
+    """A technique that looks at one constant of the kernel."""
+    return None if invocation_facts.DENIED == "denied" else Found(steps=1_234, length=2)
+
+
+def find_memory() -> Found | None:
+    """A technique that looks at one function of the kernel."""
+    return None if Memory.close is FORGOTTEN else Found(steps=5, length=5)
+
+
+def find_process() -> Found:
+    """A technique that objects to everything: what it found is the process it runs in."""
+    return Found(steps=os.getpid(), length=0)
+
+
+def fail() -> None:
+    """A technique that cannot do its work."""
+    raise ZeroDivisionError("no")
+
+
+WORDS = Technique(name="conformance", find=find_words)
+REMEMBERS = Technique(name="memory", find=find_memory)
+
+
+def said(_: str) -> None:
+    """Nobody listens."""
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_bug_is_planted_alone_for_each_technique(jobs: int) -> None:
+    """What is found is what is planted; the first line is the healthy kernel."""
+    matrix = selftest(
+        progress=said, techniques=[WORDS, REMEMBERS], bugs=[MUTE, FORGETFUL], jobs=jobs
+    )
+
+    assert matrix.techniques == ("conformance", "memory")
+    assert [line.bug for line in matrix.lines] == [None, MUTE, FORGETFUL]
+    assert [[cell.found for cell in line.cells] for line in matrix.lines] == [
+        [None, None],
+        [Found(steps=1_234, length=2), None],
+        [None, Found(steps=5, length=5)],
+    ]
+    assert matrix.missed("conformance") == (FORGETFUL,)
+    assert matrix.found("memory") == 1
+    assert invocation_facts.DENIED == "denied"
+
+
+def test_bugs_are_planted_in_processes_of_their_own() -> None:
+    """Two jobs are two workers, and neither is this process."""
+    technique = Technique(name="process", find=find_process)
+
+    matrix = selftest(progress=said, techniques=[technique], bugs=CATALOGUE[:6], jobs=2)
+
+    found = [line.cells[0].found for line in matrix.lines]
+    workers = {it.steps for it in found if it is not None}
+    assert None not in found
+    assert os.getpid() not in workers
+    assert 1 <= len(workers) <= 2
+
+
+def test_progress_is_told_for_each_line() -> None:
+    """Whoever waits sees how far it is."""
+    told: list[str] = []
+
+    selftest(progress=told.append, techniques=[WORDS], bugs=[MUTE], jobs=1)
+
+    assert told == ["1 of 2: the kernel itself", "2 of 2: a mute denial"]
+
+
+def test_what_is_not_as_it_must_be_is_told() -> None:
+    """False alarms, failures of the kit, and techniques that find too little; nothing else."""
+    techniques = [
+        WORDS,
+        Technique(name="process", find=find_process),
+        Technique(name="broken", find=fail),
+        REMEMBERS,
+    ]
+
+    matrix = selftest(progress=said, techniques=techniques, bugs=[MUTE, FORGETFUL], jobs=1)
+
+    assert matrix.shortfalls() == (
+        "process raises a false alarm: it objects to the kernel itself",
+        "broken failed on 'the kernel itself': ZeroDivisionError: no",
+        "broken failed on 'a mute denial': ZeroDivisionError: no",
+        "broken failed on 'nothing is remembered': ZeroDivisionError: no",
+        "conformance finds fewer than 100% of the bugs; it missed 'nothing is remembered'",
+    )
+    assert selftest(progress=said, techniques=[WORDS], bugs=[MUTE], jobs=1).shortfalls() == ()
+
+
+def bug(name: str, family: Family) -> Bug:
+    """A bug for the table alone."""
+    return Bug(name=name, family=family, intent="to be shown", plant=MUTE.plant)
+
+
+def test_the_matrix_reads_as_a_table() -> None:
+    """Aligned, by family, with what was missed, and the percentages last."""
+    cell = Cell(found=Found(steps=12_345, length=7), seconds=1.5)
+    missed = Cell(seconds=2.0)
+    failed = Cell(seconds=0.5, failed="why")
+    matrix = Matrix(
+        techniques=("closure", "guided"),
+        lines=(
+            Line(bug=None, cells=(missed, failed)),
+            Line(bug=bug("one", Family.TURN), cells=(cell, missed)),
+            Line(bug=bug("two", Family.TURN), cells=(cell, failed)),
+            Line(bug=bug("three", Family.GRANTS), cells=(cell, cell)),
+        ),
+        seconds=9.0,
+    )
+
+    assert render(matrix).splitlines() == [
+        "steps until found, and the length of the script that shows it",
+        "",
+        "                                               closure          guided",
+        "the kernel itself                                holds          failed",
+        "",
+        "turn",
+        "  one                                       12,345   7          missed",
+        "  two                                       12,345   7          failed",
+        "",
+        "grants",
+        "  three                                     12,345   7      12,345   7",
+        "",
+        "seconds                                            6.5             4.5",
+        "found                                      3 of 3 100%     1 of 3  33%",
+    ]
+
+
+def test_a_false_alarm_is_shown() -> None:
+    """Where the healthy kernel is objected to, the table says so in the line of the kernel."""
+    technique = Technique(name="process", find=find_process)
+
+    matrix = selftest(
+        profile=Profile.DEV, progress=said, techniques=[technique], bugs=[MUTE], jobs=1
+    )
+
+    (line,) = [it for it in render(matrix).splitlines() if it.startswith("the kernel itself")]
+    assert line.endswith("FALSE ALARM")

@@ -1,0 +1,157 @@
+"""What the self-test found: techniques × bugs, and the same as a table to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+import attrs
+
+from .bug import Bug
+
+REQUIRED: Final = {"closure": 1.0, "conformance": 1.0, "guided": 0.9}
+"""The share of the bugs that a technique has to find; of the others nothing is demanded."""
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """A bug was seen: after how many steps, and how long the script is that shows it."""
+
+    steps: int
+    """Deliveries that were answered until then; of closure: transitions."""
+    length: int
+
+
+@attrs.frozen(kw_only=True)
+class Cell:
+    """What one technique came to in `seconds` of wall time; `failed` says why it came to nothing.
+
+    With the healthy kernel `found` is a false alarm.
+    """
+
+    found: Found | None = None
+    seconds: float
+    failed: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Line:
+    """What every technique came to with one bug planted; `bug` None is the healthy kernel."""
+
+    bug: Bug | None
+    cells: tuple[Cell, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Matrix:
+    """Techniques × bugs. The first line is the healthy kernel; `seconds` is wall time."""
+
+    techniques: tuple[str, ...]
+    lines: tuple[Line, ...]
+    seconds: float
+
+    @property
+    def bugs(self) -> int:
+        """How many bugs were planted."""
+        return len(self.lines) - 1
+
+    def found(self, technique: str) -> int:
+        """How many of them this technique found."""
+        return sum(cell.found is not None for _, cell in self._of_bugs(technique))
+
+    def missed(self, technique: str) -> tuple[Bug, ...]:
+        """Which of them it did not find."""
+        return tuple(bug for bug, cell in self._of_bugs(technique) if cell.found is None)
+
+    def shortfalls(self) -> tuple[str, ...]:
+        """Say what is not as it must be: a line for each false alarm, failure and poor yield."""
+        return (*self._false_alarms(), *self._failures(), *self._poor_yields())
+
+    def _of_bugs(self, technique: str) -> Iterator[tuple[Bug, Cell]]:
+        column = self.techniques.index(technique)
+        for line in self.lines:
+            if line.bug is not None:
+                yield line.bug, line.cells[column]
+
+    def _false_alarms(self) -> Iterator[str]:
+        for technique, cell in zip(self.techniques, self.lines[0].cells, strict=True):
+            if cell.found is not None:
+                yield f"{technique} raises a false alarm: it objects to the kernel itself"
+
+    def _failures(self) -> Iterator[str]:
+        for line in self.lines:
+            for technique, cell in zip(self.techniques, line.cells, strict=True):
+                if cell.failed:
+                    yield f"{technique} failed on {_name(line)!r}: {cell.failed}"
+
+    def _poor_yields(self) -> Iterator[str]:
+        for technique in self.techniques:
+            needed = REQUIRED.get(technique, 0.0)
+            if self.found(technique) < needed * self.bugs:
+                names = ", ".join(repr(bug.name) for bug in self.missed(technique))
+                yield f"{technique} finds fewer than {needed:.0%} of the bugs; it missed {names}"
+
+
+_WIDTH: Final = 16
+_NAMES: Final = 38
+
+
+def render(matrix: Matrix) -> str:
+    """Return the matrix as plain text, aligned: in each cell the steps, and the length.
+
+    The last line says how much of the catalogue each technique found.
+    """
+    lines = [
+        "steps until found, and the length of the script that shows it",
+        "",
+        _row("", [f"{name:>{_WIDTH}}" for name in matrix.techniques]),
+        _row("the kernel itself", [_healthy(cell) for cell in matrix.lines[0].cells]),
+    ]
+    for family, group in groupby(matrix.lines[1:], key=_family):
+        lines += ["", family]
+        lines += [_row(f"  {_name(line)}", [_cell(cell) for cell in line.cells]) for line in group]
+    seconds = [
+        sum(line.cells[column].seconds for line in matrix.lines)
+        for column in range(len(matrix.techniques))
+    ]
+    yields = [
+        f"{matrix.found(name)} of {matrix.bugs} {_percent(matrix, name):>4}"
+        for name in matrix.techniques
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            _row("seconds", [f"{spent:>{_WIDTH}.1f}" for spent in seconds]),
+            _row("found", [f"{text:>{_WIDTH}}" for text in yields]),
+        ]
+    )
+
+
+def _row(name: str, cells: list[str]) -> str:
+    return (f"{name:<{_NAMES}}" + "".join(cells)).rstrip()
+
+
+def _healthy(cell: Cell) -> str:
+    said = "failed" if cell.failed else "holds" if cell.found is None else "FALSE ALARM"
+    return f"{said:>{_WIDTH}}"
+
+
+def _cell(cell: Cell) -> str:
+    if cell.failed or cell.found is None:
+        return f"{'failed' if cell.failed else 'missed':>{_WIDTH}}"
+    return f"{cell.found.steps:>{_WIDTH - 4},}{cell.found.length:>4}"
+
+
+def _percent(matrix: Matrix, technique: str) -> str:
+    """Round down: 100 % is said of all alone."""
+    return f"{100 * matrix.found(technique) // max(1, matrix.bugs)}%"
+
+
+def _name(line: Line) -> str:
+    return "the kernel itself" if line.bug is None else line.bug.name
+
+
+def _family(line: Line) -> str:
+    return "" if line.bug is None else line.bug.family

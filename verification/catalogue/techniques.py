@@ -1,0 +1,110 @@
+"""The techniques of the kit, as the self-test uses them: prepared once, then asked for each bug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from ..closure.technique import SCOPES, explore
+from ..conformance import technique as conformance
+from ..errors import SubjectFailed
+from ..findings import Finding, Profile, Progress
+from ..fuzz import technique as guided
+from ..fuzz.differences import difference, expected_receipts
+from ..fuzz.shorten import judge_by, shortest
+from ..recovery import technique as recovery
+from ..subjects.kernel import kernel_driver
+from ..subjects.subject import Driver, Raw, Script
+from .matrix import Found
+from .selftest import Technique
+
+SEED: Final = 0
+PLAYS: Final = 500
+"""Scripts that are played, at most, to make one failure shorter."""
+
+
+def techniques_of(profile: Profile, progress: Progress) -> tuple[Technique, ...]:
+    """Return the techniques as they are in a profile, with what all bugs can share made once."""
+    progress("generating the conformance suites")
+    suites = list(conformance.suites(profile))
+    conforms = partial(conformance.first_failure, suites=suites)
+    guide = partial(guided.first_failure, seed=SEED, examples=guided.EXAMPLES[profile])
+    crash = partial(recovery.first_failure, seed=SEED, scripts=recovery.SCRIPTS[profile])
+    return (
+        Technique(name="closure", find=partial(_explored, profile)),
+        Technique(name="conformance", find=partial(_played, conforms)),
+        Technique(name="guided", find=partial(_played, guide)),
+        Technique(name="recovery", find=partial(_played, crash)),
+    )
+
+
+def _explored(profile: Profile) -> Found | None:
+    """Explore one scope after the other, until the first finding."""
+    transitions = 0
+    for scope in SCOPES[profile]:
+        exploration = explore(scope, stop_at_first=True)
+        transitions += exploration.transitions
+        if exploration.findings:
+            length = min(len(finding.script) for finding in exploration.findings)
+            return Found(steps=transitions, length=length)
+    return None
+
+
+def _played(first_failure: Callable[[Driver], Finding | None]) -> Found | None:
+    """Play scripts until one shows something, and make that one as short as can be."""
+    driver = CountingDriver()
+    try:
+        finding = first_failure(driver)
+    except SubjectFailed:
+        finding = driver.crash
+    if finding is None:
+        return None
+    steps = driver.steps
+    finding = shortest(finding, judge_by(partial(_failed, driver, finding)), plays=PLAYS)
+    return Found(steps=steps, length=len(finding.script))
+
+
+def _failed(driver: CountingDriver, found: Finding, script: Script) -> Finding | None:
+    """Return what is wrong with the answers to a script, if anything is: a crash is, too."""
+    try:
+        (got,) = driver.play(found.run, [script])
+    except SubjectFailed:
+        return driver.crash
+    expected = expected_receipts(found.run, script)
+    return difference(found.run, script, expected, got, technique=found.technique)
+
+
+class CountingDriver:
+    """Our own kernel, which counts what it is sent, and remembers how it crashed."""
+
+    def __init__(self) -> None:
+        """Make a driver that has built nothing yet: a bug may be in the building."""
+        self._driver = kernel_driver()
+        self.name = self._driver.name
+        self.capabilities = self._driver.capabilities
+        self.steps = 0
+        self.crash: Finding | None = None
+
+    def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
+        """Play scripts one by one. Raises `SubjectFailed` when the kernel raises."""
+        return [self._played(run, script) for script in scripts]
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _played(self, run: Raw, script: Script) -> list[Raw]:
+        self.steps += len(script)
+        try:
+            return self._driver.play(run, [script])[0]
+        except SubjectFailed as error:
+            self.crash = Finding(
+                technique="crash",
+                rule="K-8",
+                message=str(error),
+                run=run,
+                script=tuple(script),
+                expected="a receipt",
+                got=None,
+            )
+            raise
