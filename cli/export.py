@@ -14,8 +14,8 @@ _HELP: Final = """Write the model of one turn in TLA+ or Promela, made from the 
 
 Without --output the text goes to standard output, the configuration of TLC after the module. With
 it, the files are written into DIR, which is made if need be: turnlock.tla and turnlock.cfg, or
-turnlock.pml. Each says in its head how to have it checked. `make check-models` does, and compares
-what TLC and Spin count with our own exploration.
+turnlock.pml. They say in their heads how to have them checked. `make check-models` does it, and
+compares what TLC and Spin count with our own exploration.
 """
 
 

@@ -1,15 +1,17 @@
 """Let TLC and Spin count the model of one turn, and compare with our own exploration of it.
 
-Arguments are numbers of calls, by default 1 2 3. Exit status: 0 all agree; 1 they differ, or an
-invariant does not hold; 3 a tool failed; 6 not done, because a tool is missing: never green.
+Exit status: 0 all agree; 1 they differ, or an invariant does not hold; 2 wrong usage; 3 a tool
+failed; 6 not done, because a tool is missing: never green.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
 
+from turnlock.models.errors import InvalidValue
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.exports.technique import Comparison, compare
 from turnlock.verification.findings import Status
@@ -22,12 +24,17 @@ HEAD = f"{'calls':>5}  {'counted by':<10} {'states':>9} {'transitions':>12}"
 
 def main() -> int:
     """Compare, print a table, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("calls", type=int, nargs="*", default=[1, 2, 3], help="of the turn: 1 2 3")
+    numbers: list[int] = parser.parse_args().calls
     print(HEAD, flush=True)
     statuses: set[Status] = set()
     with tempfile.TemporaryDirectory(prefix="turnlock-models-") as folder:
-        for number in [int(word) for word in sys.argv[1:]] or [1, 2, 3]:
+        for number in numbers:
             try:
                 comparison = compare(invocations=number, workdir=Path(folder) / str(number))
+            except InvalidValue as error:
+                parser.error(str(error))
             except HarnessFailed as error:
                 print(f"FAILED: {error}")
                 return FAILED

@@ -81,6 +81,14 @@ WRONG_ROWS: dict[str, Callable[[], Model]] = {
         Phase.APPROVED, Input.REJECT, target=Phase.APPROVED, fact=None, note="ignored"
     ),
     "nobody renews a lease": lambda: row(Phase.STARTED, Input.RENEW, fact=None, note="ignored"),
+    "a grant covers nothing": lambda: row(
+        Phase.REQUESTED,
+        Input.GRANT,
+        Guard.GATED,
+        target=Phase.REQUESTED,
+        fact=None,
+        note="ignored",
+    ),
     "an unauthorised claim fails it": lambda: row(
         Phase.IN_DOUBT,
         Input.CLAIM,
