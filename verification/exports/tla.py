@@ -124,6 +124,7 @@ def _phases(model: Model) -> Iterator[str]:
 
 
 def _doors(doors: tuple[Door, ...]) -> Iterator[str]:
+    continuing = _set(door.phase for door in doors if door.continues)
     yield "AllTerminal(roster, after) == \\A i \\in 1 .. roster : after[i].phase \\in Terminal\n"
     yield "\\* The one door (K-51), asked last in every step: the phase that the turn leaves it in."
     yield "Settled(to, roster, after) =="
@@ -137,7 +138,7 @@ def _doors(doors: tuple[Door, ...]) -> Iterator[str]:
     yield "\\* One step: the turn goes to a phase, with this roster and this grant; then the door."
     yield "Happens(to, roster, after, granted) =="
     yield "    LET now == Settled(to, roster, after)"
-    yield f"        continues == to # now /\\ now \\in {_set(_continuing(doors))} /\\ roster > 0"
+    yield f"        continues == to \\in {continuing} /\\ now # to /\\ roster > 0"
     yield "    IN  /\\ turn' = now"
     yield "        /\\ members' = roster"
     yield "        /\\ member' = after"
@@ -147,10 +148,6 @@ def _doors(doors: tuple[Door, ...]) -> Iterator[str]:
     yield "\\* One member moves, the rest stands."
     yield "Moves(i, phase, owed, attempt) =="
     yield "    Happens(turn, members, [member EXCEPT ![i] = Member(phase, owed, attempt)], grant)\n"
-
-
-def _continuing(doors: tuple[Door, ...]) -> Iterator[str]:
-    return (door.target for door in doors if door.continues)
 
 
 def _spread(input_: str, moves: tuple[Move, ...]) -> Iterator[str]:
