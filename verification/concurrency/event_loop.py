@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from functools import partial
-from typing import Any
+from typing import Any, TypeVarTuple
 
 from ..errors import HarnessFailed
 from .schedules import Schedule
+
+Arguments = TypeVarTuple("Arguments")
 
 
 class ControlledLoop(asyncio.BaseEventLoop):
@@ -45,8 +47,8 @@ class ControlledLoop(asyncio.BaseEventLoop):
 
     def call_soon(
         self,
-        callback: Callable[..., object],
-        *args: Any,  # noqa: ANN401 - as asyncio has it
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
         context: Context | None = None,
     ) -> asyncio.Handle:
         """Make a call ready."""
