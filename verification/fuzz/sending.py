@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, multiple
 
+from ..errors import SubjectFailed
 from ..findings import Finding
 from ..oracle.oracle import Oracle
 from ..rulebook import blamed, described
 from ..subjects.kernel import KernelSubject
-from ..subjects.subject import Capability, Raw, Subject
+from ..subjects.subject import Raw, Recoverable, Subject
 from .differences import alike, told
 from .words import INVOCATIONS, TURNS
 
@@ -59,6 +61,11 @@ class Sending(RuleBasedStateMachine):
     closed: list[Raw]
     """Every invocation of a closed turn, by its ids: what comes for it now comes late."""
 
+    def __init__(self) -> None:
+        """Wait for a run: Hypothesis may end an example before it begins."""
+        super().__init__()
+        self.script, self.receipts, self.closed = [], [], []
+
     def make_subject(self) -> Subject:
         """Return a fresh system under test; override it with your own."""
         return KernelSubject()
@@ -68,7 +75,6 @@ class Sending(RuleBasedStateMachine):
         """Begin a fresh run."""
         self.run = run
         self.now = 0.0
-        self.script, self.receipts, self.closed = [], [], []
         self.oracle = Oracle(run)
         self.subject = self.make_subject()
         self.subject.reset(run)
@@ -93,17 +99,21 @@ class Sending(RuleBasedStateMachine):
         expected = self.oracle.receive(step)
         if before is not None and self.turn is None:
             self.closed += members
-        self._compare(step, expected, self.subject.receive(dict(step)))
+        self._compare(step, expected, lambda: self.subject.receive(dict(step)))
         return delivery
 
     def crash(self) -> None:
         """Let a subject that declares RECOVER throw its state away and rebuild it."""
         step: Raw = {"type": "recover"}
-        recover: Any = getattr(self.subject, Capability.RECOVER)
-        self._compare(step, self.oracle.receive(step), recover())
+        self._compare(step, self.oracle.receive(step), cast("Recoverable", self.subject).recover)
 
-    def _compare(self, step: Raw, expected: Raw, got: Raw) -> None:
+    def _compare(self, step: Raw, expected: Raw, ask: Callable[[], Raw]) -> None:
         self.script.append(step)
+        try:
+            got = ask()
+        except Exception as error:
+            raised = f"the system under test raised {type(error).__name__} ({error}) at {step}"
+            raise SubjectFailed(raised, script=self.script) from error
         self.receipts.append(got)
         if not alike(expected, got):
             raise Violated(

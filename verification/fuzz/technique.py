@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final
-
-import attrs
 
 from ...models.facts import FACTS
 from ...models.reasons import Reason
 from ..errors import NotDeterministic
 from ..findings import Coverage, Finding, Profile, Progress, Result, Status
-from ..subjects.subject import Driver
+from ..subjects.in_process import InProcess
+from ..subjects.kernel import KernelSubject
+from ..subjects.subject import Driver, Subject
 from .differences import difference, expected_receipts
 from .search import TECHNIQUE, Search, guided_search
 from .shorten import shortened
@@ -21,8 +22,16 @@ EXAMPLES: Final = {Profile.DEV: 500, Profile.CI: 5_000, Profile.NIGHTLY: 200_000
 SECONDS: Final = {Profile.DEV: 2.0, Profile.CI: 8.0, Profile.NIGHTLY: 120.0}
 """A system that is slow is given fewer scripts: none are begun after this."""
 
+RULE_EXAMPLES: Final = {Profile.DEV: 30, Profile.CI: 150, Profile.NIGHTLY: 5_000}
+"""Runs of the rule-based machine, of up to 50 rules each."""
+
 GUARANTEE: Final = (
     "No script of those that were played (random ones, guided into deep states) was answered "
+    "otherwise than kernel.md says. That is evidence, no proof: what was not played may differ."
+)
+
+RULES_GUARANTEE: Final = (
+    "No run of the rules (an honest host, and every hostile kind of delivery) was answered "
     "otherwise than kernel.md says. That is evidence, no proof: what was not played may differ."
 )
 
@@ -72,12 +81,51 @@ def first_failure(
     return shortened(finding, driver) if shorten and finding is not None else finding
 
 
+def check_rules(
+    make_subject: Callable[[], Subject] = KernelSubject,
+    *,
+    profile: Profile,
+    progress: Progress,
+    seed: int = 0,
+) -> Result:
+    """Run `TurnlockMachine` on the subjects that `make_subject` builds.
+
+    Raises as `check` does. Without Hypothesis it is not done, and says so.
+    """
+    try:
+        from .rules import run_rules  # noqa: PLC0415 - Hypothesis is for those who have it
+    except ImportError:
+        return Result(
+            technique="rules",
+            status=Status.NOT_DONE,
+            guarantee="",
+            why="Hypothesis is missing: pip install hypothesis",
+        )
+    began = perf_counter()
+    played = run_rules(make_subject, examples=RULE_EXAMPLES[profile], seed=seed)
+    findings: tuple[Finding, ...] = ()
+    if played.finding is not None:
+        driver = InProcess(make_subject, name="rules")
+        confirm(driver, played.finding)
+        progress("making the failure shorter")
+        findings = (shortened(played.finding, driver),)
+    return Result(
+        technique="rules",
+        status=Status.VIOLATED if findings else Status.HOLDS,
+        guarantee=RULES_GUARANTEE,
+        figures={"examples": played.examples, "steps": played.steps},
+        findings=findings,
+        coverage=Coverage(reasons={reason: played.reasons[reason] for reason in Reason}),
+        seconds=perf_counter() - began,
+    )
+
+
 def confirm(driver: Driver, finding: Finding) -> None:
     """Play a failing script again: a system that errs only sometimes is not deterministic."""
     (got,) = driver.play(finding.run, [finding.script])
     expected = expected_receipts(finding.run, finding.script)
-    again = difference(finding.run, finding.script, expected, got, technique=TECHNIQUE)
-    if again is None or attrs.evolve(again, got=None) != attrs.evolve(finding, got=None):
+    again = difference(finding.run, finding.script, expected, got, technique=finding.technique)
+    if again is None or len(again.script) != len(finding.script):
         raise NotDeterministic(
             f"one script of {len(finding.script)} steps was answered in two ways"
         )

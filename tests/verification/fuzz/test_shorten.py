@@ -1,0 +1,141 @@
+"""Shortening: what is found becomes as short as can be, and says whether it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from turnlock.verification.findings import Finding
+from turnlock.verification.fuzz.shorten import judge_by, shortened, shortest
+from turnlock.verification.fuzz.simpler import simpler_scripts
+from turnlock.verification.fuzz.technique import first_failure
+from turnlock.verification.subjects.in_process import InProcess
+from turnlock.verification.subjects.kernel import KernelSubject
+from turnlock.verification.subjects.subject import Raw, Script
+
+from .wrong import LosesEffects, TruthIsOne, WrongReason
+
+KNOWN = [(WrongReason, 4, "K-30"), (TruthIsOne, 3, "K-30"), (LosesEffects, 2, "K-3")]
+
+
+def logs(texts: str) -> tuple[Raw, ...]:
+    """A script whose deliveries are told apart by one letter."""
+    return tuple({"type": "log", "invocation_id": "a", "text": text, "now": 0.0} for text in texts)
+
+
+def texts(script: Script) -> str:
+    return "".join(step["text"] for step in script)
+
+
+def finding(script: Script) -> Finding:
+    return Finding(
+        technique="test",
+        rule="K-1",
+        message="",
+        run={"run_id": "r"},
+        script=tuple(script),
+        expected=None,
+        got=None,
+    )
+
+
+def shortest_of(failing: Sequence[str], first: str, plays: int = 1_000) -> Finding:
+    def fails(script: Script) -> Finding | None:
+        return finding(script) if texts(script) in failing else None
+
+    return shortest(finding(logs(first)), judge_by(fails), plays=plays)
+
+
+@pytest.mark.parametrize(("wrong", "length", "rule"), KNOWN)
+def test_a_planted_mistake_is_found_and_shortened_to_its_known_length(
+    wrong: type[KernelSubject], length: int, rule: str
+) -> None:
+    """From dozens of steps to the fewest there can be, and the last is the one that differs."""
+    driver = InProcess(wrong, name="wrong")
+    found = first_failure(driver, seed=1, examples=500)
+    assert found is not None
+
+    short = shortened(found, driver)
+
+    assert len(short.script) == length <= len(found.script)
+    assert short.minimal
+    assert short.rule == rule
+    assert shortened(found, driver) == short, "deterministic"
+
+
+def test_fields_and_times_are_made_plain() -> None:
+    """What does not matter is gone: time, workers, leases, calls, arguments."""
+    driver = InProcess(TruthIsOne, name="wrong")
+    found = first_failure(driver, seed=3, examples=500)
+    assert found is not None
+
+    opening, claim, report = shortened(found, driver).script
+
+    (call,) = opening["calls"]
+    assert call["arguments"] == {}
+    assert call["tool_name"] == "ls"
+    assert set(claim) == {"type", "turn_id", "invocation_id", "attempt", "now"}
+    assert report["result"] == 1
+    assert [step["now"] for step in (opening, claim, report)] == [0.0, 0.0, 0.0]
+
+
+def test_chunks_are_dropped() -> None:
+    assert texts(shortest_of(["abcdef", "bc", "bcd", "abc"], "abcdef").script) == "bc"
+
+
+def test_what_dropping_cannot_reach_is_found_by_search() -> None:
+    """`abc` loses nothing without passing; one of its letters twice fails as well, and is less."""
+    found = shortest_of(["abc", "bb"], "abc")
+
+    assert texts(found.script) == "bb"
+    assert found.minimal
+
+
+def test_search_goes_on_from_what_it_found() -> None:
+    """After the first shorter one, everything starts again: shrinking, and the search."""
+    assert texts(shortest_of(["abcde", "eaea", "ee"], "abcde", plays=5_000).script) == "ee"
+
+
+def test_a_search_that_was_cut_off_claims_nothing() -> None:
+    """With too few plays there may be something shorter: `minimal` says so."""
+    cut = shortest_of(["abc", "cc"], "abc", plays=12)
+
+    assert texts(cut.script) == "abc"
+    assert not cut.minimal
+
+
+def test_candidates_are_played_in_batches() -> None:
+    """One, two, four … scripts at once: a pipe is not asked for each of them."""
+    sizes: list[int] = []
+
+    def judge(scripts: Sequence[Script]) -> list[Finding | None]:
+        sizes.append(len(scripts))
+        return [None] * len(scripts)
+
+    assert shortest(finding(logs("abcdef")), judge, plays=3_000).script == logs("abcdef")
+
+    assert sum(sizes) == 3_000
+    assert max(sizes) == 256
+    assert len(sizes) < 30
+
+
+def test_simpler_scripts_come_to_an_end() -> None:
+    """Taking the first simpler one again and again ends, at the plainest."""
+    call = {"invocation_id": "a", "tool_name": "pay", "requires_approval": True}
+    call |= {"arguments": {"n": 1}, "approval_timeout": 2.0}
+    script: Script = [
+        {"type": "open_turn", "turn_id": "T", "calls": [call, call], "sealed": False, "now": 3.0},
+        {"type": "renew", "turn_id": "T", "invocation_id": "a", "lease": 2.0, "now": 9.0},
+        {"type": "recover"},
+        {"type": "interrupt", "turn_id": "T", "grace": 5.0, "reason": "x", "now": 4.0},
+    ]
+    taken = 0
+    while (simpler := next(simpler_scripts(script), None)) is not None:
+        script, taken = simpler, taken + 1
+        assert taken < 50
+
+    assert [step.get("now") for step in script] == [0.0, 0.0, None, 0.0]
+    assert script[0] == {"type": "open_turn", "turn_id": "T", "calls": [], "now": 0.0}
+    assert script[1]["lease"] == 0.0
+    assert set(script[3]) == {"type", "turn_id", "now"}

@@ -1,0 +1,56 @@
+"""Systems that are wrong in one chosen way, each with the shortest script that shows it."""
+
+from __future__ import annotations
+
+from turnlock.verification.subjects.kernel import KernelSubject
+from turnlock.verification.subjects.subject import Capability, Raw
+
+
+class Forgetful(KernelSubject):
+    """Declares nothing, and recovers nothing."""
+
+    capabilities = frozenset[Capability]()
+
+    def recover(self) -> Raw:
+        raise AssertionError("recover was not declared")
+
+
+class WrongReason(KernelSubject):
+    """Calls a repeated outcome conflicting: seen after open (of two), claim, two reports."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        if delivery["type"] == "report" and receipt.get("reason") == "duplicate":
+            return {**receipt, "reason": "conflicting_duplicate"}
+        return receipt
+
+
+class TruthIsOne(KernelSubject):
+    """Tells true where the result was 1: seen after open, claim, report."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        for fact in receipt["facts"]:
+            if fact.get("result") == 1:
+                fact["result"] = True
+        return receipt
+
+
+class LosesEffects(KernelSubject):
+    """Owes nothing after a recovery: seen after open, recover."""
+
+    def recover(self) -> Raw:
+        return {**super().recover(), "effects": []}
+
+
+class Wavering(KernelSubject):
+    """Errs once in the life of the process: no script that failed fails again."""
+
+    erred = False
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        if receipt.get("reason") == "late" and not Wavering.erred:
+            Wavering.erred = True
+            return {**receipt, "reason": "duplicate"}
+        return receipt
