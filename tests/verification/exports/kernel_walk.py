@@ -261,26 +261,24 @@ def not_at_rest(
 ) -> Iterator[str]:
     """What the model does not enable, and yet moves the kernel.
 
-    A refusal changes nothing, so one kernel takes all of them; a deadline needs a path of its own.
+    None of it may change anything, so one run takes all of it: the deadlines, which the run must
+    know beforehand, then what is to be refused.
     """
     places = range(len(state.roster))
-    refused = [Letter(input_, place) for input_ in FOR_MEMBERS for place in places]
-    refused += [Letter(input_) for input_ in FOR_TURN]
     timed = [Letter(input_, place) for input_ in DEADLINES_OF_MEMBERS for place in places]
     timed.append(Letter(GRACE_OVER))
+    refused = [Letter(input_, place) for input_ in FOR_MEMBERS for place in places]
+    refused += [Letter(input_) for input_ in FOR_TURN]
     assert {*enabled} <= {*refused, *timed}
-    kernel = Walk(path, len(places))
+    idle = [letter for letter in timed if letter not in enabled]
+    kernel = Walk((*path, *idle), len(places))
+    if kernel.state() != state:
+        yield f"{state} × {idle}: the kernel moves to {kernel.state()}"
     for letter in refused:
         if letter not in enabled and not only_bounded(model, state, letter):
-            moved = kernel.step(letter, len(path))
+            moved = kernel.step(letter, len(kernel.path))
             if moved or kernel.state() != state:
-                yield f"{state} × {letter}: moves the kernel to {kernel.state()}"
-                return
-    for letter in timed:
-        if letter not in enabled:
-            shown = Walk((*path, letter), len(places)).state()
-            if shown != state:
-                yield f"{state} × {letter}: moves the kernel to {shown}"
+                yield f"{state} × {letter}: the kernel moves to {kernel.state()}"
 
 
 def only_bounded(model: Model, state: State, letter: Letter) -> bool:

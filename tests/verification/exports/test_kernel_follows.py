@@ -99,6 +99,9 @@ PLANTS: dict[str, Plant] = {
     ),
     "an interrupt keeps a retry": no_withdrawal,
     "a turn settles in silence": no_continuation,
+    "a doubt outlives the grace": wrong_row(
+        Phase.IN_DOUBT, Input.GRACE_OVER, fact=None, note="never over"
+    ),
     "a seal is lost": no_seal,
 }
 
