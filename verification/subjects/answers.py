@@ -33,10 +33,10 @@ def receipts_of(line: bytes, request_id: int, scripts: Sequence[Script]) -> list
     if not isinstance(raw, dict):
         raise SubjectFailed(f"answered {shown(raw)}, which is no JSON object")
     answer = cast("Raw", raw)
+    if "error" in answer:  # which may have no id, if the request could not be read
+        raise SubjectFailed("answered with an error: " + _error(answer["error"]))
     if answer.get("id") != request_id:
         raise SubjectFailed(f"answered request {shown(answer.get('id'))}, not {request_id}")
-    if "error" in answer:
-        raise SubjectFailed("answered with an error: " + _error(answer["error"]))
     played = _list_of(answer.get("scripts"), len(scripts), "scripts")
     for index, (script, receipts) in enumerate(zip(scripts, played, strict=True)):
         _check_script(script, receipts, f"scripts[{index}]")

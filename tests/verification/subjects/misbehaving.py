@@ -80,6 +80,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "no scripts": lambda answer: {"id": answer["id"]},
     "a script too few": lambda answer: answer | {"scripts": answer["scripts"][1:]},
     "a receipt too many": lambda answer: (answer["scripts"][-1].append({}), answer)[1],
+    "an error without id": lambda _: {"id": None, "error": "no"},
     "an error": lambda answer: {
         "id": answer["id"],
         "error": {"code": "invalid_value", "message": "is bad", "at": "scripts[0][0].x"},

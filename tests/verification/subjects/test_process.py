@@ -143,6 +143,7 @@ FAILURES = [
     ("a script too few", "items as scripts, which asked for "),
     ("a receipt too many", "answered 3 items as scripts[0], which asked for 2"),
     ("an error", "answered with an error: code 'invalid_value', message 'is bad', at 'scripts[0]["),
+    ("an error without id", "answered with an error: 'no'"),
     ("no receipt", "answered 5 as scripts[0][1]; a receipt is"),
     ("no verdict", "as scripts[0][1]; a receipt is"),
     ("no reason", "as scripts[0][1]; a receipt is"),
