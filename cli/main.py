@@ -15,8 +15,8 @@ from typing import Final
 
 import click
 
-_LAZY: Final = {"replay": "replay", "trace": "trace", "verify": "verify"}
-"""Subcommands that live in modules of their own, each there as `command`."""
+_LAZY: Final = ("check", "export", "replay", "trace", "verify")
+"""Subcommands that live in modules of their names, each there as `command`."""
 
 
 class _LazyGroup(click.Group):
@@ -30,9 +30,9 @@ class _LazyGroup(click.Group):
         """Return a subcommand, or None if there is none of that name."""
         if cmd_name not in _LAZY:
             return super().get_command(ctx, cmd_name)
-        found = import_module(f".{_LAZY[cmd_name]}", __package__).command
+        found = import_module(f".{cmd_name}", __package__).command
         if not isinstance(found, click.Command):
-            raise TypeError(f"turnlock.cli.{_LAZY[cmd_name]} has no click command `command`")
+            raise TypeError(f"turnlock.cli.{cmd_name} has no click command `command`")
         return found
 
     def invoke(self, ctx: click.Context) -> object:

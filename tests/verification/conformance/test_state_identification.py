@@ -124,7 +124,7 @@ def test_one_more_state_is_found_with_k_1(seed: int) -> None:
     assert [faulty for faulty in broken if not found(machine, faulty, words)] == []
 
 
-def test_k_0_misses_what_hides_in_one_more_state() -> None:
+def test_no_extra_state_misses_what_hides_in_one_more_state() -> None:
     """The guarantee is no more than it says: some machine of n + 1 states passes k = 0."""
     rng = random.Random(1)
     missed = 0
