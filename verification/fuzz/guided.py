@@ -52,7 +52,7 @@ RUNS: Final[tuple[Raw, ...]] = (
 )
 """The runs that scripts are for: limits small enough to be met, and none at all."""
 
-_NAMES: Final = (*TURNS, "T4", "T5", "T6", "T7")
+_NAMES: Final[tuple[str, ...]] = (*TURNS, "T4", "T5", "T6", "T7")
 _OF_RECORDS: Final = {"OPEN": 128, "SEALED": 220, "INTERRUPTING": 230}
 """Of 256: how many values of the second byte ask for a step of an invocation, not of the turn."""
 _OPENING: Final = 200
@@ -184,8 +184,8 @@ class _Guide:
         """Choose for a run without a turn; names are reused, sometimes sooner than they may be."""
         if place >= _OPENING or len(state["continuations"]) >= self._limits["continuations"]:
             return self._owed(state, place, variant)
-        epoch = state["epoch"]
-        name = _NAMES[epoch % len(_NAMES)] if place & 1 else TURNS[(place >> 1) % len(TURNS)]
+        epoch: int = state["epoch"]
+        name: str = _NAMES[epoch % len(_NAMES)] if place & 1 else TURNS[(place >> 1) % len(TURNS)]
         choice = templates.openings(name, epoch + 1)
         return choice[variant % len(choice)]
 

@@ -28,9 +28,9 @@ class Search:
     scripts: int = 0
     steps: int = 0
     finding: Finding | None = None
-    reasons: Counter[str] = attrs.field(factory=Counter)
+    reasons: Counter[str] = attrs.field(factory=Counter[str])
     """How often the oracle refused with each reason."""
-    facts: Counter[str] = attrs.field(factory=Counter)
+    facts: Counter[str] = attrs.field(factory=Counter[str])
     """How often each type of fact happened."""
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-import sys
 from collections import Counter
 from typing import ClassVar
 
@@ -51,7 +51,7 @@ def play(machine: type[TurnlockMachine], examples: int) -> None:
             derandomize=True,
             database=None,
             phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
 
@@ -65,7 +65,7 @@ class Counting(TurnlockMachine):
     earlier: ClassVar[int]
 
     def send(self, delivery: Raw, *, back: float = 0.0) -> Raw:
-        name = sys._getframe(1).f_code.co_name
+        name = inspect.stack(0)[1].function
         if name == "<genexpr>":
             name = "reordered"
         self.sent[name] += 1
@@ -155,9 +155,9 @@ def test_a_subject_without_recover_is_never_asked_to() -> None:
         def teardown(self) -> None:
             steps.update(step["type"] for step in self.script)
 
-    play(Machine, 40)
+    play(Machine, 12)
 
-    assert steps.total() > 300
+    assert steps.total() > 100
     assert not steps["recover"]
 
 
