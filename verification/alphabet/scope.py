@@ -13,8 +13,7 @@ class Scope:
     """What one exploration covers.
 
     `run` is a run object of the wire. `alike` are the ids of calls of which the alphabet says just
-    the same: their names are taken for names (see `closure.symmetry`). With `recovers`, each state
-    is held against the one that recovery makes of its journal. `about` says in words what it holds.
+    the same: their names are taken for names (see `closure.symmetry`). `about` says in words what it holds.
     """
 
     name: str
@@ -22,7 +21,6 @@ class Scope:
     run: Raw
     symbols: tuple[Symbol, ...]
     alike: frozenset[str] = frozenset()
-    recovers: bool = True
 
     @property
     def back(self) -> float:

@@ -82,18 +82,32 @@ def doubts(turn_id: str, names: Iterable[str]) -> list[Raw]:
 
 
 def astray(turn_id: str, name: str) -> list[Raw]:
-    """Return deliveries about nothing: of another run, turn, invocation, or of no turn at all."""
+    """Return deliveries about nothing: of another run, turn or invocation, or of no turn at all.
+
+    Every kind comes for a turn that there never was, and for an invocation that there never was.
+    """
+    kinds: list[tuple[str, Raw]] = [
+        ("decide", {"approved": True}),
+        ("decide", {"approved": False}),
+        ("claim", {"attempt": NEXT}),
+        ("renew", {"lease": 1.0}),
+        ("reject", {"error": "no"}),
+        ("report", {"result": "ok"}),
+        ("lose", {}),
+        ("resolve", {"attempt": CURRENT, **RETRY}),
+    ]
     return [
+        *[of_call(kind, "T9", name, **fields) for kind, fields in kinds],
+        *[of_call(kind, turn_id, "x", **fields) for kind, fields in kinds],
+        of_call("claim", turn_id, name, attempt=NEXT, run_id="other"),
         of_call("report", turn_id, name, result="ok", run_id="other"),
+        of_turn("interrupt", turn_id, run_id="other"),
+        {**TICK, "run_id": "other"},
         of_call("report", None, name, result="ok"),
+        of_call("report", None, name, error="no"),
         of_call("lose", None, name),
         of_call("reject", None, name, error="no"),
         of_call("report", None, "x", result="ok"),
-        of_call("report", turn_id, "x", result="ok"),
-        of_call("claim", turn_id, "x", attempt=1),
-        of_call("report", "T9", name, result="ok"),
-        of_call("claim", "T9", name, attempt=NEXT),
-        approve("T9", name),
         of_turn("interrupt", "T9", grace=1.0),
         of_turn("seal_turn", "T9"),
         of_turn("add_call", "T9", call=call(name)),
@@ -193,7 +207,6 @@ ALIKE: Final = Scope(
         ]
     ),
     alike=frozenset(_ABC),
-    recovers=False,
 )
 
 LEASES: Final = Scope(
@@ -224,6 +237,7 @@ LEASES: Final = Scope(
                 approve("T", "a"),
                 deny("T", "a"),
                 *of_turns("T"),
+                *astray("T", "a"),
             ]
         ),
         *symbols(
@@ -277,6 +291,7 @@ GRANTS: Final = Scope(
                 revoke(GrantInForce()),
                 revoke(GrantToCome()),
                 *of_turns("T"),
+                *astray("T", "x"),
             ]
         ),
         *symbols(
@@ -302,7 +317,8 @@ EDITS: Final = Scope(
                 "T",
                 call("a", gated=True, arguments=_ONE),
                 call("b", gated=True, arguments=_TRUE),
-                call("c", gated=True, tool_name="rm", arguments=_ONE),
+                call("c", gated=True, tool_name="rm"),
+                call("d", arguments=_TRUE),
             ),
             *[
                 approve("T", "a", **fields)
@@ -317,21 +333,18 @@ EDITS: Final = Scope(
                     {"decided_by": "ann", "reason": "fine"},
                 )
             ],
-            approve("T", "b", scope="turn"),
-            approve("T", "b"),
-            approve("T", "c", scope="session"),
+            approve("T", "b", scope="session", match="tool"),
+            approve("T", "c", scope="turn"),
             deny("T", "a", reason="no", decided_by="ann"),
             deny("T", "b", reason=""),
-            deny("T", "c"),
             of_call("claim", "T", "a", attempt=NEXT),
             of_call("report", "T", "a", result="ok"),
             of_call("report", "T", "a", error="no"),
             of_call("lose", "T", "a"),
-            of_call("resolve", "T", "a", attempt=CURRENT, **RETRY),
-            of_call("reject", "T", "c", error="no"),
-            revoke(GrantInForce(0)),
+            of_call("reject", "T", "b", error="no"),
             revoke(GrantInForce(1)),
-            *of_turns("T"),
+            of_turn("interrupt", "T", grace=0.0),
+            *astray("T", "a"),
         ]
     ),
 )
@@ -359,6 +372,7 @@ OUTCOMES: Final = Scope(
             of_call("claim", "T", "b", attempt=NEXT),
             of_call("report", "T", "b", result=[0, False]),
             *of_turns("T"),
+            *astray("T", "a"),
         ]
     ),
 )
@@ -366,7 +380,7 @@ OUTCOMES: Final = Scope(
 LIMITS: Final = Scope(
     name="limits",
     about="epochs, empty turns, ids given twice, and every limit at 1 or 2",
-    run=run(calls=2, continuations=2, remembered=4),
+    run=run(calls=2, continuations=2, remembered=1),
     symbols=(
         *symbols(
             [
@@ -386,16 +400,62 @@ LIMITS: Final = Scope(
                 of_turn("seal_turn", "T3"),
                 *[
                     of_call("reject", turn_id, name, error="no")
-                    for turn_id in ("T1", "T2", "T3", "T4", None)
+                    for turn_id in ("T1", "T2", "T3", "T4")
                     for name in ("a", "b")
                 ],
+                *astray("T1", "a"),
                 *of_turns("T1", "T2", "T3", "T4", grace=0.0),
             ]
         ),
-        *symbols([TICK, of_call("reject", "T3", "a", error="no")], dt=1.0),
     ),
 )
 
-DEV: Final = (LEASES, OUTCOMES, ALIKE)
-CI: Final = (REUSE, ALIKE, LEASES, GRANTS, EDITS, OUTCOMES, LIMITS)
-NIGHTLY: Final = CI
+MEMORY: Final = Scope(
+    name="memory",
+    about="three turns that share ids, closed and opened again, remembered in part and for 1 s",
+    run=run(remembered=4),
+    symbols=(
+        *symbols(
+            [
+                open_turn("T1", call("a"), call("b")),
+                open_turn("T2", call("a")),
+                open_turn("T3", call("b")),
+                *[of_call("reject", "T1", name, error="no") for name in ("a", "b")],
+                of_call("reject", "T2", "a", error="no"),
+                of_call("claim", "T3", "b", attempt=NEXT),
+                of_call("report", "T3", "b", result="ok"),
+                *[of_call("report", None, name, result="ok") for name in ("a", "b")],
+                *[of_call("report", t, n, result="ok") for t in ("T1", "T2") for n in ("a", "b")],
+                *[of_turn("seal_turn", turn_id) for turn_id in ("T1", "T2", "T3")],
+                *of_turns("T1", "T2", "T3"),
+                *astray("T1", "b"),
+            ]
+        ),
+        *symbols([TICK, of_call("lose", None, "a"), open_turn("T2", call("a"))], dt=1.0),
+        *symbols([TICK, of_call("lose", None, "b"), open_turn("T1", call("a"))], dt=-1.0),
+    ),
+)
+
+_ABCD: Final = ("a", "b", "c", "d")
+
+FOUR: Final = Scope(
+    name="four",
+    about="four calls in one turn, doubt, retries and interrupt; symmetry",
+    run=run(remembered=0),
+    symbols=symbols(
+        [
+            open_turn("T", *map(call, _ABCD)),
+            *executions("T", _ABCD, worker="w"),
+            *doubts("T", _ABCD),
+            *[of_call("renew", "T", name, lease=1.0, attempt=CURRENT) for name in _ABCD],
+            *decisions("T", _ABCD),
+            *of_turns("T"),
+            *astray("T8", "x"),
+        ]
+    ),
+    alike=frozenset(_ABCD),
+)
+
+DEV: Final = (OUTCOMES, LEASES, LIMITS, ALIKE)
+CI: Final = (*DEV, MEMORY, EDITS, GRANTS, REUSE)
+NIGHTLY: Final = (*CI, FOUR)

@@ -43,7 +43,10 @@ class Epoch:
 
 @attrs.frozen
 class GrantInForce:
-    """The id of a grant in force, counted from the oldest; where there is none, the last issued."""
+    """The id of a grant in force, counted from the oldest; where there is none, of one that ended.
+
+    Where none has ended either, it is the id that the next grant will have.
+    """
 
     place: int = 0
 
@@ -107,7 +110,10 @@ def _grant_in_force(value: GrantInForce, _: Raw, state: Any, run_id: str) -> str
     grants = state["grants"]
     if value.place < len(grants):
         return str(grants[value.place]["grant_id"])
-    return make_id("grant", run_id, max(1, state["grants_issued"]))
+    held = {grant["grant_id"] for grant in grants}
+    numbers = range(state["grants_issued"], 0, -1)
+    ended = (it for it in (make_id("grant", run_id, number) for number in numbers) if it not in held)
+    return next(ended, make_id("grant", run_id, state["grants_issued"] + 1))
 
 
 def _grant_to_come(_: GrantToCome, __: Raw, state: Any, run_id: str) -> str:  # noqa: ANN401

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from ..alphabet.scope import Scope
 from ..errors import HarnessFailed
@@ -16,7 +19,10 @@ from .letters import Letters
 from .player import Player
 
 TECHNIQUE: Final = "closure"
-Steps = Sequence[tuple[int, int, Sequence[Any]]]
+Steps: TypeAlias = Sequence[tuple[int, int, Sequence[Any]]]
+
+_KIT: Final = tuple(str(Path("verification", part)) for part in ("closure", "oracle", "alphabet"))
+"""Where an error speaks against the kit, and not against what is explored."""
 
 
 def path_of(steps: Steps, number: int) -> list[int]:
@@ -116,22 +122,15 @@ def flaw_found(scope: Scope, player: Player, path: list[int], rule: str, message
 
 
 def raised(scope: Scope, player: Player, path: list[int], place: int, error: Exception) -> Finding:
-    """Show a delivery that made it raise; what cannot be shown so was the kit's own fault."""
+    """Show a delivery that made it raise, unless it was the kit itself that raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if any(part in frames[-1].filename for part in _KIT):
+        raise HarnessFailed(f"exploring {scope.name} raised {error!r}") from error
     replay = Replay(scope, player)
-    for step in _until_it_raises(replay, [*path, place]):
-        message = f"it raised {type(step).__name__}: {step}"
-        return _finding(scope, replay, "K-8", message, minimal=True)
-    raise HarnessFailed(f"exploring {scope.name} raised {error!r}") from error
-
-
-def _until_it_raises(replay: Replay, path: list[int]) -> Iterator[Exception]:
-    for place in path:
-        try:
-            replay.step(place)
-        except Exception as error:  # noqa: BLE001 - whatever it raises speaks against it
-            if replay.got is None and replay.expected:
-                yield error
-            return
+    with suppress(type(error)):
+        replay.play([*path, place])
+    message = f"it raised {type(error).__name__}: {error}"
+    return _finding(scope, replay, "K-8", message, minimal=True)
 
 
 def _differing(scope: Scope, replay: Replay, *, minimal: bool) -> Finding:

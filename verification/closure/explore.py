@@ -22,7 +22,7 @@ from ..oracle.reading import State, new_state
 from ..oracle.wording import configured
 from .counterexample import difference, flaw_found, journal_of, path_of, raised
 from .letters import Letters
-from .player import Player, Reply
+from .player import Flaw, Player, Reply
 from .rows import met_by_grant
 from .symmetry import nameless
 
@@ -30,8 +30,8 @@ SAMPLE: Final = 40
 """Merged states of a scope that are looked at again along another history."""
 
 
-FORGETFUL: Final = "its key takes for one state what the oracle tells apart"
-TALKATIVE: Final = "its key tells apart what the oracle takes for one state"
+FORGETFUL: Final = "section 12", "its key takes for one state what the oracle tells apart"
+TALKATIVE: Final = "section 12", "its key tells apart what the oracle takes for one state"
 
 
 class Standing(NamedTuple):
@@ -42,6 +42,8 @@ class Standing(NamedTuple):
     moment: Moment
     clock: float
     key: Hashable
+    folded: Any
+    """What recovery makes of the journal by which it was met."""
 
 
 class Merge(NamedTuple):
@@ -89,7 +91,9 @@ class Explorer:
     def run(self) -> bool:
         """Explore; return whether the fixpoint was reached."""
         moment = Moment(new_state(configured(self.scope.run)))
-        self._arrive(-1, -1, self.player.begin(), moment, 0.0, ())
+        begun = self.player.begin()
+        origin = Standing(-1, begun, moment, 0.0, None, self.player.begin())
+        self._arrive(origin, -1, begun, moment, 0.0, ())
         while self._waiting and len(self.steps) < self._bound:
             self._expand(self._waiting.popleft())
             if self.findings and self._stop_at_first:
@@ -100,7 +104,7 @@ class Explorer:
         """Fire every letter at one state. This is the loop that has to be fast."""
         player, reasons = self.player, self.reasons
         load, fire = player.load, player.fire
-        number, state, moment, clock, key = at
+        number, state, moment, clock, key, _ = at
         answer = moment.answer
         letters = self.letters.at(moment.state)
         clocks = {clock}
@@ -121,7 +125,7 @@ class Explorer:
                     self._differs(number, place)
                 elif now > clock and now not in clocks:
                     clocks.add(now)
-                    self._arrive(number, place, state, moment, now, ())
+                    self._arrive(at, place, state, moment, now, ())
             if player.key(state, clock - self._back) != key:
                 self._differs(number, len(letters))
         except Exception as error:  # noqa: BLE001 - whatever it raises speaks against it
@@ -145,14 +149,14 @@ class Explorer:
             return
         if len(facts) > 1:
             self.met |= met_by_grant(at.moment, facts)
-        if self._arrive(at.number, place, twin, after, max(at.clock, now), reply.facts):
+        if self._arrive(at, place, twin, after, max(at.clock, now), reply.facts):
             flaw = player.step_flaw(reply, at.state, twin)
             if flaw is not None:
                 self._flawed(at.number, place, *flaw)
 
     def _arrive(  # noqa: PLR0913, PLR0917 - the parts of a step
         self,
-        parent: int,
+        came_from: Standing,
         place: int,
         state: Any,  # noqa: ANN401 - the player's
         moment: Moment,
@@ -160,62 +164,53 @@ class Explorer:
         facts: Sequence[Any],
     ) -> bool:
         """Merge the state that a step led to, or put it in the queue; say whether it is new."""
+        player, parent, folded = self.player, came_from.number, came_from.folded
         since = clock - self._back
-        key = self.player.key(state, since)
-        number = self._number(parent, place, key, moment.state, since)
-        if number is None:
-            return False
-        if number < len(self.steps):
+        key = player.key(state, since)
+        number, doubt = self._number(key, moment.state, since)
+        if doubt is None and number < len(self.steps):
             self._sample(parent, place, number)
             return False
-        self.steps.append((parent, place, facts))
-        flaw = self.player.state_flaw(state, moment.owed)
-        if flaw is None and self.scope.recovers:
-            journal = journal_of(self.steps, number)
-            flaw = self.player.recovery_flaw(state, journal, moment.owed)
+        journal = [*journal_of(self.steps, parent), *facts]
+        if doubt is None:
+            self.steps.append((parent, place, facts))
+        try:
+            folded = player.refold(folded, facts) if facts else folded
+            flaw = player.state_flaw(state, moment.owed, journal, folded) or doubt
+        except Exception as error:  # noqa: BLE001 - as in _expand
+            flaw = "K-2", f"recovering this journal raised {type(error).__name__}: {error}"
         if flaw is not None:
             self._flawed(parent, place, *flaw)
             return False
-        self._waiting.append(Standing(number, state, moment, clock, key))
+        self._waiting.append(Standing(number, state, moment, clock, key, folded))
         return True
 
-    def _number(  # noqa: PLR0913, PLR0917 - the parts of a step
-        self,
-        parent: int,
-        place: int,
-        key: Any,
-        state: State,
-        since: float,  # noqa: ANN401
-    ) -> int | None:
-        """Number a state by its two keys, and see that they tell the same states apart.
+    def _number(self, key: Any, state: State, since: float) -> tuple[int, Flaw | None]:  # noqa: ANN401
+        """Number a state by its two keys, and say whether they tell the same states apart.
 
         A digest that is not exact may tell more apart than the oracle's key, and its times count
         from the latest fact (section 12).
         """
-        oracle_key = key_of(state, since)
+        following = len(self.steps)
+        oracle_key: Any = key_of(state, since)
         if not self.player.exact:
             told = key_of(state, state["at"] or 0.0)
             if self._partner.setdefault(key, told) != told:
-                self._flawed(parent, place, "section 12", FORGETFUL)
-                return None
-            return self._numbers.setdefault((key, oracle_key), len(self.steps))
-        if self.scope.alike:
-            key, oracle_key = (
-                nameless(key, self.scope.alike),
-                nameless(oracle_key, self.scope.alike),
-            )
-        following = len(self.steps)
+                return following, FORGETFUL
+            return self._numbers.setdefault((key, oracle_key), following), None
+        alike = self.scope.alike
+        if alike:
+            key, oracle_key = nameless(key, alike), nameless(oracle_key, alike)
         number = self._numbers.setdefault(key, following)
         partner = self._partner.setdefault(oracle_key, following)
         if number == partner:
-            return number
+            return number, None
         if number == following:
             del self._numbers[key]
-            self._flawed(parent, place, "section 12", TALKATIVE)
-        else:
-            self._partner[oracle_key] = number
-            self._flawed(parent, place, "section 12", FORGETFUL)
-        return None
+            return following, TALKATIVE
+        if partner == following:
+            del self._partner[oracle_key]
+        return following, FORGETFUL
 
     def _sample(self, parent: int, place: int, number: int) -> None:
         """Keep some merges, each as likely as any other."""

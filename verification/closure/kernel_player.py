@@ -7,12 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
+from ...engine import kernel
+from ...engine.effects import pending
 from ...engine.fingerprint import behaviour
 from ...engine.kernel import Kernel
 from ...engine.state import State
 from ...models.codec import read, read_delivery, write
 from ...models.deliveries import Delivery
-from ...models.effects import Effect
+from ...models.effects import Effect, Wake
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.verdicts import Verdict
@@ -33,7 +35,6 @@ class KernelPlayer:
         """Take the run's configuration."""
         self._kernel = Kernel(read(Run, run))
         self.fire = self._kernel.receive
-        self._owed_before: tuple[State | None, frozenset[Any]] = (None, frozenset())
 
     def begin(self) -> State:
         """Return the state of a fresh run."""
@@ -68,48 +69,47 @@ class KernelPlayer:
         """Compare every field, and the types of numbers too."""
         return _encode(self.receipt(reply)) == _encode(expected)
 
+    def refold(self, folded: State, facts: Sequence[Fact]) -> State:
+        """Recover from the state that the journal before made, and the facts after it (K-2)."""
+        twin = folded.clone()
+        kernel.replay(twin, facts)
+        return twin
+
     def step_flaw(self, reply: Verdict, before: State, after: State) -> Flaw | None:
         """K-3, K-9, K-11."""
-        if self._owed_before[0] is not before:
-            self._owed_before = (before, self._owed(before))
-        if self._named(reply.effects) != self._owed(after) - self._owed_before[1]:
+        if named(reply.effects) != named(pending(after)) - named(pending(before)):
             return "K-3", "the effects returned are not those that were added to what is owed"
         return flaw_of_numbers(reply.facts, before.sequence, after.sequence)
 
-    def state_flaw(self, state: State, owed: list[Raw]) -> Flaw | None:
-        """K-3 and K-50 … K-56."""
-        self.load(state)
-        pending = [write(effect) for effect in self._kernel.pending_effects]
-        if _encode(pending) != _encode(owed):
-            return "K-3", f"owed is {pending}, and ought to be {owed}"
-        return flaw_of_turn(state)
-
-    def recovery_flaw(self, state: State, journal: Sequence[Fact], _: list[Raw]) -> Flaw | None:
-        """K-2, K-3, K-31: the fold of the journal is the state that was."""
-        recovered = Kernel.recover(self._kernel.run, journal).state
-        if self._all_of(recovered) != self._all_of(state):
+    def state_flaw(
+        self, state: State, owed: list[Raw], journal: Sequence[Fact], folded: State
+    ) -> Flaw | None:
+        """K-2, K-3, K-31 and K-50 … K-56."""
+        effects = pending(state)
+        if _encode([write(effect) for effect in effects]) != _encode(owed):
+            return "K-3", "what is owed is not what ought to be"
+        if (
+            numbers_of(folded) != numbers_of(state)
+            or behaviour(folded, state.at) != behaviour(state, state.at)
+            or named(pending(folded)) != named(effects)
+        ):
             return "K-2", "what recovery rebuilds from the journal is not the state that was"
-        return flaw_of_lives(journal)
+        return flaw_of_turn(state) or flaw_of_lives(journal)
 
-    def _owed(self, state: State) -> frozenset[Any]:
-        self.load(state)
-        return self._named(self._kernel.pending_effects)
 
-    @staticmethod
-    def _named(effects: Sequence[Effect]) -> frozenset[Any]:
-        """Name effects by id, a wake by its time too: what it asks for changes (section 9)."""
-        return frozenset((it.effect_id, getattr(it, "at", None)) for it in effects)
+def named(effects: Sequence[Effect]) -> frozenset[Any]:
+    """Name effects by id, a wake by its time too: what it asks for changes (section 9)."""
+    return frozenset([(it.effect_id, it.at if type(it) is Wake else None) for it in effects])
 
-    def _all_of(self, state: State) -> tuple[Any, ...]:
-        """Return all that can be seen of a state, absolute numbers too."""
-        turn = state.turn
-        return (
-            behaviour(state, state.at),
-            state.at,
-            state.sequence,
-            state.epoch,
-            state.grants.issued,
-            tuple(state.grants.in_force),
-            () if turn is None else tuple(invocation.attempt for invocation in turn.order),
-            self._owed(state),
-        )
+
+def numbers_of(state: State) -> tuple[Any, ...]:
+    """Return the absolute numbers of a state, which its key does not tell."""
+    turn = state.turn
+    return (
+        state.at,
+        state.sequence,
+        state.epoch,
+        state.grants.issued,
+        tuple(state.grants.in_force),
+        () if turn is None else [invocation.attempt for invocation in turn.order],
+    )

@@ -76,10 +76,15 @@ class Player(Protocol):
         """Hold a reply in which something happened against the rules, without the oracle."""
         ...
 
-    def state_flaw(self, state: Any, owed: list[Raw]) -> Flaw | None:  # noqa: ANN401
-        """Hold a state that was never met before against the rules; `owed` is the oracle's."""
+    def refold(self, folded: Any, facts: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Return what recovery makes of a journal: of the one before, and of one commit more."""
         ...
 
-    def recovery_flaw(self, state: Any, journal: Sequence[Any], owed: list[Raw]) -> Flaw | None:  # noqa: ANN401
-        """Hold a state against the one that recovery rebuilds from its journal (K-2, K-3)."""
+    def state_flaw(
+        self, state: Any, owed: list[Raw], journal: Sequence[Any], folded: Any  # noqa: ANN401
+    ) -> Flaw | None:
+        """Hold a state that was never met before against the rules.
+
+        `owed` is the oracle's; `folded` is what recovery made of the journal.
+        """
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -89,12 +89,12 @@ class SubjectPlayer:
         """Nothing is known of it but its receipts, and those were compared."""
         return None
 
-    def state_flaw(self, _: Explorable, __: list[Raw]) -> Flaw | None:
-        """As above."""
-        return None
+    def refold(self, folded: None, _: Sequence[Any]) -> None:
+        """Leave recovery to the subject, which knows its journal."""
+        return folded
 
-    def recovery_flaw(
-        self, state: Explorable, _: Sequence[Any], owed: list[Mapping[str, Any]]
+    def state_flaw(
+        self, state: Explorable, owed: list[Raw], _: Sequence[Any], __: None
     ) -> Flaw | None:
         """Let a copy recover, where it can: the same digest, the same effects owed (K-2, K-3)."""
         if not self._recovers:

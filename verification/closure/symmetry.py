@@ -20,11 +20,11 @@ def nameless(key: tuple[Hashable, tuple[Row, ...]], alike: frozenset[str]) -> Ha
     is enough: two that fall on one hash would only stay apart.
     """
     whole, rows = key
-    lives: dict[str, list[Row]] = {invocation_id: [] for invocation_id in alike}
+    lives: dict[str, list[Row]] = {}
     others: list[Row] = []
     for row in rows:
         if row[0] in alike:
-            lives[row[0]].append(row[1:])
+            lives.setdefault(row[0], []).append(row[1:])
         else:
             others.append(row)
     return whole, tuple(others), tuple(sorted(map(tuple, lives.values()), key=hash))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeAlias
 
-from .reading import Record, State, canonical, is_pending_approval, is_terminal, owed_attempt
+from .reading import Record, State, canonical, is_pending_approval, owed_attempt
 
 Row: TypeAlias = tuple[Any, ...]
 Key: TypeAlias = tuple[Hashable, tuple[Row, ...]]
@@ -27,7 +27,8 @@ def key_of(state: State, now: float) -> Key:
     for owed in state["continuations"]:
         continuations.append(owed["turn_id"])
         for result in owed["results"]:
-            rows.append((result["invocation_id"], owed["turn_id"], outcome_of(result)))
+            about = (result["invocation_id"], owed["turn_id"], result["tool_name"])
+            rows.append((*about, *outcome_of(result)))
     turn = state["turn"]
     active = None
     if turn is not None:
@@ -62,28 +63,24 @@ def remembered_from(state: State, now: float, earliest: float) -> tuple[Row, lis
 
 def row_of(record: Record, turn: dict[str, Any], now: float) -> Row:
     """What can be seen of an invocation of the active turn."""
+    phase, outcome = record["phase"], record["outcome"]
     interrupting = turn["phase"] == "INTERRUPTING"  # nothing starts again, nothing continues
-    started = record["phase"] == "STARTED"
     over = record["deadline"] if is_pending_approval(record) else record["lease_until"]
     if over is not None and interrupting and over > turn["grace_until"]:
         over = None  # the grace is over first, and ends it
-    arguments = None
-    if not is_terminal(record) and not interrupting:
-        arguments = text_of(record["arguments"])
-    outcome = record["outcome"]
-    if interrupting and record["phase"] == "DENIED":
-        outcome = None
+    runs = outcome is None and not interrupting
+    told = outcome is not None and not (interrupting and phase == "DENIED")
     return (
         record["invocation_id"],
         record["tool_name"],
-        record["phase"],
-        arguments,
+        phase,
+        text_of(record["arguments"]) if runs else None,
         owed_attempt(record) is not None,
         None if over is None else over - now,
         decision_of(record["decision"]),
         min(record["attempt"], 2),
-        record["worker"] if started else None,
-        None if outcome is None else outcome_of(outcome),
+        record["worker"] if phase == "STARTED" else None,
+        outcome_of(outcome) if told else None,
     )
 
 
