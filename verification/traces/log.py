@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from ...models.codec import read, write
+from ...models.codec import fact_from_json, read, write
 from ...models.errors import InvalidValue, TurnlockError, shown
 from ...models.run import Run
 from ...models.strict_json import parse
@@ -68,37 +68,37 @@ class Log:
         for line in lines:
             self._lines += 1
             text = line.strip()
-            if not text:
+            broken = self._judged(text) if text else None
+            if broken is None:
                 continue
-            try:
-                self._take(text)
-            except Impossible as error:
-                return self._outcome(self._broken(text, error))
-            except InvalidValue as error:
-                if not line.endswith(b"\n") and _is_cut(text, error):
-                    torn = Torn(line=self._lines, cause="the log breaks off inside this line")
-                    return self._outcome(None, torn)
-                return self._outcome(self._unreadable(error))
+            if broken.column is not None and text.startswith(b"{") and not line.endswith(b"\n"):
+                torn = Torn(line=self._lines, cause="the log breaks off inside this line")
+                return self._outcome(None, torn)
+            return self._outcome(broken)
         return self._outcome(None)
 
-    def _take(self, line: bytes) -> None:
+    def _judged(self, line: bytes) -> Broken | None:
+        raw: Raw = {}
         try:
-            raw = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raw = parse(line)  # says where it is no JSON, in line and column
-        if not isinstance(raw, dict):
-            raise InvalidValue(place="", cause=f"{shown(raw)} is no JSON object", fix=_FORMS)
-        fields = cast("Raw", raw)
-        if "type" in fields:
-            self._take_fact(line, fields)
+            raw = _object(line)
+            self._take(line, raw)
+        except Impossible as error:
+            return self._broken(raw, error)
+        except InvalidValue as error:
+            return self._unreadable(raw, error)
+        return None
+
+    def _take(self, line: bytes, raw: Raw) -> None:
+        if "type" in raw:
+            self._take_fact(line, raw)
             return
-        fields = cast("Raw", parse(line))
-        if "delivery" in fields:
-            self._take_delivery(fields)
-        elif "scripts" in fields or "error" in fields:
-            self._wire.take(fields)
-        elif "run" in fields:
-            self._declare(fields)
+        raw = cast("Raw", parse(line))  # the quick parser lets the last of two equal keys win
+        if "delivery" in raw:
+            self._take_delivery(raw)
+        elif "scripts" in raw or "error" in raw:
+            self._wire.take(raw)
+        elif "run" in raw:
+            self._declare(raw)
         else:
             raise InvalidValue(place="", cause=f"is neither {_FORMS}", fix=f"give {_FORMS}")
 
@@ -106,7 +106,7 @@ class Log:
         run_id = raw.get("run_id")
         journal = self._journals.get(run_id) if isinstance(run_id, str) else None
         if journal is None:
-            run = read(Run, {"run_id": run_id})
+            run = Run(run_id=fact_from_json(line).run_id)
             declared = self._declared.get(run.run_id)
             journal = Journal(declared or run, declared=declared is not None)
             self._journals[run.run_id] = journal
@@ -168,24 +168,27 @@ class Log:
         if len(self._journals) + len(self._exchanges) > RUNS or len(self._declared) > RUNS:
             raise TooManyRuns(f"the log holds more than {RUNS:,} runs; split it by run_id")
 
-    def _broken(self, line: bytes, error: Impossible) -> Broken:
-        raw: Any = _decode(line)
-        run_id = raw.get("run_id")
+    def _broken(self, raw: Raw, error: Impossible) -> Broken:
         return Broken(
             line=self._lines,
-            run_id=run_id if isinstance(run_id, str) else None,
+            run_id=_text_or_none(raw.get("run_id")),
             rule=error.rule,
             cause=error.cause,
             instead=error.instead,
         )
 
-    def _unreadable(self, error: InvalidValue) -> Broken:
+    def _unreadable(self, raw: Raw, error: InvalidValue) -> Broken:
         """Tell what is no line of a log; the place of a JSON error is a column of this line."""
         where, _, column = error.place.partition("line 1 column ")
         if column and not where:
-            return Broken(line=self._lines, column=int(column), cause=f"{error.cause}; {error.fix}")
-        rule = "section 4" if error.place else ""
-        return Broken(line=self._lines, rule=rule, cause=str(error))
+            cause = f"{error.cause}; {error.fix}"
+            return Broken(line=self._lines, column=int(column), cause=cause)
+        return Broken(
+            line=self._lines,
+            run_id=_text_or_none(raw.get("run_id")),
+            rule="section 4" if error.place else "",
+            cause=str(error),
+        )
 
     def _outcome(self, broken: Broken | None, *torn: Torn) -> Outcome:
         runs = [
@@ -222,9 +225,18 @@ def _counted(run_id: str, kind: Kind, of: Journal | Exchanges, count: int) -> Ru
     return RunCount(run_id=run_id, kind=kind, count=count, sequence=of.sequence)
 
 
-def _is_cut(text: bytes, error: InvalidValue) -> bool:
-    """Whether a line without its end is the beginning of an object rather than no JSON at all."""
-    return text.startswith(b"{") and error.place.startswith("line 1 column ")
+def _object(line: bytes) -> Raw:
+    try:
+        raw = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw = parse(line)  # says where it is no JSON, in line and column
+    if not isinstance(raw, dict):
+        raise InvalidValue(place="", cause=f"{shown(raw)} is no JSON object", fix=_FORMS)
+    return cast("Raw", raw)
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _run_named_in(raw: Raw) -> object:

@@ -73,7 +73,7 @@ class WireLines:
             for step, (delivery, receipt) in enumerate(zip(script, answered, strict=True)):
                 _taken(of, delivery, receipt, f"scripts[{place}][{step}]")
             run_id = run["run_id"]
-            self._counts[run_id] = self._counts.get(run_id, 0) + len(script)
+            self._counts[run_id] = self._counts.get(run_id, 0) + of.count
             self._reached[run_id] = of.sequence
 
 

@@ -110,6 +110,13 @@ def test_garbage_is_told_with_its_line_and_column(name: str) -> None:
     assert why in found.cause
 
 
+def test_a_delivery_that_stands_alone_is_told_for_what_it_is() -> None:
+    """Its type is none of a fact's."""
+    found = broken({"type": "open_turn", "turn_id": "T1", "calls": []})
+
+    assert "type: 'open_turn' is no known type" in found.cause
+
+
 def test_blank_lines_are_passed_over_and_counted() -> None:
     found = broken(*journal()[:2], b"", b"  ", b"x")
 
@@ -260,7 +267,7 @@ def test_what_was_said_on_the_wire_is_judged() -> None:
     outcome = checked(request, {**malformed, "id": 2}, {**refused, "id": 2}, right)
 
     assert outcome.broken is None
-    assert [(run.kind, run.count, run.sequence) for run in outcome.runs] == [(Kind.SCRIPTS, 4, 2)]
+    assert [(run.kind, run.count, run.sequence) for run in outcome.runs] == [(Kind.SCRIPTS, 3, 2)]
 
 
 def test_a_wrong_answer_on_the_wire_is_told() -> None:
