@@ -32,9 +32,10 @@ from ...models.facts import Fact, GrantIssued, LifecycleFact
 from ...models.reasons import Reason
 from ...models.record import changed
 from ...models.run import Run
+from ...models.values import same_json
 from ..rulebook.attribution import happened_by_time, rule_of_reason
 from ..rulebook.blame import blamed
-from ..rulebook.difference import first_difference
+from ..rulebook.difference import Difference, first_difference
 from .impossible import Impossible
 from .origins import origin, seconds_until
 from .standing import possible, standing
@@ -197,13 +198,16 @@ class Journal:
         given = write(fact_from_json(line))
         expected = {name: value for name, value in written.items() if name != "version"}
         found = first_difference(_receipt([expected]), _receipt([given]))
-        if found is None:
-            return
+        if found is None:  # 1 and 1.0 are one time, but two arguments (K-32)
+            shown, said = expected.get("arguments"), given.get("arguments")
+            if same_json(shown, said):
+                return
+            found = Difference("facts[0].arguments", shown, said, part=expected)
         if found.field:
             cause = f"{_named(given)}: its {found.field} is {found.got!r}, not {found.expected!r}"
         else:
             cause = f"{_named(given)} stands where {_named(expected)} must"
-        rule = self._blamed([expected], [given])
+        rule = "K-32" if found.field == "arguments" else self._blamed([expected], [given])
         if happened_by_time(self._delivery, expected):
             rule = "K-11"
             cause += f"; the latter had come due by {self._now}, and comes first"
@@ -245,7 +249,7 @@ class Journal:
         if hash(line) in self._recent:
             how = "the very same line: it was written twice; drop it"
         elif latest - given < len(self._recent):
-            how = "and says something else: two kernels wrote this run, or two runs share an id"
+            how = "and is another line: two kernels wrote this run, or two runs share an id"
         else:
             how = f"and is no longer compared: the last {RECENT} lines are"
         return Impossible(rule="K-9", cause=f"fact {given} comes again, {how}", instead=instead)

@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from turnlock import CorruptJournal, Fact, InvalidValue, Kernel, Run
+from turnlock import Call, CorruptJournal, Fact, InvalidValue, Kernel, OpenTurn, Run, Tick
 from turnlock.models.codec import fact_from_json, read, read_delivery, to_json
+from turnlock.models.record import changed
+from turnlock.models.values import arguments_digest
 from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.traces.log import check
 
@@ -320,6 +322,39 @@ def test_a_deadline_passed_over_by_another_fact_is_told() -> None:
     assert (found.line, found.rule) == (7, "K-11")
     assert "comes first" in found.cause
     assert found.instead == ("TOOL_DENIED of 'call~2'",)
+
+
+def test_a_second_deadline_passed_over_is_told() -> None:
+    """K-11: all that had come due by the time of a receive belongs to it."""
+    call = Call(invocation_id="a", tool_name="ls", arguments={}, requires_approval=True)
+    calls = tuple(changed(call, invocation_id=name, approval_timeout=1.0) for name in "ab")
+    kernel = Kernel(Run(run_id="r"))
+    facts = [
+        *kernel.receive(OpenTurn(turn_id="T1", calls=calls, sealed=False), 0.0).facts,
+        *kernel.receive(Tick(), 2.0).facts,
+    ]
+    lines = [json.loads(to_json(fact)) for fact in facts]
+    assert checked(*lines).broken is None
+
+    found = broken(*lines[:3], {**lines[3], "commit": 4})
+
+    assert (found.line, found.rule) == (4, "K-11")
+    assert "its commit ends here, and yet TOOL_DENIED of 'b' belongs to it" in found.cause
+
+
+def test_arguments_that_only_look_equal_are_others() -> None:
+    """K-32: 1, 1.0 and true are three arguments, whatever Python says."""
+    facts = journal()
+    facts[4]["call"]["arguments"] = {"n": 1}
+    digest = arguments_digest({"n": 1})
+    facts[5] |= {"arguments": {"n": 1}, "arguments_digest": digest}
+
+    for other in (1.0, True):
+        facts[8]["arguments"] = {"n": other}
+        found = broken(*facts)
+        assert (found.line, found.rule) == (9, "K-32")
+    facts[8]["arguments"] = {"n": 1}
+    assert checked(*facts).broken is None
 
 
 def played(seed: int) -> tuple[Line, list[Fact]]:
