@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
+import sys
 from collections import Counter
 from typing import ClassVar
 
@@ -65,7 +65,7 @@ class Counting(TurnlockMachine):
     earlier: ClassVar[int]
 
     def send(self, delivery: Raw, *, back: float = 0.0) -> Raw:
-        name = inspect.stack(0)[1].function
+        name = sys._getframe(1).f_code.co_name  # pyright: ignore[reportPrivateUsage]
         if name == "<genexpr>":
             name = "reordered"
         self.sent[name] += 1
@@ -93,7 +93,7 @@ def counted() -> type[Counting]:
         repeated = 0
         earlier = 0
 
-    play(Machine, 100)
+    play(Machine, 60)
     return Machine
 
 
