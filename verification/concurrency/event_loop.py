@@ -32,18 +32,23 @@ class ControlledLoop(asyncio.BaseEventLoop):
         asyncio._set_running_loop(self)  # noqa: SLF001 - likewise
         try:
             tasks = [self.create_task(coroutine) for coroutine in coroutines]
-            while self._calls:
-                costs = [0] + [1] * (len(self._calls) - 1)
-                handle, call = self._calls.pop(self._schedule.choose(costs))
-                if not handle.cancelled():
-                    call()
+            self._run_ready()
+            waiting = [task for task in tasks if task.cancel()]
+            self._run_ready()  # lets them end
         finally:
             asyncio._set_running_loop(outer)  # noqa: SLF001 - likewise
             self.close()
+        if waiting:
+            raise HarnessFailed("coroutines wait for each other, or for what this loop has not")
         for task in tasks:
-            if not task.done():
-                raise HarnessFailed("coroutines wait for each other, or for what this loop has not")
             task.result()
+
+    def _run_ready(self) -> None:
+        while self._calls:
+            costs = [0] + [1] * (len(self._calls) - 1)
+            handle, call = self._calls.pop(self._schedule.choose(costs))
+            if not handle.cancelled():
+                call()
 
     def call_soon(
         self,
