@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from ..errors import SubjectFailed
+from .collector import collector_paused
 from .subject import Capability, Raw, Recoverable, Script, Subject
 
 
@@ -20,7 +21,8 @@ class InProcess:
 
     def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
         """Play scripts, each on a fresh run. Raises `SubjectFailed` when the subject raises."""
-        return [self._played(run, script) for script in scripts]
+        with collector_paused():
+            return [self._played(run, script) for script in scripts]
 
     def close(self) -> None:
         """There is nothing to let go of."""

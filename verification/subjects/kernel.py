@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar, cast
 
 import msgspec
 
@@ -14,33 +14,55 @@ from ...models.deliveries import Delivery
 from ...models.effects import Effect
 from ...models.facts import Fact
 from ...models.run import Run
+from ...wire.receipts import Receipt, owed_receipt, receipt
 from .in_process import InProcess
 from .subject import Capability, Raw
 
-CACHED_DELIVERIES: Final = 50_000
-"""Deliveries that a driver of our kernel keeps built (K-6): scripts repeat themselves."""
+T = TypeVar("T")
+R = TypeVar("R")
+
+KEPT: Final = 20_000
+"""Deliveries, and as many receipts, that a driver of our kernel keeps (K-6): scripts repeat."""
 
 _encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 def kernel_driver() -> InProcess:
     """Return the driver of our own kernel, in this process.
 
-    It builds a delivery once for each text of it. What it has built it shares with no other
-    driver: a bug that is planted in the building of deliveries is met by the drivers made after it.
+    It builds a delivery once for each text of it, and so it does with receipts: those that say the
+    same are one object, to be read only. What it has built it shares with no other driver: a bug
+    that is planted in the building of deliveries is met by the drivers made after it.
     """
-    built: dict[bytes, Delivery] = {}
+    build = _once_for_each_text(read_delivery)
+    say = _once_for_each_text(_said)
+    return InProcess(lambda: KernelSubject(build, say), name="turnlock")
 
-    def built_once(fields: Raw) -> Delivery:
-        text = _encode(fields)
-        delivery = built.get(text)
-        if delivery is None:
-            if len(built) >= CACHED_DELIVERIES:
-                built.clear()
-            delivery = built[text] = read_delivery(fields)
-        return delivery
 
-    return InProcess(lambda: KernelSubject(built_once), name="turnlock")
+def _once_for_each_text(make: Callable[[T], R]) -> Callable[[T], R]:
+    """Return a function that makes the same of what has the same text as JSON, once."""
+    kept: dict[bytes, R] = {}
+
+    def made(value: T) -> R:
+        text = _encode(value)
+        known = kept.get(text)
+        if known is None:
+            if len(kept) >= KEPT:
+                kept.clear()
+            known = kept[text] = make(value)
+        return known
+
+    return made
+
+
+def _said(receipt: Receipt) -> Raw:
+    """Return a receipt as whoever reads the wire sees it."""
+    return cast("Raw", _decode(_encode(receipt)))
+
+
+_UNSET: Final = Kernel(Run(run_id="unset"))
+"""Stands for a kernel where there is no run yet; it receives nothing."""
 
 
 class KernelSubject:
@@ -48,10 +70,15 @@ class KernelSubject:
 
     capabilities: frozenset[Capability] = frozenset({Capability.RECOVER, Capability.DIGEST})
 
-    def __init__(self, build: Callable[[Raw], Delivery] = read_delivery) -> None:
+    def __init__(
+        self,
+        build: Callable[[Raw], Delivery] = read_delivery,
+        say: Callable[[Receipt], Raw] = _said,
+    ) -> None:
         """Wait for a run; `build` makes a delivery of its fields without `now`."""
         self._build = build
-        self._kernel = Kernel(Run(run_id="unset"))
+        self._say = say
+        self._kernel = _UNSET
         self._journal: list[Fact] = []
 
     def reset(self, run: Raw) -> None:
@@ -65,12 +92,12 @@ class KernelSubject:
         now = fields.pop("now")
         verdict = self._kernel.receive(self._build(fields), now)
         self._journal += verdict.facts
-        return receipt_of(verdict.reason, verdict.facts, verdict.effects)
+        return self._say(receipt(verdict))
 
     def recover(self) -> Raw:
         """Throw the state away and fold the journal."""
         self._kernel = Kernel.recover(self._kernel.run, self._journal)
-        return receipt_of(None, (), self._kernel.pending_effects)
+        return self._say(owed_receipt(self._kernel.pending_effects))
 
     def digest(self) -> str:
         """Return the behavioural digest."""
