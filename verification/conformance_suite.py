@@ -196,7 +196,8 @@ def _hold_rule(rule_id: str, outcome: _Outcome) -> None:
     rule = rule_called(rule_id)
     findings = outcome.findings(rule_id)
     if findings:
-        pytest.fail("\n\n".join(map(_told, findings)), pytrace=False)
+        others = "".join(f"also: {printable(finding.message)}\n" for finding in findings[1:])
+        pytest.fail(f"{_told(findings[0])}\n{others}", pytrace=False)
     if not rule.visible:
         pytest.skip(f"receipts cannot show it: {rule.held}")
     if outcome.stopped:

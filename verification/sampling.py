@@ -30,7 +30,7 @@ BATCH: Final = 5
 BATCHES: Final = {Profile.DEV: 9, Profile.CI: 90, Profile.NIGHTLY: 1_800}
 """Batches of each profile: each run of `RUNS` has its turn, again and again."""
 SECONDS: Final = {Profile.DEV: 2.0, Profile.CI: 8.0, Profile.NIGHTLY: 60.0}
-"""A slow system is given fewer scripts: no batch is begun after this."""
+"""A slow system is given fewer batches: none is begun after this, but each run has had its own."""
 PLAYS: Final = {Profile.DEV: 500, Profile.CI: 3_000, Profile.NIGHTLY: 20_000}
 """Scripts that are played to make one violation shorter."""
 
@@ -89,7 +89,7 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         drawn = [first + draws.randbytes(MAX_STEPS * STEP_BYTES) for _ in range(BATCH)]
         sample.play(driver, [playable(driver, data) for data in drawn])
         progress(f"{sample.scripts} scripts, {sample.steps} steps")
-        if perf_counter() - began > SECONDS[profile]:
+        if number + 1 >= len(RUNS) and perf_counter() - began > SECONDS[profile]:
             break
     found = [_short(one, driver, PLAYS[profile]) for one in sample.findings.values()]
     return Result(

@@ -153,7 +153,8 @@ def _technique(result: Result) -> str:
     return (
         f"<tr><th scope='row'>{_text(result.technique)}</th>"
         f"<td class='status {tone}'>{_text(result.status)}</td>"
-        f"<td>{_text(said)}<div class='soft'>{_text(figures_text(result.figures))}</div></td>"
+        f"<td class='said'>{_text(said)}"
+        f"<div class='soft'>{_text(figures_text(result.figures))}</div></td>"
         f"<td class='number'>{result.seconds:.2f}</td></tr>"
     )
 

@@ -32,7 +32,7 @@ code, pre, .mono { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Dej
 .verdict.bad strong { color: var(--bad); }
 .verdict.warn { background: var(--warnpaper); border-color: var(--warn); }
 .verdict.warn strong { color: var(--warn); }
-.rule { font-weight: 600; } .soft { color: var(--soft); }
+.rule { font-weight: 600; } .said { white-space: pre-line; } .soft { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; }
 th[scope=row] { white-space: nowrap; }
 th, td { text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid

@@ -162,7 +162,8 @@ def _guarantee(report: Report) -> Iterator[str]:
     held = [one for one in report.results if one.status is Status.HOLDS and one.guarantee]
     if held:
         yield "What this guarantees, and what it does not:"
-        yield from (f"  {result.technique}: {result.guarantee}" for result in held)
+        for result in held:
+            yield f"  {result.technique}: {result.guarantee}".replace("\n", "\n    ")
 
 
 def _ending(report: Report) -> Iterator[str]:
