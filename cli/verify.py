@@ -52,13 +52,13 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--capability",
     "capabilities",
     multiple=True,
-    type=click.Choice([Capability.RECOVER, Capability.DIGEST]),
+    type=click.Choice([Capability.RECOVER.value, Capability.DIGEST.value]),
     help="What the system under test offers beside receiving; may be repeated.",
 )
 @click.option(
     "--profile",
-    type=click.Choice(list(Profile)),
-    default=Profile.CI,
+    type=click.Choice([profile.value for profile in Profile]),
+    default=Profile.CI.value,
     show_default=True,
     help="How much: about 2 s, 30 s, 10 min.",
 )
@@ -76,8 +76,8 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     sut: str | None,
-    capabilities: Sequence[Capability],
-    profile: Profile,
+    capabilities: Sequence[str],
+    profile: str,
     seed: int,
     only: Sequence[str],
     timeout: float,
@@ -129,7 +129,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     sys.exit(report.exit_status)
 
 
-def _driver(sut: str | None, capabilities: Sequence[Capability], timeout: float) -> Driver | None:
+def _driver(sut: str | None, capabilities: Sequence[str], timeout: float) -> Driver | None:
     if sut is None:
         if capabilities:
             raise click.UsageError("--capability is for --sut; our own kernel declares its own")
@@ -140,7 +140,7 @@ def _driver(sut: str | None, capabilities: Sequence[Capability], timeout: float)
         raise click.UsageError(f"--sut cannot be split ({error}); quote it as a shell wants") from error
     if not words:
         raise click.UsageError("--sut is empty; give the command that speaks the wire")
-    return ProcessDriver(words, timeout=timeout, capabilities=frozenset(capabilities))
+    return ProcessDriver(words, timeout=timeout, capabilities=frozenset(map(Capability, capabilities)))
 
 
 def _known(baseline: Path | None) -> tuple[Known, ...]:

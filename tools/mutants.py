@@ -35,7 +35,7 @@ TESTS: Final = (
     "tests/models",
     "tests/rules",
     "tests/engine",
-    "tests/wire",
+    "tests/wire/test_wire.py",
     "tests/property/test_against_oracle.py",
 )
 ON_IMPORT: Final = (
