@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
-from typing import Final
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
 
 from ..errors import NotDeterministic, SubjectFailed
 from ..findings import Finding, Raw
 from ..fuzz.differences import difference, expected_receipts
 from ..oracle.reading import canonical
-from ..subjects.subject import Driver
+from ..subjects.subject import Driver, Script
 from .suite import Suite
 from .walks import Step
 
@@ -23,6 +26,19 @@ FIRST_BATCH: Final = 64
 SAMPLE: Final = 40
 """Scripts of each suite that are played twice, to find a system that is not deterministic."""
 
+Test: TypeAlias = Sequence[Step]
+
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A driver that sends batches ahead, and yields the receipts of each in turn."""
+
+    def play_each(self, run: Raw, batches: Iterable[Sequence[Script]]) -> Iterator[list[list[Raw]]]:
+        """Play batches of scripts."""
+        ...
+
 
 def first_failure(driver: Driver, suites: Sequence[Suite]) -> Finding | None:
     """Return the shortest finding of the first batch that has one, or None when all suites pass.
@@ -30,28 +46,52 @@ def first_failure(driver: Driver, suites: Sequence[Suite]) -> Finding | None:
     The suites take turns, with growing batches. Raises `SubjectFailed` as the driver does.
     """
     for batch, part in _in_turns(suites):
-        found = failures(driver, part, batch)
-        if found:
-            return shortest(found)
+        for found in failures(driver, part, [batch]):
+            if found:
+                return shortest(found)
     return None
 
 
-def failures(driver: Driver, part: Suite, batch: Sequence[Sequence[Step]]) -> list[Finding]:
-    """Play a batch of tests, and return a finding for each that is answered otherwise.
+def failures(
+    driver: Driver, part: Suite, batches: Iterable[Sequence[Test]]
+) -> Iterator[list[Finding]]:
+    """Play batches of tests, and yield for each a finding of each test answered otherwise.
 
     Raises `SubjectFailed` when the system fails before it has answered anything otherwise.
     """
-    scripts = [[step.delivery for step in test] for test in batch]
+    sent: deque[Sequence[Test]] = deque()
+
+    def scripts() -> Iterator[list[Script]]:
+        for batch in batches:
+            sent.append(batch)
+            yield [[step.delivery for step in test] for test in batch]
+
     try:
-        answers = driver.play(part.run, scripts)
+        for answers in _answers(driver, part.run, scripts()):
+            yield _differing(part.run, sent.popleft(), answers)
     except SubjectFailed as failed:
-        return [_before(failed, driver, part.run)]
+        yield [_before(failed, driver, part.run)]
+
+
+def _answers(
+    driver: Driver, run: Raw, batches: Iterable[Sequence[Script]]
+) -> Iterator[list[list[Raw]]]:
+    """Let the driver work ahead where it can: a pipe is filled while answers are compared."""
+    if isinstance(driver, Streaming):
+        return driver.play_each(run, batches)
+    return (driver.play(run, batch) for batch in batches)
+
+
+def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> list[Finding]:
     found: list[Finding] = []
-    for test, script, got in zip(batch, scripts, answers, strict=True):
+    for test, got in zip(batch, answers, strict=True):
         expected = [step.receipt for step in test]
-        if got == expected and not any(step.delicate for step in test):
+        if got == expected and (
+            not any(step.delicate for step in test) or _encode(got) == _encode(expected)
+        ):
             continue
-        finding = difference(part.run, script, expected, got, technique=TECHNIQUE)
+        script = [step.delivery for step in test]
+        finding = difference(run, script, expected, got, technique=TECHNIQUE)
         if finding is not None:
             found.append(finding)
     return found

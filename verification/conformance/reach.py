@@ -54,7 +54,7 @@ def reach(suites: Iterable[Suite]) -> Coverage:
             rules.update(rules_of(step.delivery, step.receipt))
             pairs.update(_pairs(step))
     return Coverage(
-        reasons={reason: reasons[reason] for reason in Reason},
+        reasons={str(reason): reasons[reason] for reason in Reason},
         rules={rule.id: rules[rule.id] for rule in RULES if rule.visible},
         pairs={pair: pairs[pair] for pair in dict.fromkeys(_POSSIBLE)},
     )

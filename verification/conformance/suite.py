@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -63,6 +64,12 @@ class Suite:
             if number % 256 == 0:
                 self.walks.tidy()
             yield self.walks.walk(word)
+
+    def batches(self, size: int) -> Iterator[list[list[Step]]]:
+        """Yield the tests, so many at a time."""
+        ordered = self.tests()
+        while batch := list(islice(ordered, size)):
+            yield batch
 
 
 def suite(part: Slice, *, k: int) -> Suite:

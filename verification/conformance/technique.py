@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from time import perf_counter
 from typing import Final
 
@@ -106,12 +105,13 @@ class _Played:
 
     def _failures(self, part: Suite) -> list[Finding]:
         found: list[Finding] = []
-        ordered = part.tests()
         played = 0
-        while len(found) < MAX_FAILURES and (batch := list(islice(ordered, BATCH))):
-            found += failures(self.driver, part, batch)
-            played += len(batch)
-            self.progress(f"{part.part.name}: {played} of {len(part.words)} tests")
+        for failed in failures(self.driver, part, part.batches(BATCH)):
+            found += failed
+            played += BATCH
+            self.progress(f"{part.part.name}: {min(played, len(part.words)):,} tests played")
+            if len(found) >= MAX_FAILURES:
+                break
         return found
 
     def _confirmed(self, finding: Finding) -> Finding:

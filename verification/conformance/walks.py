@@ -8,7 +8,7 @@ fact stays with the oracle it had, since nothing has changed (K-2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Final
 
 import attrs
 
@@ -17,6 +17,8 @@ from ..findings import Raw
 from ..oracle.oracle import Oracle
 from .mealy import Word
 
+_VALUES: Final = ("result", "arguments")
+"""Where receipts hold what is a tool's own."""
 MAX_LOOSE: Final = 100_000
 """How many steps are kept beyond those of the machine: what one state's tests share, and more."""
 
@@ -110,22 +112,16 @@ class Walks:
         return known
 
 
-_PAYLOADS: Final = ("result", "results", "arguments", "call", "calls")
-
-
 def holds_values(receipt: Raw) -> bool:
-    """Whether a receipt holds numbers or truth values inside of a payload."""
+    """Whether a receipt holds results or arguments with more in them than text."""
+    return any(map(_holds_values, (*receipt["facts"], *receipt["effects"])))
+
+
+def _holds_values(said: Raw) -> bool:
+    calls = [said["call"]] if "call" in said else said.get("calls", [])
+    parts: list[Raw] = [said, *calls, *said.get("results", [])]
+    values = [part[name] for part in parts for name in _VALUES if name in part]
     return any(
-        _holds_numbers(said[name])
-        for said in (*receipt["facts"], *receipt["effects"])
-        for name in _PAYLOADS
-        if name in said
+        isinstance(value, int | float) or (bool(value) and not isinstance(value, str))
+        for value in values
     )
-
-
-def _holds_numbers(value: Any) -> bool:  # noqa: ANN401 - JSON
-    if isinstance(value, dict):
-        return any(map(_holds_numbers, cast("Raw", value).values()))
-    if isinstance(value, list):
-        return any(map(_holds_numbers, cast("list[Any]", value)))
-    return isinstance(value, int | float)
