@@ -10,13 +10,14 @@ from typing import Final
 import attrs
 
 from ..findings import Finding
+from ..subjects.collector import collector_paused
 from ..subjects.subject import Capability, Driver, Script
 from .differences import difference
 from .guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded, follow
 
 TECHNIQUE: Final = "guided"
 
-LARGEST_BATCH: Final = 16
+LARGEST_BATCH: Final = 64
 """Scripts that are played at once: over a pipe, batching is worth ten times. The first batches are
 smaller, because most failures come early."""
 
@@ -44,8 +45,8 @@ def guided_search(
     """
     search = Search()
     for batch in _batches(seed, examples, steps):
-        decoded = [playable(driver, data) for data in batch]
-        _play(driver, decoded, search)
+        with collector_paused():
+            _play(driver, [playable(driver, data) for data in batch], search)
         yield search
         if search.finding is not None:
             return

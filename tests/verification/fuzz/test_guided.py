@@ -14,7 +14,14 @@ from turnlock.models.facts import FACTS
 from turnlock.models.reasons import Reason
 from turnlock.models.run import Run
 from turnlock.verification.fuzz.differences import expected_receipts
-from turnlock.verification.fuzz.guided import MAX_STEPS, RUNS, STEP_BYTES, decode, follow
+from turnlock.verification.fuzz.guided import (
+    MAX_STEPS,
+    RUNS,
+    STEP_BYTES,
+    Decoded,
+    decode,
+    follow,
+)
 from turnlock.verification.fuzz.strategies import scripts
 from turnlock.verification.fuzz.templates import SITUATIONS, additions, gated, openings, started
 from turnlock.verification.oracle.reading import canonical
@@ -24,9 +31,11 @@ BYTES = st.binary(max_size=1 + (MAX_STEPS + 2) * STEP_BYTES)
 EXAMPLES = 400
 
 
-def examples() -> list[bytes]:
+@pytest.fixture(scope="module")
+def examples() -> list[Decoded]:
+    """Seeded examples, as long as they can be."""
     draws = random.Random("guided")
-    return [draws.randbytes(1 + MAX_STEPS * STEP_BYTES) for _ in range(EXAMPLES)]
+    return [follow(draws.randbytes(1 + MAX_STEPS * STEP_BYTES)) for _ in range(EXAMPLES)]
 
 
 @given(BYTES)
@@ -65,11 +74,10 @@ def test_users_draw_scripts_for_runs(drawn: tuple[Raw, list[Raw]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def reach() -> tuple[Counter[str], Counter[str], Counter[str]]:
+def reach(examples: list[Decoded]) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Reasons, facts and accepted types of seeded examples."""
     reasons, facts, accepted = Counter[str](), Counter[str](), Counter[str]()
-    for data in examples():
-        decoded = follow(data)
+    for decoded in examples:
         for step, receipt in zip(decoded.script, decoded.expected, strict=True):
             facts.update(fact["type"] for fact in receipt["facts"])
             if receipt["accepted"]:
@@ -100,11 +108,10 @@ def test_about_half_of_the_steps_are_accepted(
     assert 0.4 < accepted.total() / (accepted.total() + reasons.total()) < 0.7
 
 
-def test_deep_states_are_met() -> None:
+def test_deep_states_are_met(examples: list[Decoded]) -> None:
     """A grant covers a later call, an id lives in two turns, a retry runs, twins meet, limits."""
     met = Counter[str]()
-    for data in examples():
-        decoded = follow(data)
+    for decoded in examples:
         for step, receipt in zip(decoded.script, decoded.expected, strict=True):
             kinds = [fact["type"] for fact in receipt["facts"]]
             met["covered later"] += step["type"] == "open_turn" and "TOOL_APPROVED" in kinds
@@ -124,10 +131,9 @@ def test_deep_states_are_met() -> None:
     assert len(met) == 8
 
 
-def test_the_caches_of_situations_never_fill() -> None:
+def test_the_caches_of_situations_never_fill(examples: list[Decoded]) -> None:
     """What is bounded for safety is bounded by the words already (K-6)."""
-    for data in examples():
-        follow(data)
+    assert examples
 
     for cache in (additions, gated, openings, started):
         assert 0 < cache.cache_info().currsize < SITUATIONS

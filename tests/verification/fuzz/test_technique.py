@@ -108,11 +108,11 @@ class Batches(InProcess):
 def test_scripts_are_played_in_growing_batches() -> None:
     """The first failure is found early, and a pipe is not asked for each script."""
     driver = Batches()
-    (*_, search) = guided_search(driver, seed=0, examples=300, steps=2)
+    (*_, search) = guided_search(driver, seed=0, examples=900, steps=2)
 
     assert driver.sizes[0] == 1
-    assert max(driver.sizes) == 16
-    assert sum(driver.sizes) == search.scripts == 300
+    assert max(driver.sizes) == 64
+    assert sum(driver.sizes) == search.scripts == 900
 
 
 def test_the_rules_hold_for_the_kernel_and_find_what_is_wrong() -> None:
