@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Generator, Sequence
 from functools import partial
+from typing import Final
 
 import attrs
 
@@ -13,7 +14,7 @@ from ...engine.kernel import Kernel
 from ...models.errors import CorruptJournal
 from ..errors import HarnessFailed
 from ..findings import Finding
-from ..subjects.subject import Raw, Script
+from ..subjects.subject import Script
 from .event_loop import ControlledLoop
 from .histories import History
 from .hosts import Awaited, Host, InSteps
@@ -22,7 +23,7 @@ from .schedules import Schedule
 from .stories import RUN, Story
 from .tasks import Point, run_tasks
 
-TECHNIQUE = "concurrency"
+TECHNIQUE: Final = "concurrency"
 
 
 @attrs.frozen
@@ -105,6 +106,17 @@ def judged(played: Played, before: Script, model: Model) -> tuple[Linearized, Fi
     return found, _journal_finding(played.host, script)
 
 
+def lock_finding(script: Script, by_lock: Model, found: Linearized) -> Finding | None:
+    """Hold the order in which a lock was taken against the one that was found without it.
+
+    Two orders that explain the same receipts lead to the same state: their facts are the same.
+    """
+    if by_lock.moment.state == found.model.moment.state:
+        return None
+    message = "the order in which the lock was taken does not explain the receipts"
+    return _finding(script, message, by_lock.moment.state, found.model.moment.state)
+
+
 def _journal_finding(host: Host, script: Script) -> Finding | None:
     try:
         recovered = Kernel.recover(host.kernel.run, host.journal)
@@ -117,12 +129,11 @@ def _journal_finding(host: Host, script: Script) -> Finding | None:
 
 
 def _finding(script: Script, message: str, expected: object, got: object) -> Finding:
-    run: Raw = RUN
     return Finding(
         technique=TECHNIQUE,
         rule="K-9",
         message=message,
-        run=run,
+        run=RUN,
         script=tuple(script),
         expected=expected,
         got=got,

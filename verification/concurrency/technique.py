@@ -24,9 +24,17 @@ from .hosts import (
     locked,
     unlocked,
 )
-from .linearizability import Model
+from .linearizability import Linearized, Model
 from .mixes import ending, mix
-from .playing import TECHNIQUE, Played, judged, play_awaited, play_steps, play_threads
+from .playing import (
+    TECHNIQUE,
+    Played,
+    judged,
+    lock_finding,
+    play_awaited,
+    play_steps,
+    play_threads,
+)
 from .schedules import Schedule, explored
 from .stories import RUN, STORIES, Story
 
@@ -117,19 +125,21 @@ def first_failure(play: Play, story: Story, *, bound: int, figures: Figures) -> 
     model = Model.of(RUN, story.before)
     for played in explored(partial(play, story), bound=bound):
         figures.schedules += 1
-        finding = _judged(played, story.before, model, figures)
+        _, finding = _judged(played, story.before, model, figures)
         if finding is not None:
             return finding
     return None
 
 
-def _judged(played: Played, before: Script, model: Model, figures: Figures) -> Finding | None:
+def _judged(
+    played: Played, before: Script, model: Model, figures: Figures
+) -> tuple[Linearized, Finding | None]:
     found, finding = judged(played, before, model)
     figures.histories += 1
     figures.operations += len(played.history.operations)
     figures.concurrent_pairs += played.history.overlapping
     figures.steps_of_the_search += found.tried
-    return finding
+    return found, finding
 
 
 def _explore(bound: int, figures: Figures, progress: Progress) -> Finding | None:
@@ -164,12 +174,12 @@ def _threads(seed: int, runs: int, figures: Figures, progress: Progress) -> Find
             for delivery in ending(turn):
                 invoked = played.history.stamp()
                 played.history.add(delivery, host.receive(delivery), invoked)
-            finding = _judged(played, before, model, figures)
+            found, finding = _judged(played, before, model, figures)
+            by_lock = model.after(host.taken[len(before) :])
+            finding = finding or lock_finding(host.taken, by_lock, found)
             if finding is not None:
                 return finding
-            in_lock_order = host.taken[len(before) :]
-            before += in_lock_order
-            model = model.after(in_lock_order)
+            before, model = list(host.taken), by_lock
     return None
 
 

@@ -19,7 +19,7 @@ from turnlock.verification.concurrency.hosts import (
 )
 from turnlock.verification.concurrency.linearizability import Model
 from turnlock.verification.concurrency.mixes import ending, mix
-from turnlock.verification.concurrency.playing import judged, play_steps, play_threads
+from turnlock.verification.concurrency.playing import judged, lock_finding, play_steps, play_threads
 from turnlock.verification.concurrency.stories import RUN, STORIES
 from turnlock.verification.concurrency.technique import (
     RIGHT,
@@ -95,6 +95,18 @@ def test_threads_behind_the_lock_hold(seed: int) -> None:
     assert len(found.order) == len(host.taken) == 4 * 6 + len(ending(1))
     assert Model.of(RUN, host.taken).moment.state == found.model.moment.state
     assert found.model.moment.state["turn"] is None
+
+
+def test_a_lock_that_was_taken_in_another_order_than_it_says_is_caught() -> None:
+    """A record of the lock from back to front explains other receipts than those given."""
+    host = LockedHost(RUN)
+    found, _ = thread_round(host)
+    swapped = host.taken[::-1]
+
+    assert lock_finding(host.taken, Model.of(RUN, host.taken), found) is None
+    finding = lock_finding(swapped, Model.of(RUN, swapped), found)
+    assert finding is not None
+    assert "order in which the lock was taken" in finding.message
 
 
 def test_a_host_that_answers_from_an_old_state_is_caught() -> None:
