@@ -66,6 +66,7 @@ class _Outcome:
         return sum(result.coverage.rules.get(rule, 0) for result in self.results)
 
 
+_RULE_IDS: Final = frozenset(rule.id for rule in RULES)
 _DRIVER: Final = pytest.StashKey[Driver]()
 _OUTCOME: Final = pytest.StashKey[_Outcome]()
 """Kept at the node of the test class, whose items all share them."""
@@ -216,8 +217,9 @@ def _hold_technique(name: str, outcome: _Outcome) -> None:
         pytest.fail(f"not done: {result.why}", pytrace=False)
     if result.findings or result.status is Status.VIOLATED:
         broken = ", ".join(dict.fromkeys(finding.rule for finding in result.findings))
-        said = f"violated: {broken}; see the items of these rules\n{figures_text(result.figures)}"
-        pytest.fail(printable(said), pytrace=False)
+        said = f"violated: {broken}; see the items of these rules\n{figures_text(result.figures)}\n"
+        strays = [finding for finding in result.findings if finding.rule not in _RULE_IDS]
+        pytest.fail(printable(said) + "".join(map(_told, strays)), pytrace=False)
 
 
 def _hold_regression(regression: Regression, driver: Driver) -> None:

@@ -10,7 +10,7 @@ import attrs
 from ..findings import Finding, Raw
 from ..oracle.oracle import Oracle
 from ..rulebook import ABSENT, Difference, Rule, first_difference, is_receipt, rule_called
-from .words import compact, seconds, sender, told
+from .words import compact, is_delivery, seconds, sender, told
 
 BY_PART: Final = 2
 BY_FIELD: Final = 3
@@ -126,6 +126,6 @@ def _right_receipts(finding: Finding) -> Iterator[Raw]:
         return
     oracle = Oracle(finding.run)
     for delivery in finding.script:
-        if "type" not in delivery or "now" not in delivery:
+        if not is_delivery(delivery):
             return
         yield oracle.receive(delivery)

@@ -28,6 +28,12 @@ def sender(delivery: Raw) -> str:
     return _SENDER.get(str(delivery.get("type")), "host")
 
 
+def is_delivery(step: Raw) -> bool:
+    """Whether a step is a delivery of the wire: histories and logs hold other things, too."""
+    kind = step.get("type")
+    return kind in _WORDS and ("now" in step or kind == "recover")
+
+
 def told(delivery: Raw) -> str:
     """Tell one delivery in a sentence without its time; one that has no words is shown as JSON."""
     words = _WORDS.get(str(delivery.get("type")))

@@ -163,6 +163,7 @@ def test_a_known_violation_is_called_known() -> None:
         attrs.evolve(double_start(), run={}, expected="a history", got="another"),
         attrs.evolve(double_start(), script=(), expected=None, got=None),
         attrs.evolve(double_start(), script=({"what": 1},), got=None),
+        attrs.evolve(double_start(), script=({"type": "TOOL_DENIED", "now": 1.0},), got=None),
         attrs.evolve(double_start(), rule="K-99"),
     ],
 )
