@@ -7,13 +7,12 @@ one that fails.
 
 from __future__ import annotations
 
-import gc
 import json
 import shlex
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, Self
 
 import msgspec
@@ -21,12 +20,13 @@ import msgspec
 from ..errors import SubjectFailed
 from .answers import receipts_of
 from .child import Child
+from .collector import collector_paused
 from .subject import Capability, Raw, Script
 
 BATCH: Final = 200
 """Scripts of one request: enough that sending and answering it cost little beside playing it."""
 IN_FLIGHT: Final = 3
-"""Requests that are sent before the answer to the first is there."""
+"""Requests that are sent to a process before the answer to the first is there."""
 TIMEOUT: Final = 60.0
 """Seconds in which one request must be answered."""
 SHOWN_SCRIPT: Final = 600
@@ -41,11 +41,12 @@ def own_command() -> list[str]:
 
 
 class ProcessDriver:
-    """The driver of a command; it starts when it is first needed, and once.
+    """The driver of a command; it starts when it is first needed, and then stays.
 
     `command` is a list of words, or a text that is split as a shell would. `timeout` is in seconds,
-    for each request of `batch` scripts. What the command can do beside receiving is declared in
-    `capabilities`. A command that failed is stopped; the next `play` starts it again.
+    for each request of `batch` scripts; `processes` copies of the command share the requests. What
+    the command can do beside receiving is declared in `capabilities`. A command that failed is
+    stopped; the next `play` starts it again.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ProcessDriver:
         *,
         timeout: float = TIMEOUT,
         batch: int = BATCH,
+        processes: int = 1,
         capabilities: frozenset[Capability] = frozenset(),
     ) -> None:
         """Remember how to start it."""
@@ -63,7 +65,8 @@ class ProcessDriver:
         self._words = words
         self._timeout = timeout
         self._batch = batch
-        self._child: Child | None = None
+        self._processes = processes
+        self._children: list[Child] = []
         self._sent = 0
 
     def __enter__(self) -> Self:
@@ -78,81 +81,85 @@ class ProcessDriver:
         """Play scripts, each on a fresh run, and return their receipts.
 
         Raises `SubjectFailed` when the command cannot be started, ends, hangs, or answers what is
-        no answer; its message names which, and the script where it is found again.
+        no answer; its message names which, and the script where it happens again.
         """
-        batches = [scripts[at : at + self._batch] for at in range(0, len(scripts), self._batch)]
-        played: list[list[Raw]] = []
+        batches = (scripts[at : at + self._batch] for at in range(0, len(scripts), self._batch))
+        return [receipts for played in self.play_each(run, batches) for receipts in played]
+
+    def play_each(self, run: Raw, batches: Iterable[Sequence[Script]]) -> Iterator[list[list[Raw]]]:
+        """Play batches of scripts, each in one request, and yield the receipts of each in turn.
+
+        A few batches are taken and sent ahead: who makes them one by one, and looks at receipts one
+        by one, works while the command does. Raises as `play` does. An iterator that is dropped
+        before its end stops the command.
+        """
+        children = self._started()
+        self._children = []  # until all is answered, they are not fit for another play
+        encoded_run = _encode(run)
+        to_send = iter(batches)
+        in_flight: deque[tuple[Child, int, Sequence[Script]]] = deque()
         try:
-            with _collector_paused():
-                for receipts in self._exchanged(run, batches):
-                    played += receipts
+            while True:
+                for batch in islice(to_send, IN_FLIGHT * len(children) - len(in_flight)):
+                    self._sent += 1
+                    parts = (b'{"id":%d,"run":' % self._sent, encoded_run, b',"scripts":')
+                    child = children[self._sent % len(children)]
+                    child.send(b"".join((*parts, _encode(batch), b"}\n")))
+                    in_flight.append((child, self._sent, batch))
+                if not in_flight:
+                    break
+                child, request_id, batch = in_flight[0]
+                line = child.receive(self._timeout)
+                with collector_paused():
+                    receipts = receipts_of(line, request_id, batch)
+                in_flight.popleft()
+                yield receipts
         except SubjectFailed as failure:
-            raise self._located(run, scripts, len(played), failure) from None
-        return played
+            _stop(children)
+            raise self._located(run, in_flight[0][2], failure) from None
+        except BaseException:
+            _stop(children)
+            raise
+        self._children = children
+
+    def _started(self) -> list[Child]:
+        """Return all the processes; those that do not run yet are started."""
+        children = self._children
+        try:
+            while len(children) < self._processes:
+                children.append(Child(self._words))
+        except SubjectFailed:
+            self.close()
+            raise
+        return children
 
     def close(self) -> None:
         """Stop the command: its input ends, and if it does not, it is killed."""
-        if self._child is not None:
-            self._child.stop()
-            self._child = None
+        for child in self._children:
+            child.stop()
+        self._children = []
 
-    def _exchanged(
-        self, run: Raw, batches: Sequence[Sequence[Script]]
-    ) -> Iterator[list[list[Raw]]]:
-        """Send the batches, some ahead, and yield the receipts of each in turn."""
-        child = self._child or Child(self._words)
-        self._child = None  # until it has answered everything, it is not fit for the next play
-        try:
-            encoded_run = _encode(run)
-            in_flight: deque[tuple[int, Sequence[Script]]] = deque()
-            for batch in batches:
-                self._sent += 1
-                parts = (b'{"id":%d,"run":' % self._sent, encoded_run, b',"scripts":')
-                child.send(b"".join((*parts, _encode(batch), b"}\n")))
-                in_flight.append((self._sent, batch))
-                if len(in_flight) == IN_FLIGHT:
-                    yield receipts_of(child.receive(self._timeout), *in_flight.popleft())
-            while in_flight:
-                yield receipts_of(child.receive(self._timeout), *in_flight.popleft())
-        except BaseException:
-            child.stop(at_once=True)
-            raise
-        self._child = child
-
-    def _located(
-        self, run: Raw, scripts: Sequence[Script], played: int, failure: SubjectFailed
-    ) -> SubjectFailed:
+    def _located(self, run: Raw, batch: Sequence[Script], failure: SubjectFailed) -> SubjectFailed:
         """Say in which script of a batch it failed: play them one a request on a fresh process.
 
         One by one and not by halves, because a hang then costs one time limit, and because the
         scripts before the one that fails come before it again.
         """
-        batch = scripts[played : played + self._batch]
-        alone = played
-        try:
-            for receipts in self._exchanged(run, [[script] for script in batch]):
-                alone += len(receipts)
-        except SubjectFailed as again:
-            if not batch:
-                return SubjectFailed(f"{self.name}: {again}")
-            script = scripts[alone]
-            shown = json.dumps(script, ensure_ascii=False)
-            if len(shown) > SHOWN_SCRIPT:
-                shown = shown[:SHOWN_SCRIPT] + "…"
-            where = f"in script {alone + 1:,} of {len(scripts):,}: {shown}"
-            return SubjectFailed(f"{self.name}: {again}\n{where}", script=script)
-        where = f"with scripts {played + 1:,} to {alone:,} of {len(scripts):,} in one request"
-        return SubjectFailed(f"{self.name}: {failure}\n{where}, but not with one a request")
+        if len(batch) > 1:
+            with ProcessDriver(self._words, timeout=self._timeout, batch=1) as alone:
+                try:
+                    alone.play(run, batch)
+                except SubjectFailed as again:
+                    return again
+            where = f"with {len(batch)} scripts in one request, but not with one a request"
+            return SubjectFailed(f"{self.name}: {failure}\n{where}")
+        (script,) = batch
+        shown = json.dumps(script, ensure_ascii=False)
+        if len(shown) > SHOWN_SCRIPT:
+            shown = shown[:SHOWN_SCRIPT] + "…"
+        return SubjectFailed(f"{self.name}: {failure}\nin the script {shown}", script=script)
 
 
-@contextmanager
-def _collector_paused() -> Generator[None, None, None]:
-    """Keep the collector from walking over receipts again and again: they hold no cycles."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+def _stop(children: Iterable[Child]) -> None:
+    for child in children:
+        child.stop(at_once=True)

@@ -83,6 +83,34 @@ def test_our_own_kernel_answers_as_the_oracle_does() -> None:
                 assert canonical(receipts) == canonical([oracle.receive(step) for step in steps])
 
 
+def test_batches_are_taken_while_others_are_played() -> None:
+    """Who makes scripts one by one works while the command does; nothing is taken far ahead."""
+    taken: list[int] = []
+
+    def batches() -> Iterator[list[list[dict[str, Any]]]]:
+        for number in range(10):
+            taken.append(number)
+            yield [[TICK] * number]
+
+    with driver() as told:
+        ahead: list[int] = []
+        for number, (receipts,) in enumerate(told.play_each(RUN, batches())):
+            assert len(receipts) == number
+            ahead.append(len(taken) - number)
+
+    assert ahead == [3, 3, 3, 3, 3, 3, 3, 3, 2, 1]
+
+
+def test_a_play_that_is_dropped_leaves_no_answers_behind() -> None:
+    """The next play gets its own receipts."""
+    with driver() as told:
+        played = told.play_each(RUN, [[[TICK]], [[TICK] * 2], [[TICK] * 3]])
+        assert len(next(played)[0]) == 1
+        del played
+
+        assert [len(receipts) for receipts in told.play(RUN, [[TICK] * 5])] == [5]
+
+
 def test_a_digest_is_a_receipt_too() -> None:
     with driver() as told:
         assert told.play(RUN, [[TICK, {"type": "digest"}]])[0][1] == {"digest": "d"}
@@ -91,13 +119,24 @@ def test_a_digest_is_a_receipt_too() -> None:
 def test_the_command_starts_once() -> None:
     """And not before it is needed."""
     with driver() as told:
-        assert told._child is None  # pyright: ignore[reportPrivateUsage]
+        assert told._children == []  # pyright: ignore[reportPrivateUsage]
         told.play(RUN, [[TICK]])
-        first = told._child  # pyright: ignore[reportPrivateUsage]
+        (first,) = told._children  # pyright: ignore[reportPrivateUsage]
         told.play(RUN, [[TICK]] * 10)
 
-        assert first is not None
-        assert told._child is first  # pyright: ignore[reportPrivateUsage]
+        assert told._children == [first]  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("count", [1, 3, 10, 31])
+def test_several_processes_share_the_requests(count: int) -> None:
+    """Receipts come in the order of the scripts all the same, and a failure is found again."""
+    scripts = [[TICK] * (number % 4) for number in range(count)]
+    with ProcessDriver(COMMAND, processes=2, batch=3) as told:
+        assert [len(one) for one in told.play(RUN, scripts)] == [len(one) for one in scripts]
+
+        with pytest.raises(SubjectFailed, match="exit status 3") as failure:
+            told.play(RUN, [*scripts, [doing("exit")], [TICK]])
+        assert failure.value.script == [doing("exit")]
 
 
 def test_a_command_may_be_a_text() -> None:
@@ -165,7 +204,7 @@ def test_a_failure_is_named_with_its_script(what: str, said: str) -> None:
 
         assert said in str(failure.value)
         assert str(failure.value).startswith(told.name)
-        assert "in script 8 of 13: " in str(failure.value)
+        assert "in the script [{" in str(failure.value)
         assert failure.value.script == bad
         assert len(told.play(RUN, [[TICK]])) == 1  # and it goes on with a fresh process
 
@@ -192,7 +231,7 @@ def test_what_fails_only_in_company_is_told_apart() -> None:
         told.play(RUN, scripts)
 
     assert "exit status 5" in str(failure.value)
-    assert "with scripts 4 to 6 of 6 in one request, but not with" in str(failure.value)
+    assert "with 3 scripts in one request, but not with one a request" in str(failure.value)
     assert failure.value.script is None
 
 
