@@ -17,11 +17,11 @@ from .differences import difference, expected_receipts
 from .search import TECHNIQUE, Search, guided_search
 from .shorten import shortened
 
-EXAMPLES: Final = {Profile.DEV: 250, Profile.CI: 2_500, Profile.NIGHTLY: 60_000}
+EXAMPLES: Final = {Profile.DEV: 250, Profile.CI: 1_500, Profile.NIGHTLY: 60_000}
 """Scripts of each profile, of up to 64 steps each."""
 SECONDS: Final = {Profile.DEV: 5.0, Profile.CI: 20.0, Profile.NIGHTLY: 300.0}
 """A system that is slow is given fewer scripts: none are begun after this."""
-RULE_EXAMPLES: Final = {Profile.DEV: 30, Profile.CI: 150, Profile.NIGHTLY: 5_000}
+RULE_EXAMPLES: Final = {Profile.DEV: 30, Profile.CI: 80, Profile.NIGHTLY: 5_000}
 """Runs of the rule-based machine, of up to 50 rules each."""
 
 GUARANTEE: Final = (
