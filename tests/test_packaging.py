@@ -157,7 +157,8 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     version = settings_of(ROOT)["project"]["version"]
     dist_info = f"turnlock-{version}.dist-info/"
     shipped = {name for name in names if not name.startswith(dist_info)}
-    assert shipped == {f"turnlock/{module}" for module in modules(ROOT)} | {"turnlock/py.typed"}
+    package = {f"turnlock/{module}" for module in modules(ROOT)} | {"turnlock/py.typed"}
+    assert shipped == package | {"turnlock_pytest.py"}
 
     metadata = {name.removeprefix(dist_info) for name in names if name.startswith(dist_info)}
     assert metadata >= {"METADATA", "entry_points.txt", "licenses/LICENSE"}
