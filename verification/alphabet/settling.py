@@ -160,6 +160,34 @@ MEMORY: Final = Slice(
     ),
 )
 
+REUSE: Final = Slice(
+    name="reuse",
+    about="a gated id used again in the next turn: decisions, claims and outcomes of either",
+    run=run_with(continuations=2),
+    symbols=symbols(
+        [
+            *[
+                delivery
+                for t in ("T1", "T2")
+                for delivery in (
+                    open_turn(t, call("a", gated=True)),
+                    approve(t, "a"),
+                    deny(t, "a"),
+                    of_call("claim", t, "a", attempt=1, worker="w"),
+                    of_call("report", t, "a", result="ok"),
+                    of_call("lose", t, "a", attempt=1),
+                    of_call("resolve", t, "a", attempt=1, **{"as": "retry"}),
+                    of_turn("interrupt", t, grace=0),
+                    of_turn("acknowledge", t),
+                )
+            ],
+            of_call("report", None, "a", result="ok"),
+            of_call("reject", None, "a", error="boom"),
+            RECOVER,
+        ]
+    ),
+)
+
 CONTINUATIONS: Final = Slice(
     name="continuations",
     about="continuations owed, taken, recovered in order, brought forth by a deadline, and limited",
@@ -184,4 +212,4 @@ CONTINUATIONS: Final = Slice(
     ),
 )
 
-SLICES: Final = (SETTLEMENT, OUTCOMES, STREAMING, MEMORY, CONTINUATIONS)
+SLICES: Final = (SETTLEMENT, OUTCOMES, REUSE, STREAMING, MEMORY, CONTINUATIONS)

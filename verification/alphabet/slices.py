@@ -13,5 +13,10 @@ SLICES: Final[tuple[Slice, ...]] = (
     *approving.SLICES,
 )
 
-DEV: Final[tuple[Slice, ...]] = (settling.SETTLEMENT, settling.OUTCOMES, approving.DECISIONS)
+DEV: Final[tuple[Slice, ...]] = (
+    settling.SETTLEMENT,
+    settling.OUTCOMES,
+    settling.REUSE,
+    approving.DECISIONS,
+)
 """Those for a quick look."""
