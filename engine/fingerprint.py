@@ -27,7 +27,7 @@ Behaviour: TypeAlias = tuple[Row, tuple[Row, ...]]
 """What concerns no invocation, and rows that each begin with the id of the one they concern."""
 
 MANY: Final = 2
-"""Attempts are told apart as none, the first, and later ones: only the current one counts (K-33)."""
+"""Attempts are told apart as none, the first and later ones: the current one counts (K-33)."""
 
 
 def fingerprint(state: State) -> str:

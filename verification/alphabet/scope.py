@@ -12,8 +12,9 @@ from .symbols import Symbol
 class Scope:
     """What one exploration covers.
 
-    `run` is a run object of the wire. `alike` are the ids of calls of which the alphabet says just
-    the same: their names are taken for names (see `closure.symmetry`). `about` says in words what it holds.
+    `about` says in words what it holds. `run` is a run object of the wire. `alike` are the ids of
+    calls of which the alphabet says just the same: their names are taken for names (see
+    `closure.symmetry`).
     """
 
     name: str

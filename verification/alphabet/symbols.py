@@ -111,9 +111,10 @@ def _grant_in_force(value: GrantInForce, _: Raw, state: Any, run_id: str) -> str
     if value.place < len(grants):
         return str(grants[value.place]["grant_id"])
     held = {grant["grant_id"] for grant in grants}
-    numbers = range(state["grants_issued"], 0, -1)
-    ended = (it for it in (make_id("grant", run_id, number) for number in numbers) if it not in held)
-    return next(ended, make_id("grant", run_id, state["grants_issued"] + 1))
+    last = state["grants_issued"]
+    issued = [make_id("grant", run_id, number) for number in range(last, 0, -1)]
+    ended = [grant_id for grant_id in issued if grant_id not in held]
+    return ended[0] if ended else make_id("grant", run_id, last + 1)
 
 
 def _grant_to_come(_: GrantToCome, __: Raw, state: Any, run_id: str) -> str:  # noqa: ANN401

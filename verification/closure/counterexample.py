@@ -11,18 +11,24 @@ from typing import Any, Final, TypeAlias
 from ..alphabet.scope import Scope
 from ..errors import HarnessFailed
 from ..findings import Finding, Raw
+from ..oracle.key import key_of
 from ..oracle.moment import Moment
 from ..oracle.reading import new_state
 from ..oracle.wording import configured
 from ..rulebook import blamed, described, first_difference
 from .letters import Letters
 from .player import Player
+from .symmetry import nameless
 
 TECHNIQUE: Final = "closure"
 Steps: TypeAlias = Sequence[tuple[int, int, Sequence[Any]]]
 
+Answers: TypeAlias = list[tuple[Any, ...]]
+
 _KIT: Final = tuple(str(Path("verification", part)) for part in ("closure", "oracle", "alphabet"))
 """Where an error speaks against the kit, and not against what is explored."""
+_TABLES: Final = str(Path("closure", "rows.py"))
+"""Stands before the kernel's tables: what it lacks, they lack."""
 
 
 def path_of(steps: Steps, number: int) -> list[int]:
@@ -101,19 +107,48 @@ def difference(scope: Scope, player: Player, path: list[int], place: int) -> Fin
         replay = Replay(scope, player).play(path)
         before, moment, clock = replay.key, replay.moment, replay.clock
         replay.step(earlier)
-        secret = replay.moment is moment and replay.clock == clock and replay.key != before
-        if not secret:
+        replay.clock = clock  # all letters of a state are fired from its clock
+        if replay.moment is not moment:
             continue
+        if replay.key != before:
+            message = "the delivery was refused, and changed the state all the same"
+            return _finding(scope, replay, "K-2", message, minimal=True)
         if place < len(scope.symbols):
             replay.step(place)
             if not replay.agrees:
                 return _differing(scope, replay, minimal=False)
-        message = "the delivery was refused, and changed the state all the same"
-        return _finding(scope, replay, "K-2", message, minimal=True)
-    replay = Replay(scope, player).play([*path, *range(min(place + 1, len(scope.symbols)))])
-    return _finding(
-        scope, replay, "K-2", "some of the refusals at the end changed the state", minimal=False
-    )
+    replay = Replay(scope, player).play(path)
+    moment, clock = replay.moment, replay.clock
+    for step, (given, _, dt) in enumerate(replay.letters.at(moment.state)[: place + 1]):
+        if step == place or moment.answer(given, clock + dt)[-1] is moment:
+            replay.step(step)
+            replay.clock = clock
+    message = "together the refusals before it change the state"
+    return _finding(scope, replay, "K-2", message, minimal=False)
+
+
+def answers(scope: Scope, player: Player, path: list[int]) -> Answers | Finding:
+    """Fire every letter at the state that a path leads to; return what can be compared."""
+    replay = Replay(scope, player).play(path)
+    found: Answers = []
+    for place, (given, letter, dt) in enumerate(replay.letters.at(replay.moment.state)):
+        twin = player.clone(replay.state)
+        player.load(twin)
+        now = replay.clock + dt
+        reply = player.fire(letter, now)
+        reason, facts, effects, after = replay.moment.answer(given, now)
+        expected: Raw = {"accepted": reason is None, "facts": facts, "effects": effects}
+        if reason is not None:
+            expected["reason"] = reason
+        if not player.agrees(reply, expected):
+            return difference(scope, player, path, place)
+        since = max(replay.clock, now) - scope.back
+        keys: list[Any] = [player.key(twin, since), key_of(after.state, since)]
+        if scope.alike:
+            keys = [nameless(key, scope.alike) for key in keys]
+        kinds = tuple(part["type"] for part in (*facts, *effects))
+        found.append((reason, kinds, *keys))
+    return found
 
 
 def flaw_found(scope: Scope, player: Player, path: list[int], rule: str, message: str) -> Finding:
@@ -123,8 +158,9 @@ def flaw_found(scope: Scope, player: Player, path: list[int], rule: str, message
 
 def raised(scope: Scope, player: Player, path: list[int], place: int, error: Exception) -> Finding:
     """Show a delivery that made it raise, unless it was the kit itself that raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if any(part in frames[-1].filename for part in _KIT):
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    own = [file for file in files if not file.endswith(_TABLES)]
+    if any(part in own[-1] for part in _KIT):
         raise HarnessFailed(f"exploring {scope.name} raised {error!r}") from error
     replay = Replay(scope, player)
     with suppress(type(error)):

@@ -15,7 +15,8 @@ class Exploration:
 
     `transitions` are states × symbols, every one of them fired. `rows` names the rows of both
     tables that were read, `reasons` counts the refusals, `pairs` how often which input came to
-    which phase. `seconds` is CPU time. `re_expanded` are the merged states that were fired at again along another history.
+    which phase. `seconds` is CPU time. `re_expanded` are the merged states that were fired at
+    again along another history.
     """
 
     scope: str
@@ -25,8 +26,8 @@ class Exploration:
     seconds: float
     findings: tuple[Finding, ...] = ()
     rows: frozenset[str] = frozenset()
-    reasons: Mapping[str, int] = attrs.field(factory=dict)
-    pairs: Mapping[str, int] = attrs.field(factory=dict)
+    reasons: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    pairs: Mapping[str, int] = attrs.field(factory=dict[str, int])
     re_expanded: int = 0
 
     @property

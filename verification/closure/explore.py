@@ -14,13 +14,15 @@ from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
+import attrs
+
 from ..alphabet.scope import Scope
 from ..findings import Finding
 from ..oracle.key import key_of
 from ..oracle.moment import Moment
 from ..oracle.reading import State, new_state
 from ..oracle.wording import configured
-from .counterexample import difference, flaw_found, journal_of, path_of, raised
+from .counterexample import answers, difference, flaw_found, journal_of, path_of, raised
 from .letters import Letters
 from .player import Flaw, Player, Reply
 from .rows import met_by_grant
@@ -71,7 +73,7 @@ class Explorer:
         self.player = player
         self.letters = Letters(scope, player)
         self.findings: list[Finding] = []
-        self.steps: list[tuple[int, int, tuple[Any, ...]]] = []
+        self.steps: list[tuple[int, int, Sequence[Any]]] = []
         """For each state: from which one it was first met, by which symbol, with which facts."""
         self.reasons: Counter[str | None] = Counter()
         self.phases: Counter[tuple[Any, ...]] = Counter()
@@ -80,6 +82,7 @@ class Explorer:
         self.merges: list[Merge] = []
         self.transitions = 0
         self._stop_at_first = stop_at_first
+        self._stopped = False
         self._bound = bound or sys.maxsize
         self._back = scope.back
         self._random = random.Random(seed)  # noqa: S311 - draws a sample, no secret
@@ -94,11 +97,9 @@ class Explorer:
         begun = self.player.begin()
         origin = Standing(-1, begun, moment, 0.0, None, self.player.begin())
         self._arrive(origin, -1, begun, moment, 0.0, ())
-        while self._waiting and len(self.steps) < self._bound:
+        while self._waiting and len(self.steps) < self._bound and not self._stopped:
             self._expand(self._waiting.popleft())
-            if self.findings and self._stop_at_first:
-                break
-        return not self._waiting
+        return not self._waiting and not self._stopped
 
     def _expand(self, at: Standing) -> None:
         """Fire every letter at one state. This is the loop that has to be fast."""
@@ -113,6 +114,8 @@ class Explorer:
         self._note_phases(moment)
         try:
             for place, (given, letter, dt) in enumerate(letters):
+                if self._stopped:
+                    break
                 now = clock + dt
                 reason, facts, effects, after = answer(given, now)
                 reasons[reason] += 1
@@ -126,11 +129,13 @@ class Explorer:
                 elif now > clock and now not in clocks:
                     clocks.add(now)
                     self._arrive(at, place, state, moment, now, ())
-            if player.key(state, clock - self._back) != key:
-                self._differs(number, len(letters))
+            else:
+                place = len(letters)
+                if player.key(state, clock - self._back) != key:
+                    self._differs(number, place)
         except Exception as error:  # noqa: BLE001 - whatever it raises speaks against it
             self._raised(number, place, error)
-        self.transitions += len(letters)
+        self.transitions += place
 
     def _happen(self, at: Standing, place: int, expected: tuple[Any, ...]) -> None:
         """Fire a letter at which something happens, at a clone."""
@@ -180,13 +185,13 @@ class Explorer:
         except Exception as error:  # noqa: BLE001 - as in _expand
             flaw = "K-2", f"recovering this journal raised {type(error).__name__}: {error}"
         if flaw is not None:
-            self._flawed(parent, place, *flaw)
+            self._flawed(parent, place, *flaw, ahead=flaw is doubt)
             return False
         self._waiting.append(Standing(number, state, moment, clock, key, folded))
         return True
 
     def _number(self, key: Any, state: State, since: float) -> tuple[int, Flaw | None]:  # noqa: ANN401
-        """Number a state by its two keys, and say whether they tell the same states apart.
+        """Give a state its number by its two keys, and say whether these tell the same apart.
 
         A digest that is not exact may tell more apart than the oracle's key, and its times count
         from the latest fact (section 12).
@@ -231,12 +236,22 @@ class Explorer:
 
     def _differs(self, number: int, place: int) -> None:
         path = path_of(self.steps, number)
-        self.findings.append(difference(self.scope, self.player, path, place))
+        self._add(difference(self.scope, self.player, path, place))
 
-    def _flawed(self, number: int, place: int, rule: str, message: str) -> None:
+    def _flawed(
+        self, number: int, place: int, rule: str, message: str, *, ahead: bool = False
+    ) -> None:
+        """Tell a flaw of a state; with `ahead`, rather a wrong answer in it, if it gives one."""
         path = [*path_of(self.steps, number), place] if number >= 0 else []
-        self.findings.append(flaw_found(self.scope, self.player, path, rule, message))
+        if ahead and isinstance(shown := answers(self.scope, self.player, path), Finding):
+            self._add(attrs.evolve(shown, minimal=False))
+            return
+        self._add(flaw_found(self.scope, self.player, path, rule, message))
 
     def _raised(self, number: int, place: int, error: Exception) -> None:
         path = path_of(self.steps, number)
-        self.findings.append(raised(self.scope, self.player, path, place, error))
+        self._add(raised(self.scope, self.player, path, place, error))
+
+    def _add(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        self._stopped = self._stop_at_first

@@ -7,7 +7,7 @@ from typing import Final
 
 from ...engine.state import State
 from ...models.fact import Fact, FactType
-from ...models.facts import LIFECYCLE_FAMILY
+from ...models.facts import LIFECYCLE_FAMILY, ContinuationTaken, TurnSettled
 from ...turn.phases import TurnPhase
 from .player import Flaw
 
@@ -72,9 +72,9 @@ def flaw_of_lives(journal: Sequence[Fact]) -> Flaw | None:
             if kind is FactType.TOOL_DENIED and FactType.TOOL_EXECUTION_STARTED in life:
                 return "K-31", f"{fact.invocation_id} was denied after it had started"
             life.add(kind)
-        elif kind is FactType.TURN_SETTLED:
+        elif isinstance(fact, TurnSettled):
             settled.add(fact.turn_id)
-        elif kind is FactType.CONTINUATION_TAKEN:
+        elif isinstance(fact, ContinuationTaken):
             if fact.turn_id not in settled:
                 return "K-52", f"the continuation of {fact.turn_id} was taken, and none was owed"
             settled.remove(fact.turn_id)

@@ -29,10 +29,9 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 class KernelPlayer:
     """One kernel, into which the states of a run are put one after the other."""
 
-    exact: Final = True
-
     def __init__(self, run: Raw) -> None:
         """Take the run's configuration."""
+        self.exact = True
         self._kernel = Kernel(read(Run, run))
         self.fire = self._kernel.receive
 
@@ -72,7 +71,7 @@ class KernelPlayer:
     def refold(self, folded: State, facts: Sequence[Fact]) -> State:
         """Recover from the state that the journal before made, and the facts after it (K-2)."""
         twin = folded.clone()
-        kernel.replay(twin, facts)
+        kernel.replay(twin, facts)  # type: ignore[attr-defined] - the one that `recover` calls
         return twin
 
     def step_flaw(self, reply: Verdict, before: State, after: State) -> Flaw | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import attrs
 
@@ -16,33 +16,20 @@ from .player import Flaw
 
 @attrs.frozen
 class Receipt:
-    """A receipt of the wire, read as a reply."""
+    """What a subject answered, read as a reply; what is no receipt is a refusal for no reason."""
 
     raw: Raw
-
-    @property
-    def reason(self) -> str | None:
-        """Why it was refused; None when it was accepted."""
-        return None if self.raw["accepted"] else self.raw.get("reason", "")
-
-    @property
-    def facts(self) -> Sequence[Raw]:
-        """What happened."""
-        return cast("list[Raw]", self.raw["facts"])
-
-    @property
-    def effects(self) -> Sequence[Raw]:
-        """What is asked for since."""
-        return cast("list[Raw]", self.raw["effects"])
+    reason: str | None = ""
+    facts: Sequence[Raw] = ()
+    effects: Sequence[Raw] = ()
 
 
 class SubjectPlayer:
     """Its states are subjects. What it answers is compared as the wire's: numbers by value."""
 
-    exact: Final = False
-
     def __init__(self, make: Callable[[], Explorable], run: Raw) -> None:
         """Build subjects with `make`, for this run."""
+        self.exact = False
         self._make = make
         self._run = run
         self._loaded: Explorable = make()
@@ -63,11 +50,12 @@ class SubjectPlayer:
         self._loaded = state
 
     def fire(self, letter: Raw, now: float) -> Receipt:
-        """Deliver; raise when the answer is no receipt."""
+        """Deliver."""
         raw = self._loaded.receive({**letter, "now": now})
         if not is_receipt(raw):
-            raise TypeError(f"{letter['type']} was answered by no receipt: {raw!r}")
-        return Receipt(raw)
+            return Receipt(raw)
+        reason = None if raw["accepted"] else raw.get("reason", "")
+        return Receipt(raw, reason, raw["facts"], raw["effects"])
 
     def clone(self, state: Explorable) -> Explorable:
         """Let the subject copy itself."""

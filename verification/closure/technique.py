@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -42,7 +42,7 @@ GUARANTEE: Final = (
     "invocations than a scope has."
 )
 BOUND: Final = 5_000
-"""States after which the exploration of a user's kernel ends: its digest may tell too much apart."""
+"""States after which exploring a user's kernel ends: its digest may tell too much apart."""
 
 
 def check(*, profile: Profile, progress: Progress, jobs: int = 2, seed: int = 0) -> Result:
@@ -53,13 +53,28 @@ def check(*, profile: Profile, progress: Progress, jobs: int = 2, seed: int = 0)
     """
     began = perf_counter()
     done: list[Exploration] = []
-    for found in _each(partial(explore, seed=seed), SCOPES[profile], jobs):
+    for found in explorations(SCOPES[profile], jobs=jobs, seed=seed):
         progress(
             f"{found.scope}: {found.states:,} states, {found.transitions:,} transitions, "
             f"{found.seconds:.1f} s"
         )
         done.append(found)
     return _result(done, perf_counter() - began)
+
+
+def explorations(scopes: Sequence[Scope], *, jobs: int, seed: int = 0) -> Iterator[Exploration]:
+    """Explore scopes on our kernel; side by side where a process can be forked without harm.
+
+    The large ones stand last, and are begun first.
+    """
+    one = partial(explore, seed=seed)
+    backwards = list(reversed(scopes))
+    alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    if jobs == 1 or not alone:
+        yield from map(one, backwards)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        yield from pool.map(one, backwards)
 
 
 def explore(scope: Scope, *, stop_at_first: bool = True, seed: int = 0) -> Exploration:
@@ -129,19 +144,6 @@ def _without_collector() -> Generator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _each(
-    explore_one: Callable[[Scope], Exploration], scopes: Sequence[Scope], jobs: int
-) -> Iterable[Exploration]:
-    """Explore scopes side by side where a process can be forked without harm."""
-    alone = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
-    if jobs == 1 or not alone:
-        yield from map(explore_one, scopes)
-        return
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        yield from pool.map(explore_one, scopes)
 
 
 def _result(done: Sequence[Exploration], seconds: float) -> Result:

@@ -1,17 +1,19 @@
 """The deadlines of K-11 that stand in a state, and what each of them brings."""
 
+# ruff: noqa: D401, PERF401 - it reads like the text, and JSON may be anything
+
 from __future__ import annotations
 
 from typing import Any
 
 from .drafts import denied, failed, in_doubt, of_grant
-from .reading import Fact, State, find_record, is_pending_approval, is_terminal
+from .reading import Fact, Record, State, find_record, is_pending_approval, is_terminal
 
 
 def deadlines(state: State) -> list[dict[str, Any]]:
     """Every deadline that stands, kind by kind in the order of its ties."""
-    turn = state["turn"]
-    records = [] if turn is None else turn["records"]
+    turn: dict[str, Any] | None = state["turn"]
+    records: list[Record] = [] if turn is None else turn["records"]
     found: list[dict[str, Any]] = []
     for record in records:
         if record["deadline"] is not None and is_pending_approval(record):

@@ -1,4 +1,6 @@
-"""Facts before they have happened: type, turn and payload, without sequence and time (section 4)."""
+"""Facts before they have happened: type, turn and payload, but no number and no time."""
+
+# ruff: noqa: ANN401, D401 - it reads like the text, and JSON may be anything
 
 from __future__ import annotations
 

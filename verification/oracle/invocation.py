@@ -1,5 +1,7 @@
 """Section 6 but for the decisions: the life of one invocation."""
 
+# ruff: noqa: ANN401, D401, PLR0911 - it reads like the text, and JSON may be anything
+
 from __future__ import annotations
 
 from typing import Any
@@ -47,7 +49,7 @@ def judge_rejection(state: State, given: Given, record: Record) -> str | list[Fa
     """It could not be started."""
     if is_terminal(record):
         return "already_settled"
-    if record["phase"] == "STARTED" or record["phase"] == "IN_DOUBT":  # noqa: PLR1714 - plain
+    if record["phase"] == "STARTED" or record["phase"] == "IN_DOUBT":
         return "already_started"
     return [failed(state, record, given["error"], "rejected")]
 
@@ -58,7 +60,7 @@ def judge_report(state: State, given: Given, record: Record) -> str | list[Fact]
         return "already_settled"
     if is_terminal(record):
         return second_outcome(given, record)
-    if record["phase"] == "REQUESTED" or record["phase"] == "APPROVED":  # noqa: PLR1714 - plain
+    if record["phase"] == "REQUESTED" or record["phase"] == "APPROVED":
         return "not_started"
     if "error" in given:
         return [failed(state, record, given["error"], "reported")]

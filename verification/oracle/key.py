@@ -5,6 +5,8 @@ A key holds nothing absolute: times count from the tester's clock, the number of
 and epochs are not there. What nothing can ask for any more is left out.
 """
 
+# ruff: noqa: ANN401, D401 - it reads like the text, and JSON may be anything
+
 from __future__ import annotations
 
 from collections.abc import Hashable
@@ -23,7 +25,7 @@ def key_of(state: State, now: float) -> Key:
     # A time before the latest fact's is taken as that fact's (K-10): only then does `at` show.
     earliest = now if at is None or at < now else at
     memory, rows = remembered_from(state, now, earliest)
-    continuations = []
+    continuations: list[str] = []
     for owed in state["continuations"]:
         continuations.append(owed["turn_id"])
         for result in owed["results"]:
@@ -68,19 +70,20 @@ def row_of(record: Record, turn: dict[str, Any], now: float) -> Row:
     over = record["deadline"] if is_pending_approval(record) else record["lease_until"]
     if over is not None and interrupting and over > turn["grace_until"]:
         over = None  # the grace is over first, and ends it
-    runs = outcome is None and not interrupting
-    told = outcome is not None and not (interrupting and phase == "DENIED")
+    may_run = outcome is None and not interrupting
+    if interrupting and phase == "DENIED":
+        outcome = None
     return (
         record["invocation_id"],
         record["tool_name"],
         phase,
-        text_of(record["arguments"]) if runs else None,
+        text_of(record["arguments"]) if may_run else None,
         owed_attempt(record) is not None,
         None if over is None else over - now,
         decision_of(record["decision"]),
         min(record["attempt"], 2),
         record["worker"] if phase == "STARTED" else None,
-        outcome_of(outcome) if told else None,
+        None if outcome is None else outcome_of(outcome),
     )
 
 

@@ -4,6 +4,8 @@ A moment never changes. Whatever happens makes a copy of its state and another m
 a refusal costs no more than its reason, and exploring may come back to any moment.
 """
 
+# ruff: noqa: D401 - it reads like the text, and JSON may be anything
+
 from __future__ import annotations
 
 import math
@@ -38,15 +40,16 @@ class Moment:
         state = self.state
         if state["at"] is not None and now < state["at"]:
             now = state["at"]  # K-10: the clock is a fold of facts
+        facts: list[Fact] = []
         if now < self.wake_at:
             decision = judge(state, given, now, state)
             if isinstance(decision, str):
                 return decision, [], [], self
             if not decision:
                 return None, [], [], self
-            later, facts = copied(state), []
+            later = copied(state)
         else:
-            later, facts = copied(state), []
+            later = copied(state)
             let_happen_what_is_due(later, facts, now)
             decision = judge(later, given, now, state)
         reason = decision if isinstance(decision, str) else None

@@ -54,7 +54,7 @@ class Oracle:
         return owed
 
     def clone(self) -> Oracle:
-        """Return another oracle at the same place; what either receives does not touch the other."""
+        """Return another oracle at the same place; neither touches the other from then on."""
         twin = Oracle(self.run)
         twin.journal = list(self.journal)
         twin.moment = self.moment

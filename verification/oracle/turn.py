@@ -1,5 +1,7 @@
 """Section 8, K-21, and what belongs to the run: continuations and revokes."""
 
+# ruff: noqa: PERF401, PLR0911 - it reads like the text, and JSON may be anything
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,7 +30,7 @@ def judge_opening(state: State, given: Given, now: float) -> str | list[Fact]:
     return facts
 
 
-def refuse_opening(state: State, given: Given, now: float) -> str | None:  # noqa: PLR0911
+def refuse_opening(state: State, given: Given, now: float) -> str | None:
     """K-21, in the order written."""
     turn: dict[str, Any] | None = state["turn"]
     limits = state["run"]["limits"]
@@ -86,8 +88,8 @@ def judge_interrupt(state: State, given: Given, now: float) -> str | list[Fact]:
     put(payload, "reason", given.get("reason"))
     facts = [of_turn(state, "TURN_INTERRUPTING", payload)]
     for record in state["turn"]["records"]:
-        if record["phase"] == "REQUESTED" or record["phase"] == "APPROVED":  # noqa: PLR1714
-            facts.append(denied(state, record, "interrupted", "interrupt"))  # noqa: PERF401
+        if record["phase"] == "REQUESTED" or record["phase"] == "APPROVED":
+            facts.append(denied(state, record, "interrupted", "interrupt"))
     return facts
 
 

@@ -1,5 +1,9 @@
 """What the wire says in more than one way, said in one: nulls, absent limits; and plain copies."""
 
+# ruff: noqa: ANN401, D401 - it reads like the text, and JSON may be anything
+
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from typing import Any, Final
@@ -17,10 +21,8 @@ DEFAULT_LIMITS: Final[dict[str, Any]] = {
 
 def configured(run: dict[str, Any]) -> dict[str, Any]:
     """The run object with every limit said (K-54, K-56)."""
-    limits = dict(DEFAULT_LIMITS)
-    for name, value in (run.get("limits") or {}).items():
-        if value is not None:
-            limits[name] = value
+    asked: dict[str, Any] = run.get("limits") or {}
+    limits = {**DEFAULT_LIMITS, **{name: it for name, it in asked.items() if it is not None}}
     return {
         "run_id": run["run_id"],
         "agent_id": run.get("agent_id"),
@@ -31,7 +33,7 @@ def configured(run: dict[str, Any]) -> dict[str, Any]:
 
 def well_formed(delivery: dict[str, Any]) -> Given:
     """Section 3: an optional field that is null is absent, except `result`."""
-    given = {
+    given: Given = {
         name: value for name, value in delivery.items() if value is not None or name == "result"
     }
     if "call" in given:

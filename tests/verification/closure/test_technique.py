@@ -1,0 +1,78 @@
+"""The technique as a whole: what it reports, side by side or one after the other."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from turnlock.lifecycle import table
+from turnlock.lifecycle.phases import Input, Phase
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.verification.alphabet.scopes import LIMITS, OUTCOMES
+from turnlock.verification.closure import technique
+from turnlock.verification.findings import Profile, Result, Status
+
+FEW = (OUTCOMES, LIMITS)
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, *, jobs: int) -> tuple[Result, list[str]]:
+    """The result of a profile of two scopes, and what was told on the way."""
+    monkeypatch.setattr(technique, "SCOPES", {Profile.DEV: FEW})
+    told: list[str] = []
+    return technique.check(profile=Profile.DEV, progress=told.append, jobs=jobs), told
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_figures_are_those_of_all_scopes(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    """Whether in one process or in two."""
+    result, told = checked(monkeypatch, jobs=jobs)
+
+    assert result.status is Status.HOLDS
+    assert result.findings == ()
+    assert {name: result.figures[name] for name in ("scopes", "complete", "states")} == {
+        "scopes": 2,
+        "complete": 2,
+        "states": 780,
+    }
+    assert result.figures["transitions"] == 100 * len(OUTCOMES.symbols) + 680 * len(LIMITS.symbols)
+    assert result.figures["transitions_per_second"] > 0
+    assert [line.partition(":")[0] for line in told] == ["limits", "outcomes"]
+
+
+def test_coverage_tells_what_was_met_and_what_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was never reached counts 0, and is named."""
+    result, _ = checked(monkeypatch, jobs=1)
+
+    assert result.coverage.reasons["stale_epoch"] > 0
+    assert result.coverage.reasons["lease_lost"] == 0
+    assert result.coverage.pairs["STARTED × report_result"] > 0
+    assert result.coverage.pairs["STARTED × lease_over"] == 0
+    assert "STARTED × lease_over" in result.figures["rows_not_covered"]  # type: ignore[operator]
+
+
+def test_what_is_found_in_another_process_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding is plain data; a fault planted here is there in the forked process too."""
+    key = (Phase.STARTED, Input.REJECT, "")
+    monkeypatch.setitem(table._TABLE, key, changed(table._TABLE[key], reason=Reason.NOT_STARTED))
+
+    result, _ = checked(monkeypatch, jobs=2)
+
+    assert result.status is Status.VIOLATED
+    assert {finding.technique for finding in result.findings} == {"closure"}
+
+
+def test_beside_other_threads_it_stays_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To fork a process that has threads can hang it."""
+    monkeypatch.setattr(technique, "ProcessPoolExecutor", None)
+    hold = threading.Event()
+    other = threading.Thread(target=hold.wait)
+    other.start()
+    try:
+        result, _ = checked(monkeypatch, jobs=2)
+    finally:
+        hold.set()
+        other.join()
+
+    assert result.status is Status.HOLDS
