@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
-from typing import Final
+from typing import Final, NoReturn
 
 import attrs
 import click
@@ -23,9 +23,10 @@ from ..verification.reports.json_report import to_json
 from ..verification.reports.junit import to_junit
 from ..verification.reports.report import Report
 from ..verification.reports.terminal import to_text
+from ..verification.subjects.kernel import kernel_driver
 from ..verification.subjects.process import ProcessDriver
 from ..verification.subjects.subject import Capability, Driver
-from ..verification.verify import NAMES, own_driver, verify
+from ..verification.verify import NAMES, verify
 
 _HELP: Final = """Prove a kernel: our own, or any command that speaks the wire.
 
@@ -70,7 +71,9 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option("--junit", type=_FILE, help="Write JUnit XML there: one case for each rule.")
 @click.option("--html", type=_FILE, help="Write one self-contained page there.")
 @click.option("--json", "json_file", type=_FILE, help="Write everything there, for programs.")
-@click.option("--baseline", type=_FILE, help="Known violations: they fail nothing, until they pass.")
+@click.option(
+    "--baseline", type=_FILE, help="Known violations: they fail nothing, until they pass."
+)
 @click.option("--write-baseline", type=_FILE, help="Write what was found there, as known.")
 @click.option("--selftest", is_flag=True, help="Hold every technique against every planted bug.")
 def command(  # noqa: PLR0913 - one parameter an option
@@ -90,8 +93,9 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Run the techniques, write what was asked for, and end with the status."""
     if selftest:
-        _selftest(Profile(profile), sut)
-        return
+        if sut is not None:
+            raise click.UsageError("--selftest plants bugs in our own kernel; leave --sut out")
+        _hold_the_kit(Profile(profile))
     known = _known(baseline)
     driver = _driver(sut, capabilities, timeout)
     began, started = perf_counter(), datetime.now(UTC)
@@ -116,7 +120,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             known=tuple(entry.fingerprint for entry in known),
         )
         if known and not stops:
-            passing = now_passing(known, results, driver or own_driver())
+            passing = now_passing(known, results, driver or kernel_driver())
             report = attrs.evolve(report, now_passing=passing)
     finally:
         if driver is not None:
@@ -129,6 +133,19 @@ def command(  # noqa: PLR0913 - one parameter an option
     sys.exit(report.exit_status)
 
 
+def _hold_the_kit(profile: Profile) -> NoReturn:
+    """Plant every bug, print which technique found it, and end with 1 if one that must did not."""
+    from ..verification.catalogue.matrix import render  # noqa: PLC0415 - it plants bugs
+    from ..verification.catalogue.selftest import selftest  # noqa: PLC0415
+
+    matrix = selftest(profile=profile, progress=_tell)
+    click.echo(render(matrix))
+    shortfalls = matrix.shortfalls()
+    for shortfall in shortfalls:
+        click.echo(shortfall)
+    sys.exit(1 if shortfalls else 0)
+
+
 def _driver(sut: str | None, capabilities: Sequence[str], timeout: float) -> Driver | None:
     if sut is None:
         if capabilities:
@@ -137,10 +154,14 @@ def _driver(sut: str | None, capabilities: Sequence[str], timeout: float) -> Dri
     try:
         words = shlex.split(sut)
     except ValueError as error:
-        raise click.UsageError(f"--sut cannot be split ({error}); quote it as a shell wants") from error
+        raise click.UsageError(
+            f"--sut cannot be split ({error}); quote it as a shell wants"
+        ) from error
     if not words:
         raise click.UsageError("--sut is empty; give the command that speaks the wire")
-    return ProcessDriver(words, timeout=timeout, capabilities=frozenset(map(Capability, capabilities)))
+    return ProcessDriver(
+        words, timeout=timeout, capabilities=frozenset(map(Capability, capabilities))
+    )
 
 
 def _known(baseline: Path | None) -> tuple[Known, ...]:

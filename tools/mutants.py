@@ -112,7 +112,8 @@ def copy(source: Path, target: Path) -> None:
 
 def mutmut(*arguments: str) -> None:
     """Run mutmut in the copy. Its status says whether any survived, which `tell` says better."""
-    subprocess.run([sys.executable, "-m", "mutmut", *arguments], cwd=WORK, check=False)
+    command = [sys.executable, "-m", "mutmut", *arguments]
+    subprocess.run(command, cwd=WORK, check=False)  # noqa: S603 - our own words
 
 
 def sheets() -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -157,7 +158,7 @@ def is_killed_afresh(name: str) -> bool:
 
 def change_of(name: str) -> str:
     """Return what a mutant changes: the lines that it takes out and puts in."""
-    shown = subprocess.run(
+    shown = subprocess.run(  # noqa: S603 - the name is mutmut's own
         [sys.executable, "-m", "mutmut", "show", name],
         cwd=WORK,
         capture_output=True,

@@ -11,8 +11,7 @@ import attrs
 
 from .findings import Profile, Progress, Result, Status
 from .reports.report import Stop, Verdict
-from .subjects.in_process import InProcess
-from .subjects.kernel import KernelSubject
+from .subjects.kernel import kernel_driver
 from .subjects.subject import Capability, Driver
 
 Check: TypeAlias = Callable[..., Result]
@@ -42,7 +41,7 @@ class Technique:
             return Result(technique=self.name, status=Status.SKIPPED, guarantee="", why=why)
         module, function = self.at.split(":")
         check = cast("Check", getattr(import_module(module, __package__), function))
-        system = (driver or own_driver(),) if self.black_box else ()
+        system = (driver or kernel_driver(),) if self.black_box else ()
         began = perf_counter()
         result = check(*system, profile=profile, progress=progress, seed=seed)
         return attrs.evolve(result, technique=self.name, seconds=perf_counter() - began)
@@ -76,11 +75,6 @@ TECHNIQUES: Final = (
 that find most in the fewest steps."""
 
 NAMES: Final = tuple(technique.name for technique in TECHNIQUES)
-
-
-def own_driver() -> Driver:
-    """Return the driver of our own kernel, in this process."""
-    return InProcess(KernelSubject, name="turnlock")
 
 
 def verify(
