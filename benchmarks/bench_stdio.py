@@ -39,6 +39,7 @@ def measure(rounds: int) -> list[Line]:
     works = {
         **{name: _over_a_pipe(part.run, scripts, clock) for name, clock in CLOCKS.items()},
         "start": _over_a_pipe(part.run, [], CLOCKS["server"]),
+        "shared": _over_a_pipe(part.run, scripts, CLOCKS["wall"], processes=2),
     }
     piped = measured(max(1, rounds // 2), works)
     server = Samples(
@@ -46,11 +47,13 @@ def measure(rounds: int) -> list[Line]:
     )
     client = Samples(tuple(seconds / steps for seconds in piped["client"].seconds))
     wall = Samples(tuple(seconds / steps for seconds in piped["wall"].seconds))
+    shared = Samples(tuple(seconds / steps for seconds in piped["shared"].seconds))
     size = f"{len(scripts):,} scripts, {steps:,} steps, {len(lines) / steps:.0f} bytes a step"
     return [
         in_process.line("in process, a step", note=size),
         in_process.rate("in process, steps a second", "/s"),
         wall.rate("over a pipe, steps a second", "/s", note="wall time"),
+        shared.rate("to two servers, steps a second", "/s", note="wall time"),
         client.rate("client alone, steps a second", "/s", note="encode, send, decode, check"),
         server.rate("server alone, steps a second", "/s"),
     ]
@@ -83,15 +86,17 @@ CLOCKS: Final[dict[str, Callable[[], float]]] = {
 }
 
 
-def _over_a_pipe(run: dict[str, Any], scripts: list[Any], clock: Callable[[], float]) -> Work:
+def _over_a_pipe(
+    run: dict[str, Any], scripts: list[Any], clock: Callable[[], float], *, processes: int = 1
+) -> Work:
     """Make a work that plays the scripts on a fresh process and returns the time by this clock.
 
     The server's time is known when it has ended; the others are taken while it runs.
     """
 
     def work() -> float:
-        with ProcessDriver(own_command()) as driver:
-            driver.play(run, scripts[:BATCH])
+        with ProcessDriver(own_command(), processes=processes) as driver:
+            driver.play(run, scripts[: BATCH * processes])
             start = clock()
             driver.play(run, scripts)
             while_running = clock() - start

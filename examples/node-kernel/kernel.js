@@ -109,8 +109,8 @@ class Kernel {
     if (type === "log" || type === "tick") return undefined;
     if (type === "open_turn") return this.open(asked);
     if (type === "acknowledge") {
-      if (!owed.includes(asked.turn_id)) return "no_continuation";
-      return this.emit("CONTINUATION_TAKEN", {}, asked.turn_id);
+      const taken = owed.includes(asked.turn_id);
+      return taken ? this.emit("CONTINUATION_TAKEN", {}, asked.turn_id) : "no_continuation";
     }
     if (type === "revoke") {
       const { grant_id } = asked;
