@@ -65,7 +65,7 @@ class Matrix:
         return tuple(bug for bug, cell in self._of_bugs(technique) if cell.found is None)
 
     def shortfalls(self) -> tuple[str, ...]:
-        """Say what is not as it must be: a line for each false alarm, failure and poor yield."""
+        """Say what is not as it must be: false alarms, techniques that failed, poor yields."""
         return (*self._false_alarms(), *self._failures(), *self._poor_yields())
 
     def _of_bugs(self, technique: str) -> Iterator[tuple[Bug, Cell]]:
@@ -80,10 +80,11 @@ class Matrix:
                 yield f"{technique} raises a false alarm: it objects to the kernel itself"
 
     def _failures(self) -> Iterator[str]:
-        for line in self.lines:
-            for technique, cell in zip(self.techniques, line.cells, strict=True):
-                if cell.failed:
-                    yield f"{technique} failed on {_name(line)!r}: {cell.failed}"
+        for column, technique in enumerate(self.techniques):
+            failed = [line for line in self.lines if line.cells[column].failed]
+            if failed:
+                why = f"{_name(failed[0])!r}: {failed[0].cells[column].failed}"
+                yield f"{technique} failed in {len(failed)} lines, first in {why}"
 
     def _poor_yields(self) -> Iterator[str]:
         for technique in self.techniques:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Final
 
+from ..closure.explore import Explorer
+from ..closure.kernel_player import KernelPlayer
 from ..closure.technique import SCOPES, explore
 from ..conformance import technique as conformance
 from ..errors import SubjectFailed
@@ -20,6 +23,8 @@ from .matrix import Found
 from .selftest import Technique
 
 SEED: Final = 0
+BOUNDS: Final = (20, 400)
+"""States of each scope that closure explores before it begins with any larger part of another."""
 PLAYS: Final = 500
 """Scripts that are played, at most, to make one failure shorter."""
 
@@ -32,26 +37,31 @@ def techniques_of(profile: Profile, progress: Progress) -> tuple[Technique, ...]
     guide = partial(guided.first_failure, seed=SEED, examples=guided.EXAMPLES[profile])
     crash = partial(recovery.first_failure, seed=SEED, scripts=recovery.SCRIPTS[profile])
     return (
-        Technique(name="closure", find=partial(_explored, profile)),
-        Technique(name="conformance", find=partial(_played, conforms)),
-        Technique(name="guided", find=partial(_played, guide)),
-        Technique(name="recovery", find=partial(_played, crash)),
+        Technique(name="closure", find=partial(explored, profile)),
+        Technique(name="conformance", find=partial(played, conforms)),
+        Technique(name="guided", find=partial(played, guide)),
+        Technique(name="recovery", find=partial(played, crash)),
     )
 
 
-def _explored(profile: Profile) -> Found | None:
-    """Explore one scope after the other, until the first finding."""
+def explored(profile: Profile) -> Found | None:
+    """Explore until the first finding: of all scopes a little, then more, then all."""
     transitions = 0
-    for scope in SCOPES[profile]:
-        exploration = explore(scope, stop_at_first=True)
-        transitions += exploration.transitions
-        if exploration.findings:
-            length = min(len(finding.script) for finding in exploration.findings)
-            return Found(steps=transitions, length=length)
+    for bound, scope in product((*BOUNDS, None), SCOPES[profile]):
+        if bound is None:
+            whole = explore(scope)
+            findings, fired = whole.findings, whole.transitions
+        else:
+            explorer = Explorer(scope, KernelPlayer(scope.run), bound=bound)
+            explorer.run()
+            findings, fired = tuple(explorer.findings), explorer.transitions
+        transitions += fired
+        if findings:
+            return Found(steps=transitions, length=min(len(it.script) for it in findings))
     return None
 
 
-def _played(first_failure: Callable[[Driver], Finding | None]) -> Found | None:
+def played(first_failure: Callable[[Driver], Finding | None]) -> Found | None:
     """Play scripts until one shows something, and make that one as short as can be."""
     driver = CountingDriver()
     try:

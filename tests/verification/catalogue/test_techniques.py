@@ -1,0 +1,103 @@
+"""The techniques of the kit, one bug each: what they find, and how short they make it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from turnlock.verification.catalogue.bugs import CATALOGUE
+from turnlock.verification.catalogue.techniques import explored, played, techniques_of
+from turnlock.verification.findings import Finding, Profile
+from turnlock.verification.fuzz import technique as guided
+from turnlock.verification.subjects.subject import Driver, Raw
+
+BUGS = {bug.name: bug for bug in CATALOGUE}
+RUN: Raw = {"run_id": "r"}
+GATED: Raw = {
+    "invocation_id": "a",
+    "tool_name": "ls",
+    "arguments": {},
+    "requires_approval": True,
+}
+OPEN: Raw = {"type": "open_turn", "now": 0.0, "turn_id": "T", "calls": [GATED]}
+DENY: Raw = {
+    "type": "decide",
+    "now": 0.0,
+    "turn_id": "T",
+    "invocation_id": "a",
+    "approved": False,
+}
+TICK: Raw = {"type": "tick", "now": 0.0}
+
+guide = partial(guided.first_failure, seed=0, examples=64)
+
+
+def test_scripts_find_a_bug_and_are_made_short() -> None:
+    """An opening and a deny without a reason are enough to hear the wrong word."""
+    with BUGS["a mute denial"].planted():
+        found = played(guide)
+
+    assert found is not None
+    assert found.steps >= found.length == 2
+
+
+def test_a_crash_is_found_and_made_short() -> None:
+    """Two calls that wait and one approval are enough to make the kernel raise."""
+    with BUGS["approve all or crash"].planted():
+        found = played(guide)
+
+    assert found is not None
+    assert found.steps >= found.length == 2
+
+
+def test_what_only_the_search_needed_counts() -> None:
+    """The steps are those until the finding; those that made it shorter are not among them."""
+
+    def first_failure(driver: Driver) -> Finding:
+        script = (TICK, OPEN, TICK, DENY)
+        (got,) = driver.play(RUN, [script])
+        return Finding(
+            technique="x",
+            rule="K-1",
+            message="",
+            run=RUN,
+            script=script,
+            expected={},
+            got=got[-1],
+        )
+
+    with BUGS["a mute denial"].planted():
+        found = played(first_failure)
+
+    assert found is not None
+    assert (found.steps, found.length) == (4, 2)
+
+
+def test_scripts_find_nothing_in_the_healthy_kernel() -> None:
+    """The control: without a bug there is nothing to find."""
+    assert played(guide) is None
+
+
+def test_closure_finds_a_bug() -> None:
+    """Transitions are counted over all scopes, and the script is as short as can be."""
+    with BUGS["a falsy result is an error"].planted():
+        found = explored(Profile.DEV)
+
+    assert found is not None
+    assert found.length == 3
+    assert found.steps > found.length
+
+
+@pytest.mark.parametrize("name", ["closure", "conformance", "guided", "recovery"])
+def test_the_techniques_of_a_profile_find_a_bug(name: str) -> None:
+    """Each of them, prepared as the self-test prepares it, sees an approval that nobody gave."""
+    told: list[str] = []
+    technique = next(it for it in techniques_of(Profile.DEV, told.append) if it.name == name)
+
+    with BUGS["not asked"].planted():
+        found = technique.find()
+
+    assert told
+    assert found is not None
+    assert found.length <= 4
