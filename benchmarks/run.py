@@ -27,6 +27,7 @@ ROUNDS: Final = {
     "codec": 40,
     "strict_json": 40,
     "stdio": 8,
+    "conformance": QUICK + 1,
     "guided": 12,
     "imports": 15,
     "replay": 8,

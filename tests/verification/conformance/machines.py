@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import TypeAlias, TypeVar
 
 from turnlock.verification.conformance.mealy import Mealy, Word, minimal
+
+T = TypeVar("T")
+Rows: TypeAlias = tuple[tuple[T, ...], ...]
 
 
 def drawn(rng: random.Random, *, states: int, inputs: int, outputs: int = 2) -> Mealy:
@@ -44,7 +48,7 @@ def with_one_more_state(machine: Mealy, rng: random.Random) -> Mealy:
     targets = (*_with(machine.targets, state, letter, machine.states), machine.targets[copied])
     letter = rng.randrange(machine.inputs)
     if rng.random() < 0.5:
-        outputs = _with(outputs, machine.states, letter, 1 - outputs[-1][letter])
+        outputs = _with(outputs, machine.states, letter, int(not outputs[-1][letter]))
     else:
         target = rng.randrange(machine.states + 1)
         targets = _with(targets, machine.states, letter, target)
@@ -71,6 +75,6 @@ def found(specified: Mealy, actual: Mealy, words: list[Word]) -> bool:
     return any(specified.response(0, word) != actual.response(0, word) for word in words)
 
 
-def _with(rows: tuple[tuple, ...], row: int, column: int, value: object) -> tuple[tuple, ...]:
+def _with(rows: Rows[T], row: int, column: int, value: T) -> Rows[T]:
     changed = (*rows[row][:column], value, *rows[row][column + 1 :])
     return (*rows[:row], changed, *rows[row + 1 :])

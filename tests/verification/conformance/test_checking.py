@@ -1,0 +1,235 @@
+"""The suites held against right and wrong systems, as black boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from turnlock.verification.alphabet.slices import DEV
+from turnlock.verification.conformance import technique
+from turnlock.verification.conformance.playing import Streaming, check_determinism
+from turnlock.verification.conformance.suite import Suite, suite
+from turnlock.verification.conformance.technique import check, first_failure, suites
+from turnlock.verification.errors import NotDeterministic, SubjectFailed
+from turnlock.verification.findings import Profile, Status
+from turnlock.verification.subjects.in_process import InProcess
+from turnlock.verification.subjects.kernel import KernelSubject, kernel_driver
+from turnlock.verification.subjects.oracle import OracleSubject
+from turnlock.verification.subjects.subject import Capability, Driver, Subject
+
+Raw = dict[str, Any]
+
+
+def in_process(make: Callable[[], Subject]) -> InProcess:
+    """A driver of subjects made so."""
+    return InProcess(make, name="subject")
+
+
+def told(_: str) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture(scope="module")
+def dev() -> list[Suite]:
+    """The suites of the dev profile, generated once."""
+    return list(suites(Profile.DEV))
+
+
+class Without(KernelSubject):
+    """A right kernel that declares nothing."""
+
+    capabilities = frozenset()
+
+
+class SettledTwice(KernelSubject):
+    """Takes a report of another turn for one of the active one."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        if delivery["type"] == "report":
+            delivery = {name: value for name, value in delivery.items() if name != "turn_id"}
+        return super().receive(delivery)
+
+
+class TrueIsOne(KernelSubject):
+    """Writes 1 where true was reported: `==` does not see it."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        if delivery.get("result") is True:
+            delivery = {**delivery, "result": 1}
+        return super().receive(delivery)
+
+
+class Wavering(KernelSubject):
+    """Counts what it is told over all runs, and now and then forgets an effect."""
+
+    told = 0
+
+    def receive(self, delivery: Raw) -> Raw:
+        Wavering.told += 1
+        receipt = super().receive(delivery)
+        return {**receipt, "effects": []} if Wavering.told % 7 == 0 else receipt
+
+
+class CrashesOnRecovery(KernelSubject):
+    """Cannot recover once it has accepted a second decision."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        receipt = super().receive(delivery)
+        if receipt.get("reason") == "already_decided":
+            self._spoilt = True
+            return {"accepted": True, "facts": [], "effects": []}
+        return receipt
+
+    def recover(self) -> Raw:
+        if getattr(self, "_spoilt", False):
+            raise RuntimeError("the journal makes no sense")
+        return super().recover()
+
+
+class Crashes(KernelSubject):
+    """Falls over an interrupt."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        if delivery["type"] == "interrupt":
+            raise RuntimeError("no interrupts here")
+        return super().receive(delivery)
+
+
+@pytest.mark.parametrize("make", [KernelSubject, OracleSubject])
+def test_what_is_right_passes(make: Callable[[], Subject]) -> None:
+    """Our kernel and the oracle itself: no finding, and every test was played."""
+    result = check(in_process(make), profile=Profile.DEV, progress=told)
+
+    assert result.findings == ()
+    assert result.status is Status.HOLDS
+    assert result.figures["slices"] == len(DEV)
+    assert result.figures["k"] == 0
+    assert all(part.name in result.guarantee for part in DEV)
+    assert "nothing about interactions outside" in result.guarantee
+
+
+def test_what_does_not_declare_recovery_is_not_asked_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The symbol is left out of every slice, and the guarantee says so."""
+    monkeypatch.setattr(technique, "DEV", DEV[1:2])
+
+    result = check(in_process(Without), profile=Profile.DEV, progress=told)
+
+    assert result.status is Status.HOLDS
+    assert result.figures["symbols"] == len(DEV[1].symbols) - 1
+    assert "does not declare recovery" in result.guarantee
+
+
+def test_a_fault_is_told_with_a_minimal_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open, and report to another turn: two steps, and neither can go."""
+    monkeypatch.setattr(technique, "DEV", DEV[:1])
+
+    result = check(in_process(SettledTwice), profile=Profile.DEV, progress=told)
+
+    assert result.status is Status.VIOLATED
+    (finding,) = result.findings
+    assert finding.minimal
+    assert finding.rule == "K-20"
+    assert [step["type"] for step in finding.script] == ["open_turn", "report"]
+
+
+def test_payloads_are_told_apart_by_their_text(dev: list[Suite]) -> None:
+    """A result of 1 where true was reported is found, though Python calls them equal."""
+    finding = first_failure(in_process(TrueIsOne), dev)
+
+    assert finding is not None
+    assert finding.expected == finding.got
+    assert [fact["result"] for fact in finding.expected["facts"]] == [True]
+    assert repr(finding.expected) != repr(finding.got)
+
+
+def test_the_first_failure_stops_the_search(dev: list[Suite]) -> None:
+    """None where all suites pass; else the shortest of the first batch that has one."""
+    assert first_failure(kernel_driver(), dev) is None
+
+    finding = first_failure(in_process(SettledTwice), dev)
+
+    assert finding is not None
+    assert len(finding.script) <= 5
+
+
+def test_a_system_that_is_not_deterministic_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is not blamed for a rule: the script that it answered in two ways is named."""
+    monkeypatch.setattr(technique, "DEV", DEV[:1])
+
+    with pytest.raises(NotDeterministic, match="answered in two ways, first at step"):
+        check(in_process(Wavering), profile=Profile.DEV, progress=told)
+
+
+def test_a_deterministic_system_passes_the_sample(dev: list[Suite]) -> None:
+    """No false alarm: our kernel answers the sample twice alike."""
+    check_determinism(kernel_driver(), dev[0])
+
+
+def test_what_was_wrong_before_a_crash_is_the_finding(dev: list[Suite]) -> None:
+    """A system that fails because it took in what it must not is blamed for that."""
+    finding = first_failure(in_process(CrashesOnRecovery), dev)
+
+    assert finding is not None
+    assert finding.expected["reason"] == "already_decided"
+
+
+def test_a_crash_is_no_finding(dev: list[Suite]) -> None:
+    """It failed before it answered anything otherwise: that is said, and nothing is concluded."""
+    with pytest.raises(SubjectFailed, match="no interrupts here"):
+        first_failure(in_process(Crashes), dev)
+
+
+class Ahead:
+    """A driver that plays batches as a pipe does: some are taken before the first is yielded."""
+
+    name = "ahead"
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.capabilities: frozenset[Capability] = driver.capabilities
+
+    def play(self, run: Raw, scripts: Any) -> list[list[Raw]]:
+        return self._driver.play(run, scripts)
+
+    def play_each(self, run: Raw, batches: Any) -> Any:
+        yield from [self._driver.play(run, batch) for batch in list(batches)]
+
+    def close(self) -> None:
+        self._driver.close()
+
+
+@pytest.mark.parametrize("make", [KernelSubject, SettledTwice])
+def test_a_driver_that_works_ahead_comes_to_the_same_verdict(
+    make: Callable[[], Subject], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are held against the tests that they answer, however far ahead the driver is."""
+    monkeypatch.setattr(technique, "DEV", DEV[1:2])
+    ahead = Ahead(in_process(make))
+
+    assert isinstance(ahead, Streaming)
+    assert (
+        check(ahead, profile=Profile.DEV, progress=told).findings
+        == check(in_process(make), profile=Profile.DEV, progress=told).findings
+    )
+
+
+def test_at_night_one_more_state_is_granted_where_that_is_feasible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """k is 1 up to the named bound of steps, else 0, and the figures name what was left out."""
+    monkeypatch.setattr(technique, "SLICES", DEV[1:3])
+    smaller, larger = (suite(part, k=0) for part in DEV[1:3])
+    monkeypatch.setattr(technique, "MAX_STEPS", smaller.steps_of_next_k)
+
+    made = list(suites(Profile.NIGHTLY))
+
+    assert [one.k for one in made] == [1, 0]
+    assert smaller.steps_of_next_k < larger.steps_of_next_k
+    assert technique.figures(made, Profile.NIGHTLY, 1.0)["slices with k = 0 only"] == DEV[2].name
+    assert made[0].steps == pytest.approx(smaller.steps_of_next_k, rel=0.05)
