@@ -7,6 +7,7 @@ wrong one. The healthy kernel is the first line: there, every technique must be 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
@@ -51,7 +52,7 @@ def selftest(
     """Run every technique against the healthy kernel and against every bug.
 
     `techniques` None are those of the kit, as they are in this profile. `jobs` are processes, each
-    with its own kernel; where processes cannot be forked there is one, this one.
+    with its own kernel; where none can be forked without harm it is done in this one.
     """
     began = perf_counter()
     if techniques is None:
@@ -73,7 +74,8 @@ def selftest(
 
 def _lines(trial: _Trial, jobs: int) -> Iterator[tuple[int, Line]]:
     """Yield each line with its number, in whatever order they are done."""
-    if jobs == 1 or "fork" not in get_all_start_methods():
+    alone = threading.active_count() == 1 and "fork" in get_all_start_methods()
+    if jobs == 1 or not alone:
         for number in range(len(trial.bugs)):
             yield number, Line(bug=trial.bugs[number], cells=_tried(trial, number))
         return

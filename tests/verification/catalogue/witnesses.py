@@ -42,6 +42,44 @@ _TEXTS: Final = {
         {"type": "decide", "now": 0, "turn_id": "T", "invocation_id": "a", "approved": true, "arguments": {"n": 1}}
         {"type": "recover"}
     """,
+    "the deadlines are lost": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [WAITING]}
+        {"type": "recover"}
+    """,
+    "the leases are lost": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [FREE]}
+        {"type": "claim", "now": 0, "turn_id": "T", "invocation_id": "a", "attempt": 1, "lease": 1}
+        {"type": "recover"}
+    """,
+    "the grace is lost": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [FREE]}
+        {"type": "claim", "now": 0, "turn_id": "T", "invocation_id": "a", "attempt": 1}
+        {"type": "interrupt", "now": 0, "turn_id": "T"}
+        {"type": "recover"}
+    """,
+    "claimed, and owed again": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [FREE]}
+        {"type": "claim", "now": 0, "turn_id": "T", "invocation_id": "a", "attempt": 1}
+        {"type": "recover"}
+    """,
+    "the decision is lost": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [GATED]}
+        {"type": "decide", "now": 0, "turn_id": "T", "invocation_id": "a", "approved": true}
+        {"type": "recover"}
+        {"type": "decide", "now": 0, "turn_id": "T", "invocation_id": "a", "approved": true}
+    """,
+    "stopping called sealed": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [FREE], "sealed": false}
+        {"type": "claim", "now": 0, "turn_id": "T", "invocation_id": "a", "attempt": 1}
+        {"type": "interrupt", "now": 0, "turn_id": "T"}
+        {"type": "add_call", "now": 0, "turn_id": "T", "call": THIRD}
+    """,
+    "equal in Python": """
+        {"type": "open_turn", "now": 0, "turn_id": "T", "calls": [FREE, OTHER]}
+        {"type": "claim", "now": 0, "turn_id": "T", "invocation_id": "a", "attempt": 1}
+        {"type": "report", "now": 0, "turn_id": "T", "invocation_id": "a", "result": 1}
+        {"type": "report", "now": 0, "turn_id": "T", "invocation_id": "a", "result": true}
+    """,
     "the clock is lost": """
         {"type": "open_turn", "now": 1, "turn_id": "T", "calls": [FREE]}
         {"type": "recover"}
@@ -50,13 +88,16 @@ _TEXTS: Final = {
 }
 
 
-def _call(invocation_id: str, *, gated: bool, arguments: dict[str, Any]) -> str:
+def _call(
+    invocation_id: str, *, gated: bool, arguments: dict[str, Any], timeout: float | None = None
+) -> str:
     return json.dumps(
         {
             "invocation_id": invocation_id,
             "tool_name": "ls",
             "arguments": arguments,
             "requires_approval": gated,
+            "approval_timeout": timeout,
         }
     )
 
@@ -64,6 +105,7 @@ def _call(invocation_id: str, *, gated: bool, arguments: dict[str, Any]) -> str:
 _CALLS: Final = {
     "FREE": _call("a", gated=False, arguments={}),
     "GATED": _call("a", gated=True, arguments={}),
+    "WAITING": _call("a", gated=True, arguments={}, timeout=1.0),
     "OTHER": _call("b", gated=True, arguments={"n": 1}),
     "THIRD": _call("c", gated=True, arguments={}),
 }
