@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from turnlock import Kernel, Run
+from turnlock import Kernel, Run, Verdict
 from turnlock.engine.fingerprint import behaviour, fingerprint
 from turnlock.engine.state import State
 from turnlock.models.codec import read, read_delivery
@@ -46,7 +46,7 @@ def test_a_clone_is_equal_and_shares_nothing_that_changes(seed: int) -> None:
 
     assert everything(twin.state) == before
     assert fingerprint(twin.state) == fingerprint(kernel.state)
-    answers = []
+    answers: list[Verdict] = []
     for step in deliveries[half:]:
         delivery = read_delivery({k: v for k, v in step.items() if k != "now"})
         answers.append(twin.receive(delivery, step["now"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,19 +11,21 @@ from turnlock import Kernel, Limits, Run
 from turnlock.engine.fingerprint import behaviour, fingerprint
 from turnlock.models.codec import read_delivery
 
-CALLS = [
+Step = dict[str, Any]
+
+CALLS: list[Step] = [
     {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": False},
     {"invocation_id": "b", "tool_name": "ls", "arguments": {"n": 1}, "requires_approval": True},
 ]
-OPEN = {"type": "open_turn", "turn_id": "T1", "calls": CALLS}
-ABOUT = {"turn_id": "T1", "invocation_id": "a"}
-CLAIM = {"type": "claim", **ABOUT, "attempt": 1, "lease": 5}
-LOSE = {"type": "lose", **ABOUT}
-REPORT = {"type": "report", **ABOUT, "result": 1}
-APPROVE = {"type": "decide", "turn_id": "T1", "invocation_id": "b", "approved": True}
+OPEN: Step = {"type": "open_turn", "turn_id": "T1", "calls": CALLS}
+ABOUT: Step = {"turn_id": "T1", "invocation_id": "a"}
+CLAIM: Step = {"type": "claim", **ABOUT, "attempt": 1, "lease": 5}
+LOSE: Step = {"type": "lose", **ABOUT}
+REPORT: Step = {"type": "report", **ABOUT, "result": 1}
+APPROVE: Step = {"type": "decide", "turn_id": "T1", "invocation_id": "b", "approved": True}
 
 
-def retry(attempt: int) -> list[dict[str, object]]:
+def retry(attempt: int) -> list[Step]:
     """A retry after `attempt`, up to the next doubt."""
     return [
         {"type": "resolve", **ABOUT, "attempt": attempt, "as": "retry"},
@@ -31,7 +34,7 @@ def retry(attempt: int) -> list[dict[str, object]]:
     ]
 
 
-def played(*script: dict[str, object], now: float = 0.0, **limits: int) -> Kernel:
+def played(*script: Step, now: float = 0.0, **limits: int) -> Kernel:
     """A kernel that received these at `now`."""
     kernel = Kernel(Run(run_id="r", limits=Limits(**limits)))
     for delivery in script:
@@ -68,8 +71,8 @@ def test_the_second_and_the_third_attempt_behave_alike() -> None:
 
 def test_a_grant_behaves_alike_whatever_its_number() -> None:
     """Only that one was ever issued is told; the wire's digest tells the numbers."""
-    session = {**APPROVE, "scope": "session"}
-    revoke = {"type": "revoke", "grant_id": "grant/r/1"}
+    session: Step = {**APPROVE, "scope": "session"}
+    revoke: Step = {"type": "revoke", "grant_id": "grant/r/1"}
     end = [CLAIM, REPORT, {"type": "reject", **ABOUT, "invocation_id": "b", "error": "no"}]
     again = [{**step, "turn_id": "T2"} for step in (OPEN, session)]
     once = played(OPEN, session, revoke, *end, again[0], remembered=0).state

@@ -71,7 +71,8 @@ class KernelPlayer:
     def refold(self, folded: State, facts: Sequence[Fact]) -> State:
         """Recover from the state that the journal before made, and the facts after it (K-2)."""
         twin = folded.clone()
-        kernel.replay(twin, facts)  # type: ignore[attr-defined] - the one that `recover` calls
+        # By the name under which `recover` calls it: who wraps that one wraps this too.
+        kernel.replay(twin, facts)  # type: ignore[attr-defined]
         return twin
 
     def step_flaw(self, reply: Verdict, before: State, after: State) -> Flaw | None:

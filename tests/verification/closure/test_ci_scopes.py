@@ -65,5 +65,7 @@ def test_merged_states_were_fired_at_again(explored: Explored) -> None:
 
 def test_the_profiles_hold_one_another() -> None:
     """What a quicker profile explores the slower ones explore, too; names are unique."""
-    assert set(DEV) < set(CI) < set(NIGHTLY)
-    assert len({scope.name for scope in NIGHTLY}) == len(NIGHTLY)
+    dev, ci, nightly = ({scope.name for scope in scopes} for scopes in (DEV, CI, NIGHTLY))
+
+    assert dev < ci < nightly
+    assert len(nightly) == len(NIGHTLY)

@@ -1,29 +1,34 @@
-"""What the closure finds, and how short it shows it: each planted fault is found by its own check."""
+"""What the closure finds, and how short it shows it: each planted fault by its own check."""
+
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import attrs
 import pytest
 
 from turnlock import Kernel
-from turnlock.engine import fingerprint, kernel
+from turnlock.engine import effects, fingerprint, guards, kernel, recovery
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
 from turnlock.lifecycle.phases import Guard, Input, Phase
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.turn.memory import Memory
+from turnlock.verification.alphabet.life_scopes import ALIKE, LEASES, OUTCOMES
 from turnlock.verification.alphabet.scope import Scope
-from turnlock.verification.alphabet.scopes import ALIKE, LEASES, LIMITS, OUTCOMES
 from turnlock.verification.alphabet.symbols import call, of_call, open_turn, symbols
-from turnlock.verification.closure import explore as exploring
+from turnlock.verification.alphabet.turn_scopes import LIMITS
 from turnlock.verification.closure import counterexample, kernel_player
+from turnlock.verification.closure import explore as exploring
 from turnlock.verification.closure.technique import explore
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.findings import Finding
 from turnlock.verification.oracle import moment
+from turnlock.verification.oracle.key import key_of
 from turnlock.verification.oracle.oracle import Oracle
 
 SMALL = Scope(
@@ -46,6 +51,16 @@ def found(scope: Scope) -> Finding:
     """The one finding of an exploration that stopped at it."""
     (finding,) = explore(scope).findings
     return finding
+
+
+def never(*_: object, **__: object) -> bool:
+    """Say no."""
+    return False
+
+
+def raises(*_: object) -> None:
+    """Stand in for what breaks."""
+    raise KeyError("missing")
 
 
 def plant_row(monkeypatch: pytest.MonkeyPatch, key: tuple[Any, Any, str], **fields: Any) -> None:
@@ -80,7 +95,7 @@ def test_a_script_replays_on_the_oracle_alone(monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_step_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Minimal means it: without any one of its steps the last is answered as it should be."""
-    monkeypatch.setattr(Memory, "holds_turn", lambda *_, **__: False)
+    monkeypatch.setattr(Memory, "holds_turn", never)
 
     finding = found(LIMITS)
 
@@ -94,7 +109,7 @@ def test_no_step_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_numbers_that_python_holds_equal_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that takes True for the 1 that was reported is found."""
-    monkeypatch.setattr("turnlock.engine.guards.same_json", lambda one, other: one == other)
+    monkeypatch.setattr(guards, "same_json", operator.eq)
 
     finding = found(SMALL)
 
@@ -114,7 +129,7 @@ def test_what_the_kernel_raises_is_a_finding(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_the_oracle_raises_is_the_kits_own_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A harness error is never reported as a failure of what is tested."""
-    monkeypatch.setattr(moment, "added", lambda *_: {}["missing"])
+    monkeypatch.setattr(moment, "added", raises)
 
     with pytest.raises(HarnessFailed, match="small"):
         explore(SMALL)
@@ -142,7 +157,7 @@ def test_a_refusal_that_changes_the_state_in_secret_is_found(
 
 def test_recovery_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """K-2: the fold of the journal is the state that was."""
-    real = kernel.replay
+    real = recovery.replay
 
     def replay(state: State, facts: Any) -> int:
         dropped = real(state, facts)
@@ -157,7 +172,7 @@ def test_recovery_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_recovery_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal that a run has written is one that can be read."""
-    monkeypatch.setattr(kernel, "replay", lambda *_: {}["missing"])
+    monkeypatch.setattr(kernel, "replay", raises)
 
     finding = found(SMALL)
 
@@ -166,8 +181,11 @@ def test_recovery_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_effects_that_are_not_those_added_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """K-3, even where the receipt is right: what is owed must be what was returned."""
-    real = kernel_player.pending
-    monkeypatch.setattr(kernel_player, "pending", lambda state: real(state)[1:])
+
+    def pending(state: State) -> tuple[Any, ...]:
+        return effects.pending(state)[1:]
+
+    monkeypatch.setattr(kernel_player, "pending", pending)
 
     assert found(SMALL).rule == "K-3"
 
@@ -175,36 +193,34 @@ def test_effects_that_are_not_those_added_are_found(monkeypatch: pytest.MonkeyPa
 # ------------------------------------------------------------------------------------------- keys
 
 
-def without_worker(key: Any) -> Any:
+def without_worker(state: State, now: float) -> Any:
     """The kernel's key of a state, but for who holds an invocation."""
-    whole, rows = key
+    whole, rows = fingerprint.behaviour(state, now)
     return whole, tuple(row[:9] + row[10:] if len(row) == 11 else row for row in rows)
 
 
-def oracle_without_worker(key: Any) -> Any:
+def oracle_without_worker(state: dict[str, Any], now: float) -> Any:
     """The oracle's, likewise."""
-    whole, rows = key
+    whole, rows = key_of(state, now)
     return whole, tuple(row[:8] + row[9:] if len(row) == 10 else row for row in rows)
 
 
-def test_a_key_that_forgets_is_found_by_the_other_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_sequence(state: State, now: float) -> Any:
+    """The kernel's key of a state, and the number of its latest fact."""
+    whole, rows = fingerprint.behaviour(state, now)
+    return (*whole, state.sequence), rows
+
+
+def test_a_key_that_forgets_is_found_by_what_it_hides(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two keys tell the same states apart, or one of them is wrong."""
-    real = fingerprint.behaviour
-    monkeypatch.setattr(
-        kernel_player, "behaviour", lambda state, now: without_worker(real(state, now))
-    )
+    monkeypatch.setattr(kernel_player, "behaviour", without_worker)
 
-    finding = found(LEASES)
-
-    assert finding.message == exploring.FORGETFUL[1]
+    assert found(LEASES).message == exploring.FORGETFUL[1]
 
 
 def test_a_key_that_tells_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sequence numbers in a key would never let it end."""
-    real = fingerprint.behaviour
-    monkeypatch.setattr(
-        kernel_player, "behaviour", lambda state, now: (state.sequence, *real(state, now))
-    )
+    monkeypatch.setattr(kernel_player, "behaviour", with_sequence)
 
     assert found(LEASES).message == exploring.TALKATIVE[1]
 
@@ -213,19 +229,14 @@ def test_keys_that_forget_alike_are_found_along_another_history(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The hole of closure: states are merged that answer differently. A sample shows it."""
-    real, oracles = fingerprint.behaviour, exploring.key_of
-    monkeypatch.setattr(
-        kernel_player, "behaviour", lambda state, now: without_worker(real(state, now))
-    )
+    monkeypatch.setattr(kernel_player, "behaviour", without_worker)
     for module in (exploring, counterexample):
-        monkeypatch.setattr(
-            module, "key_of", lambda state, now: oracle_without_worker(oracles(state, now))
-        )
+        monkeypatch.setattr(module, "key_of", oracle_without_worker)
 
     finding = found(LEASES)
 
     assert "along another way" in finding.message
-    assert finding.script[-1]["type"] in {"claim"}
+    assert finding.script[-1]["type"] == "claim"
 
 
 # --------------------------------------------------------------------------------------- symmetry

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import pytest
 
 from turnlock import Acknowledge, Claim, Fact, Kernel, Limits, OpenTurn, Report, Run
@@ -105,7 +104,7 @@ def test_what_goes_beyond_its_bound_is_told(limit: str) -> None:
     state = kernel.state
     state.grants.in_force["g"] = state.continuations["T"] = object()  # type: ignore[assignment]
     state.memory.close("T0", ("a",), at=0.0)
-    state.run = attrs.evolve(state.run, limits=attrs.evolve(state.run.limits, **{limit: 0}))
+    state.run = changed(state.run, limits=changed(state.run.limits, **{limit: 0}))
 
     flaw = flaw_of_turn(state)
 
