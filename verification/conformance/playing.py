@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import count
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -14,7 +14,7 @@ from ..findings import Finding, Raw
 from ..fuzz.differences import difference, expected_receipts
 from ..oracle.reading import canonical
 from ..subjects.subject import Driver, Script
-from .suite import Suite
+from .suite import Suite, taken
 from .walks import Step
 
 TECHNIQUE: Final = "conformance"
@@ -147,7 +147,7 @@ def _in_turns(suites: Sequence[Suite]) -> Iterator[tuple[list[list[Step]], Suite
         size = min(BATCH, FIRST_BATCH << turn)
         remaining: list[tuple[Suite, Iterator[list[Step]]]] = []
         for part, ordered in left:
-            if batch := list(islice(ordered, size)):
+            if batch := taken(ordered, size):
                 yield batch, part
                 remaining.append((part, ordered))
         left = remaining

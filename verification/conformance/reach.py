@@ -6,8 +6,10 @@ Counted is each transition of a suite's machine, once: its tests play every one 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
+
+import attrs
 
 from ...lifecycle.phases import Input
 from ...lifecycle.table import INVOCATION
@@ -43,21 +45,30 @@ _OF_TURNS: Final = frozenset({TurnInput.ADD_CALL, TurnInput.SEAL_TURN, TurnInput
 _PLAIN: Final = frozenset({Input.CLAIM, Input.RENEW, Input.REJECT, Input.LOSE})
 
 
-def reach(suites: Iterable[Suite]) -> Coverage:
-    """Count what the transitions of these suites reach; what none reaches counts 0."""
-    reasons: Counter[str] = Counter()
-    rules: Counter[str] = Counter()
-    pairs: Counter[str] = Counter()
-    for part in suites:
+@attrs.define
+class Reach:
+    """Counts what the transitions of suites reach; what none reaches counts 0."""
+
+    reasons: Counter[str] = attrs.field(factory=Counter[str])
+    rules: Counter[str] = attrs.field(factory=Counter[str])
+    pairs: Counter[str] = attrs.field(factory=Counter[str])
+
+    def add(self, part: Suite) -> None:
+        """Count the transitions of one suite."""
         for step in _transitions(part):
-            reasons.update([step.receipt["reason"]] if not step.receipt["accepted"] else [])
-            rules.update(rules_of(step.delivery, step.receipt))
-            pairs.update(_pairs(step))
-    return Coverage(
-        reasons={str(reason): reasons[reason] for reason in Reason},
-        rules={rule.id: rules[rule.id] for rule in RULES if rule.visible},
-        pairs={pair: pairs[pair] for pair in dict.fromkeys(_POSSIBLE)},
-    )
+            if not step.receipt["accepted"]:
+                self.reasons[step.receipt["reason"]] += 1
+            self.rules.update(rules_of(step.delivery, step.receipt))
+            self.pairs.update(_pairs(step))
+
+    @property
+    def coverage(self) -> Coverage:
+        """What was reached so far."""
+        return Coverage(
+            reasons={str(reason): self.reasons[reason] for reason in Reason},
+            rules={rule.id: self.rules[rule.id] for rule in RULES if rule.visible},
+            pairs={pair: self.pairs[pair] for pair in dict.fromkeys(_POSSIBLE)},
+        )
 
 
 def _transitions(part: Suite) -> Iterator[Step]:

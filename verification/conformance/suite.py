@@ -10,6 +10,7 @@ import attrs
 
 from ..alphabet.slice import Slice
 from ..findings import Raw
+from ..subjects.collector import collector_paused
 from . import hsi
 from .extraction import extracted
 from .mealy import Mealy, Word, minimal
@@ -68,14 +69,21 @@ class Suite:
     def batches(self, size: int) -> Iterator[list[list[Step]]]:
         """Yield the tests, so many at a time."""
         ordered = self.tests()
-        while batch := list(islice(ordered, size)):
+        while batch := taken(ordered, size):
             yield batch
+
+
+def taken(tests: Iterator[list[Step]], size: int) -> list[list[Step]]:
+    """Return the next tests, at most so many."""
+    with collector_paused():
+        return list(islice(tests, size))
 
 
 def suite(part: Slice, *, k: int) -> Suite:
     """Generate the suite of a slice. Raises `ValueError` when the slice is too large."""
     walks = Walks(part.run, part.symbols)
-    machine = minimal(extracted(part, walks))
+    with collector_paused():
+        machine = minimal(extracted(part, walks))
     walks.keep()
     recovers = [symbol.delivery["type"] == "recover" for symbol in part.symbols]
     prices = [RECOVERY_COSTS if recovery else 1 for recovery in recovers]

@@ -23,7 +23,7 @@ from .playing import (
     refuse_differing,
     shortest,
 )
-from .reach import reach
+from .reach import Reach
 from .suite import Suite, suite
 
 __all__ = ["TECHNIQUE", "Suite", "check", "first_failure", "suite", "suites"]
@@ -68,6 +68,8 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
     recovers = Capability.RECOVER in driver.capabilities
     for part in suites(profile, recovers=recovers):
         played.play(part)
+        played.reach.add(part)
+        part.walks.clear()
     done = played.suites
     return Result(
         technique=TECHNIQUE,
@@ -75,7 +77,7 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         guarantee=guarantee(done, recovers=recovers),
         figures=figures(done, profile, played.seconds),
         findings=tuple(played.findings),
-        coverage=reach(done),
+        coverage=played.reach.coverage,
         seconds=played.seconds,
     )
 
@@ -88,6 +90,7 @@ class _Played:
     progress: Progress
     suites: list[Suite] = attrs.field(factory=list[Suite])
     findings: list[Finding] = attrs.field(factory=list[Finding])
+    reach: Reach = attrs.field(factory=Reach)
     seconds: float = 0.0
     """How long the system was at work, and its answers were compared."""
 

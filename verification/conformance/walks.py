@@ -88,6 +88,11 @@ class Walks:
                 del place.steps[letter]
             self._loose.clear()
 
+    def clear(self) -> None:
+        """Forget all steps: they take most of the room, and can be asked again."""
+        self._loose.clear()
+        self.start.steps.clear()
+
     def _taken(self, place: Place, letter: int) -> Step:
         now = place.clock + self._symbols[letter].dt
         delivery = self._delivery(letter, now)

@@ -10,7 +10,7 @@ from turnlock.verification.alphabet.symbols import TICK, call, of_call, open_tur
 from turnlock.verification.conformance import extraction
 from turnlock.verification.conformance.identification import identifiers
 from turnlock.verification.conformance.mealy import access_words, minimal
-from turnlock.verification.conformance.reach import reach
+from turnlock.verification.conformance.reach import Reach
 from turnlock.verification.conformance.suite import Suite, suite
 from turnlock.verification.conformance.walks import Walks, holds_values
 from turnlock.verification.oracle.oracle import Oracle
@@ -69,7 +69,10 @@ def test_the_sizes_are_pinned(suites: list[Suite]) -> None:
 
 def test_every_reason_rule_and_possible_pair_is_reached(suites: list[Suite]) -> None:
     """Together the slices meet all thirty reasons, all visible rules, all pairs of both tables."""
-    found = reach(suites)
+    reach = Reach()
+    for one in suites:
+        reach.add(one)
+    found = reach.coverage
 
     assert len(found.reasons) == 30
     for counts in (found.reasons, found.rules, found.pairs):
@@ -78,7 +81,9 @@ def test_every_reason_rule_and_possible_pair_is_reached(suites: list[Suite]) -> 
 
 def test_a_suite_of_one_slice_does_not_reach_everything(suites: list[Suite]) -> None:
     """What was never reached stands there with 0: coverage that cannot be missed shows nothing."""
-    found = reach([suites[1]])
+    reach = Reach()
+    reach.add(suites[1])
+    found = reach.coverage
 
     assert found.reasons["stale_epoch"] == found.pairs["OPEN × seal_turn"] == 0
     assert found.rules["K-55"] == 0
@@ -109,6 +114,8 @@ def test_what_is_forgotten_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("turnlock.verification.conformance.walks.MAX_LOOSE", 0)
 
+    assert [[step.receipt for step in test] for test in made.tests()] == before
+    made.walks.clear()
     assert [[step.receipt for step in test] for test in made.tests()] == before
 
 
