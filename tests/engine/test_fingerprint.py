@@ -96,3 +96,28 @@ def test_results_that_only_python_holds_equal_are_told_apart(one: object, other:
 
     assert behaviour(states[0], 0.0) != behaviour(states[1], 0.0)
     assert fingerprint(states[0]) != fingerprint(states[1])
+
+
+def test_a_lease_that_the_grace_forestalls_is_not_told() -> None:
+    """The end of the grace ends what runs; a lease that would be over only later never is."""
+    stop: Step = {"type": "interrupt", "turn_id": "T1", "grace": 1}
+    five = played(OPEN, CLAIM, stop).state
+    six = played(OPEN, {**CLAIM, "lease": 6}, stop).state
+    one = played(OPEN, {**CLAIM, "lease": 1}, stop).state
+
+    assert behaviour(five, 0.0) == behaviour(six, 0.0) != behaviour(one, 0.0)
+
+
+def test_a_turn_grant_covers_nothing_more_once_no_call_can_come() -> None:
+    """Only that it can be revoked is told; in an open turn, and for the session, what it covers."""
+    kinds = [{"match": "exact"}, {"match": "tool"}]
+    sealed = [played(OPEN, {**APPROVE, "scope": "turn", **kind}).state for kind in kinds]
+    open_ = [
+        played({**OPEN, "sealed": False}, {**APPROVE, "scope": "turn", **kind}).state
+        for kind in kinds
+    ]
+    session = [played(OPEN, {**APPROVE, "scope": "session", **kind}).state for kind in kinds]
+
+    assert behaviour(sealed[0], 0.0)[0] == behaviour(sealed[1], 0.0)[0]
+    assert behaviour(open_[0], 0.0)[0] != behaviour(open_[1], 0.0)[0]
+    assert behaviour(session[0], 0.0)[0] != behaviour(session[1], 0.0)[0]
