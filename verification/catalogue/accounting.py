@@ -20,7 +20,7 @@ from ...models.record import changed
 from ...models.values import ABSENT, canonical
 from ...turn.phases import TurnGuard, TurnInput, TurnPhase
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .field import Field
 from .planting import (
     Decider,
@@ -171,9 +171,7 @@ def _still_owed(_: Evolver) -> Evolver:
     return fold
 
 
-def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
-    return Bug(name=name, family=Family.ACCOUNTING, intent=intent, plant=plant, field=field)
-
+_bug: Final = Shelf(Family.ACCOUNTING)
 
 BUGS: Final = (
     _bug(

@@ -16,7 +16,7 @@ from ...models.facts import Fact, ToolApproved
 from ...models.reasons import Reason
 from ...models.record import changed
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .field import Field
 from .planting import (
     Answer,
@@ -128,9 +128,7 @@ def _started_by_approval(_: object) -> Phase:
     return Phase.STARTED
 
 
-def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
-    return Bug(name=name, family=Family.APPROVAL, intent=intent, plant=plant, field=field)
-
+_bug: Final = Shelf(Family.APPROVAL)
 
 BUGS: Final = (
     _bug(

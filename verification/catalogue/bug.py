@@ -66,3 +66,14 @@ class Bug:
                 yield
         finally:
             _planted.clear()
+
+
+@attrs.frozen
+class Shelf:
+    """Where the bugs of one family stand: called with the parts of a bug, it makes one."""
+
+    family: Family
+
+    def __call__(self, name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
+        """Make a bug of this family."""
+        return Bug(name=name, family=self.family, intent=intent, plant=plant, field=field)

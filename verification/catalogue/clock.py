@@ -16,7 +16,7 @@ from ...models.facts import Fact, TurnInterrupted
 from ...models.verdicts import Verdict
 from ...turn.memory import Closed, Memory
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .planting import Evolver, Receive, around, folding, receiving, replaced, row, together
 
 Close = Callable[..., None]
@@ -141,9 +141,7 @@ def _moved_by_anything(real: Receive) -> Receive:
     return receive
 
 
-def _bug(name: str, intent: str, plant: Plant) -> Bug:
-    return Bug(name=name, family=Family.MEMORY_AND_CLOCK, intent=intent, plant=plant)
-
+_bug: Final = Shelf(Family.MEMORY_AND_CLOCK)
 
 BUGS: Final = (
     _bug(

@@ -14,7 +14,7 @@ from ...models.facts import Fact, GrantIssued, GrantRevoked
 from ...models.record import changed
 from ...turn.grants import Grant, Grants
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .field import Field
 from .planting import Evolver, Maker, around, folding, making, moves, replaced, row
 
@@ -89,9 +89,7 @@ def _what_waits_goes_on_waiting(real: Maker) -> Maker:
     return make
 
 
-def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
-    return Bug(name=name, family=Family.GRANTS, intent=intent, plant=plant, field=field)
-
+_bug: Final = Shelf(Family.GRANTS)
 
 BUGS: Final = (
     _bug(

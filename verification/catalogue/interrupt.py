@@ -16,7 +16,7 @@ from ...models.facts import TurnInterrupting
 from ...models.reasons import Reason
 from ...turn.phases import TurnGuard, TurnInput, TurnPhase
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .field import Field
 from .planting import (
     Decider,
@@ -67,9 +67,7 @@ def _widened(real: AdmitToTurn) -> AdmitToTurn:
     return admit_to_turn
 
 
-def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
-    return Bug(name=name, family=Family.INTERRUPT, intent=intent, plant=plant, field=field)
-
+_bug: Final = Shelf(Family.INTERRUPT)
 
 BUGS: Final = (
     _bug(

@@ -16,7 +16,7 @@ from ...models.facts import ExecutionInDoubt, ExecutionRetried
 from ...models.reasons import Reason
 from ...models.record import changed
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .planting import Evolver, around, folding, moves, replaced, row, together
 
 Stale = Callable[[Invocation, int, Input], bool]
@@ -87,9 +87,7 @@ def _every_lease(real: Callable[[State, Entry], bool]) -> Callable[[State, Entry
     return is_live
 
 
-def _bug(name: str, intent: str, plant: Plant) -> Bug:
-    return Bug(name=name, family=Family.LEASES_AND_ATTEMPTS, intent=intent, plant=plant)
-
+_bug: Final = Shelf(Family.LEASES_AND_ATTEMPTS)
 
 _STARTED_AGAIN: Final = moves(Phase.STARTED, FactType.TOOL_EXECUTION_STARTED)
 

@@ -19,7 +19,7 @@ from ...models.facts import Fact
 from ...models.record import changed
 from ...models.verdicts import Verdict
 from ...turn.turn import Turn
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .planting import Maker, Receive, around, making, moves, receiving, replaced, row, together
 
 Lapse = Callable[[State, float], list[Fact]]
@@ -100,9 +100,7 @@ def _unmarked(_: object) -> None:
     return
 
 
-def _bug(name: str, intent: str, plant: Plant) -> Bug:
-    return Bug(name=name, family=Family.ORDERING, intent=intent, plant=plant)
-
+_bug: Final = Shelf(Family.ORDERING)
 
 _SUCCEEDED: Final = moves(Phase.SUCCEEDED, FactType.TOOL_EXECUTION_SUCCEEDED)
 _FAILED: Final = moves(Phase.FAILED, FactType.TOOL_EXECUTION_FAILED)

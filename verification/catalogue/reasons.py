@@ -13,7 +13,7 @@ from ...models.deliveries import Decide, Log, OpenTurn
 from ...models.reasons import Reason
 from ...models.record import changed
 from ...turn.phases import TurnInput, TurnPhase
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .planting import (
     Decider,
     Opening,
@@ -59,9 +59,7 @@ def _only_of_members(_: Decider) -> Decider:
     return decide_
 
 
-def _bug(name: str, intent: str, plant: Plant) -> Bug:
-    return Bug(name=name, family=Family.REASONS, intent=intent, plant=plant)
-
+_bug: Final = Shelf(Family.REASONS)
 
 BUGS: Final = (
     _bug(

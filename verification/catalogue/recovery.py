@@ -17,7 +17,7 @@ from ...models.facts import Fact, ToolApproved
 from ...turn.grants import Grants
 from ...turn.memory import Memory
 from .approval import unedited
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .field import Field
 from .planting import around, folding, forgetting, while_recovering
 
@@ -105,9 +105,7 @@ def _last_commit_lost(
     return replay
 
 
-def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
-    return Bug(name=name, family=Family.RECOVERY, intent=intent, plant=plant, field=field)
-
+_bug: Final = Shelf(Family.RECOVERY)
 
 BUGS: Final = (
     _bug(

@@ -18,7 +18,7 @@ from ...models.record import changed
 from ...models.verdicts import Verdict
 from ...turn.memory import Memory
 from ...turn.phases import TurnGuard, TurnInput, TurnPhase
-from .bug import Bug, Family, Plant
+from .bug import Family, Shelf
 from .field import Field
 from .planting import (
     Receive,
@@ -79,9 +79,7 @@ def _of_the_first_epoch(real: Callable[[str, int, str], str]) -> Callable[[str, 
     return turn_scope
 
 
-def _bug(name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
-    return Bug(name=name, family=Family.TURN, intent=intent, plant=plant, field=field)
-
+_bug: Final = Shelf(Family.TURN)
 
 BUGS: Final = (
     _bug(
