@@ -70,7 +70,7 @@ def failures(
         for answers in _answers(driver, part.run, scripts()):
             yield _differing(part.run, sent.popleft(), answers)
     except SubjectFailed as failed:
-        yield [_before(failed, driver, part.run)]
+        yield [wrong_before(failed, driver, part.run)]
 
 
 def _answers(
@@ -97,7 +97,7 @@ def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> lis
     return found
 
 
-def _before(failed: SubjectFailed, driver: Driver, run: Raw) -> Finding:
+def wrong_before(failed: SubjectFailed, driver: Driver, run: Raw) -> Finding:
     """Return what was answered otherwise before the system failed: that is why it failed.
 
     Raises `failed` when there is nothing.

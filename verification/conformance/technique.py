@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from ..alphabet.slices import DEV, SLICES
-from ..errors import NotDeterministic
+from ..errors import NotDeterministic, SubjectFailed
 from ..findings import Finding, Profile, Progress, Result, Status
 from ..fuzz.differences import difference, expected_receipts
 from ..fuzz.shorten import shortened
@@ -22,6 +22,7 @@ from .playing import (
     first_failure,
     refuse_differing,
     shortest,
+    wrong_before,
 )
 from .reach import Reach
 from .suite import Suite, suite
@@ -75,7 +76,7 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         technique=TECHNIQUE,
         status=Status.VIOLATED if played.findings else Status.HOLDS,
         guarantee=guarantee(done, recovers=recovers),
-        figures=figures(done, profile, played.seconds),
+        figures=figures(played, profile),
         findings=tuple(played.findings),
         coverage=played.reach.coverage,
         seconds=played.seconds,
@@ -91,6 +92,8 @@ class _Played:
     suites: list[Suite] = attrs.field(factory=list[Suite])
     findings: list[Finding] = attrs.field(factory=list[Finding])
     reach: Reach = attrs.field(factory=Reach)
+    tests: int = 0
+    steps: int = 0
     seconds: float = 0.0
     """How long the system was at work, and its answers were compared."""
 
@@ -98,7 +101,6 @@ class _Played:
         """Play one suite, unless enough was found."""
         self.suites.append(part)
         began = perf_counter()
-        check_determinism(self.driver, part)
         found = self._failures(part)
         self.seconds += perf_counter() - began
         if found and len(self.findings) < MAX_FINDINGS:
@@ -107,12 +109,17 @@ class _Played:
                 self.findings.append(finding)
 
     def _failures(self, part: Suite) -> list[Finding]:
+        try:
+            check_determinism(self.driver, part)
+        except SubjectFailed as failed:
+            return [wrong_before(failed, self.driver, part.run)]
         found: list[Finding] = []
-        played = 0
-        for failed in failures(self.driver, part, part.batches(BATCH)):
-            found += failed
-            played += BATCH
-            self.progress(f"{part.part.name}: {min(played, len(part.words)):,} tests played")
+        for number, differing in enumerate(failures(self.driver, part, part.batches(BATCH))):
+            words = part.words[number * BATCH : (number + 1) * BATCH]
+            self.tests += len(words)
+            self.steps += sum(map(len, words))
+            self.progress(f"{part.part.name}: {self.tests:,} tests, {self.steps:,} steps in all")
+            found += differing
             if len(found) >= MAX_FAILURES:
                 break
         return found
@@ -128,26 +135,28 @@ class _Played:
                 f"{finding.message}; script {script}"
             )
         refuse_differing(finding.run, script, [*got[:-1], finding.got], got)
-        return shortened(finding, self.driver, plays=PLAYS)
+        try:
+            return shortened(finding, self.driver, plays=PLAYS)
+        except SubjectFailed:  # another script made it fail: the finding stands as it is
+            return finding
 
 
-def figures(
-    done: Sequence[Suite], profile: Profile, seconds: float
-) -> dict[str, int | float | str]:
+def figures(played: _Played, profile: Profile) -> dict[str, int | float | str]:
     """Return what was played, in numbers."""
-    steps = sum(part.steps for part in done)
-    left_out = [part.part.name for part in done if not part.k]
+    done = played.suites
     found: dict[str, int | float | str] = {
         "slices": len(done),
         "states": sum(part.machine.states for part in done),
         "symbols": sum(part.machine.inputs for part in done),
-        "tests": sum(len(part.words) for part in done),
-        "steps": steps,
-        "steps_per_second": round(steps / seconds) if seconds else 0,
-        "k": max((part.k for part in done), default=0),
+        "tests": played.tests,
+        "steps": played.steps,
+        "steps_per_second": round(played.steps / played.seconds),
+        "k": max(part.k for part in done),
     }
     if profile is Profile.NIGHTLY:
-        found["slices with k = 0 only"] = ", ".join(left_out) or "none"
+        found["slices with k = 0 only"] = (
+            ", ".join(part.part.name for part in done if not part.k) or "none"
+        )
     return found
 
 

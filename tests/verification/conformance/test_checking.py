@@ -19,6 +19,8 @@ from turnlock.verification.subjects.kernel import KernelSubject, kernel_driver
 from turnlock.verification.subjects.oracle import OracleSubject
 from turnlock.verification.subjects.subject import Capability, Driver, Subject
 
+from .small import SMALL
+
 Raw = dict[str, Any]
 
 
@@ -179,6 +181,15 @@ def test_what_was_wrong_before_a_crash_is_the_finding(dev: list[Suite]) -> None:
     assert finding.expected["reason"] == "already_decided"
 
 
+def test_what_was_wrong_before_a_crash_is_told_by_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the sample nor the shortening, which crash too, may lose the finding."""
+    monkeypatch.setattr(technique, "DEV", DEV[3:])
+
+    result = check(in_process(CrashesOnRecovery), profile=Profile.DEV, progress=told)
+
+    assert [finding.expected["reason"] for finding in result.findings] == ["already_decided"]
+
+
 def test_a_crash_is_no_finding(dev: list[Suite]) -> None:
     """It failed before it answered anything otherwise: that is said, and nothing is concluded."""
     with pytest.raises(SubjectFailed, match="no interrupts here"):
@@ -223,13 +234,17 @@ def test_at_night_one_more_state_is_granted_where_that_is_feasible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """k is 1 up to the named bound of steps, else 0, and the figures name what was left out."""
-    monkeypatch.setattr(technique, "SLICES", DEV[1:3])
-    smaller, larger = (suite(part, k=0) for part in DEV[1:3])
+    monkeypatch.setattr(technique, "SLICES", (SMALL, DEV[1]))
+    smaller, larger = (suite(part, k=0) for part in (SMALL, DEV[1]))
     monkeypatch.setattr(technique, "MAX_STEPS", smaller.steps_of_next_k)
 
     made = list(suites(Profile.NIGHTLY))
+    result = check(kernel_driver(), profile=Profile.NIGHTLY, progress=told)
 
     assert [one.k for one in made] == [1, 0]
+    assert result.status is Status.HOLDS
+    assert result.figures["k"] == 1
+    assert result.figures["slices with k = 0 only"] == larger.part.name
+    assert result.figures["steps"] == sum(one.steps for one in made)
     assert smaller.steps_of_next_k < larger.steps_of_next_k
-    assert technique.figures(made, Profile.NIGHTLY, 1.0)["slices with k = 0 only"] == DEV[2].name
     assert made[0].steps == pytest.approx(smaller.steps_of_next_k, rel=0.05)

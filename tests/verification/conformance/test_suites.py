@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from turnlock.verification.alphabet.slice import RECOVER, Slice, run_with
+from turnlock.verification.alphabet.slice import Slice
 from turnlock.verification.alphabet.slices import DEV, SLICES
-from turnlock.verification.alphabet.symbols import TICK, call, of_call, open_turn, symbols
+from turnlock.verification.alphabet.symbols import call
 from turnlock.verification.conformance import extraction
 from turnlock.verification.conformance.identification import identifiers
 from turnlock.verification.conformance.mealy import access_words, minimal
@@ -15,21 +15,7 @@ from turnlock.verification.conformance.suite import Suite, suite
 from turnlock.verification.conformance.walks import Walks, holds_values
 from turnlock.verification.oracle.oracle import Oracle
 
-SMALL = Slice(
-    name="small",
-    about="one call",
-    run=run_with(remembered=0),
-    symbols=symbols(
-        [
-            open_turn("T", call("a")),
-            of_call("claim", "T", "a", attempt=1),
-            of_call("report", "T", "a", result=1),
-            of_call("report", "T", "a", result=True),
-            TICK,
-            RECOVER,
-        ]
-    ),
-)
+from .small import SMALL
 
 
 @pytest.fixture(scope="module")
