@@ -224,6 +224,7 @@ class Nested:
     """How a field holds records: one, or many in a tuple; `kind` str is a tuple of texts."""
 
     def __init__(self, kind: Any, *, many: bool) -> None:  # noqa: ANN401 - a class
+        """Say what is held."""
         self.kind = kind
         self.many = many
 

@@ -17,9 +17,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "turn": frozenset({"models", "machines", "lifecycle"}),
     "engine": frozenset({"models", "machines", "lifecycle", "turn"}),
     "wire": frozenset({"models", "engine"}),
-    "verification": frozenset(
-        {"models", "machines", "lifecycle", "turn", "engine", "wire"}
-    ),
+    "verification": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "cli": None,
 }
 KERNEL = frozenset({"models", "machines", "lifecycle", "turn", "engine"})
