@@ -1,10 +1,13 @@
-"""Mutation testing of the kernel: ``python tools/mutants.py [--jobs N] [--fresh-only]``.
+"""Mutation testing of the kernel: ``python tools/mutants.py [--jobs N] [--only PREFIX] [--again]``.
 
-mutmut changes one function body at a time and runs the tests that reach it. What survives must
-stand in tools/equivalent_mutants.toml with the reason why no test can tell it from the original;
-anything else ends with status 1. Functions that run while modules are imported (the helpers that
-build the tables, the makers of records and codecs) are beyond mutmut's reach, because it forks a
-process that has imported them already: each of theirs is run in a process of its own.
+mutmut changes one function body at a time, and the tests must fail on each change. What survives
+must stand in tools/equivalent_mutants.toml with the reason why no test can tell it from the
+original; anything else ends with status 1. mutmut makes the mutants and notes which tests reach
+which function; tools/mutant_trials.py runs them, many times faster than mutmut does.
+
+What became of each mutant is kept in build/mutants/*.jsonl, so that an interrupted run goes
+on where it was, as long as neither sources nor tests have changed. ``--again`` takes the tests as
+they are now and tries what had survived: tests that were only added revive no mutant.
 
 The rows of the tables are data, which mutmut leaves alone: `turnlock verify --selftest` plants
 mistakes there.
@@ -13,93 +16,109 @@ mistakes there.
 from __future__ import annotations
 
 import argparse
+import configparser
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import tomli_w
+from mutant_trials import CONTROL, LEFT_OUT, OPTIONS, TESTS, TOO_LONG, VARIABLE, function_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 WORK: Final = ROOT / "build" / "mutants"
+COPY: Final = WORK / "mutants"
+"""What mutmut makes of it: the package with all mutants in it, and the tests."""
+FORKED: Final = WORK / "forked.jsonl"
+AFRESH: Final = WORK / "afresh.jsonl"
+"""What became of each mutant: tried in a fork, and in a process of its own."""
+SEAL: Final = WORK / "made_from"
 EQUIVALENT: Final = ROOT / "tools" / "equivalent_mutants.toml"
-KERNEL: Final = ("models", "lifecycle", "turn", "engine")
-TESTS: Final = (
-    "tests/machines",
-    "tests/models",
-    "tests/rules",
-    "tests/engine",
-    "tests/wire/test_wire.py",
-    "tests/property/test_against_oracle.py",
-)
-ON_IMPORT: Final = (
-    "lifecycle.table.",
-    "turn.table.",
-    "engine.minting.x__of",
-    "models.checks.x_choice",
-    "models.checks.x_instance",
-    "models.checks.x_optional",
-    "models.codec.x__make",
-    "models.codec.x__nested",
-    "models.record.x__define",
-    "models.record.x__maker",
-    "models.record.x_mint",
-)
-"""Where functions run while modules are imported, as mutmut names them."""
-NOT_THESE: Final = "not test_every_method_either_reads_or_refuses and not test_spec_coverage"
-"""Tests of names: they would see the copies that mutmut puts beside each function."""
-SURVIVED, LEFT_OUT = 0, 34  # mutmut's exit codes
-SECONDS: Final = 300  # for all tests on one mutant, in a process of its own
+KERNEL: Final = ("engine", "lifecycle", "turn", "models")
+"""In the order in which they are tried."""
+BESIDE: Final = ("tests", "examples")
+MET_LATE: Final = "turnlock.models.codec."
+"""What it makes for a class when it first meets it may be made before any test starts."""
+QUICK: Final = ("tests/rules/test_rules_tables.py", "tests/models", *TESTS[-2:])
+"""What is tried first on a mutant that needs a process of its own."""
+SECONDS: Final = 900
+"""For all tests on one mutant, in a process of its own."""
+AT_IMPORT: Final = """
+import importlib, pkgutil, sys
+met = set()
+def note(frame, event, _):
+    if event == "call" and frame.f_code.co_name.endswith("__mutmut_orig"):
+        met.add(frame.f_globals["__name__"] + "." + frame.f_code.co_name)
+sys.setprofile(note)
+for folder in sys.argv[1:]:
+    package = importlib.import_module("turnlock." + folder)
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(package.__name__ + "." + module.name)
+sys.setprofile(None)
+print(*(name.removesuffix("__mutmut_orig") for name in met))
+"""
 
 
 def main() -> None:
     """Make the mutants, run the tests on them, and say what survives unexplained."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="such as engine.lapse")
+    parser.add_argument("--again", action="store_true", help="try what had survived, new tests too")
     asked = parser.parse_args()
 
-    prepare()
-    mutmut("run", "--max-children", str(asked.jobs), "nothing.*")  # makes them, and runs none
-    leave_out(ON_IMPORT)
-    mutmut("run", "--max-children", str(asked.jobs))
-    survivors = [name for name, code in outcomes() if code == SURVIVED]
-    apart = [name for name, code in outcomes() if code == LEFT_OUT]
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        killed = pool.map(is_killed_afresh, apart)
-        survivors += [name for name, dead in zip(apart, killed, strict=True) if not dead]
-    tell(survivors, made=sum(1 for _ in outcomes()))
+    if asked.again:
+        try_survivors_again()
+    elif not SEAL.exists() or SEAL.read_text(encoding="utf-8") != seal():
+        make()
+    mutants = [one for one in mutants_made() if one.startswith(f"turnlock.{asked.only}")]
+    run(mutants, asked.jobs)
+    tell(mutants, asked.jobs)
 
 
-def prepare() -> None:
-    """Lay out a copy in which the package is a plain folder: mutmut follows no links."""
+def seal() -> str:
+    """Return a digest of everything that results depend on."""
+    digest = hashlib.sha256()
+    for folder in (*KERNEL, *BESIDE, "wire", "machines", "verification"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def make() -> None:
+    """Mutate a copy in which the package is a plain folder: mutmut follows no links."""
     shutil.rmtree(WORK, ignore_errors=True)
     package = WORK / "src" / "turnlock"
     package.mkdir(parents=True)
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    made_from = seal()
     for link in (ROOT / "src" / "turnlock").iterdir():
         copy(link.resolve(), package / link.name)
-    for name in ("tests", "examples"):
+    for name in BESIDE:
         copy(ROOT / name, WORK / name)
-    wanted = {
-        "tool": {
-            "pytest": settings["tool"]["pytest"],
-            "mutmut": {
-                "source_paths": ["src/turnlock"],
-                "only_mutate": [f"src/turnlock/{folder}/*" for folder in KERNEL],
-                "do_not_mutate_patterns": [r"cast\("],
-                "also_copy": ["examples"],
-                "pytest_add_cli_args": ["-p", "no:cacheprovider", "-k", NOT_THESE],
-                "pytest_add_cli_args_test_selection": list(TESTS),
-            },
-        }
+    shutil.copy2(ROOT / "pyproject.toml", WORK)  # holds what pytest is to do
+    settings = configparser.ConfigParser(interpolation=None)
+    settings["mutmut"] = {
+        "source_paths": "src/turnlock",
+        "only_mutate": "\n".join(f"src/turnlock/{folder}/*" for folder in KERNEL),
+        "do_not_mutate_patterns": r"cast\(",
+        "also_copy": "examples",
+        "pytest_add_cli_args": f"-p\nno:cacheprovider\n-k\n{LEFT_OUT}",
+        "pytest_add_cli_args_test_selection": "\n".join(TESTS),
     }
-    (WORK / "pyproject.toml").write_text(tomli_w.dumps(wanted), encoding="utf-8")
+    with (WORK / "setup.cfg").open("w", encoding="utf-8") as target:
+        settings.write(target)
+    # makes them and runs all tests once, then says with an error that no mutant is called nothing
+    ran = run_python("-m", "mutmut", "run", "nothing", cwd=WORK)
+    if not (COPY / "mutmut-stats.json").exists():
+        sys.exit(f"mutmut could not run the tests:\n{ran.stdout}{ran.stderr}")
+    SEAL.write_text(made_from, encoding="utf-8")
 
 
 def copy(source: Path, target: Path) -> None:
@@ -110,81 +129,136 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def mutmut(*arguments: str) -> None:
-    """Run mutmut in the copy. Its status says whether any survived, which `tell` says better."""
-    command = [sys.executable, "-m", "mutmut", *arguments]
-    subprocess.run(command, cwd=WORK, check=False)  # noqa: S603 - our own words
+def try_survivors_again() -> None:
+    """Take the tests as they are now, and forget who had survived."""
+    for name in BESIDE:
+        shutil.rmtree(COPY / name)
+        copy(ROOT / name, COPY / name)
+    for path in (FORKED, AFRESH):
+        killed = [json.dumps([one, killer]) + "\n" for one, killer in noted(path).items() if killer]
+        path.write_text("".join(killed), encoding="utf-8")
 
 
-def sheets() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Return mutmut's notes, a file for each file of the source."""
-    for path in sorted((WORK / "mutants" / "src").rglob("*.meta")):
-        yield path, json.loads(path.read_text(encoding="utf-8"))
+def mutants_made() -> Iterator[str]:
+    """Return the mutants that mutmut has made, a folder after the other."""
+    for folder in KERNEL:
+        for path in sorted((COPY / "src" / "turnlock" / folder).rglob("*.meta")):
+            yield from json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
 
 
-def outcomes() -> Iterator[tuple[str, int | None]]:
-    """Return each mutant with what became of it."""
-    for _, sheet in sheets():
-        yield from sheet["exit_code_by_key"].items()
+def noted(path: Path) -> dict[str, str]:
+    """Return by mutant the test that kills it, or "", as far as they have been tried."""
+    if not path.exists():
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return dict(map(json.loads, lines))
 
 
-def leave_out(places: tuple[str, ...]) -> None:
-    """Mark the mutants of these places as done, so that mutmut runs the others only."""
-    for path, sheet in sheets():
-        codes = sheet["exit_code_by_key"]
-        for name in codes:
-            if name.startswith(tuple(f"turnlock.{place}" for place in places)):
-                codes[name] = LEFT_OUT
-        path.write_text(json.dumps(sheet), encoding="utf-8")
+def run(mutants: list[str], jobs: int) -> None:
+    """Try those that have not been tried: in forks, then in new processes where forks come late."""
+    known = noted(FORKED)
+    names = "\n".join(one for one in (CONTROL, *mutants) if one not in known)
+    if names:
+        trials = str(ROOT / "tools" / "mutant_trials.py")
+        run_python(trials, "--jobs", str(jobs), str(FORKED), given=names, shown=True)
+    if noted(FORKED).get(CONTROL):
+        sys.exit(f"the tests fail on the unchanged kernel: {noted(FORKED)[CONTROL]}")
+    met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
+    forked, known = noted(FORKED), noted(AFRESH)
+    late = [
+        one
+        for one in mutants
+        if not forked[one]
+        and one not in known
+        and (function_of(one) in met or one.startswith(MET_LATE))
+    ]
+    with AFRESH.open("a", encoding="utf-8") as results, ThreadPoolExecutor(jobs) as pool:
+        for count, (one, killer) in enumerate(
+            zip(late, pool.map(killer_afresh, late), strict=True)
+        ):
+            print(json.dumps([one, killer]), file=results, flush=True)
+            print(f"\r{count + 1} of {len(late)} in new processes ", end="", file=sys.stderr)
 
 
-def is_killed_afresh(name: str) -> bool:
-    """Whether the tests fail on this mutant in a process that imports it anew."""
-    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--rootdir=."]
-    try:
-        ran = subprocess.run(  # noqa: S603 - our own interpreter and tests
-            [*pytest, "-k", NOT_THESE, *TESTS],
-            cwd=WORK / "mutants",
-            env={**os.environ, "MUTANT_UNDER_TEST": name},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return True
-    return ran.returncode != 0
+def killer_afresh(mutant: str) -> str:
+    """Return the tests that fail on this mutant in a process that imports it anew, or ""."""
+    for tests in (QUICK, TESTS):
+        try:
+            words = ("-m", "pytest", "-x", *OPTIONS, "-k", LEFT_OUT, *tests)
+            status = run_python(*words, mutant=mutant, seconds=SECONDS).returncode
+        except subprocess.TimeoutExpired:
+            return TOO_LONG
+        if status:
+            return " ".join(tests)
+    return ""
 
 
-def change_of(name: str) -> str:
-    """Return what a mutant changes: the lines that it takes out and puts in."""
-    shown = subprocess.run(  # noqa: S603 - the name is mutmut's own
-        [sys.executable, "-m", "mutmut", "show", name],
-        cwd=WORK,
-        capture_output=True,
+def run_python(
+    *arguments: str,
+    cwd: Path = COPY,
+    mutant: str = "",
+    given: str = "",
+    seconds: float | None = None,
+    shown: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in the copy, where `import turnlock` finds the mutants, and return what it says.
+
+    `mutant` is the one that is to run, `given` goes to standard input, and what is `shown` is said
+    to the terminal instead. Raises `subprocess.TimeoutExpired` after so many `seconds`.
+    """
+    return subprocess.run(  # noqa: S603 - our own interpreter and words
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": "src", VARIABLE: mutant},
+        input=given,
+        stdout=None if shown else subprocess.PIPE,
+        stderr=None if shown else subprocess.PIPE,
         text=True,
-        check=True,
-    ).stdout
+        timeout=seconds,
+        check=False,
+    )
+
+
+def change_of(mutant: str) -> str:
+    """Return what a mutant changes: the lines that it takes out and puts in."""
+    shown = run_python("-m", "mutmut", "show", mutant, cwd=WORK).stdout
     lines = [line for line in shown.splitlines() if line[:1] in {"-", "+"}]
     return "\n".join(line for line in lines if line[:3] not in {"---", "+++"})
 
 
-def tell(survivors: list[str], *, made: int) -> None:
-    """Print the survivors that nothing explains, and end with 1 if there are any."""
-    listed = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
-    explained = {(one["function"], one["change"].strip("\n")) for one in listed}
-    found = {(name.partition("__mutmut_")[0], change_of(name)) for name in survivors}
-    for function, change in sorted(found - explained):
-        print(f"\n{function}\n{change}")
-    gone = explained - found
-    for function, change in sorted(gone):
-        print(f"\nlisted as equivalent, but it does not survive: {function}\n{change}")
-    open_ones = len(found - explained)
-    print(
-        f"\n{made} mutants, {made - len(survivors)} killed, {len(survivors)} survive, "
-        f"{len(found & explained)} of them equivalent, {open_ones} unexplained"
-    )
-    sys.exit(1 if open_ones or gone else 0)
+def tell(mutants: list[str], jobs: int) -> None:
+    """Print what survives unexplained, and a table. End with 1 if there is any."""
+    forked, afresh = noted(FORKED), noted(AFRESH)
+    alive = [one for one in mutants if not (forked[one] or afresh.get(one))]
+    with ThreadPoolExecutor(jobs) as pool:
+        changes = dict(zip(alive, pool.map(change_of, alive), strict=True))
+    listed = {
+        (f"turnlock.{one['function']}", one["change"].strip("\n"))
+        for one in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
+    }
+    found = {(function_of(one), change) for one, change in changes.items()}
+    tried = {function_of(one) for one in mutants}
+    stale = {(function, change) for function, change in listed - found if function in tried}
+    for one, change in changes.items():
+        if (function_of(one), change) not in listed:
+            print(f"\n{one}\n{change}")
+    for function, change in sorted(stale):
+        print(f"\nlisted as equivalent, but no such mutant survives: {function}\n{change}")
+
+    equivalent = [one for one in alive if (function_of(one), changes[one]) in listed]
+    columns = [Counter(map(module_of, ones)) for ones in (mutants, alive, equivalent)]
+    heads = ("made", "killed", "survive", "equivalent", "unexplained")
+    print("\n" + " " * 24 + "".join(f"{head:>13}" for head in heads))
+    for module in (*columns[0], "all"):
+        made, alive_, equal = (c.total() if module == "all" else c[module] for c in columns)
+        figures = (made, made - alive_, alive_, equal, alive_ - equal)
+        print(f"{module:24}" + "".join(f"{figure:13}" for figure in figures))
+    sys.exit(1 if stale or len(alive) > len(equivalent) else 0)
+
+
+def module_of(mutant: str) -> str:
+    """Return the module of a mutant, without the package."""
+    return mutant.rpartition(".")[0].removeprefix("turnlock.")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,152 @@
+"""The tests, run on one mutant after the other: what tools/mutants.py starts in the copy.
+
+``python tools/mutant_trials.py --jobs N RESULTS`` reads names of mutants, one a line, from standard
+input and appends a line of JSON for each to RESULTS: the mutant, and the test that kills it ("" if
+it survives). pytest collects once; each mutant is tried in a fork of that process, where it runs
+the tests that reach its function, those that killed its neighbours first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import signal
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+TESTS: Final = (
+    "tests/machines",
+    "tests/models",
+    "tests/rules",
+    "tests/engine",
+    "tests/wire/test_wire.py",
+    "tests/property/test_against_oracle.py",
+)
+LEFT_OUT: Final = "not test_every_method_either_reads_or_refuses and not test_spec_coverage"
+"""Tests of names: they would see the copies that mutmut puts beside each function."""
+VARIABLE: Final = "MUTANT_UNDER_TEST"
+"""Names the mutant that is to run, wherever its function is called (mutmut reads it)."""
+TOO_LONG: Final = "it ran too long"
+STRONG: Final = "test_kernel_and_oracle_give_the_same_receipts"
+"""Few mutants of the kernel outlive a handful of its scripts."""
+HANDFUL: Final = 12
+CONTROL: Final = "turnlock.unchanged__mutmut_0"
+"""The name of no mutant: all tests must pass."""
+OPTIONS: Final = ("--rootdir=.", "-p", "no:cacheprovider", "-p", "no:terminal")
+
+
+def function_of(mutant: str) -> str:
+    """Return the name of the mutated function, as mutmut writes it."""
+    return mutant.partition("__mutmut_")[0]
+
+
+class Trials:
+    """A pytest plugin that runs, in place of the tests, the tests on each of many mutants."""
+
+    def __init__(self, mutants: list[str], results: Path, jobs: int) -> None:
+        """Note what to try, and where to say what became of it."""
+        self._mutants = mutants
+        self._results = results
+        self._jobs = jobs
+        stats = json.loads(Path("mutmut-stats.json").read_text(encoding="utf-8"))
+        self._reached: dict[str, list[str]] = stats["tests_by_mangled_function_name"]
+        self._seconds: dict[str, float] = stats["duration_by_test"]
+        self._killers: dict[str, deque[str]] = {}
+        self._running: dict[int, tuple[str, int]] = {}
+        self._items: dict[str, pytest.Item] = {}
+        self._failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note whether a test has failed."""
+        self._failed = self._failed or report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try every mutant in a process of its own, so many at a time."""
+        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest must import it first
+
+        settings.register_profile(
+            "mutants", settings.default, phases=(Phase.explicit, Phase.generate)
+        )
+        settings.load_profile("mutants")  # whoever fails need not say it in the shortest way
+        self._items = {item.nodeid: item for item in session.items}
+        gc.freeze()
+        with self._results.open("a", encoding="utf-8") as results:
+            for number, mutant in enumerate(self._mutants):
+                if len(self._running) == self._jobs:
+                    self._note_one(results)
+                self._start(mutant)
+                print(f"\r{number + 1} of {len(self._mutants)} ", end="", file=sys.__stderr__)
+            while self._running:
+                self._note_one(results)
+        print(file=sys.__stderr__)
+        return True
+
+    def _start(self, mutant: str) -> None:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writer)
+            self._running[child] = mutant, reader
+            return
+        os.environ[VARIABLE] = mutant
+        items = self._in_order(mutant)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            signal.alarm(10 + int(10 * self._seconds.get(item.nodeid, 0)))  # ends the process
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed:
+                os.write(writer, item.nodeid.encode())
+                break
+        os._exit(0)
+
+    def _note_one(self, results: Any) -> None:  # noqa: ANN401 - a text file
+        """Wait for one of them, and write down what became of it."""
+        child, status = os.wait()
+        mutant, reader = self._running.pop(child)
+        with os.fdopen(reader, "rb") as pipe:
+            killer = pipe.read().decode()
+        if status:
+            killer = TOO_LONG
+        elif killer:
+            for place in self._neighbours(mutant):
+                known = self._killers.setdefault(place, deque(maxlen=HANDFUL))
+                if killer not in known:
+                    known.appendleft(killer)
+        print(json.dumps([mutant, killer]), file=results, flush=True)
+
+    def _in_order(self, mutant: str) -> list[pytest.Item]:
+        """Return the tests that reach it or that nobody has timed yet, the best ones first."""
+        known = self._seconds if mutant == CONTROL else self._reached.get(function_of(mutant), ())
+        reached = {*known, *(self._items.keys() - self._seconds)}
+        first = [
+            test for place in self._neighbours(mutant) for test in self._killers.get(place, ())
+        ]
+        strong = [f"{TESTS[-1]}::{STRONG}[{seed}]" for seed in range(HANDFUL)]
+        rest = sorted(reached, key=lambda test: self._seconds.get(test, 0))
+        order = dict.fromkeys([*first, *strong, *rest])
+        return [self._items[test] for test in order if test in reached and test in self._items]
+
+    @staticmethod
+    def _neighbours(mutant: str) -> tuple[str, str]:
+        """Return the function and the module, whose other mutants died of similar tests."""
+        function = function_of(mutant)
+        return function, function.rpartition(".")[0]
+
+
+def main() -> None:
+    """Collect the tests and try the mutants."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--jobs", type=int, required=True, metavar="N")
+    asked = parser.parse_args()
+    trials = Trials(sys.stdin.read().split(), asked.results, asked.jobs)
+    sys.exit(pytest.main([*OPTIONS, "-k", LEFT_OUT, *TESTS], plugins=[trials]))
+
+
+if __name__ == "__main__":
+    main()
