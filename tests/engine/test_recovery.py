@@ -121,52 +121,72 @@ def test_a_journal_may_be_given_whole_beside_a_snapshot() -> None:
 
 
 CORRUPT: dict[str, tuple[list[Fact], str]] = {
-    "a gap": ([*FACTS[:3], *FACTS[4:]], "it follows fact 3"),
-    "another run": (with_change(FactType.TURN_SEALED, run_id="x"), "belongs to run 'x'"),
+    "another run": (
+        with_change(FactType.TURN_SEALED, run_id="x"),
+        "it belongs to run 'x', not 'r'",
+    ),
     "a commit that ends before its fact": (
         with_change(FactType.TURN_SEALED, commit=1),
-        "does not fit",
+        "its commit 1 does not fit the facts before it",
     ),
-    "a commit with two ends": (with_change(FactType.GRANT_ISSUED, commit=99), "does not fit"),
-    "time backwards": (with_change(FactType.TURN_SEALED, at=0.5), "lies before"),
-    "a turn opened twice": (again(FactType.TURN_OPENED), "still active"),
-    "an epoch left out": (with_change(FactType.TURN_OPENED, epoch=2), "the next one is 1"),
+    "a commit with two ends": (
+        with_change(FactType.GRANT_ISSUED, commit=99),
+        "its commit 99 does not fit the facts before it",
+    ),
+    "time backwards": (with_change(FactType.TURN_SEALED, at=0.5), "its time 0.5 lies before 1.0"),
+    "a turn opened twice": (again(FactType.TURN_OPENED), "turn 'T1' is still active"),
+    "an epoch left out": (
+        with_change(FactType.TURN_OPENED, epoch=2),
+        "its epoch is 2, the next one is 1",
+    ),
     "one id twice": (
         with_change(FactType.TURN_OPENED, calls=(call("a"), call("a"))),
-        "two of its calls",
+        "two of its calls have one id",
     ),
     "a turn reopened while its continuation is owed": (
         then(FactType.TURN_SETTLED, FACTS[0]),
-        "still owed",
+        "the continuation of that turn is still owed",
     ),
     "a continuation taken twice": (again(FactType.CONTINUATION_TAKEN), "no continuation is owed"),
     "a grant out of number": (
         with_change(FactType.GRANT_ISSUED, grant_id="grant/r/7"),
         "the next grant is grant/r/1",
     ),
-    "a grant revoked twice": (again(FactType.GRANT_REVOKED), "not in force"),
-    "a call added twice": (again(FactType.CALL_ADDED), "that call already"),
+    "a grant revoked twice": (again(FactType.GRANT_REVOKED), "the grant is not in force"),
+    "a call added twice": (again(FactType.CALL_ADDED), "the turn has that call already"),
     "a turn sealed twice": (again(FactType.TURN_SEALED), "the turn is SEALED"),
-    "another turn": (with_change(FactType.TURN_SEALED, turn_id="T2"), "not the active one"),
-    "no turn": (without(FactType.TURN_OPENED), "not the active one"),
+    "another turn": (
+        with_change(FactType.TURN_SEALED, turn_id="T2"),
+        "turn 'T2' is not the active one",
+    ),
+    "no turn": (without(FactType.TURN_OPENED), "turn 'T1' is not the active one"),
     "no such invocation": (
         with_change(FactType.TOOL_EXECUTION_STARTED, invocation_id="zz"),
-        "no invocation 'zz'",
+        "the turn has no invocation 'zz'",
     ),
-    "asked twice": (again(FactType.TOOL_APPROVAL_REQUESTED), "does not wait to be asked"),
+    "asked twice": (again(FactType.TOOL_APPROVAL_REQUESTED), "it does not wait to be asked"),
     "started twice": (again(FactType.TOOL_EXECUTION_STARTED), "the invocation is STARTED"),
     "approved after the start": (
         then(FactType.TOOL_EXECUTION_STARTED, FACTS[place(FactType.TOOL_APPROVED)]),
         "the invocation is STARTED",
     ),
     "approved twice": (again(FactType.TOOL_APPROVED), "the invocation is APPROVED"),
-    "another tool": (with_change(FactType.TOOL_EXECUTION_STARTED, tool_name="rm"), "is 'ls'"),
+    "another tool": (
+        with_change(FactType.TOOL_EXECUTION_STARTED, tool_name="rm"),
+        "the tool is 'ls'",
+    ),
     "an attempt that is not owed": (
         with_change(FactType.TOOL_EXECUTION_STARTED, attempt=7),
         "its attempt is 7, not 1",
     ),
-    "settled too early": (without(FactType.TOOL_EXECUTION_FAILED), "1 of its invocations"),
-    "left open by its last member": (without(FactType.TURN_SETTLED), "was not closed"),
+    "settled too early": (
+        without(FactType.TOOL_EXECUTION_FAILED),
+        "1 of its invocations are not terminal",
+    ),
+    "left open by its last member": (
+        without(FactType.TURN_SETTLED),
+        "every member is terminal, and yet the turn was not closed",
+    ),
 }
 
 
@@ -178,9 +198,18 @@ def test_a_journal_that_no_run_can_have_written_is_refused(name: str) -> None:
     with pytest.raises(CorruptJournal) as caught:
         Kernel.recover(RUN, facts)
 
-    assert cause in caught.value.cause
-    assert caught.value.fix
-    assert f"fact {caught.value.sequence}" in str(caught.value)
+    [kind] = {str(fact.type) for fact in facts if fact.sequence == caught.value.sequence}
+    assert caught.value.cause == f"{kind}: {cause}"
+    assert caught.value.fix == "restore the journal from a copy; no run writes this"
+
+
+def test_a_journal_with_a_gap_is_refused() -> None:
+    """What is missing may be elsewhere, so the advice is another."""
+    with pytest.raises(CorruptJournal) as caught:
+        Kernel.recover(RUN, [*FACTS[:3], *FACTS[4:]])
+    assert str(caught.value) == (
+        "fact 5: it follows fact 3; give all facts of the run once, in the order of their sequence"
+    )
 
 
 def doubtful(*, interrupted: bool) -> list[Fact]:
@@ -210,12 +239,18 @@ def test_a_retry_needs_doubt_its_attempt_and_a_turn_that_goes_on() -> None:
     Kernel.recover(RUN, authorised)
 
     for journal_, cause in [
-        (more(facts, RetryAuthorised, invocation_id="a", attempt=2), "not 1"),
-        (more(facts, ExecutionRetried, invocation_id="a", attempt=2), "not owed at all"),
-        (more(authorised, RetryAuthorised, invocation_id="a", attempt=1), "no retry"),
+        (more(facts, RetryAuthorised, invocation_id="a", attempt=2), "its attempt is 2, not 1"),
+        (
+            more(facts, ExecutionRetried, invocation_id="a", attempt=2),
+            "its attempt is 2, not owed at all",
+        ),
+        (
+            more(authorised, RetryAuthorised, invocation_id="a", attempt=1),
+            "no retry can be authorised here",
+        ),
         (
             more(doubtful(interrupted=True), RetryAuthorised, invocation_id="a", attempt=1),
-            "no retry",
+            "no retry can be authorised here",
         ),
         (
             more(
@@ -225,23 +260,23 @@ def test_a_retry_needs_doubt_its_attempt_and_a_turn_that_goes_on() -> None:
                 tool_name="ls",
                 scope=Scope.ONCE,
             ),
-            "does not wait for approval",
+            "it does not wait for approval",
         ),
     ]:
         with pytest.raises(CorruptJournal) as caught:
             Kernel.recover(RUN, journal_)
-        assert cause in caught.value.cause
+        assert caught.value.cause == f"{journal_[-1].type}: {cause}"
 
 
 def test_a_commit_brings_all_that_belongs_to_it() -> None:
     """A gated call is asked about at once, and an interrupt denies what has not started."""
     asked = changed(FACTS[0], commit=1)
-    with pytest.raises(CorruptJournal, match="nobody was asked about 'a'"):
+    with pytest.raises(CorruptJournal, match=": nobody was asked about 'a';"):
         Kernel.recover(RUN, [asked])
 
     whole = doubtful(interrupted=True)
     denied = [fact for fact in whole if fact.type is FactType.TOOL_DENIED]
-    with pytest.raises(CorruptJournal, match="'b' was not denied by the interrupt"):
+    with pytest.raises(CorruptJournal, match=": 'b' was not denied by the interrupt;"):
         Kernel.recover(RUN, renumbered([fact for fact in whole if fact not in denied]))
 
 
@@ -261,5 +296,5 @@ def test_a_turn_that_is_remembered_cannot_open_again() -> None:
     ]
     Kernel.recover(forgetful, facts)
 
-    with pytest.raises(CorruptJournal, match="were the run's limits the same"):
+    with pytest.raises(CorruptJournal, match=r"closed; were the run's limits the same\?;"):
         Kernel.recover(RUN, facts)
