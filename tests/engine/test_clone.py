@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 
+import attrs
 import pytest
 
 from turnlock import Kernel, Run, Verdict
 from turnlock.engine.fingerprint import behaviour, fingerprint
 from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Invocation
 from turnlock.models.codec import read, read_delivery
 from turnlock.verification.fuzz.scripts import run, script
 
@@ -66,3 +68,11 @@ def test_a_clone_of_a_state_in_which_nothing_has_happened() -> None:
     assert behaviour(twin, 0.0) == behaviour(state, 0.0)
     for name in ("continuations", "grants", "memory", "deadlines"):
         assert getattr(twin, name) is not getattr(state, name)
+
+
+def test_a_clone_of_an_invocation_holds_each_of_its_fields() -> None:
+    """Random scripts do not fill them all."""
+    words = [field.name for field in attrs.fields(Invocation)]
+    invocation = Invocation(**dict(zip(words, words, strict=True)))  # type: ignore[arg-type]
+
+    assert attrs.asdict(invocation.clone()) == dict(zip(words, words, strict=True))
