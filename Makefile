@@ -42,9 +42,9 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed-run
 
-# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage].
+# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage]. A file is run by one process: fixtures are made once.
 test: $(VENV)/.installed-dev
-	$(RUN) pytest --cov $(ARGS)
+	$(RUN) pytest --cov -n auto --dist loadfile $(ARGS)
 
 demo: $(VENV)/.installed-run
 	$(RUN) bash examples/demo.sh

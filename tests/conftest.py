@@ -6,6 +6,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+os.environ.pop("COLUMNS", None)  # some runners set it, and then tables are as wide as it says
+
 _ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("dev", _ALWAYS, max_examples=20)

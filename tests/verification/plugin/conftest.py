@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-pytest_plugins = ["pytester"]
-
 Run = Callable[..., pytest.RunResult]
 DEV = ("--turnlock-profile", "dev")
 
