@@ -19,7 +19,12 @@ Step = dict[str, Any]
 
 
 def call(name: str, **more: Any) -> Step:
-    fixed = {"invocation_id": name, "tool_name": "ls", "arguments": {}, "requires_approval": False}
+    fixed: Step = {
+        "invocation_id": name,
+        "tool_name": "ls",
+        "arguments": {},
+        "requires_approval": False,
+    }
     return {**fixed, **more}
 
 

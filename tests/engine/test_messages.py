@@ -30,10 +30,12 @@ STRANGER = "delivery: 'tick' is no delivery; build one of turnlock.models.delive
 def test_a_kernel_says_what_it_cannot_receive(delivery: Any, now: Any, text: str) -> None:
     kernel = Kernel(Run(run_id="r"))
 
-    for receive in (kernel.receive, lambda *pair: kernel.receive_many([pair])):
-        with pytest.raises(InvalidValue) as raised:
-            receive(delivery, now)
-        assert str(raised.value) == text
+    with pytest.raises(InvalidValue) as raised:
+        kernel.receive(delivery, now)
+    with pytest.raises(InvalidValue) as raised_of_many:
+        kernel.receive_many([(delivery, now)])
+
+    assert str(raised.value) == str(raised_of_many.value) == text
 
 
 def test_a_time_that_is_a_whole_number_is_received() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from turnlock import Call, Continue, Execute, Limits, Match, Reason, Run, Scope
+from turnlock import Call, Continue, Execute, Kernel, Limits, Match, Reason, Reject, Run, Scope
+from turnlock.models.calls import CallResult, Status
 from turnlock.models.facts import (
     CallAdded,
     ExecutionInDoubt,
@@ -20,6 +21,7 @@ from turnlock.models.facts import (
     ToolExecutionStarted,
     TurnOpened,
 )
+from turnlock.models.record import changed
 
 from ..outcome import call, gated, happens, refused
 from ..script import Script
@@ -175,21 +177,74 @@ def test_section_9_an_execute_effect_is_owed_while_it_is_ready_and_unclaimed() -
     assert play.owed == ["cancel a 1"]
 
 
-def test_section_9_a_result_carries_the_id_that_the_provider_sent() -> None:
+def test_section_9_a_result_says_how_its_call_ended_under_the_id_that_the_provider_sent() -> None:
     """Correlation goes in with the call and out with its result; the kernel never reads it."""
-    play = Script()
-    sent = Call(
-        invocation_id="a",
-        tool_name="ls",
-        arguments={},
-        requires_approval=False,
-        provider_call_id="call_77",
-    )
-    play.opens("T1", sent)
-    play.rejects("a")
 
-    [result] = play.last(Continue).results
-    assert result.provider_call_id == "call_77"
+    def sent(name: str, *, gated: bool = False) -> Call:
+        return Call(
+            invocation_id=name,
+            tool_name="ls",
+            arguments={},
+            requires_approval=gated,
+            provider_call_id=f"call_{name}",
+        )
+
+    play = Script()
+    play.opens("T1", sent("a"), sent("b"), sent("c"), sent("d", gated=True))
+    play.claims("a")
+    play.reports("a", {"n": 1})
+    play.claims("b")
+    play.fails("b", "boom")
+    play.rejects("c", "no such tool")
+    play.denies("d", "not today")
+
+    assert play.last(Continue).results == (
+        CallResult(
+            tool_name="ls",
+            invocation_id="a",
+            status=Status.SUCCEEDED,
+            result={"n": 1},
+            provider_call_id="call_a",
+        ),
+        CallResult(
+            tool_name="ls",
+            invocation_id="b",
+            status=Status.FAILED,
+            error="boom",
+            provider_call_id="call_b",
+        ),
+        CallResult(
+            tool_name="ls",
+            invocation_id="c",
+            status=Status.FAILED,
+            error="no such tool",
+            provider_call_id="call_c",
+        ),
+        CallResult(
+            tool_name="ls",
+            invocation_id="d",
+            status=Status.DENIED,
+            reason="not today",
+            provider_call_id="call_d",
+        ),
+    )
+
+
+def test_section_9_a_denial_that_carries_an_error_says_it() -> None:
+    """Seed 001 allows a reason or an error; this kernel writes reasons, other journals may not."""
+    play = Script()
+    play.opens("T1", gated("a"), "b")
+    play.denies("a", "not today")
+    journal = [
+        changed(fact, reason=None, error="gone") if isinstance(fact, ToolDenied) else fact
+        for fact in play.journal
+    ]
+    kernel = Kernel.recover(play.run, journal)
+
+    [effect] = kernel.receive(Reject(turn_id="T1", invocation_id="b", error="no"), 9.0).effects
+
+    assert isinstance(effect, Continue)
+    assert [result.reason for result in effect.results] == ["gone", None]
 
 
 def test_section_11_the_closed_list_of_reasons() -> None:
