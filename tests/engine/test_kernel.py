@@ -61,6 +61,9 @@ def test_a_deadline_that_no_time_is_past_is_none() -> None:
     assert not [effect for effect in verdict.effects if isinstance(effect, Wake)]
     assert kernel.state.earliest_deadline is None
     assert not kernel.receive(Tick(), sys.float_info.max).facts
+    restarted = Kernel.recover(kernel.run, (), snapshot=kernel.snapshot())
+    assert restarted.state.earliest_deadline is None
+    assert restarted.pending_effects == kernel.pending_effects
 
 
 class Sneaky(Call):

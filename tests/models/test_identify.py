@@ -98,6 +98,7 @@ def test_ids_already_given_do_not_change_with_what_is_appended(
         (["a", "b"], (), ["a", "b"]),
         ([None, None], (), ["call~1", "call~2"]),
         (["", "a", ""], (), ["call~1", "a", "call~3"]),
+        (["XXXX", "XXXX", None], (), ["XXXX", "XXXX~2", "call~3"]),
         (["x", "x", "x"], (), ["x", "x~2", "x~3"]),
         (["x"], ("x",), ["x~2"]),
         (["x", "x"], ("x", "x~2"), ["x~3", "x~4"]),

@@ -77,6 +77,8 @@ def test_whatever_the_text_it_is_a_value_or_refused(text: bytes | str) -> None:
         ("// x", "line 1 column 1", "is no JSON (Expecting value)"),
         ("\ufeff{}", "line 1 column 1", "is no JSON"),
         ('{\n "é": \n  tru}', "line 3 column 3", "is no JSON (Expecting value)"),
+        ("[1 2]\n\n", "line 1 column 4", "is no JSON"),
+        ("\n[1 2]", "line 2 column 4", "is no JSON"),
     ],
 )
 def test_what_is_no_json_is_refused_with_line_and_column(text: str, place: str, cause: str) -> None:
