@@ -57,14 +57,16 @@ class _Parts(msgspec.Struct):
 _split: Final = msgspec.json.Decoder(_Parts).decode
 
 
-class _Known(dict[bytes, T], Generic[T]):
+class Known(dict[bytes, T], Generic[T]):
     """What parts say, by their text; an unknown part is read when it is asked for."""
 
     def __init__(self, read: Callable[[bytes], T]) -> None:
+        """Know nothing yet; `read` may raise, and then nothing is kept."""
         super().__init__()
         self._read = read
 
     def __missing__(self, text: bytes) -> T:
+        """Read a part, and keep it."""
         told = self._read(text)
         if len(text) <= LONGEST_KNOWN_PART:
             if len(self) >= KNOWN_PARTS:
@@ -78,8 +80,8 @@ class RequestReader:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._runs = _Known(read_run)
-        self._steps = _Known(_read_step)
+        self._runs = Known(read_run)
+        self._steps = Known(_read_step)
 
     def read(self, line: bytes) -> Request:
         """Read one line, or raise `WireError`."""

@@ -8,6 +8,7 @@ from typing import Final, cast
 import msgspec
 
 from ...models.errors import shown
+from ...wire.known_parts import Known
 from ..errors import SubjectFailed
 from .subject import Raw, Script
 
@@ -18,6 +19,54 @@ RECEIPT: Final = (
 DIGEST: Final = '{"digest": a text}'
 
 _decode: Final = msgspec.json.Decoder().decode
+
+
+class _Parts(msgspec.Struct):
+    id: int
+    scripts: list[list[msgspec.Raw]]
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_split: Final = msgspec.json.Decoder(_Parts).decode
+
+
+class AnswerReader:
+    """Reads the answers of one system; what was read before is not read again.
+
+    Receipts of one text are one object, to be read only.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._receipts = Known(_read_receipt)
+
+    def read(self, line: bytes, request_id: int, scripts: Sequence[Script]) -> list[list[Raw]]:
+        """Return the receipts that an answer holds, or raise as `receipts_of` does."""
+        try:
+            parts = _split(line)
+            if not _asked_for(parts, request_id, scripts):
+                return receipts_of(line, request_id, scripts)
+            known = self._receipts
+            return [[known[bytes(text)] for text in script] for script in parts.scripts]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return receipts_of(line, request_id, scripts)  # which knows what is wrong, and where
+
+
+def _asked_for(parts: _Parts, request_id: int, scripts: Sequence[Script]) -> bool:
+    """Say whether an answer has the outward form of one that holds receipts only."""
+    return (
+        parts.error is msgspec.UNSET
+        and parts.id == request_id
+        and [*map(len, parts.scripts)] == [*map(len, scripts)]
+        and not any(delivery["type"] == "digest" for script in scripts for delivery in script)
+    )
+
+
+def _read_receipt(text: bytes) -> Raw:
+    receipt = _decode(text)
+    if not _is_receipt(receipt):
+        raise msgspec.DecodeError
+    return cast("Raw", receipt)
 
 
 def receipts_of(line: bytes, request_id: int, scripts: Sequence[Script]) -> list[list[Raw]]:

@@ -18,7 +18,7 @@ from typing import Final, Self
 import msgspec
 
 from ..errors import SubjectFailed
-from .answers import receipts_of
+from .answers import AnswerReader
 from .child import Child
 from .collector import collector_paused
 from .subject import Capability, Raw, Script
@@ -68,6 +68,7 @@ class ProcessDriver:
         self._processes = processes
         self._children: list[Child] = []
         self._sent = 0
+        self._answers = AnswerReader()
 
     def __enter__(self) -> Self:
         """Return itself: `with ProcessDriver(…) as driver` closes it in the end."""
@@ -111,7 +112,7 @@ class ProcessDriver:
                 child, request_id, batch = in_flight[0]
                 line = child.receive(self._timeout)
                 with collector_paused():
-                    receipts = receipts_of(line, request_id, batch)
+                    receipts = self._answers.read(line, request_id, batch)
                 in_flight.popleft()
                 yield receipts
         except SubjectFailed as failure:
