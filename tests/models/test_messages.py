@@ -17,7 +17,7 @@ from turnlock.models.deliveries import Claim, Decide, Report, Resolve
 from turnlock.models.errors import SHOWN, InvalidValue, shown
 from turnlock.models.facts import ToolDenied
 from turnlock.models.record import Record
-from turnlock.models.values import INTEGER_BITS, FrozenDict, FrozenList, freeze
+from turnlock.models.values import DEPTH, INTEGER_BITS, FrozenDict, FrozenList, freeze
 
 from .strategies import make, minimal
 
@@ -148,6 +148,13 @@ def test_a_version_that_nobody_reads(version: Any) -> None:
     )
 
 
+def nested(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 VALUES: list[tuple[Any, str]] = [
     ([{"a": math.nan}], "p[0].a: nan is no JSON number; send a finite number or null"),
     (
@@ -155,6 +162,11 @@ VALUES: list[tuple[Any, str]] = [
         "p: {1} is a set, not a JSON value; use None, bool, int, float, str, list or dict",
     ),
     ({"a": {1: 0}}, "p.a: has the key 1, which is no text; use text keys"),
+    (
+        ["x\ud800"],
+        ("p[0]: holds a lone surrogate at character 1; replace it, for instance with U+FFFD"),
+    ),
+    (nested(DEPTH + 1), f"p{'[0]' * DEPTH}: is nested deeper than 100 levels; send it flatter"),
     (
         {"a": {"\udc00": 0}},
         "p.a (a key): holds a lone surrogate at character 0; replace it, for instance with U+FFFD",
@@ -166,7 +178,7 @@ VALUES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "text"), VALUES)
+@pytest.mark.parametrize(("value", "text"), VALUES, ids=range(len(VALUES)))
 def test_a_value_that_is_no_json(value: Any, text: str) -> None:
     with pytest.raises(InvalidValue) as raised:
         freeze(value, place="p")
@@ -174,9 +186,18 @@ def test_a_value_that_is_no_json(value: Any, text: str) -> None:
     assert str(raised.value) == text
 
 
-def test_the_longest_integer_is_no_error() -> None:
+def test_the_longest_integer_and_the_deepest_value_are_no_errors() -> None:
     assert make(Claim, **{**minimal(Claim), "attempt": LONGEST}).attempt == LONGEST
     assert freeze(LONGEST, place="p") == LONGEST
+    assert freeze(nested(DEPTH), place="p") == nested(DEPTH)
+
+
+@pytest.mark.parametrize("value", [{"a": [1]}, [{"a": 1}], {}, []])
+def test_what_is_frozen_is_not_frozen_again(value: Any) -> None:
+    """K-32: whoever holds one holds checked values, and may share it."""
+    frozen = freeze(value, place="p")
+
+    assert freeze(frozen, place="p") is frozen
 
 
 @pytest.mark.parametrize("frozen", [freeze({"a": 1}, place="p"), freeze([1], place="p")])
