@@ -14,7 +14,7 @@ import json
 import os
 import signal
 import sys
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,8 +127,13 @@ class Trials:
             test for place in self._neighbours(mutant) for test in self._killers.get(place, ())
         ]
         strong = [f"{TESTS[-1]}::{STRONG}[{seed}]" for seed in range(HANDFUL)]
-        rest = sorted(reached, key=lambda test: self._seconds.get(test, 0))
-        order = dict.fromkeys([*first, *strong, *rest])
+        seen: Counter[str] = Counter()  # a test of each file, then a second one: many kinds early
+        rest: list[tuple[int, str]] = []
+        for test in sorted(reached, key=lambda test: self._seconds.get(test, 0)):
+            file = test.partition("::")[0]
+            seen[file] += 1
+            rest.append((seen[file], test))
+        order = dict.fromkeys([*first, *strong, *(test for _, test in sorted(rest))])
         return [self._items[test] for test in order if test in reached and test in self._items]
 
     @staticmethod

@@ -161,23 +161,23 @@ def run(mutants: list[str], jobs: int) -> None:
     if names:
         trials = str(ROOT / "tools" / "mutant_trials.py")
         run_python(trials, "--jobs", str(jobs), str(FORKED), given=names, shown=True)
-    if noted(FORKED).get(CONTROL):
-        sys.exit(f"the tests fail on the unchanged kernel: {noted(FORKED)[CONTROL]}")
-    met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
     forked, known = noted(FORKED), noted(AFRESH)
+    met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
     late = [
         one
         for one in mutants
-        if not forked[one]
-        and one not in known
-        and (function_of(one) in met or one.startswith(MET_LATE))
+        if not forked[one] and (function_of(one) in met or one.startswith(MET_LATE))
     ]
+    late = [one for one in (CONTROL, *late) if late and one not in known]
     with AFRESH.open("a", encoding="utf-8") as results, ThreadPoolExecutor(jobs) as pool:
         for count, (one, killer) in enumerate(
             zip(late, pool.map(killer_afresh, late), strict=True)
         ):
             print(json.dumps([one, killer]), file=results, flush=True)
             print(f"\r{count + 1} of {len(late)} in new processes ", end="", file=sys.stderr)
+    for path in (FORKED, AFRESH):
+        if noted(path).get(CONTROL):
+            sys.exit(f"these tests fail on the unchanged kernel: {noted(path)[CONTROL]}")
 
 
 def killer_afresh(mutant: str) -> str:
