@@ -60,9 +60,9 @@ class Coverage:
     oracle sees it); `rules` by number.
     """
 
-    reasons: Mapping[str, int] = attrs.field(factory=dict)
-    pairs: Mapping[str, int] = attrs.field(factory=dict)
-    rules: Mapping[str, int] = attrs.field(factory=dict)
+    reasons: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    pairs: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    rules: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
 
 @attrs.frozen(kw_only=True)
@@ -76,7 +76,7 @@ class Result:
     technique: str
     status: Status
     guarantee: str
-    figures: Mapping[str, int | float | str] = attrs.field(factory=dict)
+    figures: Mapping[str, int | float | str] = attrs.field(factory=dict[str, int | float | str])
     findings: tuple[Finding, ...] = ()
     coverage: Coverage = attrs.field(factory=Coverage)
     seconds: float = 0.0

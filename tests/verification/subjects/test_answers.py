@@ -11,8 +11,8 @@ from turnlock.verification.errors import SubjectFailed
 from turnlock.verification.subjects.answers import AnswerReader, receipts_of
 
 SCRIPTS: list[list[dict[str, Any]]] = [[{"type": "tick"}, {"type": "tick"}], [{"type": "log"}]]
-YES = {"accepted": True, "facts": [], "effects": []}
-NO = {"accepted": False, "reason": "late", "facts": [], "effects": [{"type": "wake"}]}
+YES: dict[str, Any] = {"accepted": True, "facts": [], "effects": []}
+NO: dict[str, Any] = {"accepted": False, "reason": "late", "facts": [], "effects": [{"type": "wake"}]}
 
 
 def line(scripts: Any, **more: Any) -> bytes:
