@@ -154,7 +154,11 @@ def test_the_self_test_fails_when_a_bug_is_missed(
         ),
         seconds=1.0,
     )
-    monkeypatch.setattr(selftest_module, "selftest", lambda **_: matrix)
+
+    def held(**_: object) -> Matrix:
+        return matrix
+
+    monkeypatch.setattr(selftest_module, "selftest", held)
 
     ended = CliRunner().invoke(main, ["verify", "--selftest"])
 
