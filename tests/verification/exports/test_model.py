@@ -49,7 +49,14 @@ def test_the_counts_are_pinned(invocations: int, states: int, transitions: int) 
         (Scope(invocations=2, gates=(Gate.GATED, Gate.FREE)), 763, 4_671),
         (Scope(invocations=1, gates=(Gate.FREE,), without=frozenset(Feature)), 21, 29),
     ],
-    ids=["no leases", "no doubt", "no retries", "no grants", "gated and free", "free, nothing else"],
+    ids=[
+        "no leases",
+        "no doubt",
+        "no retries",
+        "no grants",
+        "gated and free",
+        "free, nothing else",
+    ],
 )
 def test_a_model_can_do_with_less(scope: Scope, states: int, transitions: int) -> None:
     """Each feature and each gate that is left out takes its states or transitions along.

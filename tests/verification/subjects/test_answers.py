@@ -12,7 +12,12 @@ from turnlock.verification.subjects.answers import AnswerReader, receipts_of
 
 SCRIPTS: list[list[dict[str, Any]]] = [[{"type": "tick"}, {"type": "tick"}], [{"type": "log"}]]
 YES: dict[str, Any] = {"accepted": True, "facts": [], "effects": []}
-NO: dict[str, Any] = {"accepted": False, "reason": "late", "facts": [], "effects": [{"type": "wake"}]}
+NO: dict[str, Any] = {
+    "accepted": False,
+    "reason": "late",
+    "facts": [],
+    "effects": [{"type": "wake"}],
+}
 
 
 def line(scripts: Any, **more: Any) -> bytes:
