@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, settings
 
 os.environ.pop("COLUMNS", None)  # some runners set it, and then tables are as wide as it says
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background jobs inherit it
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a test interrupts a process it starts
+# Background jobs of a shell inherit that SIGINT is ignored, and tests interrupt what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
