@@ -68,6 +68,13 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--only", multiple=True, type=click.Choice(NAMES), help="This technique alone; may be repeated."
 )
 @click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds an answer.")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Copies of the system under test that share the scripts.",
+)
 @click.option("--junit", type=_FILE, help="Write JUnit XML there: one case for each rule.")
 @click.option("--html", type=_FILE, help="Write one self-contained page there.")
 @click.option("--json", "json_file", type=_FILE, help="Write everything there, for programs.")
@@ -84,6 +91,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     seed: int,
     only: Sequence[str],
     timeout: float,
+    processes: int,
     junit: Path | None,
     html: Path | None,
     json_file: Path | None,
@@ -97,7 +105,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             raise click.UsageError("--selftest plants bugs in our own kernel; leave --sut out")
         _hold_the_kit(Profile(profile))
     known = _known(baseline)
-    driver = _driver(sut, capabilities, timeout)
+    driver = _driver(sut, capabilities, timeout=timeout, processes=processes)
     began, started = perf_counter(), datetime.now(UTC)
     try:
         results, stops = verify(
@@ -146,7 +154,9 @@ def _hold_the_kit(profile: Profile) -> NoReturn:
     sys.exit(1 if shortfalls else 0)
 
 
-def _driver(sut: str | None, capabilities: Sequence[str], timeout: float) -> Driver | None:
+def _driver(
+    sut: str | None, capabilities: Sequence[str], *, timeout: float, processes: int
+) -> Driver | None:
     if sut is None:
         if capabilities:
             raise click.UsageError("--capability is for --sut; our own kernel declares its own")
