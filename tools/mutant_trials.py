@@ -30,9 +30,10 @@ TESTS: Final = (
 )
 LEFT_OUT: Final = "not test_every_method_either_reads_or_refuses and not test_spec_coverage"
 """Tests of names: they would see the copies that mutmut puts beside each function."""
+STATS: Final = Path("mutmut-stats.json")
 VARIABLE: Final = "MUTANT_UNDER_TEST"
 """Names the mutant that is to run, wherever its function is called (mutmut reads it)."""
-TOO_LONG: Final = "it ran too long"
+TOO_LONG: Final = "it ran too long, or ended the process"
 STRONG: Final = "test_kernel_and_oracle_give_the_same_receipts"
 """Few mutants of the kernel outlive a handful of its scripts."""
 HANDFUL: Final = 12
@@ -54,12 +55,13 @@ class Trials:
         self._mutants = mutants
         self._results = results
         self._jobs = jobs
-        stats = json.loads(Path("mutmut-stats.json").read_text(encoding="utf-8"))
+        stats = json.loads(STATS.read_text(encoding="utf-8"))
         self._reached: dict[str, list[str]] = stats["tests_by_mangled_function_name"]
         self._seconds: dict[str, float] = stats["duration_by_test"]
         self._killers: dict[str, deque[str]] = {}
         self._running: dict[int, tuple[str, int]] = {}
         self._items: dict[str, pytest.Item] = {}
+        self._new: set[str] = set()
         self._failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -75,6 +77,12 @@ class Trials:
         )
         settings.load_profile("mutants")  # whoever fails need not say it in the shortest way
         self._items = {item.nodeid: item for item in session.items}
+        timed = STATS.stat().st_mtime
+        self._new = {
+            test
+            for test, item in self._items.items()
+            if test not in self._seconds or item.path.stat().st_mtime > timed
+        }
         gc.freeze()
         with self._results.open("a", encoding="utf-8") as results:
             for number, mutant in enumerate(self._mutants):
@@ -94,15 +102,22 @@ class Trials:
             os.close(writer)
             self._running[child] = mutant, reader
             return
-        os.environ[VARIABLE] = mutant
-        items = self._in_order(mutant)
+        status = 1
+        try:
+            os.environ[VARIABLE] = mutant
+            os.write(writer, self._killer(self._in_order(mutant)).encode())
+            status = 0
+        finally:
+            os._exit(status)  # whatever happened: only the parent goes on
+
+    def _killer(self, items: list[pytest.Item]) -> str:
+        """Return the first of these tests that fails, or ""."""
         for item, following in zip(items, [*items[1:], None], strict=True):
             signal.alarm(10 + int(10 * self._seconds.get(item.nodeid, 0)))  # ends the process
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
-                os.write(writer, item.nodeid.encode())
-                break
-        os._exit(0)
+                return item.nodeid
+        return ""
 
     def _note_one(self, results: Any) -> None:  # noqa: ANN401 - a text file
         """Wait for one of them, and write down what became of it."""
@@ -120,9 +135,9 @@ class Trials:
         print(json.dumps([mutant, killer]), file=results, flush=True)
 
     def _in_order(self, mutant: str) -> list[pytest.Item]:
-        """Return the tests that reach it or that nobody has timed yet, the best ones first."""
+        """Return the tests that reach it, or may since they changed, the best ones first."""
         known = self._seconds if mutant == CONTROL else self._reached.get(function_of(mutant), ())
-        reached = {*known, *(self._items.keys() - self._seconds)}
+        reached = {*known, *self._new}
         first = [
             test for place in self._neighbours(mutant) for test in self._killers.get(place, ())
         ]
