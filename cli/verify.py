@@ -169,9 +169,8 @@ def _driver(
         ) from error
     if not words:
         raise click.UsageError("--sut is empty; give the command that speaks the wire")
-    return ProcessDriver(
-        words, timeout=timeout, capabilities=frozenset(map(Capability, capabilities))
-    )
+    declared = frozenset(map(Capability, capabilities))
+    return ProcessDriver(words, timeout=timeout, processes=processes, capabilities=declared)
 
 
 def _known(baseline: Path | None) -> tuple[Known, ...]:
