@@ -61,7 +61,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice([profile.value for profile in Profile]),
     default=Profile.CI.value,
     show_default=True,
-    help="How much: about 2 s, 30 s, 10 min.",
+    help="How much: dev for every save, ci for every push, nightly for the night.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the random scripts.")
 @click.option(
@@ -133,11 +133,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     finally:
         if driver is not None:
             driver.close()
+    click.echo(to_text(report))
     _write(junit, lambda: to_junit(report))
     _write(html, lambda: to_html(report))
     _write(json_file, lambda: to_json(report))
     _write(write_baseline, lambda: to_baseline(report.violations))
-    click.echo(to_text(report))
     sys.exit(report.exit_status)
 
 
@@ -193,8 +193,12 @@ def _versions() -> dict[str, str]:
 
 
 def _write(file: Path | None, text: Callable[[], str]) -> None:
-    if file is not None:
+    if file is None:
+        return
+    try:
         file.write_text(text(), encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"{file} cannot be written ({error.strerror})") from error
 
 
 def _tell(what: str) -> None:

@@ -128,6 +128,15 @@ def test_wrong_usage_names_the_fix(arguments: tuple[str, ...], told: str) -> Non
     assert told in ended.output
 
 
+def test_a_report_that_cannot_be_written_costs_no_verdict() -> None:
+    """The verdict was printed before; then exit status 2 names the file."""
+    ended = verify("--only", "sample", "--junit", "no/such/folder/v.xml")
+
+    assert ended.exit_code == 2
+    assert "HOLDS" in ended.output
+    assert "no/such/folder/v.xml" in ended.output
+
+
 def test_a_baseline_that_is_none_is_refused(tmp_path: Path) -> None:
     """Exit status 2, with the place."""
     file = tmp_path / "known.json"
