@@ -14,7 +14,7 @@ from ..findings import Finding, Raw
 from ..oracle.key import key_of
 from ..oracle.moment import Moment
 from ..oracle.reading import new_state
-from ..oracle.wording import configured
+from ..oracle.wording import configured, receipt_of
 from ..rulebook import blamed, described, first_difference
 from .letters import Letters
 from .player import Player
@@ -72,9 +72,7 @@ class Replay:
         reason, facts, effects, self.moment = self.moment.answer(given, now)
         self.clock = max(self.clock, now)
         self.script.append({**given, "now": now})
-        self.expected = {"accepted": reason is None, "facts": facts, "effects": effects}
-        if reason is not None:
-            self.expected["reason"] = reason
+        self.expected = receipt_of(reason, facts, effects)
         self.got, self.agrees = None, False
         self.player.load(self.state)
         reply = self.player.fire(letter, now)
@@ -137,10 +135,7 @@ def answers(scope: Scope, player: Player, path: list[int]) -> Answers | Finding:
         now = replay.clock + dt
         reply = player.fire(letter, now)
         reason, facts, effects, after = replay.moment.answer(given, now)
-        expected: Raw = {"accepted": reason is None, "facts": facts, "effects": effects}
-        if reason is not None:
-            expected["reason"] = reason
-        if not player.agrees(reply, expected):
+        if not player.agrees(reply, receipt_of(reason, facts, effects)):
             return difference(scope, player, path, place)
         since = max(replay.clock, now) - scope.back
         keys: list[Any] = [player.key(twin, since), key_of(after.state, since)]

@@ -21,7 +21,7 @@ from ..findings import Finding
 from ..oracle.key import key_of
 from ..oracle.moment import Moment
 from ..oracle.reading import State, new_state
-from ..oracle.wording import configured
+from ..oracle.wording import configured, receipt_of
 from .counterexample import answers, difference, flaw_found, journal_of, path_of, raised
 from .letters import Letters
 from .player import Flaw, Player, Reply
@@ -146,10 +146,7 @@ class Explorer:
         player.load(twin)
         reply: Reply = player.fire(letter, now)
         reason, facts, effects, after = expected
-        receipt = {"accepted": reason is None, "facts": facts, "effects": effects}
-        if reason is not None:
-            receipt["reason"] = reason
-        if not player.agrees(reply, receipt):
+        if not player.agrees(reply, receipt_of(reason, facts, effects)):
             self._differs(at.number, place)
             return
         if len(facts) > 1:

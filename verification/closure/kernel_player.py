@@ -19,6 +19,7 @@ from ...models.fact import Fact
 from ...models.run import Run
 from ...models.verdicts import Verdict
 from ..findings import Raw
+from ..subjects.kernel import receipt_of
 from .invariants import flaw_of_lives, flaw_of_numbers, flaw_of_turn
 from .player import Flaw
 
@@ -57,12 +58,7 @@ class KernelPlayer:
 
     def receipt(self, reply: Verdict) -> Raw:
         """Write a verdict as its receipt."""
-        receipt: Raw = {"accepted": reply.reason is None}
-        if reply.reason is not None:
-            receipt["reason"] = str(reply.reason)
-        receipt["facts"] = [write(fact) for fact in reply.facts]
-        receipt["effects"] = [write(effect) for effect in reply.effects]
-        return receipt
+        return receipt_of(reply.reason, reply.facts, reply.effects)
 
     def agrees(self, reply: Verdict, expected: Raw) -> bool:
         """Compare every field, and the types of numbers too."""

@@ -15,7 +15,7 @@ import attrs
 from ..fuzz.differences import alike
 from ..oracle.moment import Moment
 from ..oracle.reading import new_state
-from ..oracle.wording import configured, well_formed
+from ..oracle.wording import configured, receipt_of, well_formed
 from ..subjects.subject import Raw, Script
 from .histories import Operation
 
@@ -42,10 +42,7 @@ class Model:
         """Return the right receipt, and the run as it stands afterwards."""
         given = well_formed(delivery)
         reason, facts, effects, after = self.moment.answer(given, float(delivery["now"]))
-        receipt: Raw = {"accepted": reason is None, "facts": facts, "effects": effects}
-        if reason is not None:
-            receipt["reason"] = reason
-        return receipt, Model(after)
+        return receipt_of(reason, facts, effects), Model(after)
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from .fold import refold
 from .key import key_of
 from .moment import Moment
 from .reading import Fact, State, new_state
-from .wording import configured, copy_of, well_formed
+from .wording import configured, copy_of, receipt_of, well_formed
 
 
 class Oracle:
@@ -41,12 +41,7 @@ class Oracle:
         given = copy_of(well_formed(delivery))
         reason, facts, effects, self.moment = self.moment.answer(given, float(delivery["now"]))
         self.journal += facts
-        receipt: dict[str, Any] = {"accepted": reason is None}
-        if reason is not None:
-            receipt["reason"] = reason
-        receipt["facts"] = copy_of(facts)
-        receipt["effects"] = copy_of(effects)
-        return receipt
+        return receipt_of(reason, copy_of(facts), copy_of(effects))
 
     def pending(self) -> list[dict[str, Any]]:
         """All effects still owed (K-3)."""

@@ -48,6 +48,12 @@ def call_without_nulls(call: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in call.items() if value is not None}
 
 
+def receipt_of(reason: str | None, facts: list[Any], effects: list[Any]) -> dict[str, Any]:
+    """Section 12: what is answered; only a refusal has a reason."""
+    given = {} if reason is None else {"reason": reason}
+    return {"accepted": reason is None, **given, "facts": facts, "effects": effects}
+
+
 def copy_of(value: Any) -> Any:
     """A copy of a JSON value that shares nothing which can be changed."""
     if isinstance(value, dict):
