@@ -15,7 +15,7 @@ Progress: TypeAlias = Callable[[str], None]
 
 
 class Profile(StrEnum):
-    """How much is to be checked: about 2 s, 30 s, 10 min."""
+    """How much is to be checked: at every save, at every push, at night."""
 
     DEV = "dev"
     CI = "ci"

@@ -25,7 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--turnlock-profile",
         choices=PROFILES,
         default=None,
-        help="how much is checked: dev about 2 s, ci 30 s, nightly 10 min for each suite "
+        help="how much each suite checks: dev for every save, ci for every push, nightly for "
+        "the night "
         "(default: the profile that Hypothesis has loaded, if it has one of these names, or dev)",
     )
     group.addoption(
