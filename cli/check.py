@@ -15,7 +15,7 @@ import click
 from ..verification.traces.log import TooManyRuns, check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
 from .corpus import LINE_LIMIT, opened
-from .safe_text import harmless
+from ..models.safe_text import harmless
 
 _HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
 

@@ -26,7 +26,7 @@ import attrs
 
 from ..models.errors import InvalidValue
 from .batches import Batch, read_batch
-from .safe_text import harmless
+from ..models.safe_text import harmless
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one line; real ones have some hundred."""

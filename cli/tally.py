@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from ..models.fact import FactType
-from .safe_text import harmless
+from ..models.safe_text import harmless
 
 _KEPT: Final = 10
 """Failures that are told one by one."""

@@ -31,7 +31,7 @@ from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
 from .corpus import Conversation
 from .courier import START
-from .safe_text import harmless
+from ..models.safe_text import harmless
 from .tally import Hostility
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say

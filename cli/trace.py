@@ -11,7 +11,7 @@ import click
 from .corpus import Conversation, Problems, read_recording
 from .host import Settings, replay_conversation
 from .options import EXIT_STATUS, exit_status, hosting, settings_of, tell_problems, tell_verdict
-from .safe_text import harmless
+from ..models.safe_text import harmless
 from .tally import Tally
 
 _LISTED: Final = 20  # candidates that an ambiguous --run is told

@@ -1,0 +1,1 @@
+"""Pictures, drawn from the tables that are enforced and from recorded facts."""

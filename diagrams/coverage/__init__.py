@@ -1,0 +1,1 @@
+"""How often each move was taken, and each refusal met."""

@@ -1,0 +1,1 @@
+"""What draws: Graphviz, SVG, pages and pixels."""

@@ -1,0 +1,1 @@
+"""State diagrams: the small graph, where it comes from, and its forms."""

@@ -1,0 +1,1 @@
+"""What happened in a run, read from logs, scripts and kernels."""

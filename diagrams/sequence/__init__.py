@@ -1,0 +1,1 @@
+"""Who said what to whom, as a sequence diagram."""
