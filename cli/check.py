@@ -12,10 +12,10 @@ from typing import Any, Final
 import attrs
 import click
 
+from ..models.safe_text import harmless
 from ..verification.traces.log import TooManyRuns, check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
 from .corpus import LINE_LIMIT, opened
-from ..models.safe_text import harmless
 
 _HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
 

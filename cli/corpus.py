@@ -25,8 +25,8 @@ from typing import BinaryIO, Final
 import attrs
 
 from ..models.errors import InvalidValue
-from .batches import Batch, read_batch
 from ..models.safe_text import harmless
+from .batches import Batch, read_batch
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one line; real ones have some hundred."""

@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from ..models.safe_text import harmless, harmless_lines
 from ..models.values import Json
 from .corpus import Problems
 from .host import Settings
 from .members import Decisions, Mode
-from ..models.safe_text import harmless, harmless_lines
 from .tally import Tally
 
 _SHOWN_ARGUMENTS: Final = 4_000  # characters of the arguments that somebody is asked about

@@ -27,11 +27,11 @@ from ..models.facts import (
     TurnOpened,
     TurnSettled,
 )
+from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
 from .corpus import Conversation
 from .courier import START
-from ..models.safe_text import harmless
 from .tally import Hostility
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say

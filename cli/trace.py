@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
+from ..models.safe_text import harmless
 from .corpus import Conversation, Problems, read_recording
 from .host import Settings, replay_conversation
 from .options import EXIT_STATUS, exit_status, hosting, settings_of, tell_problems, tell_verdict
-from ..models.safe_text import harmless
 from .tally import Tally
 
 _LISTED: Final = 20  # candidates that an ambiguous --run is told

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import attrs
 
+from ..drawing.tables import Table
+
 
 class Mark(StrEnum):
     """What a picture says of a node or an edge, beyond that it is there."""
@@ -92,16 +94,6 @@ class Cell:
     rest: str = ""
     possible: bool = True
     count: int | None = None
-
-
-@attrs.frozen(kw_only=True)
-class Table:
-    """A table that stands below a picture in Markdown, HTML and text: strings only."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,93 @@
+"""How wide text is, and how it is cut or folded to fit: SVG wraps nothing itself.
+
+Widths are estimates for a common sans-serif, on the generous side, because the letters that a
+reader's machine has are not known. What comes from outside is made harmless first: on one line,
+nothing that steers, hides or reverses text, nothing that XML forbids.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from ...models.safe_text import CUT, harmless
+
+LONGEST: Final = 400
+"""Characters of one text that are looked at before it is cut to what fits."""
+
+_NARROW: Final = frozenset("iIljtf|.,:;'!()[]{} `/\\-")
+_WIDE: Final = frozenset("mwMWGOQ@%_—…✓✗→≥≤")
+_SHARES: Final = (0.36, 0.58, 0.92)
+"""Of the size: a narrow letter, one between, a wide one; capitals lie between the latter two."""
+_CAPITAL: Final = 0.70
+_MONO: Final = 0.62
+_FULL: Final = 1.05
+"""A letter of East Asian width, or a picture."""
+
+
+def width_of(text: str, size: float, *, mono: bool = False) -> float:
+    """Return about how many pixels wide a text is at a size in pixels."""
+    return size * sum(map(_share_mono if mono else _share, text))
+
+
+def fitted(text: str, width: float, size: float, *, mono: bool = False) -> str:
+    """Return the text, harmless and cut so that it is no wider than `width` pixels."""
+    whole = harmless(text, limit=LONGEST)
+    if width_of(whole, size, mono=mono) <= width:
+        return whole
+    return _beginning(whole, width - width_of(CUT, size, mono=mono), size, mono=mono) + CUT
+
+
+def folded(text: str, width: float, size: float, *, lines: int = 3) -> tuple[str, ...]:
+    """Return the text, harmless, on at most so many lines of at most `width` pixels each."""
+    made: list[str] = []
+    words = list(_words(harmless(text, limit=LONGEST), width, size))
+    line = ""
+    for place, word in enumerate(words):
+        longer = f"{line} {word}" if line else word
+        if width_of(longer, size) <= width:
+            line = longer
+            continue
+        if len(made) == lines - 1:
+            rest = " ".join((line, *words[place:])) if line else " ".join(words[place:])
+            return (*made, fitted(rest, width, size))
+        made.append(line)
+        line = word
+    return (*made, line) if line else tuple(made)
+
+
+def _words(text: str, width: float, size: float) -> Iterator[str]:
+    """Yield the words; one that is wider than a line comes in pieces."""
+    for word in text.split(" "):
+        rest = word
+        while rest and width_of(rest, size) > width:
+            piece = _beginning(rest, width, size) or rest[0]
+            yield piece
+            rest = rest[len(piece) :]
+        if rest:
+            yield rest
+
+
+def _beginning(text: str, width: float, size: float, *, mono: bool = False) -> str:
+    left = width
+    for place, letter in enumerate(text):
+        left -= size * (_share_mono(letter) if mono else _share(letter))
+        if left < 0:
+            return text[:place].rstrip()
+    return text
+
+
+def _share(letter: str) -> float:
+    narrow, between, wide = _SHARES
+    if letter in _NARROW:
+        return narrow
+    if letter in _WIDE:
+        return wide
+    if unicodedata.east_asian_width(letter) in {"W", "F"}:
+        return _FULL
+    return _CAPITAL if letter.isupper() else between
+
+
+def _share_mono(letter: str) -> float:
+    return _FULL * 1.2 if unicodedata.east_asian_width(letter) in {"W", "F"} else _MONO

@@ -1,0 +1,99 @@
+"""Tables beside pictures, as Markdown, HTML and text; every cell is a string from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Final
+
+import attrs
+
+from ...models.safe_text import CUT, harmless
+
+CELL: Final = 200
+"""Characters of a cell; the rest is cut."""
+WIDTH: Final = 100
+"""Columns of text in a terminal."""
+_GAP: Final = 2
+_MARKDOWN: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]<>#|~!&$"})
+
+
+@attrs.frozen(kw_only=True)
+class Table:
+    """A table that stands below a picture: plain strings, which the writers make safe."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def plain_markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    return harmless(text, limit=CELL).translate(_MARKDOWN)
+
+
+def plain_html(text: str, *, limit: int = CELL) -> str:
+    """Return text that HTML shows as it is, on one line."""
+    return escape(harmless(text, limit=limit), quote=True)
+
+
+def markdown_table(table: Table, *, level: int = 2) -> str:
+    """Return a heading of that level, the table and its note."""
+    lines = [f"{'#' * level} {plain_markdown(table.title)}", ""]
+    if table.note:
+        lines += [plain_markdown(table.note), ""]
+    lines += [_markdown_row(table.head), "|---" * len(table.head) + "|"]
+    lines += [_markdown_row(row) for row in table.rows]
+    return "\n".join((*lines, ""))
+
+
+def _markdown_row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(plain_markdown(cell) for cell in cells) + " |"
+
+
+def html_table(table: Table) -> str:
+    """Return a heading, the note and the table; the first cell of a row is its header."""
+    note = f"<p class='soft'>{plain_html(table.note)}</p>" if table.note else ""
+    head = "".join(f"<th scope='col'>{plain_html(cell)}</th>" for cell in table.head)
+    body = "".join(f"<tr>{_html_row(row)}</tr>" for row in table.rows)
+    return (
+        f"<h2>{plain_html(table.title)}</h2>{note}<div class='scroll'><table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _html_row(row: tuple[str, ...]) -> str:
+    first, *others = row
+    cells = "".join(f"<td>{plain_html(cell)}</td>" for cell in others)
+    return f"<th scope='row'>{plain_html(first)}</th>{cells}"
+
+
+def text_table(table: Table) -> str:
+    """Return the title, the note and the table in at most `WIDTH` columns; wide cells are cut."""
+    rows = [tuple(harmless(cell, limit=CELL) for cell in row) for row in (table.head, *table.rows)]
+    widths = _widths(rows)
+    lines = [harmless(table.title, limit=WIDTH)]
+    if table.note:
+        lines.append(harmless(table.note, limit=WIDTH))
+    head, *body = _text_lines(rows, widths)
+    return "\n".join(
+        (*lines, head, "─" * min(WIDTH, sum(widths) + _GAP * (len(widths) - 1)), *body)
+    )
+
+
+def _widths(rows: list[tuple[str, ...]]) -> list[int]:
+    """Return the width of each column; the widest gives way until all fit."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while sum(widths) + _GAP * (len(widths) - 1) > WIDTH and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _text_lines(rows: list[tuple[str, ...]], widths: list[int]) -> Iterator[str]:
+    for row in rows:
+        cells = (
+            cell.ljust(width) if len(cell) <= width else cell[: width - 1] + CUT
+            for cell, width in zip(row, widths, strict=True)
+        )
+        yield (" " * _GAP).join(cells).rstrip()
