@@ -18,6 +18,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "engine": frozenset({"models", "machines", "lifecycle", "turn"}),
     "wire": frozenset({"models", "engine"}),
     "diagrams": frozenset({"models", "machines", "lifecycle", "turn", "engine"}),
+    "runtime": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "verification": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "cli": None,
 }

@@ -1,0 +1,32 @@
+"""What can go wrong around the kernel; each message names the cause, the place and the fix."""
+
+from __future__ import annotations
+
+from ..models.errors import TurnlockError
+
+
+class JournalError(TurnlockError):
+    """The journal could not do what it was asked: a full disk, a damaged file, a locked one.
+
+    Nothing of what was asked has happened, unless the message says that this is not known.
+    """
+
+
+class JournalOwned(JournalError):
+    """Somebody else owns this journal, or this run, and their lease is not over."""
+
+
+class RunFenced(TurnlockError):
+    """Another owner has taken this run over: nothing more may be written or performed here."""
+
+
+class RunDiffers(TurnlockError):
+    """A run is known with another configuration; the message shows both."""
+
+
+class Overloaded(TurnlockError):
+    """A named bound is reached; the caller still has what it wanted to give, and may try again."""
+
+
+class Closed(TurnlockError):
+    """The runtime, the journal or the subscription was closed before."""

@@ -1,0 +1,1 @@
+"""Journals: where the facts of runs are kept, and who may write them."""

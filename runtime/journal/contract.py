@@ -1,0 +1,180 @@
+"""What a journal promises. Every journal passes one suite: tests/runtime/journal_contract.py.
+
+A journal keeps runs: their configuration, their facts in order, at most one snapshot of each, who
+owns them, and the deliveries that others have posted. Three promises carry the runtime:
+
+- **Atomic and durable.** When `append` says OK, all its facts are kept, whatever happens next; when
+  it says anything else, or raises, none is. (The one exception is a crash while it answers: then
+  the next `read` tells.)
+- **Fenced.** Each owner of a run has an epoch, which only grows. An append under an older one is
+  FENCED, inside the same transaction that would have kept it: a stopped process that wakes up after
+  its run was taken over writes nothing.
+- **In order.** `after` is the sequence of the last fact that the writer knows. Where the journal
+  holds another, the answer is CONFLICT.
+
+No journal has a clock: time comes in, Unix time in seconds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Final, Self
+
+import attrs
+
+from ...engine.snapshot import Snapshot
+from ...models.deliveries import Delivery
+from ...models.facts import Fact
+from ...models.run import Run
+
+PAGE: Final = 1_000
+"""Facts that `read` returns at most unless told otherwise."""
+
+
+class Appended(StrEnum):
+    """What became of an append; only OK has changed anything."""
+
+    OK = "ok"
+    CONFLICT = "conflict"
+    """The journal holds other facts than the writer thinks."""
+    FENCED = "fenced"
+    """The writer is not the owner any more."""
+
+
+@attrs.frozen(kw_only=True)
+class RunEntry:
+    """One run as a journal lists it.
+
+    `busy` is what the last append said: whether the run has something under way. `owner` is None
+    where nobody holds it; `owned_until` is when the owner's lease is over, unless renewed.
+    """
+
+    run: Run
+    sequence: int
+    busy: bool
+    epoch: int
+    owner: str | None
+    owned_until: float | None
+
+
+@attrs.frozen(kw_only=True)
+class Post:
+    """A delivery that another process posted for a run; `number` grows with every post."""
+
+    number: int
+    run_id: str
+    delivery: Delivery
+
+
+class Journal(ABC):
+    """A place where runs are kept. Its methods may be called by many tasks at once.
+
+    All raise `JournalError` when the place fails, and `Closed` after `close`.
+    """
+
+    async def __aenter__(self) -> Self:
+        """Return it; it was opened when it was made."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+    @abstractmethod
+    async def declare(self, run: Run) -> None:
+        """Make a run known. Raises `RunDiffers` if it is known with another configuration."""
+
+    @abstractmethod
+    async def own(self, run_id: str, *, owner: str, now: float, lease: float) -> int:
+        """Take a run for `lease` seconds, and return the epoch: one more than any before.
+
+        A run that is free, whose lease is over at `now`, or that is the same owner's already is
+        taken; otherwise raises `JournalOwned`. Raises `UnknownRun` for one never declared.
+        """
+
+    @abstractmethod
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        """Renew the lease of every run of this owner, and return their ids.
+
+        A lease that is over is renewed, too, as long as nobody else has taken the run.
+        """
+
+    @abstractmethod
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Let a run go; without effect when another owner has it."""
+
+    @abstractmethod
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        """Keep the facts of one or more whole commits, all or none.
+
+        `epoch` is what `own` returned, `after` the sequence of the last fact kept before (0: none).
+        FENCED goes before CONFLICT. `busy` says whether the run has something under way afterwards.
+        Cancelling the caller does not tell whether it was kept: read.
+        """
+
+    @abstractmethod
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        """Return the next facts of a run, at most `limit`; empty where there are none.
+
+        Raises `CorruptJournal` at a fact that cannot be read or whose number does not follow.
+        """
+
+    async def facts(self, run_id: str, *, after: int = 0) -> AsyncIterator[Fact]:
+        """Iterate over all facts after a sequence that are kept now, page by page."""
+        last = after
+        while page := await self.read(run_id, after=last):
+            for fact in page:
+                yield fact
+            last = page[-1].sequence
+
+    @abstractmethod
+    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
+        """List the runs, in the order in which they were declared; `busy` picks those."""
+
+    @abstractmethod
+    async def entry(self, run_id: str) -> RunEntry:
+        """Return one run's entry. Raises `UnknownRun`."""
+
+    @abstractmethod
+    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+        """Keep a snapshot instead of the run's older one.
+
+        CONFLICT for one of a sequence that the journal has not reached, or older than the kept one.
+        """
+
+    @abstractmethod
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
+
+    @abstractmethod
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        """Leave a delivery for whoever owns the run, and return its number.
+
+        Raises `UnknownRun`, and `Overloaded` when too many wait.
+        """
+
+    @abstractmethod
+    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
+        """Return the posts for these runs that nobody has answered, in order, a bounded number."""
+
+    @abstractmethod
+    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+        """Answer a post, with the receipt as the wire writes it; the first answer stays."""
+
+    @abstractmethod
+    async def answered(self, number: int) -> Mapping[str, Any] | None:
+        """Return the answer to a post, None as long as there is none."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what was begun, and let everything go. Closing twice is harmless."""
