@@ -30,3 +30,12 @@ class Overloaded(TurnlockError):
 
 class Closed(TurnlockError):
     """The runtime, the journal or the subscription was closed before."""
+
+
+class TooSlow(TurnlockError):
+    """A subscriber fell behind; subscribe again after the sequence `after`: nothing is lost."""
+
+    def __init__(self, message: str, *, after: int) -> None:
+        """Keep the sequence of the last fact that was handed out."""
+        super().__init__(message)
+        self.after = after

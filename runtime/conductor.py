@@ -1,0 +1,238 @@
+"""One run under way: what arrives is judged, its facts are kept, and only then is anything done.
+
+Deliveries wait in the kernel's inbox. A batch of them is judged, all their facts go to the journal
+in one append, and when that says OK the callers get their verdicts, subscribers their facts, and
+the host its effects. When it does not, the kernel in memory knows more than the journal: it is
+thrown away and folded anew, and the callers are told that nothing is known to have happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from ..engine.inbox import Inbox
+from ..engine.kernel import Kernel
+from ..models.deliveries import Delivery
+from ..models.errors import InboxFull, TurnlockError
+from ..models.facts import Fact
+from ..models.run import Run
+from ..models.verdicts import Verdict
+from .clock import Clock
+from .errors import JournalError, Overloaded, RunFenced
+from .journal.contract import Appended, Journal
+from .settings import Settings
+from .tasks import Tasks
+
+
+@attrs.frozen
+class Served:
+    """One delivery that was judged, at `at`, Unix time; its facts are kept."""
+
+    delivery: Delivery
+    verdict: Verdict
+    at: float
+
+
+class Listener(Protocol):
+    """Who learns what a conductor has kept. None of these may raise or wait."""
+
+    def kept(self, conductor: Conductor, served: Sequence[Served]) -> None:
+        """Learn that these were judged, in this order, and that what they brought is durable."""
+        ...
+
+    def folded(self, conductor: Conductor) -> None:
+        """Learn that the kernel was folded anew from the journal: perform what is owed."""
+        ...
+
+    def fenced(self, conductor: Conductor) -> None:
+        """Learn that the run belongs to somebody else now."""
+        ...
+
+
+async def folded(run: Run, journal: Journal) -> Kernel:
+    """Return the kernel that the journal holds: its snapshot, and the facts after it (K-2, K-9).
+
+    A commit is kept whole, so nothing is dropped. Raises `CorruptJournal` for what no run can have
+    written.
+    """
+    snapshot = await journal.snapshot(run.run_id)
+    after = 0 if snapshot is None else snapshot.sequence
+    facts = [fact async for fact in journal.facts(run.run_id, after=after)]
+    return Kernel.recover(run, facts, snapshot=snapshot)
+
+
+class Conductor:
+    """The one writer of one run; it serves while something waits, and costs no task otherwise."""
+
+    def __init__(  # noqa: PLR0913 - what a runtime shares among its conductors
+        self,
+        *,
+        kernel: Kernel,
+        epoch: int,
+        journal: Journal,
+        clock: Clock,
+        settings: Settings,
+        listener: Listener,
+        tasks: Tasks,
+    ) -> None:
+        """Take over a kernel that is the fold of the journal, owned under this epoch."""
+        self.run: Final = kernel.run
+        self.epoch: Final = epoch
+        self.kernel = kernel
+        """What is known of the run. Between two batches all of it is durable."""
+        self.stopped: TurnlockError | None = None
+        """Why nothing more is served, once that is so."""
+        self._journal = journal
+        self._clock = clock
+        self._settings = settings
+        self._listener = listener
+        self._tasks = tasks
+        self._inbox = Inbox(capacity=settings.waiting)
+        self._waiting: dict[int, deque[asyncio.Future[Verdict]]] = {}
+        """By the id of a delivery, which the inbox keeps alive: who wants its verdict."""
+        self._kept = kernel.sequence
+        self._snapped = kernel.sequence
+        self._stale = False
+        self._serving: asyncio.Task[None] | None = None
+
+    async def deliver(self, delivery: Delivery) -> Verdict:
+        """Have a delivery judged, and return the verdict once what it brought is durable.
+
+        Raises `Overloaded` when too many wait, and `JournalError` when the facts could not be kept:
+        then deliver again, for what did happen after all is refused as a duplicate. Raises
+        `RunFenced` once the run is somebody else's. Cancelling the caller takes nothing back.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+        try:
+            self._inbox.put(delivery)
+        except InboxFull as error:
+            raise Overloaded(f"run {self.run.run_id!r}: {error}") from error
+        wanted: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id(delivery), deque()).append(wanted)
+        if self._serving is None:
+            self._serving = self._tasks.spawn(f"serve {self.run.run_id}", self._serve())
+        return await wanted
+
+    def stop(self, why: TurnlockError) -> None:
+        """Serve nothing more; whoever waits is told why."""
+        if self.stopped is None:
+            self.stopped = why
+        self._fail([*self._inbox.drain()], why)
+
+    async def _serve(self) -> None:
+        """Serve until nothing waits; what arrives in one tick of the loop shares an append."""
+        try:
+            while self._inbox and self.stopped is None:
+                await self._serve_batch()
+        finally:
+            self._serving = None
+            if self._inbox:  # cut short: nobody may wait for ever
+                self.stop(self.stopped or JournalError(f"run {self.run.run_id!r} is not served"))
+
+    async def _serve_batch(self) -> None:
+        if self._stale and not await self._fold():
+            return
+        served = self._judge()
+        facts = [fact for one in served for fact in one.verdict.facts]
+        if facts:
+            kept = False
+            try:
+                kept = await self._keep(facts, served)
+            finally:
+                self._stale = self._stale or not kept  # cancelled in the middle: who knows
+            if not kept:
+                return
+            self._kept = self.kernel.sequence
+        self._listener.kept(self, served)
+        for one in served:
+            self._answer(one.delivery, one.verdict)
+        if self._kept - self._snapped >= self._settings.snapshot_every:
+            await self._snapshot()
+
+    def _judge(self) -> list[Served]:
+        """Let the kernel judge a batch."""
+        served: list[Served] = []
+        while len(served) < self._settings.batch and (delivery := self._inbox.take()) is not None:
+            now = self._clock.now()
+            served.append(Served(delivery, self.kernel.receive(delivery, now), now))
+        return served
+
+    async def _keep(self, facts: Sequence[Fact], served: Sequence[Served]) -> bool:
+        """Append the facts; where that fails, tell those who wait, and say no."""
+        run_id, state = self.run.run_id, self.kernel.state
+        deliveries = [one.delivery for one in served]
+        try:
+            appended = await self._journal.append(
+                run_id,
+                epoch=self.epoch,
+                after=self._kept,
+                facts=facts,
+                busy=state.turn is not None or bool(state.continuations),
+            )
+        except JournalError as error:
+            self._fail(deliveries, error)
+            return False
+        except asyncio.CancelledError:
+            self._fail(deliveries, JournalError(f"run {run_id!r} was left while it was written"))
+            raise
+        if appended is Appended.FENCED:
+            why = RunFenced(f"run {run_id!r} was taken over; epoch {self.epoch} is not its owner's")
+            self._fail(deliveries, why)
+            self.fence(why)
+        elif appended is Appended.CONFLICT:
+            cause = (
+                f"run {run_id!r}: the journal does not end with fact {self._kept}; deliver again"
+            )
+            self._fail(deliveries, JournalError(cause))
+        return appended is Appended.OK
+
+    def fence(self, why: RunFenced) -> None:
+        """Stop, because somebody else has taken the run over."""
+        if self.stopped is None:
+            self.stop(why)
+            self._listener.fenced(self)
+
+    async def _fold(self) -> bool:
+        """Fold the journal anew; where that fails, too, tell those who wait."""
+        try:
+            self.kernel = await folded(self.run, self._journal)
+        except TurnlockError as error:
+            self._fail([*self._inbox.drain()], error)
+            return False
+        self._kept = self.kernel.sequence
+        self._stale = False
+        self._listener.folded(self)
+        return True
+
+    async def _snapshot(self) -> None:
+        """Keep a snapshot. One that cannot be kept is tried again later: it only saves time."""
+        self._snapped = self._kept
+        try:
+            await self._journal.keep_snapshot(self.kernel.snapshot(), epoch=self.epoch)
+        except JournalError:
+            return
+
+    def _answer(self, delivery: Delivery, verdict: Verdict) -> None:
+        wanted = self._wanted(delivery)
+        if not wanted.done():
+            wanted.set_result(verdict)
+
+    def _fail(self, deliveries: Sequence[Delivery], why: TurnlockError) -> None:
+        for delivery in deliveries:
+            wanted = self._wanted(delivery)
+            if not wanted.done():
+                wanted.set_exception(why)
+
+    def _wanted(self, delivery: Delivery) -> asyncio.Future[Verdict]:
+        """Return who waits for this delivery's verdict: the first of those that gave it."""
+        line = self._waiting[id(delivery)]
+        wanted = line.popleft()
+        if not line:
+            del self._waiting[id(delivery)]
+        return wanted

@@ -1,0 +1,56 @@
+"""The bounds and periods of a runtime, each with a name and a default (K-6, K-57)."""
+
+from __future__ import annotations
+
+from math import inf
+
+import attrs
+
+from ..models.errors import InvalidValue, shown
+
+
+def _positive(owner: object, field: attrs.Attribute[float], value: float) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+        raise InvalidValue(
+            place=field.name, cause=f"{shown(value)} is no positive number", fix="give one"
+        )
+
+
+def _period(default: float) -> float:
+    made: float = attrs.field(default=default, validator=_positive)
+    return made
+
+
+def _bound(default: int) -> int:
+    made: int = attrs.field(
+        default=default, validator=[attrs.validators.instance_of(int), _positive]
+    )
+    return made
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """How much at once, how often, and how long; times are seconds."""
+
+    executions: int = _bound(64)
+    """Tools that run at once, over all runs."""
+    executions_of_run: int = _bound(16)
+    """Tools of one run that run at once."""
+    waiting: int = _bound(10_000)
+    """Deliveries of one run that may wait to be judged; beyond it `Overloaded` is raised."""
+    batch: int = _bound(256)
+    """Deliveries that are judged before their facts are kept, in one append."""
+    snapshot_every: int = _bound(2_000)
+    """Facts after which a snapshot is kept, so that recovery does not fold the whole journal."""
+    ownership: float = _period(30.0)
+    """For how long a run is owned unless renewed: a process that stands still longer loses it."""
+    poll: float = _period(0.25)
+    """How often posts of other processes are looked for."""
+    drain: float = _period(10.0)
+    """How long a clean shutdown waits for the tools that run."""
+    retry_first: float = _period(0.25)
+    """Before a continuation callback that raised, or a journal that failed, is tried again …"""
+    retry_longest: float = _period(30.0)
+    """… doubled with each failure up to this."""
+    buffer: int = _bound(1_000)
+    """Facts that a subscriber may be behind what is live before it is cut off."""

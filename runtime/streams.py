@@ -1,0 +1,189 @@
+"""The facts of a run as they happen: first from the journal, then live, without gap or repeat.
+
+A subscriber pulls. One that hangs or raises harms nobody; one that falls further behind than its
+buffer holds is cut off, and told where to go on. Diagnostics go another way and have no sequence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, Generic, Self, TypeVar
+
+from ..models.diagnostics import Diagnostic
+from ..models.facts import Fact
+from .errors import TooSlow
+from .journal.contract import Journal
+
+T = TypeVar("T")
+
+
+class _Channel(Generic[T]):
+    """A bounded buffer between what happens and one who looks on."""
+
+    def __init__(self, *, bound: int) -> None:
+        self._bound: Final = bound
+        self._buffer: deque[T] = deque()
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def aclose(self) -> None:
+        """Look on no more; an iteration under way ends."""
+        self.close()
+
+    def close(self) -> None:
+        """End the iteration once the buffer is read."""
+        self._closed = True
+        self._arrived.set()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is to be offered."""
+        return self._closed
+
+    async def _wait(self) -> None:
+        """Wait for something to arrive. Raises `StopAsyncIteration` when nothing will."""
+        if self._closed:
+            raise StopAsyncIteration
+        self._arrived.clear()
+        await self._arrived.wait()
+
+
+class Subscription(_Channel[Fact]):
+    """The facts of one run after a sequence; iterate over it, one task at a time."""
+
+    def __init__(self, *, journal: Journal, run_id: str, after: int, bound: int) -> None:
+        """Begin to listen, so that nothing is missed while the journal is read."""
+        super().__init__(bound=bound)
+        self.run_id: Final = run_id
+        self._journal = journal
+        self._last = after
+        self._page: deque[Fact] = deque()
+        self._replaying = True
+        self._missed = False
+        """Whether live facts were let go: the journal has them."""
+        self._cut = False
+
+    def offer(self, facts: Sequence[Fact]) -> None:
+        """Take in facts that have just been kept."""
+        if self._cut or self._closed:
+            return
+        if len(self._buffer) + len(facts) > self._bound:
+            self._buffer.clear()
+            self._missed = self._replaying
+            self._cut = not self._replaying
+        else:
+            self._buffer.extend(facts)
+        self._arrived.set()
+
+    async def __anext__(self) -> Fact:
+        """Return the next fact. Raises `TooSlow`, and what the journal raises."""
+        while True:
+            source = self._page if self._replaying else self._buffer
+            while source:
+                fact = source.popleft()
+                if fact.sequence > self._last:
+                    self._last = fact.sequence
+                    return fact
+            if self._replaying:
+                await self._turn_page()
+            elif self._cut:
+                raise TooSlow(
+                    f"run {self.run_id!r}: the subscriber fell more than {self._bound} facts "
+                    f"behind; subscribe again after {self._last}",
+                    after=self._last,
+                )
+            else:
+                await self._wait()
+
+    async def _turn_page(self) -> None:
+        self._missed = False
+        self._page.extend(await self._journal.read(self.run_id, after=self._last))
+        self._replaying = bool(self._page) or self._missed
+
+
+class DiagnosticSubscription(_Channel[Diagnostic]):
+    """Refusals and logs of one run, from now on; the oldest give way where nobody reads them."""
+
+    def __init__(self, *, bound: int) -> None:
+        """Begin to listen."""
+        super().__init__(bound=bound)
+        self.lost = 0
+        """How many have given way."""
+
+    def offer(self, diagnostic: Diagnostic) -> None:
+        """Take in one."""
+        if self._closed:
+            return
+        if len(self._buffer) == self._bound:
+            self._buffer.popleft()
+            self.lost += 1
+        self._buffer.append(diagnostic)
+        self._arrived.set()
+
+    async def __anext__(self) -> Diagnostic:
+        """Return the next one."""
+        while not self._buffer:
+            await self._wait()
+        return self._buffer.popleft()
+
+
+class Streams:
+    """Who looks on, by run."""
+
+    def __init__(self, *, journal: Journal, bound: int) -> None:
+        """Begin with nobody looking on."""
+        self._journal = journal
+        self._bound = bound
+        self._facts: dict[str, set[Subscription]] = {}
+        self._diagnostics: dict[str, set[DiagnosticSubscription]] = {}
+
+    def subscribe(self, run_id: str, *, after: int) -> Subscription:
+        """Begin to listen to a run's facts after a sequence."""
+        made = Subscription(journal=self._journal, run_id=run_id, after=after, bound=self._bound)
+        self._facts.setdefault(run_id, set()).add(made)
+        return made
+
+    def diagnostics(self, run_id: str) -> DiagnosticSubscription:
+        """Begin to listen to a run's diagnostics."""
+        made = DiagnosticSubscription(bound=self._bound)
+        self._diagnostics.setdefault(run_id, set()).add(made)
+        return made
+
+    def listened(self, run_id: str) -> bool:
+        """Whether anybody wants diagnostics of this run: they need not be made otherwise."""
+        return run_id in self._diagnostics
+
+    def publish(self, run_id: str, facts: Sequence[Fact]) -> None:
+        """Pass on facts that are durable."""
+        for listener in _open(self._facts, run_id):
+            listener.offer(facts)
+
+    def diagnose(self, run_id: str, diagnostic: Diagnostic) -> None:
+        """Pass on a diagnostic."""
+        for listener in _open(self._diagnostics, run_id):
+            listener.offer(diagnostic)
+
+    def close(self) -> None:
+        """End all iterations once their buffers are read."""
+        for listeners in (*self._facts.values(), *self._diagnostics.values()):
+            for listener in listeners:
+                listener.close()
+
+
+C = TypeVar("C", bound="Subscription | DiagnosticSubscription")
+
+
+def _open(by_run: dict[str, set[C]], run_id: str) -> Sequence[C]:
+    """Return who still listens, and forget the others."""
+    listeners = by_run.get(run_id)
+    if listeners is None:
+        return ()
+    listeners -= {one for one in listeners if one.closed}
+    if not listeners:
+        del by_run[run_id]
+    return tuple(listeners)
