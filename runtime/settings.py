@@ -9,22 +9,29 @@ import attrs
 from ..models.errors import InvalidValue, shown
 
 
-def _positive(owner: object, field: attrs.Attribute[float], value: float) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+def _is_period(_: object, field: attrs.Attribute[float], value: float) -> None:
+    if type(value) not in {int, float} or not 0 < value < inf:
         raise InvalidValue(
-            place=field.name, cause=f"{shown(value)} is no positive number", fix="give one"
+            place=field.name,
+            cause=f"{shown(value)} is no positive time",
+            fix="give seconds above 0",
+        )
+
+
+def _is_bound(_: object, field: attrs.Attribute[int], value: int) -> None:
+    if type(value) is not int or value < 1:
+        raise InvalidValue(
+            place=field.name, cause=f"{shown(value)} is no bound", fix="give a whole number from 1"
         )
 
 
 def _period(default: float) -> float:
-    made: float = attrs.field(default=default, validator=_positive)
+    made: float = attrs.field(default=default, validator=_is_period)
     return made
 
 
 def _bound(default: int) -> int:
-    made: int = attrs.field(
-        default=default, validator=[attrs.validators.instance_of(int), _positive]
-    )
+    made: int = attrs.field(default=default, validator=_is_bound)
     return made
 
 

@@ -175,7 +175,7 @@ class Streams:
                 listener.close()
 
 
-C = TypeVar("C", bound="Subscription | DiagnosticSubscription")
+C = TypeVar("C", Subscription, DiagnosticSubscription)
 
 
 def _open(by_run: dict[str, set[C]], run_id: str) -> Sequence[C]:
