@@ -1,0 +1,259 @@
+"""What a runtime tells whoever watches it from outside: executions, approvals, refusals, gauges.
+
+`Silent` tells nobody. A runtime tells through `Harmless`, so that no telemetry, whatever it raises, harms a run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Final, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+
+import attrs
+
+from ..models.deliveries import Delivery
+from ..models.facts import Fact
+from ..models.reasons import Reason
+from ..models.values import Json
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class Observed:
+    """What a runtime shows when its gauges are read.
+
+    `oldest_pending_approval` is for how many seconds the oldest has waited; None where none waits.
+    """
+
+    turns_open: int
+    oldest_pending_approval: float | None
+    in_doubt: int
+
+
+Read: TypeAlias = Callable[[], Observed]
+"""Reads the gauges. It may be called from another thread at any moment: it takes copies
+(`tuple(…)`) of what may change, and never waits."""
+
+
+class Execution(AbstractContextManager["Execution", None], Protocol):
+    """One attempt under way: say once what it came to. Left without a word, it is unknown.
+
+    It is entered and left in one task, and while it is entered, whatever the tool tells belongs to
+    it.
+    """
+
+    def succeeded(self, result: Json) -> None:
+        """Say that it succeeded."""
+        ...
+
+    def failed(self, error: str, *, kind: str) -> None:
+        """Say that it failed; `kind` names the sort of failure in one word, as `Failed.kind`."""
+        ...
+
+    def unknown(self, why: str) -> None:
+        """Say that nobody knows what it came to (K-35)."""
+        ...
+
+
+class Telemetry(Protocol):
+    """Whatever is told. Every method returns at once."""
+
+    def declared(self, tool_names: Sequence[str]) -> None:
+        """Learn which tools there are: models may ask for anything, metrics name only these."""
+        ...
+
+    def delivering(self, run_id: str, delivery: Delivery) -> None:
+        """Learn of a delivery in the task of the caller, whose trace its turn belongs to."""
+        ...
+
+    def execution(  # noqa: PLR0913 - what names an attempt
+        self,
+        *,
+        run_id: str,
+        turn_id: str,
+        invocation_id: str,
+        tool_name: str,
+        attempt: int,
+        arguments: Mapping[str, Json],
+    ) -> Execution:
+        """Begin to tell of an attempt whose claim was accepted."""
+        ...
+
+    def kept(self, facts: Sequence[Fact]) -> None:
+        """Learn of facts that are durable, each once, in order of each run."""
+        ...
+
+    def refused(self, reason: Reason, delivery_type: str) -> None:
+        """Learn that a delivery of this type was refused."""
+        ...
+
+    def observe(self, read: Read) -> Callable[[], None]:
+        """Read the gauges so from now on, until the returned function is called."""
+        ...
+
+
+class _Nothing(Execution):
+    """Tells nothing of an attempt."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    def succeeded(self, result: Json) -> None:
+        pass
+
+    def failed(self, error: str, *, kind: str) -> None:
+        pass
+
+    def unknown(self, why: str) -> None:
+        pass
+
+
+NOTHING: Final[Execution] = _Nothing()
+
+
+class Silent(Telemetry):
+    """Tells nobody anything."""
+
+    def declared(self, tool_names: Sequence[str]) -> None:
+        """Tell nobody."""
+
+    def delivering(self, run_id: str, delivery: Delivery) -> None:
+        """Tell nobody."""
+
+    def execution(  # noqa: D102, PLR0913 - as Telemetry
+        self,
+        *,
+        run_id: str,  # noqa: ARG002 - nobody is told
+        turn_id: str,  # noqa: ARG002
+        invocation_id: str,  # noqa: ARG002
+        tool_name: str,  # noqa: ARG002
+        attempt: int,  # noqa: ARG002
+        arguments: Mapping[str, Json],  # noqa: ARG002
+    ) -> Execution:
+        return NOTHING
+
+    def kept(self, facts: Sequence[Fact]) -> None:
+        """Tell nobody."""
+
+    def refused(self, reason: Reason, delivery_type: str) -> None:
+        """Tell nobody."""
+
+    def observe(self, read: Read) -> Callable[[], None]:  # noqa: ARG002 - nobody looks
+        """Never read."""
+        return _nothing
+
+
+def _nothing() -> None:
+    """Stop what never began."""
+
+
+class Harmless(Telemetry):
+    """Tells another, and keeps whatever that raises from the run; each kind is logged once."""
+
+    def __init__(self, told: Telemetry) -> None:
+        """Tell this one."""
+        self._told = told
+        self._complained: set[str] = set()
+
+    def declared(self, tool_names: Sequence[str]) -> None:
+        """Tell it."""
+        self.attempt(None, self._told.declared, tool_names)
+
+    def delivering(self, run_id: str, delivery: Delivery) -> None:
+        """Tell it."""
+        self.attempt(None, self._told.delivering, run_id, delivery)
+
+    def execution(  # noqa: D102, PLR0913 - as Telemetry
+        self,
+        *,
+        run_id: str,
+        turn_id: str,
+        invocation_id: str,
+        tool_name: str,
+        attempt: int,
+        arguments: Mapping[str, Json],
+    ) -> Execution:
+        told = self.attempt(
+            NOTHING,
+            self._told.execution,
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            tool_name=tool_name,
+            attempt=attempt,
+            arguments=arguments,
+        )
+        return _HarmlessExecution(self, told)
+
+    def kept(self, facts: Sequence[Fact]) -> None:
+        """Tell it."""
+        self.attempt(None, self._told.kept, facts)
+
+    def refused(self, reason: Reason, delivery_type: str) -> None:
+        """Tell it."""
+        self.attempt(None, self._told.refused, reason, delivery_type)
+
+    def observe(self, read: Read) -> Callable[[], None]:
+        """Tell it."""
+        stop = self.attempt(_nothing, self._told.observe, read)
+        return lambda: self.attempt(None, stop)
+
+    def attempt(
+        self,
+        otherwise: T,
+        tell: Callable[P, T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Call `tell`; where it raises, say so once and return `otherwise`."""
+        try:
+            return tell(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on
+            kind = type(error).__qualname__
+            if kind not in self._complained:
+                self._complained.add(kind)
+                _log.exception("telemetry failed; the run goes on, and this is said once")
+            return otherwise
+
+
+class _HarmlessExecution(Execution):
+    """Tells another of an attempt, and swallows what that raises, never what the tool raises."""
+
+    def __init__(self, outer: Harmless, told: Execution) -> None:
+        self._outer = outer
+        self._told = told
+
+    def __enter__(self) -> Self:
+        self._outer.attempt(None, self._told.__enter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._outer.attempt(None, self._told.__exit__, kind, error, traceback)
+
+    def succeeded(self, result: Json) -> None:
+        self._outer.attempt(None, self._told.succeeded, result)
+
+    def failed(self, error: str, *, kind: str) -> None:
+        self._outer.attempt(None, self._told.failed, error, kind=kind)
+
+    def unknown(self, why: str) -> None:
+        self._outer.attempt(None, self._told.unknown, why)
