@@ -1,6 +1,7 @@
 """What a runtime tells whoever watches it from outside: executions, approvals, refusals, gauges.
 
-`Silent` tells nobody. A runtime tells through `Harmless`, so that no telemetry, whatever it raises, harms a run.
+`Silent` tells nobody. A runtime tells through `Harmless`, so that no telemetry, whatever it
+raises, harms a run.
 """
 
 from __future__ import annotations
