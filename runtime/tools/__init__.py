@@ -1,1 +1,30 @@
 """Tools: what they declare, how their arguments are checked, how they are run."""
+
+from .arguments import check
+from .context import ToolContext
+from .errors import BadArguments, BadToolFile, Rejected, ToolCancelled
+from .outcomes import Failed, Happened, NeverHappened, StillUnknown, Succeeded, Unknown
+from .policy import ApprovalNeed, InDoubt, Policy
+from .tool import Tool, tool
+from .toolbox import Toolbox
+
+__all__ = [
+    "ApprovalNeed",
+    "BadArguments",
+    "BadToolFile",
+    "Failed",
+    "Happened",
+    "InDoubt",
+    "NeverHappened",
+    "Policy",
+    "Rejected",
+    "StillUnknown",
+    "Succeeded",
+    "Tool",
+    "ToolCancelled",
+    "ToolContext",
+    "Toolbox",
+    "Unknown",
+    "check",
+    "tool",
+]

@@ -1,0 +1,162 @@
+"""What a tool declares about itself: approval, time, and what to do when nobody knows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final, TypeAlias, TypedDict, cast
+
+import attrs
+
+from ...models.checks import flag, instance, number, optional
+from ...models.errors import InvalidValue, shown
+from ...models.values import Json
+from .context import ToolContext
+from .messages import said
+from .outcomes import ProbeAnswer
+
+DEFAULT_LEASE: Final = 30.0
+"""Seconds after which a tool whose host has fallen silent is in doubt (K-34)."""
+
+Predicate: TypeAlias = Callable[[Mapping[str, Json]], bool]
+Probe: TypeAlias = Callable[[ToolContext], ProbeAnswer | Awaitable[ProbeAnswer]]
+
+
+class InDoubt(StrEnum):
+    """What becomes of an execution whose outcome nobody knows (K-35)."""
+
+    ASK = "ask"
+    """A person decides."""
+    RETRY_IF_SAFE = "retry if safe"
+    """It is run again if the tool is safe to repeat; otherwise a person decides."""
+    PROBE = "probe"
+    """The tool's probe finds out; a person decides where it cannot."""
+    FAIL = "fail"
+    """It has failed, and the model is told that nobody knows whether it happened."""
+
+
+@attrs.frozen
+class ApprovalNeed:
+    """Whether a call needs approval; `why` is said where the predicate could not decide."""
+
+    needed: bool
+    why: str | None = None
+
+
+def positive(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    """Accept a finite number of seconds above zero."""
+    if number(value, place=field.name) <= 0:
+        raise InvalidValue(place=field.name, cause=f"{value} is not above 0", fix="give seconds")
+
+
+def _approval(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool):
+        return
+    if not callable(value) or is_async(value):
+        raise InvalidValue(
+            place=field.name,
+            cause=f"{shown(value)} is no answer and no plain function",
+            fix="give True, False or a sync function of the arguments that returns one of them",
+        )
+
+
+def _probe(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if not callable(value):
+        raise InvalidValue(
+            place=field.name,
+            cause=f"{shown(value)} cannot be called",
+            fix="give a function of the ToolContext that returns Happened, Failed, NeverHappened "
+            "or StillUnknown",
+        )
+
+
+def _at_least_one(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not int or value < 1:
+        raise InvalidValue(
+            place=field.name, cause=f"{shown(value)} is no number of calls", fix="give 1 or more"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Policy:
+    """How a tool wants to be treated. Contradictions raise `InvalidValue` where it is declared.
+
+    Times are in seconds. None: no bound of its own.
+    """
+
+    approval: bool | Predicate = attrs.field(default=False, validator=_approval)
+    """Whether a person must agree, or a quick function of the arguments that says so."""
+    approval_timeout: float | None = attrs.field(default=None, validator=optional(positive))
+    """How long a call waits for a decision before it is denied."""
+    timeout: float | None = attrs.field(default=None, validator=optional(positive))
+    """How long an execution may take, its result processors and the wait for a thread included."""
+    lease: float = attrs.field(default=DEFAULT_LEASE, validator=positive)
+    """How long the host may be silent before the execution is in doubt; renewed while it runs."""
+    safe_to_repeat: bool = attrs.field(default=False, validator=flag)
+    """Whether running it twice, with one idempotency key, is as good as running it once."""
+    in_doubt: InDoubt = attrs.field(default=InDoubt.ASK, validator=instance(InDoubt))
+    probe: Probe | None = attrs.field(default=None, validator=optional(_probe))
+    """Finds out whether an execution happened, by its idempotency key for instance."""
+    sequential: bool = attrs.field(default=False, validator=flag)
+    """Whether it must not run beside another sequential tool of the same run: those start one by
+    one in the order of the calls. Tools that are not sequential run beside it all the same."""
+    concurrency: int | None = attrs.field(default=None, validator=optional(_at_least_one))
+    """How many calls of this tool may run at once, over all runs of one runtime."""
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.in_doubt is InDoubt.PROBE and self.probe is None:
+            raise InvalidValue(
+                place="in_doubt",
+                cause="is probe, and there is no probe",
+                fix="give probe=, a function that finds out, or another in_doubt",
+            )
+        if self.probe is not None and self.in_doubt is not InDoubt.PROBE:
+            raise InvalidValue(
+                place="probe",
+                cause=f"is never called, because in_doubt is {self.in_doubt.value}",
+                fix="give in_doubt=InDoubt.PROBE, or leave the probe out",
+            )
+        if self.approval_timeout is not None and self.approval is False:
+            raise InvalidValue(
+                place="approval_timeout",
+                cause="means nothing, because approval is never asked for",
+                fix="give approval=True or a predicate, or leave the timeout out",
+            )
+
+    def needs_approval(self, arguments: Mapping[str, Json]) -> ApprovalNeed:
+        """Say whether these arguments need approval; a predicate that fails to say means yes."""
+        if isinstance(self.approval, bool):
+            return ApprovalNeed(needed=self.approval)
+        try:
+            answer = cast("object", self.approval(arguments))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, a person decides
+            return ApprovalNeed(needed=True, why=f"the approval predicate failed: {said(error)}")
+        if not isinstance(answer, bool):
+            return ApprovalNeed(
+                needed=True,
+                why=f"the approval predicate returned {shown(answer)}, not True or False",
+            )
+        return ApprovalNeed(needed=answer)
+
+
+class PolicyFields(TypedDict, total=False):
+    """The fields of a policy, as keyword arguments of `tool`."""
+
+    approval: bool | Predicate
+    approval_timeout: float | None
+    timeout: float | None
+    lease: float
+    safe_to_repeat: bool
+    in_doubt: InDoubt
+    probe: Probe | None
+    sequential: bool
+    concurrency: int | None
+
+
+def is_async(call: object) -> bool:
+    """Whether calling it gives a coroutine, as far as its declaration says."""
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
+        getattr(type(call), "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
