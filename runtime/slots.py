@@ -34,7 +34,8 @@ class Slots:
         self._taken = 0
         self._of_run: Counter[str] = Counter()
         self._of_tool: Counter[str] = Counter()
-        self._of_kind: Counter[Kind] = Counter()
+        self._sequential: set[str] = set()
+        """Runs in which a sequential tool runs."""
         self._lines: dict[Kind, deque[_Waiting]] = {}
         self._bounds: dict[Kind, tuple[int | None, bool]] = {}
         self._tickets = 0
@@ -49,15 +50,15 @@ class Slots:
     ) -> AsyncGenerator[None]:
         """Wait for a slot, and hold it.
 
-        `concurrency` bounds the calls of the tool over all runs; a `sequential` tool runs once at a
-        time in its run.
+        `concurrency` bounds the calls of the tool over all runs. Of the sequential tools of a run
+        one runs at a time, in the order in which they asked.
         """
         kind = (run_id, tool)
         await self._take(kind, concurrency, sequential=sequential)
         try:
             yield
         finally:
-            self._give_back(kind)
+            self._give_back(kind, sequential=sequential)
 
     async def _take(self, kind: Kind, concurrency: int | None, *, sequential: bool) -> None:
         self._tickets += 1
@@ -69,33 +70,27 @@ class Slots:
             await waiting.started
         except asyncio.CancelledError:
             if waiting.started.done() and not waiting.started.cancelled():
-                self._give_back(kind)  # it was let in while it was being cancelled
+                self._give_back(kind, sequential=sequential)  # let in while it was cancelled
             else:
-                self._leave(kind, waiting)
+                self._lines[kind].remove(waiting)
+                self._tidy(kind)
+                self._start()  # who waited behind it may go
             raise
 
-    def _leave(self, kind: Kind, waiting: _Waiting) -> None:
-        line = self._lines[kind]
-        line.remove(waiting)
-        self._tidy(kind)
-
-    def _give_back(self, kind: Kind) -> None:
+    def _give_back(self, kind: Kind, *, sequential: bool) -> None:
         run_id, tool = kind
         self._taken -= 1
         for counter, key in ((self._of_run, run_id), (self._of_tool, tool)):
             counter[key] -= 1
             if not counter[key]:
                 del counter[key]
-        self._of_kind[kind] -= 1
-        self._tidy(kind)
+        if sequential:
+            self._sequential.discard(run_id)
         self._start()
 
     def _tidy(self, kind: Kind) -> None:
-        if not self._lines.get(kind):
-            self._lines.pop(kind, None)
-            self._bounds.pop(kind, None)
-        if not self._of_kind[kind]:
-            del self._of_kind[kind]
+        if not self._lines[kind]:
+            del self._lines[kind], self._bounds[kind]
 
     def _start(self) -> None:
         """Let in whoever can start, the longest waiting first."""
@@ -104,13 +99,14 @@ class Slots:
             if not kinds:
                 return
             kind = min(kinds, key=lambda one: self._lines[one][0].ticket)
-            waiting = self._lines[kind].popleft()
-            if not self._lines[kind]:
-                del self._lines[kind]
+            run_id, tool = kind
             self._taken += 1
-            self._of_run[kind[0]] += 1
-            self._of_tool[kind[1]] += 1
-            self._of_kind[kind] += 1
+            self._of_run[run_id] += 1
+            self._of_tool[tool] += 1
+            if self._bounds[kind][1]:
+                self._sequential.add(run_id)
+            waiting = self._lines[kind].popleft()
+            self._tidy(kind)
             waiting.started.set_result(None)
 
     def _may_start(self, kind: Kind) -> bool:
@@ -119,5 +115,13 @@ class Slots:
         return (
             self._of_run[run_id] < self._each
             and (concurrency is None or self._of_tool[tool] < concurrency)
-            and not (sequential and self._of_kind[kind])
+            and not (sequential and (run_id in self._sequential or self._behind(kind)))
+        )
+
+    def _behind(self, kind: Kind) -> bool:
+        """Whether another sequential tool of the run asked before."""
+        first = self._lines[kind][0].ticket
+        return any(
+            other[0] == kind[0] and self._bounds[other][1] and line[0].ticket < first
+            for other, line in self._lines.items()
         )

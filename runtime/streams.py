@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, Generic, Self, TypeVar
 
 from ..models.diagnostics import Diagnostic
@@ -170,9 +171,10 @@ class Streams:
 
     def close(self) -> None:
         """End all iterations once their buffers are read."""
-        for listeners in (*self._facts.values(), *self._diagnostics.values()):
-            for listener in listeners:
-                listener.close()
+        for subscription in chain.from_iterable(self._facts.values()):
+            subscription.close()
+        for diagnostics in chain.from_iterable(self._diagnostics.values()):
+            diagnostics.close()
 
 
 C = TypeVar("C", Subscription, DiagnosticSubscription)

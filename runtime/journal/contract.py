@@ -4,15 +4,20 @@ A journal keeps runs: their configuration, their facts in order, at most one sna
 owns them, and the deliveries that others have posted. Three promises carry the runtime:
 
 - **Atomic and durable.** When `append` says OK, all its facts are kept, whatever happens next; when
-  it says anything else, or raises, none is. (The one exception is a crash while it answers: then
-  the next `read` tells.)
+  it says anything else, or raises, none is. (The exceptions are a crash while it answers, and an
+  error whose message says so: then the next `read` tells.)
 - **Fenced.** Each owner of a run has an epoch, which only grows. An append under an older one is
   FENCED, inside the same transaction that would have kept it: a stopped process that wakes up after
-  its run was taken over writes nothing.
+  its run was taken over writes nothing. Whoever released a run is fenced, too. A lease that is over
+  fences nobody as long as nobody else takes the run.
 - **In order.** `after` is the sequence of the last fact that the writer knows. Where the journal
   holds another, the answer is CONFLICT.
 
 No journal has a clock: time comes in, Unix time in seconds.
+
+**Cancelling.** A method that writes ends only when what it asked for is settled, one way or the
+other: `CancelledError` comes out after that. So whoever reads next reads the truth, and no cancelled
+write arrives afterwards. It does not tell which way it went.
 """
 
 from __future__ import annotations
@@ -32,6 +37,15 @@ from ...models.run import Run
 
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
+
+POSTS: Final = 100
+"""Posts that `posts` returns at most."""
+
+POSTS_WAITING: Final = 1_000
+"""Posts of one run that may wait for an answer."""
+
+ANSWERS: Final = 10_000
+"""Posts whose answers are kept, counted back from the latest post."""
 
 
 class Appended(StrEnum):
@@ -70,9 +84,10 @@ class Post:
 
 
 class Journal(ABC):
-    """A place where runs are kept. Its methods may be called by many tasks at once.
+    """A place where runs are kept. Its methods may be called by many tasks of one loop at once.
 
-    All raise `JournalError` when the place fails, and `Closed` after `close`.
+    All raise `JournalError` when the place fails, and `Closed` after `close`; those that take a
+    run's id raise `UnknownRun` for one never declared.
     """
 
     async def __aenter__(self) -> Self:
@@ -93,11 +108,14 @@ class Journal(ABC):
         """Make a run known. Raises `RunDiffers` if it is known with another configuration."""
 
     @abstractmethod
-    async def own(self, run_id: str, *, owner: str, now: float, lease: float) -> int:
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
         """Take a run for `lease` seconds, and return the epoch: one more than any before.
 
-        A run that is free, whose lease is over at `now`, or that is the same owner's already is
-        taken; otherwise raises `JournalOwned`. Raises `UnknownRun` for one never declared.
+        A run that is free, whose lease is over at `now`, that is the same owner's already, or whose
+        owner is `gone` is taken; otherwise raises `JournalOwned`. `gone` is an owner of whom the
+        caller knows that it is dead (see `owners`): its lease need not be waited for.
         """
 
     @abstractmethod
@@ -119,14 +137,17 @@ class Journal(ABC):
 
         `epoch` is what `own` returned, `after` the sequence of the last fact kept before (0: none).
         FENCED goes before CONFLICT. `busy` says whether the run has something under way afterwards.
-        Cancelling the caller does not tell whether it was kept: read.
+        Raises `InvalidValue` for what is no commit: no fact, another run's, a gap, half a commit;
+        and `Overloaded` for more than one append may be.
         """
 
     @abstractmethod
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
-        """Return the next facts of a run, at most `limit`; empty where there are none.
+        """Return the next facts of a run, at most `limit`; empty only where there are none.
 
-        Raises `CorruptJournal` at a fact that cannot be read or whose number does not follow.
+        Where facts are large it may be fewer, so that a page fits into memory; it may end inside a
+        commit. Raises `CorruptJournal` at a fact that cannot be read or whose number does not
+        follow.
         """
 
     async def facts(self, run_id: str, *, after: int = 0) -> AsyncIterator[Fact]:
@@ -143,13 +164,14 @@ class Journal(ABC):
 
     @abstractmethod
     async def entry(self, run_id: str) -> RunEntry:
-        """Return one run's entry. Raises `UnknownRun`."""
+        """Return one run's entry."""
 
     @abstractmethod
     async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
         """Keep a snapshot instead of the run's older one.
 
         CONFLICT for one of a sequence that the journal has not reached, or older than the kept one.
+        Raises `RunDiffers` for one of another configuration.
         """
 
     @abstractmethod
@@ -160,20 +182,29 @@ class Journal(ABC):
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery for whoever owns the run, and return its number.
 
-        Raises `UnknownRun`, and `Overloaded` when too many wait.
+        Raises `Overloaded` when `POSTS_WAITING` of the run wait already.
         """
 
     @abstractmethod
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
-        """Return the posts for these runs that nobody has answered, in order, a bounded number."""
+        """Return the posts for these runs that nobody has answered, in order, at most `POSTS`.
+
+        Runs that are not known have none. Meant to be asked often: nothing waiting costs little.
+        """
 
     @abstractmethod
     async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
-        """Answer a post, with the receipt as the wire writes it; the first answer stays."""
+        """Answer a post, with the receipt as the wire writes it; the first answer stays.
+
+        A post that is not there any more, or never was, is answered without effect.
+        """
 
     @abstractmethod
     async def answered(self, number: int) -> Mapping[str, Any] | None:
-        """Return the answer to a post, None as long as there is none."""
+        """Return the answer to a post, None as long as there is none.
+
+        Of the answered posts, those older than the latest `ANSWERS` posts may be forgotten.
+        """
 
     @abstractmethod
     async def close(self) -> None:

@@ -1,0 +1,131 @@
+"""Doubt: an execution whose outcome nobody knows, settled as its tool declares (K-35).
+
+Nothing is ever executed again in silence: a retry is authorised by a delivery, and so by a fact.
+Where the policy is to ask, or cannot tell, it stays in doubt until somebody resolves it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..lifecycle.invocation import Invocation
+from ..lifecycle.phases import Phase
+from ..models.deliveries import Lose, Resolution, Resolve
+from ..models.ids import idempotency_key, invocation_path
+from ..models.values import ABSENT
+from ..turn.turn import Turn
+from .conductor import Conductor
+from .executing import Key, Means
+from .insisting import insist
+from .tools.context import ToolContext
+from .tools.outcomes import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
+from .tools.performing import probe
+from .tools.policy import InDoubt
+from .tools.tool import Tool
+from .workers import was_ours
+
+UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows whether it happened"
+"""The error of an execution in doubt whose tool declares that it has then failed."""
+
+
+class Doubts:
+    """What this process does about executions in doubt, each attempt once at a time."""
+
+    def __init__(self, means: Means) -> None:
+        """Begin with none."""
+        self._means = means
+        self._under_way: set[Key] = set()
+
+    def settle_all(self, conductor: Conductor) -> None:
+        """See to whatever is in doubt now: after a recovery."""
+        turn = conductor.kernel.state.turn
+        if turn is None:
+            return
+        for invocation in tuple(turn.unfinished()):
+            self._settle(conductor, turn, invocation)
+
+    def settle(self, conductor: Conductor, turn_id: str, invocation_id: str) -> None:
+        """See to one invocation, if it is in doubt still."""
+        turn = conductor.kernel.state.turn
+        if turn is not None and turn.turn_id == turn_id:
+            self._settle(conductor, turn, turn.members[invocation_id])
+
+    async def lose_what_died(self, conductor: Conductor) -> None:
+        """Say of what a dead runtime ran that nobody knows how it ended (K-35).
+
+        Executors of other makes are left to their leases. Raises what stopped the run.
+        """
+        turn = conductor.kernel.state.turn
+        started = () if turn is None else tuple(turn.unfinished())
+        for invocation in started:
+            died = invocation.worker != self._means.worker and was_ours(invocation.worker)
+            if turn is not None and invocation.phase is Phase.STARTED and died:
+                lost = Lose(
+                    run_id=conductor.run.run_id,
+                    turn_id=turn.turn_id,
+                    invocation_id=invocation.invocation_id,
+                    attempt=invocation.attempt,
+                )
+                await insist(conductor, lost, settings=self._means.settings)
+
+    def _settle(self, conductor: Conductor, turn: Turn, invocation: Invocation) -> None:
+        tool = self._means.toolbox.get(invocation.tool_name)
+        key = conductor.run.run_id, turn.turn_id, invocation.invocation_id, invocation.attempt
+        if invocation.phase is not Phase.IN_DOUBT or invocation.owed or key in self._under_way:
+            return  # settled, authorised to be retried, or seen to already
+        if tool is None:
+            return  # a tool that is not there any more cannot say: somebody is asked
+        self._under_way.add(key)
+        context = ToolContext(
+            idempotency_key=idempotency_key(invocation_path(turn.scope, key[2])),
+            run_id=key[0],
+            turn_id=key[1],
+            invocation_id=key[2],
+            attempt=key[3],
+            tool_name=tool.name,
+            worker=self._means.worker,
+        )
+        work = self._resolve(conductor, tool, context, key)
+        self._means.tasks.spawn(f"doubt of {context.idempotency_key}", work)
+
+    async def _resolve(
+        self, conductor: Conductor, tool: Tool, context: ToolContext, key: Key
+    ) -> None:
+        try:
+            answer = await self._answer(tool, context)
+            resolution = None if answer is None else _resolution(context, answer)
+            if resolution is not None:
+                await insist(conductor, resolution, settings=self._means.settings)
+        finally:
+            self._under_way.discard(key)
+
+    async def _answer(self, tool: Tool, context: ToolContext) -> ProbeAnswer | None:
+        """Return what the policy says; None where somebody is to be asked."""
+        policy = tool.policy
+        if policy.in_doubt is InDoubt.FAIL:
+            return Failed(UNKNOWN)
+        if policy.in_doubt is InDoubt.RETRY_IF_SAFE:
+            return NeverHappened() if policy.safe_to_repeat else None
+        if policy.in_doubt is InDoubt.PROBE:
+            return await probe(tool, context, threads=self._means.threads)
+        return None
+
+
+def _resolution(context: ToolContext, answer: ProbeAnswer) -> Resolve | None:
+    """Return the delivery that an answer means; None where it says nothing."""
+    if isinstance(answer, StillUnknown):
+        return None
+    as_ = Resolution.RETRY
+    if isinstance(answer, Happened):
+        as_ = Resolution.RESULT
+    elif isinstance(answer, Failed):
+        as_ = Resolution.ERROR
+    return Resolve(
+        run_id=context.run_id,
+        turn_id=context.turn_id,
+        invocation_id=context.invocation_id,
+        attempt=context.attempt,
+        resolution=as_,
+        result=answer.result if isinstance(answer, Happened) else ABSENT,
+        error=answer.error if isinstance(answer, Failed) else None,
+    )

@@ -1,0 +1,304 @@
+"""The runtime: many runs, performed. What the kernels ask for is done; what happens is kept first.
+
+    async with Runtime(journal=journal, tools=toolbox, on_continue=tell_the_model) as runtime:
+        await runtime.open_run(Run(run_id="r"))
+        await runtime.open_turn("r", calls, turn_id="t1")
+
+A crash at any instant loses nothing: whoever starts next with the same journal goes on (K-2, K-9).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Self
+
+from ..models.calls import Call
+from ..models.deliveries import Decide, Delivery, Interrupt, Match, OpenTurn, Scope
+from ..models.errors import TurnlockError, UnknownRun
+from ..models.run import Run
+from ..models.values import Json
+from ..models.verdicts import Verdict
+from .approvals import PendingApproval, pending_approvals
+from .clock import Clock, SteadyClock
+from .conductor import Conductor
+from .continuing import OnContinue
+from .errors import Closed
+from .executing import Means
+from .hosting import Hosting
+from .journal.contract import Journal
+from .owning import Owning, new_owner
+from .posting import Posting
+from .settings import Settings
+from .slots import Slots
+from .streams import DiagnosticSubscription, Streams, Subscription
+from .tasks import Tasks
+from .telemetry import Harmless, Silent, Telemetry
+from .tools.toolbox import Toolbox
+
+_log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Performs the runs that it owns. Enter it in the loop that it is to live in."""
+
+    def __init__(  # noqa: PLR0913 - each has a default that serves
+        self,
+        *,
+        journal: Journal,
+        tools: Toolbox,
+        on_continue: OnContinue,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        telemetry: Telemetry | None = None,
+        owner: str | None = None,
+    ) -> None:
+        """Prepare; nothing is owned before it is entered.
+
+        The journal is the caller's to close, afterwards. `owner` names this process in the journal
+        and must never have been used before; leave it out unless you know better.
+        """
+        self.owner: Final = owner or new_owner()
+        self.settings: Final = settings or Settings()
+        self.tools: Final = tools
+        self._journal = journal
+        self._conductors: dict[str, Conductor] = {}
+        self._closed = False
+        self._tasks = Tasks(failed=self._failed)
+        self._watchers = Tasks(failed=self._failed)
+        self._threads = ThreadPoolExecutor(
+            max_workers=self.settings.executions, thread_name_prefix="turnlock-tool"
+        )
+        self._streams = Streams(journal=journal, bound=self.settings.buffer)
+        self._means = Means(
+            toolbox=tools,
+            slots=Slots(
+                all_runs=self.settings.executions, each_run=self.settings.executions_of_run
+            ),
+            tasks=self._tasks,
+            threads=self._threads,
+            clock=clock or SteadyClock(),
+            settings=self.settings,
+            telemetry=Harmless(telemetry or Silent()),
+            worker=self.owner,
+        )
+        self._hosting = Hosting(
+            means=self._means,
+            streams=self._streams,
+            on_continue=on_continue,
+            conductors=self._conductors,
+        )
+        self._owning = Owning(
+            journal=journal, means=self._means, hosting=self._hosting, conductors=self._conductors
+        )
+        self._posting = Posting(
+            journal=journal,
+            settings=self.settings,
+            tasks=self._tasks,
+            conductors=self._conductors,
+        )
+
+    async def __aenter__(self) -> Self:
+        """Take over every run that has something under way and that nobody else owns."""
+        self._means.telemetry.declared(tuple(self.tools))
+        self._unobserve = self._means.telemetry.observe(self._hosting.observed)
+        self._watchers.spawn("renew the ownership", self._owning.renew())
+        self._watchers.spawn("watch for posts", self._posting.watch())
+        try:
+            await self._owning.take_over()
+        except BaseException:
+            await self._close(drain=0.0)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Let what runs come to its end, for a while, and hand everything over."""
+        await self._close(drain=0.0 if kind is not None else self.settings.drain)
+
+    async def take_over(self) -> tuple[str, ...]:
+        """Own and recover the runs that have something under way, but for those of living owners.
+
+        It was done once on entering. Returns the ids of those that are owned now and were not.
+        """
+        self._check_open()
+        return await self._owning.take_over()
+
+    async def open_run(self, run: Run) -> None:
+        """Begin a run, or go on with it; one that is owned here already stays as it is.
+
+        Raises `RunDiffers` if it has another configuration, `JournalOwned` if another process
+        performs it, and `CorruptJournal` for a journal that no run can have written.
+        """
+        self._check_open()
+        await self._owning.own(run)
+
+    async def close_run(self, run_id: str) -> None:
+        """Let a run go, whatever it owes: whoever opens it next goes on. Raises `UnknownRun`."""
+        self._conductor(run_id)
+        await self._owning.release(run_id)
+
+    async def deliver(self, run_id: str, delivery: Delivery) -> Verdict:
+        """Have a delivery judged; what it brought is durable when the verdict is returned.
+
+        Raises `UnknownRun` for a run that is not open here, and what `Conductor.deliver` raises.
+        """
+        self._means.telemetry.delivering(run_id, delivery)
+        return await self._conductor(run_id).deliver(delivery)
+
+    async def open_turn(
+        self,
+        run_id: str,
+        calls: Sequence[Call],
+        *,
+        turn_id: str,
+        epoch: int | None = None,
+        sealed: bool = True,
+    ) -> Verdict:
+        """Open a turn with these calls. What the tools declare about approval is added to each.
+
+        `epoch` makes it safe to open a turn again after a crash: see K-55.
+        """
+        opened = OpenTurn(
+            run_id=run_id,
+            turn_id=turn_id,
+            calls=tuple(map(self.gated, calls)),
+            epoch=epoch,
+            sealed=sealed,
+        )
+        return await self.deliver(run_id, opened)
+
+    def gated(self, call: Call) -> Call:
+        """Return the call as its tool declares it: whether it needs approval, and for how long."""
+        tool = self.tools.get(call.tool_name)
+        if tool is None or call.requires_approval:
+            return call
+        policy = tool.policy
+        if not policy.needs_approval(call.arguments).needed:
+            return call
+        return Call(
+            invocation_id=call.invocation_id,
+            tool_name=call.tool_name,
+            arguments=call.arguments,
+            requires_approval=True,
+            approval_timeout=policy.approval_timeout,
+            provider_call_id=call.provider_call_id,
+        )
+
+    async def approve(  # noqa: PLR0913 - all that an approval can say
+        self,
+        run_id: str,
+        *,
+        turn_id: str,
+        invocation_id: str,
+        decided_by: str | None = None,
+        reason: str | None = None,
+        scope: Scope = Scope.ONCE,
+        match: Match = Match.EXACT,
+        expires_in: float | None = None,
+        arguments_digest: str | None = None,
+        arguments: Mapping[str, Json] | None = None,
+    ) -> Verdict:
+        """Approve a call (K-32, K-40 … K-42); `arguments` are edited ones, `expires_in` seconds."""
+        decision = Decide(
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            approved=True,
+            decided_by=decided_by,
+            reason=reason,
+            scope=scope,
+            match=match,
+            expires_in=expires_in,
+            arguments_digest=arguments_digest,
+            arguments=arguments,
+        )
+        return await self.deliver(run_id, decision)
+
+    async def deny(
+        self,
+        run_id: str,
+        *,
+        turn_id: str,
+        invocation_id: str,
+        reason: str | None = None,
+        decided_by: str | None = None,
+    ) -> Verdict:
+        """Deny a call; the model is told the reason."""
+        decision = Decide(
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            approved=False,
+            reason=reason,
+            decided_by=decided_by,
+        )
+        return await self.deliver(run_id, decision)
+
+    async def interrupt(
+        self, run_id: str, *, turn_id: str, reason: str | None = None, grace: float = 10.0
+    ) -> Verdict:
+        """Stop a turn; what runs may still report, for `grace` seconds (K-53)."""
+        stop = Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
+        return await self.deliver(run_id, stop)
+
+    def pending(self, run_id: str) -> tuple[PendingApproval, ...]:
+        """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
+        return pending_approvals(self._conductor(run_id).kernel.state)
+
+    def subscribe(self, run_id: str, *, after: int = 0) -> Subscription:
+        """Return the facts of a run after a sequence, those to come included, as an iterator.
+
+        It needs no run that is open here: the journal answers for the past. Close it when done.
+        """
+        self._check_open()
+        return self._streams.subscribe(run_id, after=after)
+
+    def diagnostics(self, run_id: str) -> DiagnosticSubscription:
+        """Return the refusals and logs of a run from now on, as an iterator."""
+        self._check_open()
+        return self._streams.diagnostics(run_id)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that are owned here."""
+        return tuple(self._conductors)
+
+    def _conductor(self, run_id: str) -> Conductor:
+        self._check_open()
+        conductor = self._conductors.get(run_id)
+        if conductor is None:
+            raise UnknownRun(f"run {run_id!r} is not open here; open it with open_run(Run(…))")
+        return conductor
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the runtime is closed; make another one")
+
+    async def _close(self, *, drain: float) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._hosting.stop_performing()
+        await self._tasks.ended(within=drain)
+        await self._watchers.cancel()
+        await self._tasks.cancel()
+        self._hosting.alarm.close()
+        for run_id in tuple(self._conductors):
+            await self._owning.release(run_id)
+        self._streams.close()
+        self._unobserve()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        """Learn what a task let out: of a run that was stopped, or a mistake of ours."""
+        if isinstance(error, TurnlockError):
+            _log.info("%s ended: %s", name, error)
+        else:
+            _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
