@@ -16,8 +16,8 @@ owns them, and the deliveries that others have posted. Three promises carry the 
 No journal has a clock: time comes in, Unix time in seconds.
 
 **Cancelling.** A method that writes ends only when what it asked for is settled, one way or the
-other: `CancelledError` comes out after that. So whoever reads next reads the truth, and no cancelled
-write arrives afterwards. It does not tell which way it went.
+other: `CancelledError` comes out after that, and does not tell which way it went. So whoever reads
+next reads the truth, and no cancelled write arrives afterwards.
 """
 
 from __future__ import annotations

@@ -1,0 +1,197 @@
+"""A journal in memory, for tests: all promises of the contract but that it outlives the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ...engine.snapshot import Snapshot
+from ...models.deliveries import Delivery
+from ...models.fact import Fact
+from ...models.run import Run
+from .checks import check_batch, check_lease, check_limit
+from .contract import ANSWERS, PAGE, POSTS, POSTS_WAITING, Appended, Journal, Post, RunEntry
+from .refusals import closed, owned, run_differs, too_many_posts, unknown_run
+
+
+@attrs.define
+class _Kept:
+    """What is kept of one run."""
+
+    run: Run
+    facts: list[Fact] = attrs.field(factory=list[Fact])
+    busy: bool = False
+    epoch: int = 0
+    owner: str | None = None
+    owned_until: float | None = None
+    snapshot: Snapshot | None = None
+
+    def is_owned(self, epoch: int) -> bool:
+        """Say whether this is the epoch of an owner who has not let go."""
+        return self.owner is not None and epoch == self.epoch
+
+    def entry(self) -> RunEntry:
+        """Return what a list of runs shows."""
+        return RunEntry(
+            run=self.run,
+            sequence=len(self.facts),
+            busy=self.busy,
+            epoch=self.epoch,
+            owner=self.owner,
+            owned_until=self.owned_until,
+        )
+
+
+class MemoryJournal(Journal):
+    """Runs kept in dicts. Each method gives way to other tasks once, then acts in one step."""
+
+    def __init__(self) -> None:
+        """Begin with no run."""
+        self._runs: dict[str, _Kept] = {}
+        self._waiting: dict[int, Post] = {}
+        self._answers: dict[int, Mapping[str, Any]] = {}
+        self._posted = 0
+        self._closed = False
+
+    async def declare(self, run: Run) -> None:
+        """Make a run known."""
+        await self._turn()
+        known = self._runs.setdefault(run.run_id, _Kept(run)).run
+        if known != run:
+            raise run_differs(run, known)
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        """Take a run."""
+        check_lease(owner, now=now, lease=lease)
+        await self._turn()
+        kept = self._kept(run_id)
+        held = kept.owned_until is not None and now < kept.owned_until
+        if held and kept.owner is not None and kept.owner not in {owner, gone}:
+            raise owned(run_id, owner=kept.owner, until=kept.owned_until or now)
+        kept.epoch += 1
+        kept.owner = owner
+        kept.owned_until = now + lease
+        return kept.epoch
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        """Renew the leases of an owner."""
+        check_lease(owner, now=now, lease=lease)
+        await self._turn()
+        mine = {run_id: kept for run_id, kept in self._runs.items() if kept.owner == owner}
+        for kept in mine.values():
+            kept.owned_until = now + lease
+        return frozenset(mine)
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Let a run go."""
+        await self._turn()
+        kept = self._kept(run_id)
+        if kept.is_owned(epoch):
+            kept.owner = kept.owned_until = None
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        """Keep facts."""
+        check_batch(run_id, after=after, facts=facts)
+        await self._turn()
+        kept = self._kept(run_id)
+        if not kept.is_owned(epoch):
+            return Appended.FENCED
+        if after != len(kept.facts):
+            return Appended.CONFLICT
+        kept.facts += facts
+        kept.busy = busy
+        return Appended.OK
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        """Return the next facts."""
+        check_limit(after=after, limit=limit)
+        await self._turn()
+        return tuple(self._kept(run_id).facts[after : after + limit])
+
+    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
+        """List the runs."""
+        await self._turn()
+        return tuple(
+            kept.entry() for kept in self._runs.values() if busy is None or kept.busy is busy
+        )
+
+    async def entry(self, run_id: str) -> RunEntry:
+        """Return one run's entry."""
+        await self._turn()
+        return self._kept(run_id).entry()
+
+    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+        """Keep a snapshot."""
+        await self._turn()
+        kept = self._kept(snapshot.run.run_id)
+        if snapshot.run != kept.run:
+            raise run_differs(snapshot.run, kept.run)
+        if not kept.is_owned(epoch):
+            return Appended.FENCED
+        oldest = 0 if kept.snapshot is None else kept.snapshot.sequence
+        if not oldest <= snapshot.sequence <= len(kept.facts):
+            return Appended.CONFLICT
+        kept.snapshot = snapshot
+        return Appended.OK
+
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        """Return the kept snapshot."""
+        await self._turn()
+        return self._kept(run_id).snapshot
+
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        """Leave a delivery."""
+        await self._turn()
+        self._kept(run_id)
+        waiting = sum(post.run_id == run_id for post in self._waiting.values())
+        if waiting >= POSTS_WAITING:
+            raise too_many_posts(run_id)
+        self._posted += 1
+        self._waiting[self._posted] = Post(number=self._posted, run_id=run_id, delivery=delivery)
+        self._answers.pop(self._posted - ANSWERS, None)
+        return self._posted
+
+    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
+        """Return the posts that wait."""
+        await self._turn()
+        wanted = frozenset(run_ids)
+        found = [
+            post
+            for number, post in self._waiting.items()
+            if number > after and post.run_id in wanted
+        ]
+        return tuple(found[:POSTS])
+
+    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+        """Answer a post."""
+        await self._turn()
+        if self._waiting.pop(number, None) is not None:
+            self._answers[number] = dict(receipt)
+
+    async def answered(self, number: int) -> Mapping[str, Any] | None:
+        """Return the answer."""
+        await self._turn()
+        return self._answers.get(number)
+
+    async def close(self) -> None:
+        """Refuse whatever comes next."""
+        self._closed = True
+
+    async def _turn(self) -> None:
+        """Give way to other tasks, as any journal does, before anything happens."""
+        if self._closed:
+            raise closed()
+        await asyncio.sleep(0)
+
+    def _kept(self, run_id: str) -> _Kept:
+        kept = self._runs.get(run_id)
+        if kept is None:
+            raise unknown_run(run_id)
+        return kept

@@ -1,0 +1,145 @@
+"""How the file of a SQLite journal is made and opened. What is not whole is never made anew."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from pathlib import Path
+
+from ..errors import JournalError
+from .failures import failed
+from .schema import APPLICATION_ID, MIGRATIONS, migrate, version_of
+
+
+def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Connection:
+    """Open the file to write, make it where it is absent, bring it up to date.
+
+    Raises `JournalError` for whatever is no journal of ours.
+    """
+    _check_place(path, create=create)
+    try:
+        if not path.exists():
+            _make(path)
+        connection = _connect(path, busy_timeout=busy_timeout)
+        try:
+            _check_file(path, connection)
+            migrate(connection)
+            _set_up(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise failed(str(path), error) from error
+    except OSError as error:
+        raise JournalError(f"journal {path}: it cannot be opened ({error}); see to that") from error
+    return connection
+
+
+def open_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    """Open a file that a writer has opened before, to read."""
+    try:
+        connection = _connect(path, busy_timeout=busy_timeout)
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise failed(str(path), error) from error
+    return connection
+
+
+def _check_place(path: Path, *, create: bool) -> None:
+    def wrong(cause: str, fix: str) -> JournalError:
+        return JournalError(f"journal {path}: {cause}; {fix}")
+
+    if path.is_dir():
+        raise wrong("it is a folder", "give the path of a file in it")
+    if not path.parent.is_dir():
+        raise wrong("its folder does not exist", "make the folder, or correct the path")
+    if not path.exists():
+        if not create:
+            raise wrong("there is no such file", "correct the path")
+        if _beside(path, "-wal").exists():
+            raise wrong(
+                "it is gone, but its -wal file is there",
+                "put both back where they were: what was written last stands in the -wal file",
+            )
+    elif path.stat().st_size == 0:
+        raise wrong(
+            "the file is empty: it was cut off, or is no journal",
+            "restore it from a copy, or remove it to begin a new one",
+        )
+
+
+def _make(path: Path) -> None:
+    """Make a new journal under another name first: under its own it is whole from the beginning.
+
+    So a crash meanwhile leaves no half-made file that would have to be told from a damaged one.
+    """
+    draft = _beside(path, f".{secrets.token_hex(4)}.new")
+    try:
+        connection = sqlite3.connect(draft, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            migrate(connection)
+        finally:
+            connection.close()
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:  # another process was quicker: its file is as good
+            return
+        _sync_folder(path.parent)
+    finally:
+        for end in ("", "-wal", "-shm"):
+            _beside(draft, end).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the file's name as durable as its content; only POSIX can, and needs to."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",  # never makes a file
+        uri=True,
+        timeout=busy_timeout,
+        isolation_level=None,
+    )
+
+
+def _check_file(path: Path, connection: sqlite3.Connection) -> None:
+    """Look whose file it is before anything is changed in it."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    found = connection.execute("PRAGMA application_id").fetchone()[0]
+    if found != APPLICATION_ID or not tables:
+        raise JournalError(
+            f"journal {path}: it is a database of another program (application_id {found:#x},"
+            f" {tables} tables); give the path of a journal, or of a file that does not exist"
+        )
+    version = version_of(connection)
+    if version > len(MIGRATIONS):
+        raise JournalError(
+            f"journal {path}: a newer turnlock wrote it (version {version}, this one knows"
+            f" {len(MIGRATIONS)}); use that one"
+        )
+
+
+def _set_up(path: Path, connection: sqlite3.Connection) -> None:
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise JournalError(
+            f"journal {path}: this file system cannot hold it (journal mode {mode}, not WAL); put"
+            " it on a local disk"
+        )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: elsewhere it means nothing
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)

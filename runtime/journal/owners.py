@@ -1,0 +1,87 @@
+"""Who owns runs: a name for this process, and whether the process behind a name is surely gone.
+
+A lease keeps two processes from performing one run. After a crash nobody wants to wait for it; but
+to take a run from a living process would put its running tools in doubt (the fence keeps the
+journal whole either way). So a lease is cut short only on proof, never on a guess:
+
+- The name holds the kernel's boot, the pid and time namespaces, the pid and the moment the process
+  started. Only within the same boot and namespaces do we look at the pid at all: another
+  container's pid 7 is not ours, and after a restart of the machine nothing is known of the other.
+- Gone is a pid that no process has, or whose process started at another moment: pids are used
+  again, a pid with its moment of start is not. A process that we may not look at is not gone, nor
+  is one that has ended and was not yet waited for.
+- Where there is no /proc of our own (anything but Linux), nothing is proved: wait for the lease.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from pathlib import Path
+from typing import Final
+
+_PROC: Final = Path("/proc")
+_UNKNOWN: Final = "-"
+_PARTS: Final = 6
+
+
+def this_process() -> str:
+    """Return a new owner's name for this process, another one at each call.
+
+    ``host:pid:boot:namespaces:start:nonce``; a person needs the first two.
+    """
+    host = platform.node().replace(":", "_") or _UNKNOWN
+    pid = os.getpid()
+    start = _start(pid) or _UNKNOWN
+    return ":".join((host, str(pid), _boot(), _namespaces(), start, secrets.token_hex(4)))
+
+
+def is_gone(owner: str) -> bool:
+    """Say whether the process of this name has surely ended; False also where nobody can tell."""
+    parts = owner.split(":")
+    if len(parts) != _PARTS or _UNKNOWN in parts[1:] or not parts[1].isdecimal():
+        return False
+    pid = int(parts[1])
+    if [_boot(), _namespaces()] != parts[2:4]:
+        return False
+    start = _start(pid)
+    return _nobody_has(pid) if start is None else start != parts[4]
+
+
+def _boot() -> str:
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip() or _UNKNOWN
+    except OSError:
+        return _UNKNOWN
+
+
+def _namespaces() -> str:
+    """Return the numbers of our namespaces; unknown where /proc shows another one's processes."""
+    try:
+        if (_PROC / "self").readlink().name != str(os.getpid()):
+            return _UNKNOWN
+        links = [(_PROC / "self/ns" / name).readlink().name for name in ("pid", "time")]
+    except OSError:
+        return _UNKNOWN
+    return ".".join(link.partition("[")[2].rstrip("]") for link in links)
+
+
+def _start(pid: int) -> str | None:
+    """Return when a process started, in clock ticks since the boot; None where it is not shown."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[19]  # the command's name before it may hold anything
+
+
+def _nobody_has(pid: int) -> bool:
+    """Ask the kernel itself: /proc may hide the processes of others."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False

@@ -1,0 +1,196 @@
+"""The embedded journal: one SQLite file, durable at each append.
+
+Two threads, each with a connection of its own (WAL: readers do not wait for writers). All writes of
+one tick of the loop, and those that arrived while the last transaction was on its way to the disk,
+are one transaction.
+
+The file belongs to nobody as a whole. Any number of processes may open it at the same time, to read
+and to post; each run has one owner (`own`), and only the owner's appends are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
+
+from ...engine.snapshot import Snapshot
+from ...models.codec import to_json
+from ...models.deliveries import Delivery
+from ...models.fact import Fact
+from ...models.run import Run
+from ...models.strict_json import parse
+from ..errors import Overloaded
+from . import reads, writes
+from .checks import check_batch, check_lease, check_limit
+from .contract import PAGE, Appended, Journal, Post, RunEntry
+from .opening import open_reader, open_writer
+from .refusals import closed
+from .rows import row_of
+from .transactions import reading, writing
+from .worker import Worker
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT: Final = 5.0
+"""Seconds for which a write waits for another process that is writing, unless told otherwise."""
+
+APPEND_BYTES: Final = 256_000_000
+"""Bytes of JSON that one append may bring; SQLite itself ends at 1,000,000,000."""
+
+
+class SqliteJournal(Journal):
+    """Runs in a SQLite file. `SqliteJournal.open` makes one."""
+
+    def __init__(self, path: Path, *, writer: Worker, reader: Worker) -> None:
+        """Take over what `open` has opened."""
+        self.path: Final = path
+        self._where = str(path)
+        self._writer = writer
+        self._reader = reader
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        busy_timeout: float = BUSY_TIMEOUT,
+    ) -> Self:
+        """Open a journal; make the file where there is none, unless `create` is False.
+
+        A file of an older version is brought up to date. Raises `JournalError` for what is no
+        journal, is damaged, or was written by a newer version; nothing is ever begun anew over it.
+        The file is not read through: that takes 1.5 s for a million facts; `read` checks each row.
+        """
+        place = Path(path)
+        where = str(place)
+        writer = Worker(
+            f"journal {where}, writer",
+            connect=partial(open_writer, place, create=create, busy_timeout=busy_timeout),
+            perform=writing(where),
+        )
+        await writer.connected()
+        reader = Worker(
+            f"journal {where}, reader",
+            connect=partial(open_reader, place, busy_timeout=busy_timeout),
+            perform=reading(where),
+        )
+        try:
+            await reader.connected()
+        except BaseException:
+            await writer.close()
+            raise
+        return cls(place, writer=writer, reader=reader)
+
+    async def declare(self, run: Run) -> None:
+        """Make a run known."""
+        await self._write(partial(writes.declare, run=run, where=self._where))
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        """Take a run."""
+        check_lease(owner, now=now, lease=lease)
+        asked = writes.Lease(owner=owner, now=now, until=now + lease, gone=gone)
+        return await self._write(partial(writes.own, run_id=run_id, lease=asked))
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        """Renew the leases of an owner."""
+        check_lease(owner, now=now, lease=lease)
+        return await self._write(partial(writes.renew, owner=owner, until=now + lease))
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Let a run go."""
+        await self._write(partial(writes.release, run_id=run_id, epoch=epoch))
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        """Keep facts. They are encoded here, while the writer may be waiting for the disk."""
+        check_batch(run_id, after=after, facts=facts)
+        row = row_of(run_id, facts)
+        if len(row.facts) > APPEND_BYTES:
+            raise Overloaded(
+                f"run {run_id!r}: an append of {len(row.facts):,} bytes; APPEND_BYTES is"
+                f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
+            )
+        return await self._write(
+            partial(writes.append, run_id=run_id, row=row, epoch=epoch, busy=busy)
+        )
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        """Return the next facts."""
+        check_limit(after=after, limit=limit)
+        return await self._read(
+            partial(reads.facts, run_id=run_id, after=after, limit=limit, where=self._where)
+        )
+
+    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
+        """List the runs."""
+        return await self._read(partial(reads.entries, busy=busy, where=self._where))
+
+    async def entry(self, run_id: str) -> RunEntry:
+        """Return one run's entry."""
+        return await self._read(partial(reads.entry, run_id=run_id, where=self._where))
+
+    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+        """Keep a snapshot."""
+        content = to_json(snapshot)
+        return await self._write(
+            partial(
+                writes.keep_snapshot,
+                snapshot=snapshot,
+                content=content,
+                epoch=epoch,
+                where=self._where,
+            )
+        )
+
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        """Return the kept snapshot."""
+        return await self._read(partial(reads.snapshot, run_id=run_id))
+
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        """Leave a delivery."""
+        return await self._write(partial(writes.post, run_id=run_id, delivery=to_json(delivery)))
+
+    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
+        """Return the posts that wait."""
+        return await self._read(
+            partial(reads.posts, run_ids=run_ids, after=after, where=self._where)
+        )
+
+    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+        """Answer a post."""
+        content = msgspec.json.encode(receipt)
+        await self._write(partial(writes.answer, number=number, receipt=content))
+
+    async def answered(self, number: int) -> Mapping[str, Any] | None:
+        """Return the answer."""
+        content = await self._read(partial(reads.answered, number=number))
+        return None if content is None else parse(content)
+
+    async def close(self) -> None:
+        """Finish what was begun, and close both connections."""
+        self._closed = True
+        try:
+            await self._reader.close()
+        finally:
+            await self._writer.close()
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._closed:
+            raise closed()
+        return await self._writer.do(work)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._closed:
+            raise closed()
+        return await self._reader.do(work)
