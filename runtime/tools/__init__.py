@@ -4,6 +4,7 @@ from .arguments import check
 from .context import ToolContext
 from .errors import BadArguments, BadToolFile, Rejected, ToolCancelled
 from .outcomes import Failed, Happened, NeverHappened, StillUnknown, Succeeded, Unknown
+from .performing import perform, prepare, probe
 from .policy import ApprovalNeed, InDoubt, Policy
 from .tool import Tool, tool
 from .toolbox import Toolbox
@@ -26,5 +27,8 @@ __all__ = [
     "Toolbox",
     "Unknown",
     "check",
+    "perform",
+    "prepare",
+    "probe",
     "tool",
 ]

@@ -69,7 +69,7 @@ class ToolContext:
         self._logged = 0
         self._dropped = 0
         self._why_cancelled: str | None = None
-        self._listener: Callable[[str], None] | None = None
+        self._listener: Callable[[], None] | None = None
 
     def log(self, text: str) -> None:
         """Say something to whoever watches (TOOL_LOG): bounded, and never a result."""
@@ -120,15 +120,12 @@ class ToolContext:
         with self._lock:
             if self._why_cancelled is not None:
                 return
-            self._why_cancelled = why or "cancelled"
+            self._why_cancelled = why or "no reason given"
             listener = self._listener
         if listener is not None:
-            listener(self._why_cancelled)
+            listener()
 
-    def when_cancelled(self, listener: Callable[[str], None] | None) -> None:
-        """Call this with the reason, in whichever thread cancels; at once if it was cancelled."""
+    def when_cancelled(self, listener: Callable[[], None] | None) -> None:
+        """Have this called, instead of any before, in whichever thread cancels."""
         with self._lock:
             self._listener = listener
-            why = self._why_cancelled
-        if listener is not None and why is not None:
-            listener(why)
