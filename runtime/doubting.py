@@ -6,13 +6,13 @@ Where the policy is to ask, or cannot tell, it stays in doubt until somebody res
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Phase
 from ..models.deliveries import Lose, Resolution, Resolve
 from ..models.ids import idempotency_key, invocation_path
-from ..models.values import ABSENT
+from ..models.values import ABSENT, Json
 from ..turn.turn import Turn
 from .conductor import Conductor
 from .executing import Key, Means
@@ -126,6 +126,6 @@ def _resolution(context: ToolContext, answer: ProbeAnswer) -> Resolve | None:
         invocation_id=context.invocation_id,
         attempt=context.attempt,
         resolution=as_,
-        result=answer.result if isinstance(answer, Happened) else ABSENT,
+        result=cast("Json", answer.result) if isinstance(answer, Happened) else ABSENT,
         error=answer.error if isinstance(answer, Failed) else None,
     )

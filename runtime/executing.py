@@ -145,7 +145,9 @@ class Executions:
             sequential=policy.sequential,
         ):
             try:
-                arguments = await prepare(tool, context, effect.arguments)
+                arguments = await prepare(
+                    tool, context, effect.arguments, threads=self._means.threads
+                )
             except Rejected as error:
                 await self._reject(conductor, effect, str(error))
                 return None
