@@ -1,7 +1,8 @@
 """The proof of a declared machine (K-5). It raises at the row at fault; silence is the proof.
 
 Total, no overlap, every phase reachable, terminal phases absorbing, rank never falls, and every
-fact leads from one phase to one phase (else the fold of a journal would be ambiguous).
+fact leads from one phase to one phase (else the fold of a journal would be ambiguous). Of a
+projection: that it is total, without overlap and reachable, and that it only follows.
 """
 
 from __future__ import annotations
@@ -39,13 +40,18 @@ def _questions_apart(machine: Machine[PhaseT, InputT]) -> None:
 def _one_kind(machine: Machine[PhaseT, InputT], row: Row[PhaseT, InputT]) -> None:
     if row.fact is not None and row.reason is not None:
         raise _fault(machine, row, "moves and refuses at once; keep the fact or the reason")
-    if row.fact is None and row.target is not row.phase:
+    if machine.follows and (row.fact is not None or row.reason is not None):
+        raise _fault(machine, row, "a projection follows facts; lead on, or rest")
+    if row.fact is None and row.target is not row.phase and not machine.follows:
         raise _fault(machine, row, f"goes to {row.target} without a fact; a journal would miss it")
-    if row.fact is None and row.reason is None and not row.note:
+    rests = row.fact is None and row.reason is None and row.target is row.phase
+    if rests and not row.note:
         raise _fault(machine, row, "rests without saying why; add a note")
 
 
 def _rank_never_falls(machine: Machine[PhaseT, InputT], row: Row[PhaseT, InputT]) -> None:
+    if machine.follows and not machine.rank:
+        return
     for phase in (row.phase, row.target):
         if phase not in machine.rank:
             raise _fault(machine, row, f"{phase} has no rank")

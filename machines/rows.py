@@ -4,6 +4,9 @@ A row says: in this phase, on this input, when this guard holds, go there and le
 or refuse for this reason; or rest, and why. Every (phase, input) pair stands in the table, the
 refused ones too (K-4). Where one pair has several rows, their guards are the answers to one
 declared question, so that exactly one row holds (K-5, see `proof`).
+
+A *projection* is a machine whose inputs are facts: others decided, it follows. Its rows lead on or
+rest; it brings no fact forth and refuses none, and it may go round.
 """
 
 from __future__ import annotations
@@ -25,11 +28,12 @@ ALWAYS: Final = ""
 
 @record
 class Row(Record, Generic[PhaseT, InputT]):
-    """One row, of exactly one of three kinds.
+    """One row, of exactly one kind.
 
     It *moves* (`fact` happens, the phase becomes `target`), *refuses* (`reason`), or *rests*
-    (neither: nothing happens, `note` says why). `possible` is False for a pair that stands in the
-    table for totality alone, because its input cannot come in that phase.
+    (neither: nothing happens, `note` says why); in a projection it *leads* on or rests. `possible`
+    is False for a pair that stands in the table for totality alone, because its input cannot come
+    in that phase.
     """
 
     phase: PhaseT
@@ -44,7 +48,8 @@ class Row(Record, Generic[PhaseT, InputT]):
     def __str__(self) -> str:
         """Read the row aloud."""
         guard = f" [{self.guard}]" if self.guard else ""
-        outcome = self.reason or (f"{self.target} / {self.fact}" if self.fact else "rests")
+        led = "rests" if self.target is self.phase else str(self.target)
+        outcome = self.reason or (f"{self.target} / {self.fact}" if self.fact else led)
         return f"{self.phase} × {self.input}{guard} → {outcome}"
 
 
@@ -52,8 +57,8 @@ class Row(Record, Generic[PhaseT, InputT]):
 class Machine(Record, Generic[PhaseT, InputT]):
     """A declared machine: its rows, and what the proof needs to know beside them.
 
-    `rank` must never fall along a move; the phases of the highest rank are terminal. `questions`
-    are the sets of guards of which exactly one holds at a time.
+    `rank` must never fall along a move; the phases of the highest rank are terminal. A projection
+    has no ranks. `questions` are the sets of guards of which exactly one holds at a time.
     """
 
     name: str
@@ -67,8 +72,13 @@ class Machine(Record, Generic[PhaseT, InputT]):
     @property
     def terminal(self) -> frozenset[PhaseT]:
         """The phases of the highest rank."""
-        highest = max(self.rank.values())
+        highest = max(self.rank.values(), default=0)
         return frozenset(phase for phase, rank in self.rank.items() if rank == highest)
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is a projection: its inputs are facts."""
+        return issubclass(self.inputs, FactType)
 
 
 Table: TypeAlias = dict[tuple[PhaseT, InputT, str], Row[PhaseT, InputT]]
@@ -97,6 +107,17 @@ def refuses(
 ) -> Row[PhaseT, InputT]:
     """Declare: this input is refused here, for this reason."""
     return Row(phase=phase, input=input, guard=when, target=phase, reason=reason, possible=possible)
+
+
+def leads(
+    phase: PhaseT,
+    input: InputT,  # noqa: A002
+    target: PhaseT,
+    *,
+    when: str = ALWAYS,
+) -> Row[PhaseT, InputT]:
+    """Declare, in a projection: this fact leads to `target`."""
+    return Row(phase=phase, input=input, guard=when, target=target)
 
 
 def rests(

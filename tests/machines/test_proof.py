@@ -12,7 +12,7 @@ import pytest
 from turnlock import FactType, Reason
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.proof import prove
-from turnlock.machines.rows import Machine, Row, moves, refuses, rests
+from turnlock.machines.rows import Machine, Row, leads, moves, refuses, rests
 from turnlock.models.errors import BadTable
 from turnlock.turn.table import TURN
 
@@ -55,7 +55,7 @@ DOOR: DoorMachine = Machine(
 )
 
 T = TypeVar("T")
-Breakage: TypeAlias = Callable[[], DoorMachine]
+Breakage: TypeAlias = Callable[[], Machine[Any, Any]]
 
 
 def but(it: T, **changes: Any) -> T:
@@ -77,9 +77,42 @@ def adding(*rows: DoorRow) -> DoorMachine:
     return with_rows(*ROWS, *rows)
 
 
+class Lamp(StrEnum):
+    DARK = "dark"
+    LIT = "lit"
+
+
+FOLLOWS = {Lamp.DARK: (OPENED, Lamp.LIT), Lamp.LIT: (FELL, Lamp.DARK)}
+LAMP: Machine[Lamp, FactType] = Machine(
+    name="lamp",
+    phases=Lamp,
+    inputs=FactType,
+    initial=(Lamp.DARK,),
+    rank={},
+    questions={},
+    rows=tuple(
+        leads(lamp, fact, there) if fact is on else rests(lamp, fact, "the door stays")
+        for lamp, (on, there) in FOLLOWS.items()
+        for fact in FactType
+    ),
+)
+"""A projection: it follows the door's facts, and goes round."""
+
+
+def lamp_but(place: int, **changes: Any) -> Machine[Any, Any]:
+    """The lamp with one row changed."""
+    rows = [*LAMP.rows]
+    rows[place] = but(rows[place], **changes)
+    return but(LAMP, rows=tuple(rows))
+
+
+LEADS = next(place for place, row in enumerate(LAMP.rows) if row.target is not row.phase)
+
+
 def test_a_correct_machine_passes() -> None:
-    """Silence is the proof: for the tiny one and for both of ours."""
+    """Silence is the proof: for the tiny ones and for both of ours."""
     prove(DOOR)
+    prove(LAMP)
     prove(INVOCATION)
     prove(TURN)
 
@@ -187,7 +220,43 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
         "CLOSED × push [dry]",
         "without a fact",
     ),
+    "a projection that brings a fact forth": (
+        lambda: lamp_but(LEADS, fact=SWUNG),
+        "dark × TURN_OPENED → lit / CALL_ADDED",
+        "follows facts",
+    ),
+    "a projection that refuses": (
+        lambda: lamp_but(0, reason=Reason.LATE),
+        f"dark × {LAMP.rows[0].input} → late",
+        "follows facts",
+    ),
+    "a projection that rests without a note": (
+        lambda: lamp_but(LEADS, target=Lamp.DARK),
+        "dark × TURN_OPENED → rests",
+        "add a note",
+    ),
+    "a projection that never gets there": (
+        lambda: lamp_but(LEADS, target=Lamp.DARK, note="it burnt out"),
+        "lit",
+        "no path leads here",
+    ),
+    "a projection with some ranks": (
+        lambda: but(LAMP, rank={Lamp.LIT: 1}),
+        "dark",
+        "has no rank",
+    ),
+    "a machine that is no projection, without ranks": (
+        lambda: but(DOOR, rank={}),
+        "CLOSED",
+        "has no rank",
+    ),
 }
+
+
+def test_a_row_of_a_projection_reads_aloud() -> None:
+    """Where it leads, without a fact of its own."""
+    assert str(LAMP.rows[LEADS]) == "dark × TURN_OPENED → lit"
+    assert str(rests(Lamp.DARK, OPENED, "no bulb")) == "dark × TURN_OPENED → rests"
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
@@ -200,7 +269,7 @@ def test_a_broken_machine_is_told_at_the_row_at_fault(name: str) -> None:
         prove(broken)
 
     message = str(raised.value)
-    assert message.startswith("door: ")
+    assert message.startswith(f"{broken.name}: ")
     assert place in message
     assert told in message
 
