@@ -1,0 +1,26 @@
+"""Guided random scripts played on a kernel: every delivery's facts, and the kernel after it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from turnlock import Fact, Kernel, Run
+from turnlock.models.codec import read, read_delivery
+from turnlock.verification.fuzz.guided import follow
+
+STEPS = 60
+STEP_BYTES = 4
+
+
+def played(seed: int) -> Iterator[tuple[Kernel, tuple[Fact, ...]]]:
+    """Play one script; yield the kernel after each delivery, and the facts that it brought."""
+    decoded = follow(random.Random(seed).randbytes(1 + STEPS * STEP_BYTES))
+    kernel = Kernel(read(Run, decoded.run))
+    for step in decoded.script:
+        fields: dict[str, Any] = dict(step)
+        if fields["type"] == "recover":
+            continue  # a projection sees facts alone
+        now = fields.pop("now")
+        yield kernel, kernel.receive(read_delivery(fields), now).facts
