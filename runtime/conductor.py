@@ -97,7 +97,9 @@ class Conductor:
         """By the id of a delivery, which the inbox keeps alive: who wants its verdict."""
         self._kept = kernel.sequence
         self._snapped = kernel.sequence
+        self._batch = settings.batch
         self._stale = False
+        """Whether the kernel may know more than the journal."""
         self._serving: asyncio.Task[None] | None = None
 
     async def deliver(self, delivery: Delivery) -> Verdict:
@@ -149,6 +151,7 @@ class Conductor:
             if not kept:
                 return
             self._kept = self.kernel.sequence
+            self._batch = min(2 * self._batch, self._settings.batch)
         self._listener.kept(self, served)
         for one in served:
             self._answer(one.delivery, one.verdict)
@@ -158,7 +161,7 @@ class Conductor:
     def _judge(self) -> list[Served]:
         """Let the kernel judge a batch."""
         served: list[Served] = []
-        while len(served) < self._settings.batch and (delivery := self._inbox.take()) is not None:
+        while len(served) < self._batch and (delivery := self._inbox.take()) is not None:
             now = self._clock.now()
             served.append(Served(delivery, self.kernel.receive(delivery, now), now))
         return served
@@ -175,7 +178,8 @@ class Conductor:
                 facts=facts,
                 busy=state.turn is not None or bool(state.continuations),
             )
-        except JournalError as error:
+        except (JournalError, Overloaded) as error:
+            self._batch = 1  # what is too much together may be kept one by one
             self._fail(deliveries, error)
             return False
         except asyncio.CancelledError:

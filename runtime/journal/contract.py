@@ -1,4 +1,4 @@
-"""What a journal promises. Every journal passes one suite: tests/runtime/journal_contract.py.
+"""What a journal promises. Every journal passes one suite: tests/runtime/journal/contract.py.
 
 A journal keeps runs: their configuration, their facts in order, at most one snapshot of each, who
 owns them, and the deliveries that others have posted. Three promises carry the runtime:

@@ -7,6 +7,9 @@ from typing import Final, TypeAlias, cast
 
 ERROR_TEXT: Final = 2_000
 """Characters of an error that go to the model at most."""
+PLACE: Final = 200
+"""Characters of a place within a value."""
+
 _Group: TypeAlias = "BaseExceptionGroup[BaseException]"
 
 GROUP_SHOWN: Final = 3
@@ -46,4 +49,4 @@ def path(steps: Iterable[str | int]) -> str:
     text = ""
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return bounded(text.removeprefix("."), limit=200)
+    return bounded(text.removeprefix("."), limit=PLACE)

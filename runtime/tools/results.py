@@ -16,10 +16,14 @@ import msgspec
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import DEPTH, Json, canonical, freeze
-from .messages import path
+from .messages import PLACE, bounded
 
 RESULT_BYTES: Final = 1 << 20
 """Bytes of canonical JSON that a result may have: it is kept, and goes to a model."""
+
+
+_PLAIN: Final = frozenset({type(None), bool, int, float})
+_RETURN_LESS: Final = "return less: a summary, a page, or the name of a file"
 
 
 def as_json(value: object, *, limit: int = RESULT_BYTES) -> Json:
@@ -30,11 +34,17 @@ def as_json(value: object, *, limit: int = RESULT_BYTES) -> Json:
     Nothing else is guessed at: bytes, sets, NaN and other objects raise `InvalidValue`, and so does
     what contains itself. Integers may have 8,192 bits, though JavaScript reads 53.
     """
-    plain = _Reader(limit).read(value, ())
-    frozen: Json = freeze(plain, place="")
-    size = len(canonical(frozen).encode())
-    if size > limit:
-        raise _too_large((), limit)
+    try:
+        plain = _Reader(limit).read(value, DEPTH)
+        frozen: Json = freeze(plain, place="")
+    except InvalidValue as error:
+        raise InvalidValue(
+            place=bounded(f"result{error.place}", limit=PLACE), cause=error.cause, fix=error.fix
+        ) from None
+    if len(canonical(frozen).encode()) > limit:
+        raise InvalidValue(
+            place="result", cause=f"has more than {limit:,} bytes of JSON", fix=_RETURN_LESS
+        )
     return frozen
 
 
@@ -42,7 +52,8 @@ class _Reader:
     """Makes plain data of one result, and stops as soon as it must be too large.
 
     A value that is in it many times counts many times: sixty lists, each twice in the next, are
-    small in memory, and would fill all of it as JSON.
+    small in memory, and would fill all of it as JSON. What plain data may not be (NaN, a lone
+    surrogate) is for `freeze` to say.
     """
 
     def __init__(self, limit: int) -> None:
@@ -50,74 +61,79 @@ class _Reader:
         self._left = limit
         self._open: set[int] = set()
 
-    def read(self, value: object, steps: tuple[str | int, ...]) -> object:
-        self._spend(1, steps)
+    def read(self, value: object, depth: int) -> object:
+        if type(value) in _PLAIN:
+            self._spend(1)
+            return value
         if isinstance(value, enum.Enum):
             value = value.value
-        if value is None or isinstance(value, bool):
-            return value
         if isinstance(value, str):
-            self._spend(len(value), steps)
-            return self._checked(str.__str__(value), steps)
-        if isinstance(value, int | float):
-            plain = int(value) if isinstance(value, int) else float(value)
-            return self._checked(plain, steps)
-        return self._read_inside(value, steps)
+            self._spend(len(value) + 2)
+            return str.__str__(value)
+        self._spend(1)
+        if isinstance(value, int):
+            return int(value)
+        return float(value) if isinstance(value, float) else self._inside(value, depth)
 
-    def _read_inside(self, value: object, steps: tuple[str | int, ...]) -> object:
+    def _inside(self, value: object, depth: int) -> object:
         key = id(value)
         if key in self._open:
-            raise _bad(steps, "contains itself", "return something that ends")
-        if len(steps) >= DEPTH:
-            raise _bad(steps, f"is nested deeper than {DEPTH} levels", "return it flatter")
+            raise _bad("contains itself", "return something that ends")
+        if depth == 0:
+            raise _bad(f"is nested deeper than {DEPTH} levels", "return it flatter")
         self._open.add(key)
         try:
             if isinstance(value, Mapping):
-                return self._object(cast("Mapping[object, object]", value).items(), steps)
+                return self._object(cast("Mapping[object, object]", value).items(), depth - 1)
             if isinstance(value, list | tuple):
-                items = cast("Iterable[object]", value)
-                return [self.read(item, (*steps, at)) for at, item in enumerate(items)]
-            return self._other(value, steps)
+                return self._array(cast("Iterable[object]", value), depth - 1)
+            return self._other(value, depth)
         finally:
             self._open.discard(key)
 
-    def _object(
-        self, items: Iterable[tuple[object, object]], steps: tuple[str | int, ...]
-    ) -> dict[str, object]:
+    def _object(self, items: Iterable[tuple[object, object]], depth: int) -> dict[str, object]:
         read: dict[str, object] = {}
         for key, item in items:
             if not isinstance(key, str):
-                raise _bad(steps, f"has the key {shown(key)}, which is no text", "use text keys")
-            self._spend(len(key), steps)
-            read[str.__str__(key)] = self.read(item, (*steps, str.__str__(key)))
+                raise _bad(f"has the key {shown(key)}, which is no text", "use text keys")
+            self._spend(len(key) + 2)
+            name = str.__str__(key)
+            try:
+                read[name] = self.read(item, depth)
+            except InvalidValue as error:
+                raise _within(f".{name}", error) from None
         return read
 
-    def _other(self, value: Any, steps: tuple[str | int, ...]) -> object:  # noqa: ANN401 - anything
+    def _array(self, items: Iterable[object], depth: int) -> list[object]:
+        read: list[object] = []
+        try:
+            for item in items:
+                read.append(self.read(item, depth))  # noqa: PERF401 - its length says where it failed
+        except InvalidValue as error:
+            raise _within(f"[{len(read)}]", error) from None
+        return read
+
+    def _other(self, value: Any, depth: int) -> object:  # noqa: ANN401 - anything
         names = _field_names(value)
         if names is not None:
-            return self._object(((name, getattr(value, name)) for name in names), steps)
+            return self._object(((name, getattr(value, name)) for name in names), depth - 1)
         if isinstance(value, dt.date | dt.time):
             return value.isoformat()
         if isinstance(value, uuid.UUID | decimal.Decimal | pathlib.PurePath):
-            return self.read(str(value), steps)
+            return self.read(str(value), depth)
         if not isinstance(value, type) and callable(getattr(value, "model_dump", None)):
-            return self.read(value.model_dump(mode="json"), steps)
+            return self.read(value.model_dump(mode="json"), depth)
         raise _bad(
-            steps,
             f"{shown(value)} is a {type(value).__name__}, not a JSON value",
             "return None, bool, int, float, str, list, dict or a dataclass",
         )
 
-    def _checked(self, value: object, steps: tuple[str | int, ...]) -> object:
-        try:
-            return freeze(value, place="")
-        except InvalidValue as error:
-            raise _bad(steps, f"{error.place} {error.cause}".strip(), error.fix) from None
-
-    def _spend(self, size: int, steps: tuple[str | int, ...]) -> None:
+    def _spend(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise _too_large(steps, self._limit)
+            raise _bad(
+                f"is where the result grows beyond {self._limit:,} bytes of JSON", _RETURN_LESS
+            )
 
 
 def _field_names(value: object) -> tuple[str, ...] | None:
@@ -133,15 +149,10 @@ def _field_names(value: object) -> tuple[str, ...] | None:
     return None
 
 
-def _bad(steps: tuple[str | int, ...], cause: str, fix: str) -> InvalidValue:
-    return InvalidValue(place=path(("result", *steps)), cause=cause, fix=fix)
+def _bad(cause: str, fix: str) -> InvalidValue:
+    return InvalidValue(place="", cause=cause, fix=fix)
 
 
-def _too_large(steps: tuple[str | int, ...], limit: int) -> InvalidValue:
-    return _bad(
-        steps,
-        f"is where the result grows beyond {limit:,} bytes of JSON"
-        if steps
-        else f"has more than {limit:,} bytes of JSON",
-        "return less: a summary, a page, or the name of a file",
-    )
+def _within(outer: str, error: InvalidValue) -> InvalidValue:
+    """Put the place together on the way out: only what is refused pays for it."""
+    return InvalidValue(place=f"{outer}{error.place}", cause=error.cause, fix=error.fix)

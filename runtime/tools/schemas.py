@@ -81,16 +81,23 @@ def check_fit(schema: Mapping[str, Json], signature: Signature) -> None:
 def part_at(schema: Mapping[str, Any], steps: Sequence[str | int]) -> Mapping[str, Any]:
     """Return the part of a derived schema that stands for a place, as far as the way is plain."""
     part = schema
-    for step in (*steps, None):
-        if "$ref" in part:
-            part = schema["$defs"][part["$ref"].removeprefix("#/$defs/")]
-        if step is None:
-            break
+    for step in steps:
         below = part.get("items") if isinstance(step, int) else part.get("properties", {}).get(step)
         below = below or part.get("additionalProperties")
         if not isinstance(below, Mapping):
             break
-        part = cast("Mapping[str, Any]", below)
+        part = _resolved(schema, cast("Mapping[str, Any]", below))
+    return part
+
+
+def _resolved(schema: Mapping[str, Any], part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a part refers to; what may be null too is taken for what it is otherwise."""
+    members = [member for member in part.get("anyOf", ()) if member.get("type") != "null"]
+    if len(members) == 1:
+        part = members[0]
+    if "$ref" in part:
+        found: Mapping[str, Any] = schema["$defs"][part["$ref"].removeprefix("#/$defs/")]
+        return found
     return part
 
 
@@ -107,7 +114,7 @@ def _validator(schema: Mapping[str, Json]) -> Validator:
         message = "the jsonschema package is missing: pip install 'turnlock[runtime]'"
         raise TurnlockError(message) from None
     dialect = schema.get("$schema", DIALECT)
-    named: Any = {"$schema": dialect}
+    named: Any = {"$schema": dialect if isinstance(dialect, str) else ""}
     kind: Any = cast("Any", validator_for)(named, default=None)
     if kind is None:
         raise _bad("$schema", f"{shown(dialect)} is no known dialect", DIALECT)
