@@ -1,0 +1,174 @@
+"""A journal around another that fails at will: before the commit, after it, slowly, or fenced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from enum import Enum
+from typing import Any, Final, TypeVar, cast
+
+from turnlock.engine.snapshot import Snapshot
+from turnlock.models.deliveries import Delivery
+from turnlock.models.fact import Fact
+from turnlock.models.run import Run
+from turnlock.runtime.errors import JournalError
+from turnlock.runtime.journal.contract import PAGE, Appended, Journal, Post, RunEntry
+
+T = TypeVar("T")
+
+
+class Fault(Enum):
+    """What goes wrong with one call of one method."""
+
+    LOST = "the process that keeps it failed before anything was kept"
+    FULL = "the disk is full"
+    LOCKED = "another process holds its lock"
+    UNACKNOWLEDGED = "the answer was lost: it was kept, and nobody says so"
+    DELAYED = "nothing happens until the gate is open"
+    HELD = "it happens, but the answer waits until the gate is open"
+    FENCED = "another has taken the run"
+    CONFLICT = "another has written to the run"
+
+
+RAISED_BEFORE: Final = frozenset({Fault.LOST, Fault.FULL, Fault.LOCKED})
+ANSWERED: Final = {Fault.FENCED: Appended.FENCED, Fault.CONFLICT: Appended.CONFLICT}
+"""For `append` and `keep_snapshot`: answered in place of the journal, which is not asked."""
+
+
+class WrappedJournal(Journal):
+    """Hands everything on; whoever derives from it changes one thing."""
+
+    def __init__(self, inner: Journal) -> None:
+        self.inner = inner
+
+    async def declare(self, run: Run) -> None:
+        await self.inner.declare(run)
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        return await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        return await self.inner.renew(owner=owner, now=now, lease=lease)
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        await self.inner.release(run_id, epoch=epoch)
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        return await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        return await self.inner.read(run_id, after=after, limit=limit)
+
+    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
+        return await self.inner.runs(busy=busy)
+
+    async def entry(self, run_id: str) -> RunEntry:
+        return await self.inner.entry(run_id)
+
+    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+        return await self.inner.keep_snapshot(snapshot, epoch=epoch)
+
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        return await self.inner.snapshot(run_id)
+
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        return await self.inner.post(run_id, delivery)
+
+    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
+        return await self.inner.posts(run_ids, after=after)
+
+    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+        await self.inner.answer(number, receipt)
+
+    async def answered(self, number: int) -> Mapping[str, Any] | None:
+        return await self.inner.answered(number)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class FaultyJournal(WrappedJournal):
+    """Fails as planned: ``FaultyJournal(inner, {("append", 3): Fault.LOST})`` is the third append.
+
+    `calls` counts how often each method was called; `fail` plans a fault of the next call. DELAYED
+    and HELD calls wait for `gate`, an event that the test sets.
+    """
+
+    def __init__(self, inner: Journal, plan: Mapping[tuple[str, int], Fault] | None = None) -> None:
+        super().__init__(inner)
+        self.plan: MutableMapping[tuple[str, int], Fault] = dict(plan or {})
+        self.calls: Counter[str] = Counter()
+        self.gate = asyncio.Event()
+
+    def fail(self, method: str, fault: Fault) -> None:
+        """Have the next call of a method fail."""
+        self.plan[method, self.calls[method] + 1] = fault
+
+    async def declare(self, run: Run) -> None:
+        await self._with_fault("declare", lambda: self.inner.declare(run))
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        return await self._with_fault(
+            "own", lambda: self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
+        )
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        return await self._with_fault(
+            "renew", lambda: self.inner.renew(owner=owner, now=now, lease=lease)
+        )
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        await self._with_fault("release", lambda: self.inner.release(run_id, epoch=epoch))
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        return await self._with_fault(
+            "append",
+            lambda: self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy),
+        )
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        return await self._with_fault(
+            "read", lambda: self.inner.read(run_id, after=after, limit=limit)
+        )
+
+    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+        return await self._with_fault(
+            "keep_snapshot", lambda: self.inner.keep_snapshot(snapshot, epoch=epoch)
+        )
+
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        return await self._with_fault("snapshot", lambda: self.inner.snapshot(run_id))
+
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        return await self._with_fault("post", lambda: self.inner.post(run_id, delivery))
+
+    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
+        return await self._with_fault("posts", lambda: self.inner.posts(run_ids, after=after))
+
+    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+        await self._with_fault("answer", lambda: self.inner.answer(number, receipt))
+
+    async def _with_fault(self, method: str, call: Callable[[], Awaitable[T]]) -> T:
+        self.calls[method] += 1
+        fault = self.plan.get((method, self.calls[method]))
+        if fault in RAISED_BEFORE:
+            raise JournalError(f"{method}: {fault.value}")
+        if fault in ANSWERED:
+            return cast("T", ANSWERED[fault])
+        if fault is Fault.DELAYED:
+            await self.gate.wait()
+        done = await call()
+        if fault is Fault.HELD:
+            await self.gate.wait()
+        if fault is Fault.UNACKNOWLEDGED:
+            raise JournalError(f"{method}: {fault.value}; whether it was kept is not known")
+        return done

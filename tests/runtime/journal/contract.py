@@ -1,0 +1,22 @@
+"""The suite that every journal passes.
+
+A journal's test module derives a class `Test…` from `JournalContract`, or from
+`DurableJournalContract` where what was kept outlives the process, and says in `open_journal` how
+one is opened. That each promise is really held to, test_contract.py shows with journals that break
+one.
+"""
+
+from __future__ import annotations
+
+from .appends import Appends
+from .keeping import Keeping, Outliving
+from .ownership import Ownership
+from .stories import Stories
+
+
+class JournalContract(Ownership, Appends, Keeping, Stories):
+    """All parts of the contract."""
+
+
+class DurableJournalContract(JournalContract, Outliving):
+    """For a journal that keeps what it was told."""
