@@ -1,7 +1,7 @@
 """What a runtime tells whoever watches it from outside: executions, approvals, refusals, gauges.
 
-`Silent` tells nobody. A runtime tells through `Harmless`, so that no telemetry, whatever it
-raises, harms a run.
+`Silent` tells nobody; `standard()` is OpenTelemetry where its API is there. A runtime tells through
+`Harmless`, so that no telemetry, whatever it raises, harms a run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 import attrs
 
 from ..models.deliveries import Delivery
+from ..models.errors import TurnlockError
 from ..models.facts import Fact
 from ..models.reasons import Reason
 from ..models.values import Json
@@ -258,3 +259,25 @@ class _HarmlessExecution(Execution):
 
     def unknown(self, why: str) -> None:
         self._outer.attempt(None, self._told.unknown, why)
+
+
+def open_telemetry(*, contents: bool = False) -> Telemetry:
+    """Return spans and metrics for the process's OpenTelemetry SDK (see `telemetry_spans`).
+
+    `contents` lets spans carry arguments, results and the reasons of decisions. Raises
+    `TurnlockError` where the API is not installed. An SDK of one's own goes to `OpenTelemetry`.
+    """
+    try:
+        from .telemetry_spans import OpenTelemetry  # noqa: PLC0415 - an extra, needed only here
+    except ModuleNotFoundError as error:
+        message = "OpenTelemetry's API is missing: pip install 'turnlock[telemetry]'"
+        raise TurnlockError(message) from error
+    return OpenTelemetry(contents=contents)
+
+
+def standard() -> Telemetry:
+    """Return `open_telemetry()`, or `Silent` where its API is not installed."""
+    try:
+        return open_telemetry()
+    except TurnlockError:
+        return Silent()
