@@ -73,7 +73,7 @@ def _converters(cls: type[Record]) -> dict[str, Convert]:
 
 def _frozen(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Freeze a value that `freeze` has checked before it was stored; twice as fast as that."""
-    kind: type = type(value)
+    kind = type(cast("object", value))
     if kind is dict:
         for key, item in value.items():
             if type(item) in _CONTAINERS:
