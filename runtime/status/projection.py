@@ -15,7 +15,7 @@ from ...machines.rows import ALWAYS
 from ...models.checks import any_text, choice, count, identifier, instance, instant, optional
 from ...models.errors import InvalidValue
 from ...models.facts import Fact
-from ...models.record import Record, record
+from ...models.record import Record, mint, record
 from .table import ASKS, step
 from .view import View
 from .words import STATUS_OF, Pressing, Status
@@ -70,6 +70,10 @@ class StatusUpdate(Record):
             "new_status": self.new.status.value,
             **self.new.data,
         }
+
+
+_standing = mint(Standing)
+_update = mint(StatusUpdate)
 
 
 class StatusProjection:
@@ -131,13 +135,11 @@ class StatusProjection:
         if new == old:
             return None
         self.standing = new
-        return StatusUpdate(
-            run_id=self.run_id, sequence=fact.sequence, at=fact.at, old=old, new=new
-        )
+        return _update(run_id=self.run_id, sequence=fact.sequence, at=fact.at, old=old, new=new)
 
     def _look(self) -> Standing:
         turn_id, member = self._view.shown(_PRESSING[self._status])
-        return Standing(
+        return _standing(
             status=self._status,
             turn_id=turn_id,
             invocation_id=None if member is None else member.invocation_id,
