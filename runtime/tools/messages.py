@@ -19,7 +19,7 @@ GROUP_SHOWN: Final = 3
 def bounded(text: str, *, limit: int = ERROR_TEXT) -> str:
     """Return the text with at most `limit` characters, without lone surrogates."""
     kept = text if len(text) <= limit else text[: limit - 1] + "…"
-    return kept.encode(errors="surrogatepass").decode(errors="replace")
+    return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def said(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from .outcomes import ProbeAnswer
 DEFAULT_LEASE: Final = 30.0
 """Seconds after which a tool whose host has fallen silent is in doubt (K-34)."""
 
-Predicate: TypeAlias = Callable[[Mapping[str, Json]], bool]
+Predicate: TypeAlias = Callable[[Mapping[str, Any]], bool]
 Probe: TypeAlias = Callable[[ToolContext], ProbeAnswer | Awaitable[ProbeAnswer]]
 
 

@@ -65,13 +65,25 @@ class Work:
         self._calling: Calling | None = None
         self.stopped: Stop | None = None
 
-    async def call(self, function: Callable[..., Any], *args: object, **kwargs: Any) -> Ending:  # noqa: ANN401 - as the function has it
+    async def call(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: object,
+        **kwargs: Any,  # noqa: ANN401 - as the function has it
+    ) -> Ending:
         """Make a call and return how it ended; after a stop none begins."""
         if self.stopped is not None:
             return Stopped(began=False)
         return await self.complete(function, *args, **kwargs)
 
-    async def complete(self, function: Callable[..., Any], *args: object, **kwargs: Any) -> Ending:  # noqa: ANN401 - as the function has it
+    async def complete(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: object,
+        **kwargs: Any,  # noqa: ANN401 - as the function has it
+    ) -> Ending:
         """Make a call that makes something of what is done already: it begins after a stop too."""
         self._calling = begin(function, args, kwargs, threads=self._threads)
         return await self._calling.ended()

@@ -18,7 +18,7 @@ from .schemas import Schema, check_fit
 from .signature import Signature, arguments_struct, derived_schema, read_signature
 
 Preprocessor: TypeAlias = Callable[
-    [Mapping[str, Json], ToolContext], Mapping[str, Json] | Awaitable[Mapping[str, Json]]
+    [Mapping[str, Any], ToolContext], Mapping[str, Any] | Awaitable[Mapping[str, Any]]
 ]
 """Takes the arguments before they are checked, and returns those that count; sync or async."""
 
@@ -101,7 +101,7 @@ class Tool:
         ):
             object.__setattr__(self, name, value)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function has it
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function has it
         """Call the function as it stands, without checks or policy: for its author's own code."""
         return self.call(*args, **kwargs)
 
@@ -160,12 +160,18 @@ def tool(  # noqa: PLR0913 - what a tool can declare, all by keyword
                 parameters=parameters,
                 preprocessors=preprocessors,
                 processors=processors,
-                policy=attrs.evolve(policy or Policy(), **fields),
+                policy=_merged(policy, fields),
             )
         except InvalidValue as error:
             raise error.inside(f"tool {called}") from None
 
     return declare if call is None else declare(call)
+
+
+def _merged(policy: Policy | None, fields: PolicyFields) -> Policy:
+    if policy is None:
+        return Policy(**fields)
+    return attrs.evolve(policy, **fields) if fields else policy
 
 
 def _name_of(function: object) -> str:

@@ -1,0 +1,176 @@
+"""Arguments against type hints: what fits comes through, what does not is told with its place."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import pickle
+from typing import Any, Literal, NotRequired, TypedDict
+
+import attrs
+import pytest
+
+from turnlock.models.values import freeze
+from turnlock.runtime.tools.arguments import check
+from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.errors import BadArguments
+from turnlock.runtime.tools.tool import tool
+
+
+@dataclasses.dataclass
+class Item:
+    price: float
+    tags: dict[str, int] = dataclasses.field(default_factory=dict[str, int])
+
+
+@attrs.frozen
+class Box:
+    items: list[Item]
+
+
+class Options(TypedDict):
+    fast: bool
+    retries: NotRequired[int]
+
+
+@dataclasses.dataclass
+class Even:
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number % 2:
+            raise ValueError("is odd")
+
+
+@tool
+def order(  # noqa: PLR0917 - one of each
+    items: list[Item],
+    context: ToolContext,
+    box: Box | None = None,
+    options: Options | None = None,
+    colour: Literal["red", "blue"] = "red",
+    sizes: dict[str, dict[str, int]] | None = None,
+    at: dt.datetime | None = None,
+    pair: tuple[int, str] | None = None,
+    even: Even | None = None,
+    anything: Any = None,
+    count: int | str = 0,
+) -> None: ...
+
+
+def test_what_fits_is_made_what_the_hints_say() -> None:
+    got = check(
+        order,
+        freeze(
+            {
+                "items": [{"price": 1, "tags": {"a": 1}}],
+                "box": {"items": [{"price": 2.5}]},
+                "options": {"fast": True},
+                "colour": "blue",
+                "sizes": {"a": {"b": 1}},
+                "at": "2026-01-02T03:04:05Z",
+                "pair": [1, "x"],
+                "anything": {"deep": [1, {"er": None}]},
+                "count": "many",
+            },
+            place="arguments",
+        ),
+    )
+    assert got == {
+        "items": [Item(price=1.0, tags={"a": 1})],
+        "box": Box(items=[Item(price=2.5)]),
+        "options": {"fast": True},
+        "colour": "blue",
+        "sizes": {"a": {"b": 1}},
+        "at": dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        "pair": (1, "x"),
+        "anything": {"deep": [1, {"er": None}]},
+        "count": "many",
+    }
+
+
+def test_a_tool_may_change_what_it_gets_and_the_record_stays() -> None:
+    """Arguments in the journal are frozen; a tool gets plain lists and dicts of its own."""
+    arguments: Any = {"items": [], "anything": {"list": [1]}}
+    frozen = freeze(arguments, place="arguments")
+    got = check(order, frozen)
+    got["anything"]["list"].append(2)
+    assert frozen == arguments == {"items": [], "anything": {"list": [1]}}
+
+
+def test_what_is_not_given_is_left_to_the_functions_default() -> None:
+    assert check(order, {"items": []}) == {"items": []}
+    assert check(order, {"items": [], "anything": None}) == {"items": [], "anything": None}
+
+
+GOOD = {"price": 1.0}
+
+
+MISFITS: list[tuple[Any, str, str, str]] = [
+    ({}, "items", "is missing", "give it"),
+    ({"items": [{}]}, "items[0].price", "is missing", "give it"),
+    ({"items": 3}, "items", "3 is int", "give array"),
+    ({"items": None}, "items", "None is null", "give array"),
+    ({"items": [GOOD, GOOD, {"price": "x"}]}, "items[2].price", "'x' is str", "give float"),
+    ({"items": [{"price": True}]}, "items[0].price", "True is bool", "give float"),
+    ({"items": [{"price": 1, "tax": 2}]}, "items[0].tax", "is not taken", "price, tags"),
+    ({"items": [], "box": {"items": [], "q": 1}}, "box.q", "is not taken", "items"),
+    ({"items": [], "options": {"fast": True, "q": 1}}, "options.q", "is not", "fast, retries"),
+    ({"items": [], "options": {}}, "options.fast", "is missing", "give it"),
+    ({"items": [], "context": {}}, "context", "is not taken", "items, box, options"),
+    ({"items": [], "nope": 1}, "nope", "is not taken", "items, box, options"),
+    ({"items": [], "colour": "green"}, "colour", "'green' does not", '"enum":["blue","red"]'),
+    ({"items": [], "colour": 3}, "colour", "3 is int", "give str"),
+    ({"items": [], "count": 1.5}, "count", "1.5 is float", "give int | str"),
+    ({"items": [], "count": 1.0}, "count", "1.0 is float", "give int | str"),
+    ({"items": [], "sizes": {"a": {"b": 1, "c d": "x"}}}, "sizes.a.c d", "'x' is str", "int"),
+    ({"items": [], "sizes": {"a": {}, "b": 2}}, "sizes.b", "2 is int", "give object"),
+    ({"items": [{"price": 1, "tags": {"a": 1, "b": []}}]}, "items[0].tags.b", "[] is", "int"),
+    ({"items": [], "at": "soon"}, "at", "fit: Invalid RFC3339", "string"),
+    ({"items": [], "pair": [1, 2]}, "pair[1]", "2 is int", "give str"),
+    ({"items": [], "pair": [1]}, "pair", "[1] does not fit: Expected `array` of", "array"),
+    ({"items": [], "even": {"number": 3}}, "even", "{'number': 3} does not fit: is odd", "num"),
+    ({"items": [{"price": 10**400}]}, "items[0].price", "does not fit: Number out", "number"),
+    ({"items": float("nan")}, "items", "nan is no JSON number", "finite"),
+    ({"items": [], "anything": {1: 2}}, "anything", "has the key 1", "text keys"),
+    ([], "arguments", "[] is no object", "give a JSON object"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "place", "cause", "fix"), MISFITS)
+def test_what_does_not_fit_is_told(arguments: Any, place: str, cause: str, fix: str) -> None:
+    """Place, cause and what would be right."""
+    with pytest.raises(BadArguments) as told:
+        check(order, arguments)
+    assert told.value.place == place
+    assert cause in told.value.cause
+    assert fix in told.value.fix
+
+
+def test_what_is_repeated_is_bounded() -> None:
+    """However large the arguments are, the message stays one that can be sent to a model."""
+    large: list[Any] = [
+        {"items": "x" * 100_000},
+        {"items": [], "colour": "x" * 100_000},
+        {"items": [], "x" * 100_000: 1},
+        {"items": [], "even": {"number": 1, "x" * 100_000: 1}},
+    ]
+    for arguments in large:
+        with pytest.raises(BadArguments) as told:
+            check(order, arguments)
+        assert len(str(told.value)) < 1_000
+
+
+def test_a_key_among_very_many_is_not_searched_for_ever() -> None:
+    """Beyond a bound the place says that some key is wrong, not which."""
+    sizes: dict[str, Any] = {f"k{number}": {} for number in range(2_000)}
+    with pytest.raises(BadArguments) as told:
+        check(order, {"items": [], "sizes": sizes | {"last": 3}})
+    assert told.value.place == "sizes.…"
+
+
+def test_an_error_survives_pickling() -> None:
+    error = BadArguments(place="a", cause="b", fix="c")
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert type(copy) is BadArguments
+    assert (copy.place, copy.cause, copy.fix) == ("a", "b", "c")
