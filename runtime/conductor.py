@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 import attrs
@@ -100,6 +101,7 @@ class Conductor:
         self._batch = settings.batch
         self._stale = False
         """Whether the kernel may know more than the journal."""
+        self._arrived = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
     async def deliver(self, delivery: Delivery) -> Verdict:
@@ -117,6 +119,7 @@ class Conductor:
             raise Overloaded(f"run {self.run.run_id!r}: {error}") from error
         wanted: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id(delivery), deque()).append(wanted)
+        self._arrived.set()
         if self._serving is None:
             self._serving = self._tasks.spawn(f"serve {self.run.run_id}", self._serve())
         return await wanted
@@ -128,18 +131,29 @@ class Conductor:
         self._fail([*self._inbox.drain()], why)
 
     async def _serve(self) -> None:
-        """Serve until nothing waits; what arrives in one tick of the loop shares an append."""
+        """Serve until nothing waits and nothing is stale.
+
+        What arrives in one tick of the loop shares an append. A fold that fails is tried again
+        after a pause, or when the next delivery arrives: what is owed may wait for nobody.
+        """
+        pauses = self._settings.pauses()
         try:
-            while self._inbox and self.stopped is None:
-                await self._serve_batch()
+            while (self._inbox or self._stale) and self.stopped is None:
+                self._arrived.clear()
+                if self._stale and not await self._fold():
+                    await self._pause(next(pauses))
+                else:
+                    await self._serve_batch()
         finally:
             self._serving = None
             if self._inbox:  # cut short: nobody may wait for ever
                 self.stop(self.stopped or JournalError(f"run {self.run.run_id!r} is not served"))
 
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._arrived.wait(), seconds)
+
     async def _serve_batch(self) -> None:
-        if self._stale and not await self._fold():
-            return
         served = self._judge()
         facts = [fact for one in served for fact in one.verdict.facts]
         if facts:

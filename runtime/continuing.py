@@ -13,7 +13,7 @@ from ..models.calls import CallResult
 from ..models.deliveries import Acknowledge
 from ..models.effects import Continue
 from .conductor import Conductor
-from .insisting import insist, pauses
+from .insisting import insist
 from .settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ async def hand_over(
     told = Continuation(
         run_id=run_id, turn_id=effect.turn_id, effect_id=effect.effect_id, results=effect.results
     )
-    for pause in pauses(settings):
+    for pause in settings.pauses():
         try:
             await on_continue(told)
             break

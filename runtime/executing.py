@@ -24,7 +24,7 @@ from ..models.verdicts import Accepted
 from .clock import Clock
 from .conductor import Conductor
 from .errors import JournalError, Overloaded
-from .insisting import insist, pauses
+from .insisting import insist
 from .settings import Settings
 from .slots import Slots
 from .tasks import Tasks
@@ -187,7 +187,7 @@ class Executions:
             lease=tool.policy.lease,
         )
         again = False
-        for pause in pauses(means.settings):
+        for pause in means.settings.pauses():
             try:
                 verdict = await conductor.deliver(claim)
             except (JournalError, Overloaded):

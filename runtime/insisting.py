@@ -6,7 +6,6 @@ To deliver again is safe: what was kept after all is refused as a duplicate.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 from ..models.deliveries import Delivery
 from ..models.verdicts import Verdict
@@ -15,17 +14,9 @@ from .errors import JournalError, Overloaded
 from .settings import Settings
 
 
-def pauses(settings: Settings) -> Iterator[float]:
-    """Yield the seconds to wait after each failure: doubled each time, up to the longest."""
-    pause = min(settings.retry_first, settings.retry_longest)
-    while True:
-        yield pause
-        pause = min(2 * pause, settings.retry_longest)
-
-
 async def insist(conductor: Conductor, delivery: Delivery, *, settings: Settings) -> Verdict:
     """Deliver until it was judged. Raises what stopped the run, if that was stopped."""
-    for pause in pauses(settings):
+    for pause in settings.pauses():
         try:
             return await conductor.deliver(delivery)
         except (JournalError, Overloaded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
 import attrs
@@ -61,3 +62,10 @@ class Settings:
     """… doubled with each failure up to this."""
     buffer: int = _bound(1_000)
     """Facts that a subscriber may be behind what is live before it is cut off."""
+
+    def pauses(self) -> Iterator[float]:
+        """Yield the seconds to wait after each failure: doubled each time, up to the longest."""
+        pause = min(self.retry_first, self.retry_longest)
+        while True:
+            yield pause
+            pause = min(2 * pause, self.retry_longest)
