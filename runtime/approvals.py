@@ -7,9 +7,12 @@ from collections.abc import Mapping
 import attrs
 
 from ..engine.state import State
+from ..models.calls import Call
 from ..models.fact import Fact
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
+from ..models.record import changed
 from ..models.values import Json
+from .tools.toolbox import Toolbox
 
 
 @attrs.frozen(kw_only=True)
@@ -26,6 +29,20 @@ class PendingApproval:
     arguments: Mapping[str, Json]
     arguments_digest: str
     deadline: float | None
+
+
+def gated(call: Call, tools: Toolbox) -> Call:
+    """Return the call as its tool declares it: whether it needs approval, and for how long.
+
+    A call that is gated already stays as it is: a host may ask for more than the tool does.
+    """
+    tool = tools.get(call.tool_name)
+    if tool is None or call.requires_approval:
+        return call
+    if not tool.policy.needs_approval(call.arguments).needed:
+        return call
+    timeout = tool.policy.approval_timeout
+    return changed(call, requires_approval=True, approval_timeout=timeout)
 
 
 def pending_approvals(state: State) -> tuple[PendingApproval, ...]:

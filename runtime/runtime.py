@@ -21,7 +21,7 @@ from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Verdict
-from .approvals import PendingApproval, pending_approvals
+from .approvals import PendingApproval, gated, pending_approvals
 from .clock import Clock, SteadyClock
 from .conductor import Conductor
 from .continuing import OnContinue
@@ -168,28 +168,11 @@ class Runtime:
         opened = OpenTurn(
             run_id=run_id,
             turn_id=turn_id,
-            calls=tuple(map(self.gated, calls)),
+            calls=tuple(gated(call, self.tools) for call in calls),
             epoch=epoch,
             sealed=sealed,
         )
         return await self.deliver(run_id, opened)
-
-    def gated(self, call: Call) -> Call:
-        """Return the call as its tool declares it: whether it needs approval, and for how long."""
-        tool = self.tools.get(call.tool_name)
-        if tool is None or call.requires_approval:
-            return call
-        policy = tool.policy
-        if not policy.needs_approval(call.arguments).needed:
-            return call
-        return Call(
-            invocation_id=call.invocation_id,
-            tool_name=call.tool_name,
-            arguments=call.arguments,
-            requires_approval=True,
-            approval_timeout=policy.approval_timeout,
-            provider_call_id=call.provider_call_id,
-        )
 
     async def approve(  # noqa: PLR0913 - all that an approval can say
         self,
