@@ -6,6 +6,7 @@ from .errors import BadArguments, BadToolFile, Rejected, ToolCancelled
 from .outcomes import Failed, Happened, NeverHappened, StillUnknown, Succeeded, Unknown
 from .performing import perform, prepare, probe
 from .policy import ApprovalNeed, InDoubt, Policy
+from .threads import Threads
 from .tool import Tool, tool
 from .toolbox import Toolbox
 
@@ -21,6 +22,7 @@ __all__ = [
     "Rejected",
     "StillUnknown",
     "Succeeded",
+    "Threads",
     "Tool",
     "ToolCancelled",
     "ToolContext",

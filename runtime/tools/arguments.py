@@ -70,7 +70,7 @@ def _by_hints(tool: Tool, struct: type[msgspec.Struct], plain: dict[str, Any]) -
     if unknown is not None:
         raise _unknown(unknown)
     try:
-        made = msgspec.convert(plain, struct, strict=True)
+        made = _converted(plain, struct)
     except msgspec.ValidationError as error:
         raise _misfit(str(error), plain, tool, struct) from None
     except Exception as error:  # noqa: BLE001 - a hint's own __post_init__ or converter may raise
@@ -84,6 +84,11 @@ def _by_hints(tool: Tool, struct: type[msgspec.Struct], plain: dict[str, Any]) -
         for number, parameter in enumerate(tool.signature.parameters)
     }
     return {name: value for name, value in given.items() if value is not msgspec.UNSET}
+
+
+def _converted(plain: object, struct: type[msgspec.Struct]) -> msgspec.Struct:
+    """Make what the hints say; keys are always text in JSON, so ``dict[int, …]`` reads them."""
+    return msgspec.convert(plain, struct, strict=True, str_keys=True)
 
 
 def _unknown(unknown: Unknown) -> BadArguments:
@@ -159,7 +164,7 @@ def _exact_steps(
 
 def _complaint(plain: object, struct: type[msgspec.Struct]) -> str | None:
     try:
-        msgspec.convert(plain, struct, strict=True)
+        _converted(plain, struct)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is compared
         return str(error)
     return None

@@ -53,30 +53,36 @@ def _search(value: object, info: Any, steps: Steps) -> Unknown | None:  # noqa: 
 
 def _member(value: object, members: Iterable[Any]) -> Any:  # noqa: ANN401 - as above
     """Pick the one member of a union that the value can be: msgspec allows no doubt about it."""
-    if isinstance(value, dict):
-        tag = cast("dict[str, Any]", value).get
-        for it in map(_bare, members):
-            tag_field = getattr(it, "tag_field", None)
-            if hasattr(it, "value_type") or (
-                hasattr(it, "fields") and (tag_field is None or tag(tag_field) == it.tag)
-            ):
-                return it
-    elif isinstance(value, list):
-        for it in map(_bare, members):
-            if hasattr(it, "item_type") or hasattr(it, "item_types"):
-                return it
+    bare: list[Any] = [
+        it.type if isinstance(it, msgspec.inspect.Metadata) else it for it in members
+    ]
+    if isinstance(value, list):
+        return next((it for it in bare if _is_array(it)), None)
+    if not isinstance(value, dict):
+        return None
+    tag = cast("dict[str, Any]", value).get
+    for it in bare:
+        tag_field = getattr(it, "tag_field", None)
+        if _is_object(it) and (tag_field is None or tag(tag_field) == it.tag):
+            return it
     return None
 
 
-def _bare(info: Any) -> Any:  # noqa: ANN401 - as above
-    return info.type if isinstance(info, msgspec.inspect.Metadata) else info
+def _is_array(info: Any) -> bool:  # noqa: ANN401 - as above
+    items = hasattr(info, "item_type") or hasattr(info, "item_types")
+    named = isinstance(info, msgspec.inspect.NamedTupleType)
+    return items or named or getattr(info, "array_like", False)
+
+
+def _is_object(info: Any) -> bool:  # noqa: ANN401 - as above
+    return not _is_array(info) and (hasattr(info, "value_type") or hasattr(info, "fields"))
 
 
 def _search_object(value: dict[str, Any], info: Any, steps: Steps) -> Unknown | None:  # noqa: ANN401 - as above
+    if not _is_object(info):
+        return None
     if hasattr(info, "value_type"):
         return _first((item, info.value_type, (*steps, key)) for key, item in value.items())
-    if not hasattr(info, "fields"):
-        return None
     fields = {field.encode_name: field.type for field in info.fields}
     tag_field = getattr(info, "tag_field", None)
     for key in value:
@@ -88,12 +94,15 @@ def _search_object(value: dict[str, Any], info: Any, steps: Steps) -> Unknown | 
 
 
 def _search_array(value: Sequence[Any], info: Any, steps: Steps) -> Unknown | None:  # noqa: ANN401 - as above
+    if not _is_array(info):
+        return None
     if hasattr(info, "item_type"):
         kinds: Sequence[Any] = [info.item_type] * len(value)
     elif hasattr(info, "item_types"):
         kinds = info.item_types
     else:
-        kinds = [field.type for field in getattr(info, "fields", ())]
+        tag = [] if getattr(info, "tag", None) is None else [None]
+        kinds = [*tag, *(field.type for field in info.fields)]
     return _first(
         (item, kind, (*steps, number))
         for number, (item, kind) in enumerate(zip(value, kinds, strict=False))

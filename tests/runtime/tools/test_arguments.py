@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import pickle
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import attrs
+import msgspec
 import pytest
 
 from turnlock.models.values import freeze
@@ -145,6 +146,88 @@ def test_what_does_not_fit_is_told(arguments: Any, place: str, cause: str, fix: 
     assert told.value.place == place
     assert cause in told.value.cause
     assert fix in told.value.fix
+
+
+class Cat(msgspec.Struct, tag="cat"):
+    lives: int
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    tricks: list[str]
+
+
+class Row(msgspec.Struct, array_like=True, tag="row"):
+    item: Item
+
+
+class Spot(NamedTuple):
+    item: Item
+    name: str
+
+
+@dataclasses.dataclass
+class Fragile:
+    number: int
+
+    def __post_init__(self) -> None:
+        raise OSError("no disk")
+
+
+@tool
+def zoo(  # noqa: PLR0917 - one of each
+    animal: Annotated[Cat | Dog | None, msgspec.Meta(description="Who.")] = None,
+    herd: list[Cat | Dog] | None = None,
+    by_number: dict[int, str] | None = None,
+    spot: Spot | None = None,
+    row: Row | None = None,
+    both: tuple[Item, int] | None = None,
+    plain: Annotated[Item, msgspec.Meta(description="What.")] | None = None,
+    fragile: Fragile | None = None,
+) -> None: ...
+
+
+ZOO_MISFITS: list[tuple[Any, str, str]] = [
+    ({"animal": {"type": "cat", "lives": 9, "tricks": []}}, "animal.tricks", "is not taken"),
+    ({"animal": {"type": "dog", "tricks": [3]}}, "animal.tricks[0]", "3 is int"),
+    ({"animal": {"type": "cow"}}, "animal.type", "'cow' does not fit: Invalid value 'cow'"),
+    ({"animal": {"lives": 9}}, "animal.type", "is missing"),
+    ({"herd": [{"type": "cat", "lives": 9}, {"type": "dog", "x": 1}]}, "herd[1].x", "is not taken"),
+    ({"by_number": {"x": "y"}}, "by_number", "has a wrong key"),
+    ({"spot": [{"price": 1, "x": 1}, "n"]}, "spot[0].x", "is not taken"),
+    ({"row": ["row", {"price": 1, "x": 1}]}, "row[1].x", "is not taken"),
+    ({"spot": {"item": {"x": 1}}}, "spot", "is object"),
+    ({"both": [{"price": 1, "x": 1}, 2]}, "both[0].x", "is not taken"),
+    ({"both": "x"}, "both", "'x' is str"),
+    ({"plain": {"price": 1, "x": 1}}, "plain.x", "is not taken"),
+    ({"plain": []}, "plain", "[] is array"),
+    ({"fragile": {"number": 1}}, "arguments", "OSError: no disk"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "place", "cause"), ZOO_MISFITS)
+def test_types_of_every_make_are_looked_into(arguments: Any, place: str, cause: str) -> None:
+    """Tagged unions, named tuples, tuples, keys that are no text, types with remarks."""
+    with pytest.raises(BadArguments) as told:
+        check(zoo, arguments)
+    assert told.value.place == place
+    assert cause in told.value.cause
+
+
+def test_types_of_every_make_are_made() -> None:
+    assert check(
+        zoo,
+        {
+            "animal": {"type": "dog", "tricks": ["sit"]},
+            "herd": [{"type": "cat", "lives": 9}],
+            "by_number": {"1": "one"},
+            "spot": [{"price": 1}, "n"],
+        },
+    ) == {
+        "animal": Dog(tricks=["sit"]),
+        "herd": [Cat(lives=9)],
+        "by_number": {1: "one"},
+        "spot": Spot(Item(price=1.0), "n"),
+    }
 
 
 def test_what_is_repeated_is_bounded() -> None:

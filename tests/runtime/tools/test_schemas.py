@@ -142,6 +142,14 @@ def test_a_recursive_schema_bears_the_deepest_arguments() -> None:
     for _ in range(20):
         deep = {"a": deep}
     assert check(takes(schema), deep) == deep
+    chain: dict[str, Any] = {}
+    for _ in range(95):
+        chain = {"a": chain}
+    wordy: Any = {"properties": {"a": {"$ref": "#"}}}
+    for _ in range(4):
+        wordy = {"allOf": [wordy]}
+    with pytest.raises(BadArguments, match="arguments: are nested too deeply"):
+        check(takes(wordy), chain)
     many: Any = {"allOf": [{"$ref": "#/$defs/s"}], "$defs": {"s": {}}}
     for _ in range(400):
         many = {"allOf": [many]}

@@ -145,6 +145,7 @@ UNCALLABLE: list[tuple[Any, str, str]] = [
     (unknown_name, "call", "NameError: name 'Missing' is not defined"),
     (generator, "call", "yields"),
     (NoJson, "call", "is not a function"),
+    (getattr, "call", "does not say what it takes"),
     (3, "name", "has no name"),
     (lambda: None, "name", "has no name"),
 ]
