@@ -139,6 +139,9 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: elsewhere it means nothing
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("PRAGMA user_version = 0")  # whoever may not write is told now
+    connection.execute("ROLLBACK")
 
 
 def _beside(path: Path, end: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
@@ -64,8 +63,6 @@ def facts(
 ) -> tuple[Fact, ...]:
     """Return the next facts. Where the run ends is asked first: rows can only be added since."""
     head = head_of(connection, run_id)
-    if after >= head.sequence:
-        return ()
     found: list[Fact] = []
     size = 0
     rows = connection.execute(
@@ -101,7 +98,7 @@ def snapshot(connection: sqlite3.Connection, run_id: str) -> Snapshot | None:
 
 
 def posts(
-    connection: sqlite3.Connection, run_ids: Sequence[str], *, after: int, where: str
+    connection: sqlite3.Connection, run_ids: frozenset[str], *, after: int, where: str
 ) -> tuple[Post, ...]:
     """Return posts that wait. What waits is in an index of its own, and mostly nothing is."""
     rows = connection.execute(
@@ -109,11 +106,10 @@ def posts(
         " WHERE receipt IS NULL AND posts.number > ? ORDER BY posts.number",
         (after,),
     )
-    wanted = frozenset(run_ids)
     found: list[Post] = []
     with closing(rows):
         for number, run_id, delivery in rows:
-            if run_id in wanted:
+            if run_id in run_ids:
                 found.append(_post(number, run_id, delivery, where))
             if len(found) == POSTS:
                 break
@@ -126,6 +122,13 @@ def _post(number: int, run_id: str, content: bytes, where: str) -> Post:
     except InvalidValue as error:
         raise JournalError(_damaged(where, f"post {number}", str(error))) from error
     return Post(number=number, run_id=run_id, delivery=delivery)
+
+
+def check(connection: sqlite3.Connection, *, where: str) -> None:
+    """Raise `JournalError` when SQLite finds its file damaged."""
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check(10)")]
+    if found != ["ok"]:
+        raise JournalError(_damaged(where, "the file", "; ".join(found)))
 
 
 def answered(connection: sqlite3.Connection, number: int) -> bytes | None:

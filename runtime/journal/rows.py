@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
-import msgspec
 
 from ...models.codec import to_json
 from ...models.errors import CorruptJournal
 from ...models.fact import Fact
-from .trusted import trusted_fact
+from .trusted import UNREADABLE, trusted_fact
 
 _NEWLINE: Final = b"\n"
-_UNREADABLE: Final = (LookupError, TypeError, ValueError, RecursionError, msgspec.MsgspecError)
 
 
 @attrs.frozen
@@ -35,8 +33,13 @@ def row_of(run_id: str, facts: Sequence[Fact]) -> Row:
     return Row(first, last, lines, checksum(lines, run_id, first, last))
 
 
-def checksum(content: bytes, *key: str | int) -> int:
-    """Return the CRC-32 of a row's content and of what it is stored under."""
+def checksum(content: object, *key: object) -> int:
+    """Return the CRC-32 of a row's content and of what it is stored under.
+
+    Damage may turn bytes into a text or a number: then there is none.
+    """
+    if not isinstance(content, bytes):
+        return -1
     return zlib.crc32(repr(key).encode(), zlib.crc32(content))
 
 
@@ -54,7 +57,7 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> It
     for line in row.facts.split(_NEWLINE)[skipped : skipped + limit]:
         try:
             fact = trusted_fact(line)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise _corrupt(expected, f"it cannot be read in {where}: {error}") from error
         if fact.sequence != expected or fact.run_id != run_id:
             raise _corrupt(

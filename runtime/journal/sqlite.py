@@ -76,18 +76,23 @@ class SqliteJournal(Journal):
             connect=partial(open_writer, place, create=create, busy_timeout=busy_timeout),
             perform=writing(where),
         )
-        await writer.connected()
-        reader = Worker(
-            f"journal {where}, reader",
-            connect=partial(open_reader, place, busy_timeout=busy_timeout),
-            perform=reading(where),
-        )
         try:
-            await reader.connected()
+            await writer.connected()
+            reader = Worker(
+                f"journal {where}, reader",
+                connect=partial(open_reader, place, busy_timeout=busy_timeout),
+                perform=reading(where),
+            )
         except BaseException:
             await writer.close()
             raise
-        return cls(place, writer=writer, reader=reader)
+        journal = cls(place, writer=writer, reader=reader)
+        try:
+            await reader.connected()
+        except BaseException:
+            await journal.close()
+            raise
+        return journal
 
     async def declare(self, run: Run) -> None:
         """Make a run known."""
@@ -164,7 +169,7 @@ class SqliteJournal(Journal):
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         """Return the posts that wait."""
         return await self._read(
-            partial(reads.posts, run_ids=run_ids, after=after, where=self._where)
+            partial(reads.posts, run_ids=frozenset(run_ids), after=after, where=self._where)
         )
 
     async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
@@ -176,6 +181,13 @@ class SqliteJournal(Journal):
         """Return the answer."""
         content = await self._read(partial(reads.answered, number=number))
         return None if content is None else parse(content)
+
+    async def check(self) -> None:
+        """Read all of the file as SQLite does, and raise `JournalError` where it is damaged.
+
+        Facts are held to their checksums by `read` alone.
+        """
+        await self._read(partial(reads.check, where=self._where))
 
     async def close(self) -> None:
         """Finish what was begun, and close both connections."""

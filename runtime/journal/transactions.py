@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Final
 
 from ...models.errors import TurnlockError
+from ..errors import JournalError
 from .failures import failed
 from .worker import Outcome, Perform, Work
+
+_STRANGE: Final = (TypeError, ValueError, LookupError)
+"""What a read raises over a damaged row: callers' mistakes were found before it was asked for."""
 
 
 def writing(path: str) -> Perform:
@@ -53,8 +58,13 @@ def reading(path: str) -> Perform:
             return _outcome(connection, work)
         except sqlite3.Error as error:
             return Outcome(error=failed(path, error))
-        except Exception as error:  # noqa: BLE001 - the caller's mistake
-            return Outcome(error=error)
+        except _STRANGE as error:
+            damage = JournalError(
+                f"journal {path}: it holds what was never written there ({error!r}); keep it and"
+                " its -wal file as they are, and restore them from a copy"
+            )
+            damage.__cause__ = error
+            return Outcome(error=damage)
 
     return perform
 

@@ -23,6 +23,9 @@ from ...models.values import FrozenDict, FrozenList, arguments_digest
 Raw = dict[str, Any]
 Convert = Callable[[Any], Any]
 
+UNREADABLE: Final = (LookupError, TypeError, ValueError, RecursionError, msgspec.MsgspecError)
+"""What is met in a line that `to_json` did not write."""
+
 _CONTAINERS: Final = frozenset({dict, list})
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -30,8 +33,7 @@ _decode: Final = msgspec.json.Decoder().decode
 def trusted_fact(line: bytes) -> Fact:
     """Build a fact from a line that `to_json` wrote; an older version's goes through the codec.
 
-    Raises whatever it meets in a line that is none: LookupError, TypeError, ValueError,
-    RecursionError, msgspec's errors.
+    Raises one of `UNREADABLE` for a line that is none.
     """
     raw = _decode(line)
     if raw.pop("version") != VERSION:

@@ -8,6 +8,8 @@ one.
 
 from __future__ import annotations
 
+from hypothesis import settings
+
 from .appends import Appends
 from .keeping import Keeping, Outliving
 from .ownership import Ownership
@@ -20,3 +22,5 @@ class JournalContract(Ownership, Appends, Keeping, Stories):
 
 class DurableJournalContract(JournalContract, Outliving):
     """For a journal that keeps what it was told."""
+
+    settings = settings(max_examples=max(1, settings().max_examples // 4))

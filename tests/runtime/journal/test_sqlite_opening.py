@@ -1,0 +1,230 @@
+"""Opening a SQLite journal: what is no journal, or not whole, is told and left as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from turnlock.runtime.errors import JournalError
+from turnlock.runtime.journal import schema
+from turnlock.runtime.journal.contract import Appended
+from turnlock.runtime.journal.sqlite import SqliteJournal
+
+from .stage import RUN, everything, facts, kept, owned
+
+NOBODY = 65_534
+TOO_NEW = 99
+
+
+def remember(path: Path, count: int = 3) -> None:
+    """Make a journal of one run at this path, and close it."""
+
+    async def story() -> None:
+        async with await SqliteJournal.open(path) as journal:
+            await kept(journal, facts(count, commit=count), await owned(journal))
+
+    asyncio.run(story())
+
+
+def opened(path: Path, *, create: bool = True) -> list[str]:
+    """Open and read everything; return the ids of the runs."""
+
+    async def story() -> list[str]:
+        async with await SqliteJournal.open(path, create=create, busy_timeout=0.05) as journal:
+            runs = [entry.run.run_id for entry in await journal.runs()]
+            for run_id in runs:
+                await everything(journal, run_id)
+            return runs
+
+    return asyncio.run(story())
+
+
+def _text(path: Path) -> None:
+    path.write_text("{}\n" * 2_000)
+
+
+def _foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE runs (run_id TEXT)")
+
+
+def _newer(path: Path) -> None:
+    remember(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {TOO_NEW}")
+
+
+def _only_wal(path: Path) -> None:
+    path.with_name(path.name + "-wal").write_bytes(b"last facts")
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a folder": (Path.mkdir, "it is a folder"),
+    "empty": (Path.touch, "the file is empty"),
+    "a text": (_text, "no SQLite database"),
+    "of another program": (_foreign, r"of another program \(application_id 0x0, 1 tables\)"),
+    "newer": (_newer, rf"a newer turnlock wrote it \(version {TOO_NEW}, this one knows 1\)"),
+    "without its file": (_only_wal, "its -wal file is there"),
+}
+"""What stands at the path, and what is said about it."""
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_no_journal_is_told_and_left_alone(tmp_path: Path, what: str) -> None:
+    """The message names the path, the cause and the fix; not one byte changes."""
+    make, message = WRONG[what]
+    path = tmp_path / "some journal?.db"
+    make(path)
+    before = _content(tmp_path)
+
+    with pytest.raises(JournalError, match=message) as caught:
+        opened(path)
+
+    assert str(path) in str(caught.value)
+    assert _content(tmp_path) == before
+
+
+def test_a_journal_needs_its_folder(tmp_path: Path) -> None:
+    """Folders are not made: the path may be mistyped."""
+    with pytest.raises(JournalError, match="its folder does not exist"):
+        opened(tmp_path / "absent" / "journal.db")
+
+    assert _content(tmp_path) == {}
+
+
+def test_a_journal_is_made_only_where_one_is_wanted(tmp_path: Path) -> None:
+    """Whoever only wants to look makes no file by a mistyped name."""
+    with pytest.raises(JournalError, match="no such file"):
+        opened(tmp_path / "journal.db", create=False)
+    assert _content(tmp_path) == {}
+
+    assert opened(tmp_path / "journal.db") == []
+    assert opened(tmp_path / "journal.db", create=False) == []
+    assert [*_content(tmp_path)] == ["journal.db"]
+
+
+@pytest.mark.parametrize("name", ["a b?c#d%41.db", "é\U0001f600.db", ":memory:", "file:x.db"])
+def test_any_name_is_a_name(tmp_path: Path, name: str) -> None:
+    """Nothing in a path means anything to us."""
+    remember(tmp_path / name)
+
+    assert opened(tmp_path / name) == [RUN.run_id]
+    assert [*_content(tmp_path)] == [name]
+
+
+def test_many_may_make_it_at_once(tmp_path: Path) -> None:
+    """One file comes of it, and all have it open."""
+
+    async def story() -> None:
+        journals = await asyncio.gather(
+            *(SqliteJournal.open(tmp_path / "journal.db") for _ in range(8))
+        )
+        await kept(journals[0], facts(2), await owned(journals[0]))
+        for journal in journals:
+            assert await everything(journal) == facts(2)
+            await journal.close()
+
+    asyncio.run(story())
+    assert [*_content(tmp_path)] == ["journal.db"]
+
+
+def test_a_file_that_may_not_be_written_is_told() -> None:
+    """At once, and not at the first append."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.db"
+        remember(path)
+        path.chmod(0o444)
+        Path(folder).chmod(0o777)
+        with _somebody(), pytest.raises(JournalError, match="it cannot be written"):
+            opened(path)
+
+
+def test_a_folder_that_may_not_be_written_is_told() -> None:
+    """A new file cannot be made there."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        with _somebody(), pytest.raises(JournalError, match="cannot be opened"):
+            opened(Path(folder) / "journal.db")
+        Path(folder).chmod(0o755)
+
+
+def test_a_cancelled_opening_leaves_nothing_open(tmp_path: Path) -> None:
+    """Whoever is cancelled while opening has no thread left, and no lock."""
+
+    async def story() -> None:
+        task = asyncio.create_task(SqliteJournal.open(tmp_path / "journal.db"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())
+    assert opened(tmp_path / "journal.db") == []
+    assert [*_content(tmp_path)] == ["journal.db"]
+
+
+def test_an_older_file_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration keeps what was there; one that fails half-way leaves the file as it was."""
+    path = tmp_path / "journal.db"
+    remember(path)
+    step = "ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'"
+    broken = (*schema.MIGRATIONS, (step, "CREATE TABLE runs (again)"))
+    for migrations in (broken, (*schema.MIGRATIONS, (step,))):
+        monkeypatch.setattr(schema, "MIGRATIONS", migrations)
+        if migrations is broken:
+            before = _content(tmp_path)
+            with pytest.raises(JournalError, match="already exists"):
+                opened(path)
+            assert _version(path) == (1, None)
+            assert _content(tmp_path) == before
+
+    monkeypatch.setattr("turnlock.runtime.journal.opening.MIGRATIONS", schema.MIGRATIONS)
+    assert opened(path) == [RUN.run_id]
+    assert _version(path) == (2, "blue")
+
+    async def goes_on() -> Appended:
+        async with await SqliteJournal.open(path) as journal:
+            return await journal.append(
+                RUN.run_id, epoch=1, after=3, facts=facts(1, after=3), busy=True
+            )
+
+    assert asyncio.run(goes_on()) is Appended.OK
+
+
+def _version(path: Path) -> tuple[int, str | None]:
+    with closing(sqlite3.connect(path)) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)")]
+        colour = None
+        if "colour" in columns:
+            colour = connection.execute("SELECT colour FROM runs").fetchone()[0]
+    return version, colour
+
+
+def _content(folder: Path) -> dict[str, bytes | None]:
+    return {
+        path.name: path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.iterdir())
+    }
+
+
+@contextmanager
+def _somebody() -> Generator[None]:
+    """Be no superuser, whom no file refuses."""
+    is_superuser = os.geteuid() == 0
+    if is_superuser:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if is_superuser:
+            os.seteuid(0)

@@ -1,0 +1,319 @@
+"""Transactions of the SQLite journal: many in one, each with its own outcome, or none at all."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnlock import Run
+from turnlock.models.deliveries import Tick
+from turnlock.models.errors import UnknownRun
+from turnlock.models.facts import TurnInterrupting
+from turnlock.runtime.errors import Closed, JournalError, JournalOwned, Overloaded
+from turnlock.runtime.journal import sqlite as under_test
+from turnlock.runtime.journal.contract import Appended
+from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.journal.worker import Worker
+
+from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned
+
+Told = Callable[[SqliteJournal], Awaitable[None]]
+
+
+def play(path: Path, story: Told, *, busy_timeout: float = 0.05) -> None:
+    """Tell a story on the journal of this path."""
+
+    async def run() -> None:
+        async with await SqliteJournal.open(path, busy_timeout=busy_timeout) as journal:
+            await story(journal)
+
+    asyncio.run(run())
+
+
+def writer_of(journal: Any) -> Worker:
+    """The thread that writes."""
+    writer: Worker = journal._writer
+    return writer
+
+
+async def outcomes(*asked: Awaitable[Any]) -> list[Any]:
+    """What each of these returns or raises, asked for in one tick."""
+    return list(await asyncio.gather(*asked, return_exceptions=True))
+
+
+def test_what_arrives_in_a_tick_is_one_transaction(tmp_path: Path) -> None:
+    """A hundred runs that append at once wait for the disk once."""
+
+    async def story(journal: SqliteJournal) -> None:
+        runs = [Run(run_id=f"run-{number}") for number in range(100)]
+        epochs = [await owned(journal, run) for run in runs]
+        said: list[str] = []
+        await writer_of(journal).do(lambda connection: connection.set_trace_callback(said.append))
+
+        await asyncio.gather(
+            *(
+                kept(journal, facts(2, run_id=run.run_id), epoch)
+                for run, epoch in zip(runs, epochs, strict=True)
+            )
+        )
+
+        assert said.count("COMMIT") == 2  # that of the callback itself, and that of all appends
+        assert sum("INSERT INTO appends" in statement for statement in said) == 100
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_each_of_a_group_has_its_own_outcome(tmp_path: Path) -> None:
+    """What one is refused does not touch what the others get."""
+
+    async def story(journal: SqliteJournal) -> None:
+        first, second = await owned(journal), await owned(journal, OTHER, owner="bob")
+        ours, theirs = RUN.run_id, OTHER.run_id
+
+        answers = await outcomes(
+            journal.append(ours, epoch=first, after=0, facts=facts(2), busy=True),
+            journal.append(ours, epoch=first, after=0, facts=facts(2), busy=True),
+            journal.append(ours, epoch=9, after=2, facts=facts(1, after=2), busy=True),
+            journal.append("no", epoch=1, after=0, facts=facts(1, run_id="no"), busy=True),
+            journal.own(theirs, owner="cleo", now=NOW, lease=LEASE),
+            journal.append(
+                theirs, epoch=second, after=0, facts=facts(1, run_id=theirs), busy=False
+            ),
+            journal.append(ours, epoch=first, after=2, facts=facts(1, after=2), busy=False),
+        )
+
+        assert answers[:3] == [Appended.OK, Appended.CONFLICT, Appended.FENCED]
+        assert [type(answer) for answer in answers[3:5]] == [UnknownRun, JournalOwned]
+        assert answers[5:] == [Appended.OK, Appended.OK]
+        assert await everything(journal) == facts(3)
+        assert await everything(journal, theirs) == facts(1, run_id=theirs)
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_a_mistake_of_one_caller_spares_the_others(tmp_path: Path) -> None:
+    """Even one that nobody thought of, after it has written something."""
+
+    def mistaken(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE runs SET sequence = 77")
+        raise ZeroDivisionError
+
+    async def story(journal: SqliteJournal) -> None:
+        epoch = await owned(journal)
+
+        answers = await outcomes(
+            writer_of(journal).do(mistaken),
+            journal.append(RUN.run_id, epoch=epoch, after=0, facts=facts(2), busy=True),
+            writer_of(journal).do(mistaken),
+        )
+
+        assert [type(answers[0]), type(answers[2])] == [ZeroDivisionError, ZeroDivisionError]
+        assert answers[1] is Appended.OK
+        assert (await journal.entry(RUN.run_id)).sequence == 2
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_a_full_disk_keeps_nothing_of_a_group(tmp_path: Path) -> None:
+    """All are told, with the cause; when there is space again it goes on."""
+
+    def pages(count: int) -> Callable[[sqlite3.Connection], object]:
+        return lambda connection: connection.execute(f"PRAGMA max_page_count = {count}").fetchone()
+
+    async def story(journal: SqliteJournal) -> None:
+        first, second = await owned(journal), await owned(journal, OTHER)
+        await kept(journal, facts(1), first)
+        large = TurnInterrupting(
+            run_id=RUN.run_id,
+            sequence=2,
+            commit=2,
+            at=0.0,
+            turn_id="turn-1",
+            grace_until=1.0,
+            reason="x" * 100_000,
+        )
+        await writer_of(journal).do(pages(1))  # as few as there are
+
+        answers = await outcomes(
+            journal.append(
+                OTHER.run_id, epoch=second, after=0, facts=facts(1, run_id="run-2"), busy=True
+            ),
+            journal.append(RUN.run_id, epoch=first, after=1, facts=[large], busy=True),
+        )
+
+        assert [type(answer) for answer in answers] == [JournalError, JournalError]
+        assert "the disk is full" in str(answers[1])
+        assert str(tmp_path) in str(answers[1])
+        assert "not known" not in str(answers[1])
+        assert await everything(journal) == facts(1)
+        assert await everything(journal, OTHER.run_id) == []
+        await writer_of(journal).do(pages(1_000_000))
+        await kept(journal, [large], first)
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_a_lock_held_too_long_is_told(tmp_path: Path) -> None:
+    """Nothing was kept, readers never waited, and afterwards it goes on."""
+    path = tmp_path / "journal.db"
+
+    async def story(journal: SqliteJournal) -> None:
+        epoch = await owned(journal)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(JournalError, match="another process holds its lock"):
+                await kept(journal, facts(1), epoch)
+            assert await everything(journal) == []
+            other.execute("ROLLBACK")
+
+        await kept(journal, facts(1), epoch)
+
+    play(path, story)
+
+
+def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
+    """Up to `busy_timeout`: other processes write, too. Real time, about a tenth of a second."""
+    path = tmp_path / "journal.db"
+
+    async def story(journal: SqliteJournal) -> None:
+        epoch = await owned(journal)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun = asyncio.create_task(kept(journal, facts(1), epoch))
+            assert await everything(journal) == []
+            await asyncio.sleep(0.05)
+            assert not begun.done()
+            other.execute("ROLLBACK")
+            await begun
+
+    play(path, story, busy_timeout=5.0)
+
+
+@pytest.mark.parametrize("worker", ["_writer", "_reader"])
+def test_a_thread_that_dies_tells_everybody_why(tmp_path: Path, worker: str) -> None:
+    """Those who wait and those who come later; closing works all the same."""
+
+    def dies(_: sqlite3.Connection) -> None:
+        raise SystemExit("a thread's end")
+
+    async def story(journal: SqliteJournal) -> None:
+        dead: Worker = getattr(journal, worker)
+        answers = await outcomes(dead.do(dies), dead.do(lambda _: None))
+        with pytest.raises(JournalError, match="a thread's end"):
+            await dead.do(lambda _: None)
+
+        assert [type(answer) for answer in answers] == [JournalError, JournalError]
+        assert all(isinstance(answer.__cause__, SystemExit) for answer in answers)
+        if worker == "_writer":
+            await asyncio.wait_for(_refused(journal), 5)
+
+    async def _refused(journal: SqliteJournal) -> None:
+        assert await journal.runs() == ()
+        with pytest.raises(JournalError, match="its thread has ended"):
+            await journal.declare(RUN)
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_two_processes_share_a_file(tmp_path: Path) -> None:
+    """One owns and writes; another reads, posts, is kept out, and takes over in the end."""
+    path = tmp_path / "journal.db"
+
+    async def story(journal: SqliteJournal) -> None:
+        async with await SqliteJournal.open(path, create=False) as other:
+            epoch = await owned(journal, owner="host-7:4242")
+            await kept(journal, facts(3), epoch)
+            assert await everything(other) == facts(3)
+            assert await journal.posts([RUN.run_id]) == ()
+
+            number = await other.post(RUN.run_id, Tick())
+            (post,) = await journal.posts([RUN.run_id])
+            await journal.answer(post.number, {"accepted": True})
+            assert await other.answered(number) == {"accepted": True}
+
+            with pytest.raises(JournalOwned, match="host-7:4242"):
+                await other.own(RUN.run_id, owner="host-8:1", now=NOW, lease=LEASE)
+            taken = await other.own(RUN.run_id, owner="host-8:1", now=NOW + LEASE, lease=LEASE)
+            answer = await journal.append(
+                RUN.run_id, epoch=epoch, after=3, facts=facts(1, after=3), busy=True
+            )
+            assert answer is Appended.FENCED
+            await kept(other, facts(1, after=3), taken)
+            assert await everything(journal) == facts(4)
+
+    play(path, story)
+
+
+def test_old_answers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the latest `ANSWERS` posts are kept; a post that waits is never forgotten."""
+    monkeypatch.setattr("turnlock.runtime.journal.writes.ANSWERS", 3)
+
+    async def story(journal: SqliteJournal) -> None:
+        await journal.declare(RUN)
+        numbers = [await journal.post(RUN.run_id, Tick()) for _ in range(4)]
+        for number in numbers[1:]:
+            await journal.answer(number, {"n": number})
+        numbers += [await journal.post(RUN.run_id, Tick()) for _ in range(2)]
+
+        found = [await journal.answered(number) for number in numbers]
+        assert found == [None, None, None, {"n": 4}, None, None]
+        assert [post.number for post in await journal.posts([RUN.run_id])] == [1, 5, 6]
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_an_append_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite itself would refuse a gigabyte, and everybody else's appends with it."""
+    monkeypatch.setattr(under_test, "APPEND_BYTES", 1_000)
+
+    async def story(journal: SqliteJournal) -> None:
+        epoch = await owned(journal)
+        with pytest.raises(Overloaded, match=r"APPEND_BYTES is 1,000"):
+            await kept(journal, facts(20), epoch)
+        await kept(journal, facts(2), epoch)
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_a_page_of_large_facts_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes end a page, too, and nothing is lost by it."""
+    monkeypatch.setattr("turnlock.runtime.journal.reads.PAGE_BYTES", 500)
+
+    async def story(journal: SqliteJournal) -> None:
+        epoch = await owned(journal)
+        for after in range(0, 20, 2):
+            await kept(journal, facts(2, after=after), epoch)
+
+        assert 2 <= len(await journal.read(RUN.run_id)) < 20
+        assert await everything(journal) == facts(20)
+
+    play(tmp_path / "journal.db", story)
+
+
+def test_closing_while_appends_are_cancelled_ends(tmp_path: Path) -> None:
+    """Nothing hangs, and the file holds whole appends."""
+
+    async def story(journal: SqliteJournal) -> None:
+        epoch = await owned(journal)
+        tasks = [
+            asyncio.create_task(kept(journal, facts(2, after=2 * number), epoch))
+            for number in range(10)
+        ]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+            task.cancel()
+        await asyncio.wait_for(journal.close(), 5)
+        await asyncio.wait(tasks)
+        with pytest.raises(Closed):
+            await journal.runs()
+        async with await SqliteJournal.open(journal.path) as again:
+            assert await everything(again) == facts(20)
+
+    play(tmp_path / "journal.db", story)
