@@ -29,6 +29,7 @@ from .errors import Closed
 from .executing import Means
 from .hosting import Hosting
 from .journal.contract import Journal
+from .noting import keep_note
 from .owning import Owning, new_owner
 from .posting import Posting
 from .settings import Settings
@@ -230,6 +231,14 @@ class Runtime:
         """Stop a turn; what runs may still report, for `grace` seconds (K-53)."""
         stop = Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
         return await self.deliver(run_id, stop)
+
+    async def note(self, run_id: str, name: str, value: Json) -> None:
+        """Keep a note beside a run that is open here: see `keep_note` and `Journal.note`."""
+        await keep_note(self._journal, self._conductor(run_id), name=name, value=value)
+
+    async def notes(self, run_id: str) -> Mapping[str, Json]:
+        """Return the notes of a run, in the order in which they were kept."""
+        return await self._journal.notes(run_id)
 
     def pending(self, run_id: str) -> tuple[PendingApproval, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""

@@ -1,7 +1,8 @@
 """What a journal promises. Every journal passes one suite: tests/runtime/journal/contract.py.
 
 A journal keeps runs: their configuration, their facts in order, at most one snapshot of each, who
-owns them, and the deliveries that others have posted. Three promises carry the runtime:
+owns them, their notes, and the deliveries that others have posted. Three promises carry the
+runtime:
 
 - **Atomic and durable.** When `append` says OK, all its facts are kept, whatever happens next; when
   it says anything else, or raises, none is. (The exceptions are a crash while it answers, and an
@@ -34,6 +35,7 @@ from ...engine.snapshot import Snapshot
 from ...models.deliveries import Delivery
 from ...models.facts import Fact
 from ...models.run import Run
+from ...models.values import Json
 
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
@@ -46,6 +48,10 @@ POSTS_WAITING: Final = 1_000
 
 ANSWERS: Final = 10_000
 """Posts whose answers are kept, counted back from the latest post."""
+
+
+NOTE_BYTES: Final = 64_000_000
+"""Bytes of JSON that one note may have."""
 
 
 class Appended(StrEnum):
@@ -177,6 +183,20 @@ class Journal(ABC):
     @abstractmethod
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
+
+    @abstractmethod
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        """Keep what belongs to a run and is no fact: what was said in its conversation, say.
+
+        A note never changes: OK also where this name has an equal value, CONFLICT where it has
+        another. FENCED goes before. Notes and facts are not kept together: whoever needs both must
+        be able to go on from either alone. Raises `InvalidValue` for a name that is empty or a
+        value that is no JSON, and `Overloaded` beyond `NOTE_BYTES`.
+        """
+
+    @abstractmethod
+    async def notes(self, run_id: str) -> Mapping[str, Json]:
+        """Return all notes of a run by name, in the order in which they were kept."""
 
     @abstractmethod
     async def post(self, run_id: str, delivery: Delivery) -> int:

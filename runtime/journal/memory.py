@@ -12,7 +12,8 @@ from ...engine.snapshot import Snapshot
 from ...models.deliveries import Delivery
 from ...models.fact import Fact
 from ...models.run import Run
-from .checks import check_batch, check_lease, check_limit
+from ...models.values import Json, same_json
+from .checks import check_batch, check_lease, check_limit, checked_note
 from .contract import ANSWERS, PAGE, POSTS, POSTS_WAITING, Appended, Journal, Post, RunEntry
 from .refusals import closed, owned, run_differs, too_many_posts, unknown_run
 
@@ -28,6 +29,7 @@ class _Kept:
     owner: str | None = None
     owned_until: float | None = None
     snapshot: Snapshot | None = None
+    notes: dict[str, Json] = attrs.field(factory=dict[str, Json])
 
     def is_owned(self, epoch: int) -> bool:
         """Say whether this is the epoch of an owner who has not let go."""
@@ -145,6 +147,21 @@ class MemoryJournal(Journal):
         """Return the kept snapshot."""
         await self._turn()
         return self._kept(run_id).snapshot
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        """Keep a note."""
+        frozen, _ = checked_note(run_id, name=name, value=value)
+        await self._turn()
+        kept = self._kept(run_id)
+        if not kept.is_owned(epoch):
+            return Appended.FENCED
+        same = same_json(kept.notes.setdefault(name, frozen), frozen)
+        return Appended.OK if same else Appended.CONFLICT
+
+    async def notes(self, run_id: str) -> Mapping[str, Json]:
+        """Return all notes."""
+        await self._turn()
+        return dict(self._kept(run_id).notes)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""

@@ -12,6 +12,7 @@ from ...models.errors import InvalidValue
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.strict_json import parse
+from ...models.values import Json, freeze
 from ..errors import JournalError
 from .contract import POSTS, Post, RunEntry
 from .heads import head_of
@@ -95,6 +96,21 @@ def snapshot(connection: sqlite3.Connection, run_id: str) -> Snapshot | None:
         return record_from_json(Snapshot, row[0])
     except InvalidValue:  # of a newer version: the facts are there
         return None
+
+
+def notes(connection: sqlite3.Connection, run_id: str, *, where: str) -> dict[str, Json]:
+    """Return all notes of a run in the order in which they were kept."""
+    rows = connection.execute(
+        "SELECT name, value, checksum FROM notes WHERE run = ? ORDER BY number",
+        (head_of(connection, run_id).number,),
+    )
+    found: dict[str, Json] = {}
+    for name, content, kept in rows:
+        if checksum(content, run_id, name) != kept:
+            what = f"the note {name!r} of run {run_id!r}"
+            raise JournalError(_damaged(where, what, "the checksum does not fit"))
+        found[name] = freeze(parse(content), place=name)
+    return found
 
 
 def posts(

@@ -50,7 +50,18 @@ _TABLES: Final = (
     "CREATE INDEX posts_waiting ON posts (run) WHERE receipt IS NULL",
 )
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_TABLES,)
+_NOTES: Final = (
+    """CREATE TABLE notes (
+        number INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (number),
+        name TEXT NOT NULL,
+        value BLOB NOT NULL,
+        checksum INTEGER NOT NULL,
+        UNIQUE (run, name)
+    )""",
+)
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (_TABLES, _NOTES)
 """The statements that lead from version n (PRAGMA user_version) to n + 1; 0 is an empty file."""
 
 

@@ -25,9 +25,10 @@ from ...models.deliveries import Delivery
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.strict_json import parse
+from ...models.values import Json
 from ..errors import Overloaded
 from . import reads, writes
-from .checks import check_batch, check_lease, check_limit
+from .checks import check_batch, check_lease, check_limit, checked_note
 from .contract import PAGE, Appended, Journal, Post, RunEntry
 from .opening import open_reader, open_writer
 from .refusals import closed
@@ -161,6 +162,17 @@ class SqliteJournal(Journal):
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot."""
         return await self._read(partial(reads.snapshot, run_id=run_id))
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        """Keep a note."""
+        _, content = checked_note(run_id, name=name, value=value)
+        return await self._write(
+            partial(writes.note, run_id=run_id, epoch=epoch, name=name, content=content)
+        )
+
+    async def notes(self, run_id: str) -> Mapping[str, Json]:
+        """Return all notes."""
+        return await self._read(partial(reads.notes, run_id=run_id, where=self._where))
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""

@@ -118,6 +118,23 @@ def keep_snapshot(
     return Appended.OK
 
 
+def note(
+    connection: sqlite3.Connection, run_id: str, *, epoch: int, name: str, content: bytes
+) -> Appended:
+    """Keep a note; `content` is the canonical JSON of its value."""
+    head = head_of(connection, run_id)
+    if not head.is_owned(epoch):
+        return Appended.FENCED
+    connection.execute(
+        "INSERT OR IGNORE INTO notes (run, name, value, checksum) VALUES (?, ?, ?, ?)",
+        (head.number, name, content, checksum(content, run_id, name)),
+    )
+    kept = connection.execute(
+        "SELECT value FROM notes WHERE run = ? AND name = ?", (head.number, name)
+    ).fetchone()
+    return Appended.OK if kept[0] == content else Appended.CONFLICT
+
+
 def post(connection: sqlite3.Connection, run_id: str, delivery: bytes) -> int:
     """Leave a delivery, and forget answers that nobody has fetched for long."""
     number = head_of(connection, run_id).number

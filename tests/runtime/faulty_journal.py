@@ -12,6 +12,7 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import Fact
 from turnlock.models.run import Run
+from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import PAGE, Appended, Journal, Post, RunEntry
 
@@ -75,6 +76,12 @@ class WrappedJournal(Journal):
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self.inner.snapshot(run_id)
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        return await self.inner.note(run_id, epoch=epoch, name=name, value=value)
+
+    async def notes(self, run_id: str) -> Mapping[str, Json]:
+        return await self.inner.notes(run_id)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         return await self.inner.post(run_id, delivery)
@@ -147,6 +154,11 @@ class FaultyJournal(WrappedJournal):
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self._with_fault("snapshot", lambda: self.inner.snapshot(run_id))
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        return await self._with_fault(
+            "note", lambda: self.inner.note(run_id, epoch=epoch, name=name, value=value)
+        )
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         return await self._with_fault("post", lambda: self.inner.post(run_id, delivery))

@@ -12,11 +12,12 @@ from hypothesis import settings
 
 from .appends import Appends
 from .keeping import Keeping, Outliving
+from .noting import Noting
 from .ownership import Ownership
 from .stories import Stories
 
 
-class JournalContract(Ownership, Appends, Keeping, Stories):
+class JournalContract(Ownership, Appends, Keeping, Noting, Stories):
     """All parts of the contract."""
 
 

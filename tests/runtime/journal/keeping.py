@@ -220,6 +220,7 @@ class Outliving(JournalStage):
             epoch = await owned(journal)
             await kept(journal, facts(7, commit=3), epoch)
             await journal.keep_snapshot(_snapshot(3), epoch=epoch)
+            await journal.note(RUN.run_id, epoch=epoch, name="said", value="hello")
             await journal.answer(await journal.post(RUN.run_id, DECISION), {"accepted": True})
             await journal.post(RUN.run_id, Tick())
 
@@ -229,6 +230,7 @@ class Outliving(JournalStage):
             assert entry.owned_until == NOW + LEASE
             assert await everything(journal) == facts(7, commit=3)
             assert await journal.snapshot(RUN.run_id) == _snapshot(3)
+            assert await journal.notes(RUN.run_id) == {"said": "hello"}
             assert [post.delivery for post in await journal.posts([RUN.run_id])] == [Tick()]
             assert await journal.answered(1) == {"accepted": True}
             await kept(journal, facts(1, after=7), entry.epoch)

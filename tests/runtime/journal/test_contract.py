@@ -15,6 +15,7 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import Fact
 from turnlock.models.run import Run
+from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalOwned, RunDiffers
 from turnlock.runtime.journal.contract import PAGE, Appended, Journal, Post, RunEntry
 from turnlock.runtime.journal.memory import MemoryJournal
@@ -160,6 +161,22 @@ class AnySnapshot(WrappedJournal):
         return self.latest.get(run_id)
 
 
+class AnybodysNotes(WrappedJournal):
+    """Whoever notes is taken for the owner."""
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        entry = await self.inner.entry(run_id)
+        return await self.inner.note(run_id, epoch=entry.epoch, name=name, value=value)
+
+
+class AnyNote(WrappedJournal):
+    """Another note of the same name is dropped with an OK."""
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        kept = await self.inner.note(run_id, epoch=epoch, name=name, value=value)
+        return Appended.OK if kept is Appended.CONFLICT else kept
+
+
 class LastAnswer(WrappedJournal):
     """A second answer replaces the first."""
 
@@ -229,6 +246,8 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (AnyConfiguration, "test_another_configuration_is_refused"),
     (AnySnapshot, "test_a_snapshot_must_not_go_back_or_ahead"),
     (AnySnapshot, "test_only_the_owner_keeps_snapshots"),
+    (AnybodysNotes, "test_only_the_owner_keeps_notes"),
+    (AnyNote, "test_a_note_never_changes"),
     (LastAnswer, "test_the_first_answer_stays"),
     (EverybodysPosts, "test_posts_wait_in_order_until_they_are_answered"),
     (EndlessPosts, "test_posts_are_bounded"),

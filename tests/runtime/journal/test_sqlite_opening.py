@@ -21,6 +21,7 @@ from .stage import RUN, everything, facts, kept, owned
 
 NOBODY = 65_534
 TOO_NEW = 99
+KNOWN = len(schema.MIGRATIONS)
 
 
 def remember(path: Path, count: int = 3) -> None:
@@ -70,7 +71,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (Path.touch, "the file is empty"),
     "a text": (_text, "no SQLite database"),
     "of another program": (_foreign, r"of another program \(application_id 0x0, 1 tables\)"),
-    "newer": (_newer, rf"a newer turnlock wrote it \(version {TOO_NEW}, this one knows 1\)"),
+    "newer": (
+        _newer,
+        rf"a newer turnlock wrote it \(version {TOO_NEW}, this one knows {KNOWN}\)",
+    ),
     "without its file": (_only_wal, "its -wal file is there"),
 }
 """What stands at the path, and what is said about it."""
@@ -184,12 +188,12 @@ def test_an_older_file_is_brought_up_to_date(
             before = _content(tmp_path)
             with pytest.raises(JournalError, match="already exists"):
                 opened(path)
-            assert _version(path) == (1, None)
+            assert _version(path) == (KNOWN, None)
             assert _content(tmp_path) == before
 
     monkeypatch.setattr("turnlock.runtime.journal.opening.MIGRATIONS", schema.MIGRATIONS)
     assert opened(path) == [RUN.run_id]
-    assert _version(path) == (2, "blue")
+    assert _version(path) == (KNOWN + 1, "blue")
 
     async def goes_on() -> Appended:
         async with await SqliteJournal.open(path) as journal:
