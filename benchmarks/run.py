@@ -31,6 +31,7 @@ ROUNDS: Final = {
     "guided": 12,
     "imports": 15,
     "replay": 8,
+    "journal": 8,
     "closure": QUICK + 1,
 }
 """The benchmarks, in files named bench_*.py, and how many rounds each needs to be calm."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -43,8 +43,8 @@ def checksum(content: object, *key: object) -> int:
     return zlib.crc32(repr(key).encode(), zlib.crc32(content))
 
 
-def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> Iterator[Fact]:
-    """Yield the facts of a row behind `after`, at most `limit`; `where` says which file it is.
+def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> list[Fact]:
+    """Return the facts of a row behind `after`, at most `limit`; `where` says which file it is.
 
     Raises `CorruptJournal` when the row does not follow or is not as it was written.
     """
@@ -53,18 +53,19 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> It
         raise _corrupt(expected, f"it is missing in {where}; the next ones there are {row.first} …")
     if checksum(row.facts, run_id, row.first, row.last) != row.checksum:
         raise _corrupt(row.first, f"its row in {where} is damaged: the checksum does not fit")
-    skipped = after - row.first + 1
-    for line in row.facts.split(_NEWLINE)[skipped : skipped + limit]:
-        try:
-            fact = trusted_fact(line)
-        except UNREADABLE as error:
-            raise _corrupt(expected, f"it cannot be read in {where}: {error}") from error
-        if fact.sequence != expected or fact.run_id != run_id:
-            raise _corrupt(
-                expected, f"{where} holds fact {fact.sequence} of run {fact.run_id!r} in its place"
-            )
-        yield fact
-        expected += 1
+    skipped = expected - row.first
+    found: list[Fact] = []
+    try:
+        for line in row.facts.split(_NEWLINE)[skipped : skipped + limit]:
+            found.append(trusted_fact(line))  # noqa: PERF401 - its length says where it failed
+    except UNREADABLE as error:
+        number = expected + len(found)
+        raise _corrupt(number, f"it cannot be read in {where}: {error}") from error
+    for number, fact in enumerate(found, expected):
+        if fact.sequence != number or fact.run_id != run_id:
+            cause = f"{where} holds fact {fact.sequence} of run {fact.run_id!r} in its place"
+            raise _corrupt(number, cause)
+    return found
 
 
 def missing(sequence: int, where: str) -> CorruptJournal:
