@@ -1,15 +1,9 @@
-"""Owning runs: taken for a while, renewed while the process lives, lost when it stood still.
-
-The name of an owner is never used twice, so that its claims can be told from those of any other.
-"""
+"""Owning runs: taken for a while, renewed while the process lives, lost when it stood still."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-import uuid
 from typing import Final
 
 from ..models.errors import TurnlockError
@@ -19,17 +13,12 @@ from .errors import Closed, JournalError, RunFenced
 from .executing import Means
 from .hosting import Hosting
 from .journal.contract import Journal
-from .workers import OWNER_PREFIX
+from .workers import is_dead
 
 _log = logging.getLogger(__name__)
 
 RENEWALS: Final = 3
 """Times that the ownership of runs is renewed before it would be over."""
-
-
-def new_owner() -> str:
-    """Return a name for an owner: where it runs, and what no other has."""
-    return f"{OWNER_PREFIX}{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
 
 
 class Owning:
@@ -97,11 +86,13 @@ class Owning:
 
     async def _take(self, run: Run) -> None:
         means = self._means
+        before = (await self._journal.entry(run.run_id)).owner
         epoch = await self._journal.own(
             run.run_id,
             owner=means.worker,
             now=means.clock.now(),
             lease=means.settings.ownership,
+            gone=before if is_dead(before) else None,
         )
         conductor = Conductor(
             kernel=await folded(run, self._journal),

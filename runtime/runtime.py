@@ -30,7 +30,7 @@ from .executing import Means
 from .hosting import Hosting
 from .journal.contract import Journal
 from .noting import keep_note
-from .owning import Owning, new_owner
+from .owning import Owning
 from .posting import Posting
 from .settings import Settings
 from .slots import Slots
@@ -38,6 +38,7 @@ from .streams import DiagnosticSubscription, Streams, Subscription
 from .tasks import Tasks
 from .telemetry import Harmless, Silent, Telemetry
 from .tools.toolbox import Toolbox
+from .workers import new_owner
 
 _log = logging.getLogger(__name__)
 
@@ -102,13 +103,14 @@ class Runtime:
         )
 
     async def __aenter__(self) -> Self:
-        """Take over every run that has something under way and that nobody else owns."""
+        """Take over, unless told not to, what has something under way and no living owner."""
         self._means.telemetry.declared(tuple(self.tools))
         self._unobserve = self._means.telemetry.observe(self._hosting.observed)
         self._watchers.spawn("renew the ownership", self._owning.renew())
         self._watchers.spawn("watch for posts", self._posting.watch())
         try:
-            await self._owning.take_over()
+            if self.settings.takes_over:
+                await self._owning.take_over()
         except BaseException:
             await self._close(drain=0.0)
             raise
@@ -126,7 +128,8 @@ class Runtime:
     async def take_over(self) -> tuple[str, ...]:
         """Own and recover the runs that have something under way, but for those of living owners.
 
-        It was done once on entering. Returns the ids of those that are owned now and were not.
+        It is done on entering, too, unless `Settings.takes_over` is False. Returns the ids of those
+        that are owned now and were not.
         """
         self._check_open()
         return await self._owning.take_over()

@@ -7,6 +7,7 @@ from math import inf
 
 import attrs
 
+from ..models.checks import flag
 from ..models.errors import InvalidValue, shown
 
 
@@ -62,6 +63,10 @@ class Settings:
     """… doubled with each failure up to this."""
     buffer: int = _bound(1_000)
     """Facts that a subscriber may be behind what is live before it is cut off."""
+
+    takes_over: bool = attrs.field(default=True, validator=flag)
+    """Whether entering takes over the runs that dead processes have left, whatever they are; if
+    not, only those that `open_run` names are performed."""
 
     def pauses(self) -> Iterator[float]:
         """Yield the seconds to wait after each failure: doubled each time, up to the longest."""

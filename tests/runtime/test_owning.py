@@ -1,0 +1,88 @@
+"""Whose runs a runtime takes: nobody's, its own, those of the dead – and only what it is told."""
+
+from __future__ import annotations
+
+from turnlock import Call, OpenTurn, Run
+from turnlock.engine.kernel import Kernel
+from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.tool import tool
+from turnlock.runtime.tools.toolbox import Toolbox
+from turnlock.runtime.workers import is_dead, new_owner
+
+from .virtual import LoopClock, run, settled
+
+RUN = Run(run_id="r")
+FAR = 1e10
+CALL = Call(invocation_id="a", tool_name="act", arguments={}, requires_approval=False)
+
+
+def runtime_on(journal: MemoryJournal, told: list[str], **settings: bool) -> Runtime:
+    """A process whose one tool says that it ran."""
+
+    async def on_continue(_: object) -> None:
+        told.append("continued")
+
+    @tool
+    async def act() -> None:
+        told.append("ran")
+
+    return Runtime(
+        journal=journal,
+        tools=Toolbox([act]),
+        on_continue=on_continue,
+        clock=LoopClock(),
+        settings=Settings(**settings),
+    )
+
+
+async def left_by(owner: str) -> MemoryJournal:
+    """A journal with a call that is ready, owned for long by somebody."""
+    journal = MemoryJournal()
+    await journal.declare(RUN)
+    epoch = await journal.own("r", owner=owner, now=0.0, lease=FAR)
+    opened = Kernel(RUN).receive(OpenTurn(turn_id="t1", calls=(CALL,)), 0.0)
+    await journal.append("r", epoch=epoch, after=0, facts=opened.facts, busy=True)
+    return journal
+
+
+def dead_owner() -> str:
+    """The name of a process that had our pid before us."""
+    parts = new_owner().split(":")
+    parts[5] = "1"
+    return ":".join(parts)
+
+
+def test_a_dead_process_keeps_nobody_waiting() -> None:
+    """Its lease would be over in years, and its run goes on at once: the process is proved gone."""
+    assert is_dead(dead_owner())
+    assert not is_dead(new_owner())
+
+    async def play() -> None:
+        told: list[str] = []
+        journal = await left_by(dead_owner())
+        async with runtime_on(journal, told) as runtime:
+            await settled()
+            assert runtime.runs == ("r",)
+
+        assert told == ["ran", "continued"]
+
+    run(play())
+
+
+def test_only_what_is_named_is_taken_where_that_is_wished() -> None:
+    """A host with the tools of one run leaves the others to theirs."""
+
+    async def play() -> None:
+        told: list[str] = []
+        owner = dead_owner()
+        journal = await left_by(owner)
+        async with runtime_on(journal, told, takes_over=False) as runtime:
+            await settled()
+            assert runtime.runs == ()
+
+        assert told == []
+        assert (await journal.entry("r")).owner == owner
+
+    run(play())
