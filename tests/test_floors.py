@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "diagrams": frozenset({"models", "machines", "lifecycle", "turn", "engine"}),
     "runtime": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "verification": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
+    "agent": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire", "runtime"}),
     "cli": None,
 }
 KERNEL = frozenset({"models", "machines", "lifecycle", "turn", "engine"})

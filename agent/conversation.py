@@ -1,0 +1,190 @@
+"""A conversation as its notes and facts tell it, and what has to happen next.
+
+A note is a prompt or an answer of the model; what became of an answer's calls is in the facts. The
+n-th answer with calls is the turn ``tn`` with the epoch n. So whoever has the notes and the facts
+knows how to go on, whatever was kept last before a crash:
+
+- a prompt, or the facts that close a turn: the model has to answer, again if need be;
+- an answer with calls, and no TURN_OPENED: the turn has to be opened; its epoch refuses it if it
+  was opened after all (K-55);
+- an answer with calls, and its turn open: its results are awaited;
+- an answer without calls, or a turn that was interrupted: a person has the word.
+
+Notes go before the facts that follow from them: an answer is kept before its turn is opened, and
+before the continuation that led to it is acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import partial
+from typing import Final
+
+import attrs
+
+from ..models.calls import Call, CallResult, Status
+from ..models.facts import (
+    CallAdded,
+    Fact,
+    LifecycleFact,
+    ToolDenied,
+    ToolExecutionFailed,
+    ToolExecutionSucceeded,
+    TurnInterrupted,
+    TurnOpened,
+    TurnSettled,
+)
+from ..models.values import Json
+from .errors import ConversationBroken
+from .messages import Answer, Message, Prompt, Results, from_note
+
+PREFIX: Final = "said/"
+"""Begins the names of notes that are messages; their number follows, from 1."""
+
+
+class Owed(Enum):
+    """What has to happen next."""
+
+    PROMPT = "a person has the word"
+    ANSWER = "the model has to answer"
+    TURN = "the turn of an answer has to be opened"
+    RESULTS = "the results of a turn are awaited"
+
+
+@attrs.define(eq=False)
+class TurnTold:
+    """One turn, as its facts tell it."""
+
+    calls: dict[str, Call]
+    outcomes: dict[str, CallResult] = attrs.field(factory=dict[str, CallResult])
+    closed: bool = False
+    interrupted: bool = False
+
+
+class Conversation:
+    """The fold of a run's notes and facts."""
+
+    def __init__(self, run_id: str) -> None:
+        """Begin before anything was said."""
+        self.run_id: Final = run_id
+        self.said: list[Prompt | Answer] = []
+        self.turns: dict[str, TurnTold] = {}
+        self.sequence = 0
+        """That of the last fact taken."""
+
+    def load(self, notes: Mapping[str, Json]) -> None:
+        """Take the notes of the run, those of others left out. Raises `ConversationBroken`."""
+        for name, note in notes.items():
+            if not name.startswith(PREFIX):
+                continue
+            if name != self.next_name:
+                raise self._broken(f"the note {name!r} stands where {self.next_name!r} should")
+            try:
+                self.said.append(from_note(note))
+            except (LookupError, TypeError, ValueError) as error:
+                raise self._broken(f"the note {name!r} is no message ({error})") from error
+
+    @property
+    def next_name(self) -> str:
+        """The name of the note that the next message will be."""
+        return f"{PREFIX}{len(self.said) + 1}"
+
+    def take(self, fact: Fact) -> None:
+        """Take the next fact of the run."""
+        self.sequence = fact.sequence
+        if isinstance(fact, TurnOpened):
+            self.turns[fact.turn_id] = TurnTold({call.invocation_id: call for call in fact.calls})
+        elif isinstance(fact, CallAdded):
+            self.turns[fact.turn_id].calls[fact.call.invocation_id] = fact.call
+        elif isinstance(fact, TurnSettled | TurnInterrupted):
+            turn = self.turns[fact.turn_id]
+            turn.closed = True
+            turn.interrupted = isinstance(fact, TurnInterrupted)
+        elif isinstance(fact, LifecycleFact):
+            turn = self.turns[fact.turn_id]
+            outcome = _outcome(fact, turn.calls[fact.invocation_id])
+            if outcome is not None:
+                turn.outcomes[fact.invocation_id] = outcome
+
+    @property
+    def turn_id(self) -> str | None:
+        """The turn of the latest answer with calls."""
+        return f"t{self.epoch}" if self.epoch else None
+
+    @property
+    def epoch(self) -> int:
+        """Answers with calls: the epoch of the turn of the latest."""
+        return sum(1 for said in self.said if isinstance(said, Answer) and said.calls)
+
+    @property
+    def owed(self) -> Owed:
+        """What has to happen next."""
+        if not self.said:
+            return Owed.PROMPT
+        last = self.said[-1]
+        if isinstance(last, Prompt):
+            return Owed.ANSWER
+        turn_id = self.turn_id
+        if not last.calls or turn_id is None:
+            return Owed.PROMPT
+        turn = self.turns.get(turn_id)
+        if turn is None:
+            return Owed.TURN
+        if not turn.closed:
+            return Owed.RESULTS
+        return Owed.PROMPT if turn.interrupted else Owed.ANSWER
+
+    @property
+    def last_prompt(self) -> str | None:
+        """The latest prompt."""
+        prompts = (said.text for said in reversed(self.said) if isinstance(said, Prompt))
+        return next(prompts, None)
+
+    def answered(self, turn_id: str) -> bool:
+        """Whether the model has answered the results of this turn, or was told something else.
+
+        A turn that this conversation does not know was opened by somebody else, who answers it.
+        """
+        if turn_id != self.turn_id:
+            return True
+        last = self.said[-1]
+        return isinstance(last, Prompt) or not last.calls
+
+    def messages(self) -> Iterator[Message]:
+        """Yield all that was said, results after the answers that asked for them."""
+        epoch = 0
+        for said in self.said:
+            yield said
+            if isinstance(said, Answer) and said.calls:
+                epoch += 1
+                turn = self.turns.get(f"t{epoch}")
+                if turn is not None and turn.closed:
+                    yield Results(
+                        turn_id=f"t{epoch}",
+                        results=tuple(turn.outcomes[call] for call in turn.calls),
+                        interrupted=turn.interrupted,
+                    )
+
+    def _broken(self, cause: str) -> ConversationBroken:
+        return ConversationBroken(
+            f"run {self.run_id!r}: {cause}; this is not the conversation of one agent: take another"
+            " run"
+        )
+
+
+def _outcome(fact: LifecycleFact, call: Call) -> CallResult | None:
+    """Return what the model is told once this has happened; None where it is no end."""
+    result = partial(
+        CallResult,
+        invocation_id=call.invocation_id,
+        tool_name=call.tool_name,
+        provider_call_id=call.provider_call_id,
+    )
+    if isinstance(fact, ToolExecutionSucceeded):
+        return result(status=Status.SUCCEEDED, result=fact.result)
+    if isinstance(fact, ToolExecutionFailed):
+        return result(status=Status.FAILED, error=fact.error)
+    if isinstance(fact, ToolDenied):
+        return result(status=Status.DENIED, reason=fact.reason or fact.error)
+    return None

@@ -1,0 +1,13 @@
+"""What can go wrong in a conversation; each message names the cause, the place and the fix."""
+
+from __future__ import annotations
+
+from ..models.errors import TurnlockError
+
+
+class ModelError(TurnlockError):
+    """The model did not answer. Nothing is lost: the conversation still owes its answer."""
+
+
+class ConversationBroken(TurnlockError):
+    """A run whose facts or notes are not those of one conversation."""
