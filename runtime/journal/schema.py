@@ -1,9 +1,9 @@
 """The tables of the SQLite journal, and how a file of an older version becomes one of this.
 
-One row of `appends` holds the facts of one append as lines of JSON: a row for each fact took 1.9
-times as long to write in batches of 100. `sequence` in `runs` says where a run ends, so that rows
-lost from the end are missed too. `checksum` is CRC-32 (see `rows`); the flags of a run, which
-change with every lease, have none.
+One row of `appends` holds the facts of one append as lines of JSON: a row for each fact took 1.7
+times as long to write in batches of 100 (measured: 6.8 and 4.0 µs a fact, with the disk).
+`sequence` in `runs` says where a run ends, so that rows lost from the end are missed too.
+`checksum` is CRC-32 (see `rows`); the flags of a run, which change with every lease, have none.
 """
 
 from __future__ import annotations

@@ -2,7 +2,11 @@
 
 Two threads, each with a connection of its own (WAL: readers do not wait for writers). All writes of
 one tick of the loop, and those that arrived while the last transaction was on its way to the disk,
-are one transaction.
+are one transaction. In one thread a page of a thousand facts, 5 ms, would hold up every append that
+comes meanwhile, each of which takes 0.4 ms (measured).
+
+What no journal on SQLite can tell: a flipped bit in the -wal file, before it is merged into the
+main one, looks like the torn end of a crash, and what follows it is gone.
 
 The file belongs to nobody as a whole. Any number of processes may open it at the same time, to read
 and to post; each run has one owner (`own`), and only the owner's appends are kept.
@@ -68,7 +72,9 @@ class SqliteJournal(Journal):
 
         A file of an older version is brought up to date. Raises `JournalError` for what is no
         journal, is damaged, or was written by a newer version; nothing is ever begun anew over it.
-        The file is not read through: that takes 1.5 s for a million facts; `read` checks each row.
+        The file is not read through. A `quick_check` of a million facts (295 MB) took 0.1 s of CPU
+        time (measured), but from a cold disk as long as reading all of it; and it finds none of the
+        flipped bits in a fact that `read` finds. `check` does it on demand.
         """
         place = Path(path)
         where = str(place)
@@ -181,7 +187,7 @@ class SqliteJournal(Journal):
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         """Return the posts that wait."""
         return await self._read(
-            partial(reads.posts, run_ids=frozenset(run_ids), after=after, where=self._where)
+            partial(reads.posts, run_ids=run_ids, after=after, where=self._where)
         )
 
     async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:

@@ -12,12 +12,13 @@ from hypothesis import settings
 
 from .appends import Appends
 from .keeping import Keeping, Outliving
+from .loads import Loads
 from .noting import Noting
 from .ownership import Ownership
 from .stories import Stories
 
 
-class JournalContract(Ownership, Appends, Keeping, Noting, Stories):
+class JournalContract(Ownership, Appends, Loads, Keeping, Noting, Stories):
     """All parts of the contract."""
 
 

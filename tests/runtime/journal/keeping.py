@@ -1,4 +1,4 @@
-"""The contract of journals, third part: snapshots, posts, and the end."""
+"""The contract of journals, fourth part: snapshots, posts, and the end."""
 
 from __future__ import annotations
 

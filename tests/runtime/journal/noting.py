@@ -1,4 +1,4 @@
-"""The contract of journals, fourth part: notes, which are no facts."""
+"""The contract of journals, fifth part: notes, which are no facts."""
 
 from __future__ import annotations
 

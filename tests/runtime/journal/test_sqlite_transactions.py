@@ -15,8 +15,7 @@ from turnlock import Run
 from turnlock.models.deliveries import Tick
 from turnlock.models.errors import UnknownRun
 from turnlock.models.facts import TurnInterrupting
-from turnlock.runtime.errors import Closed, JournalError, JournalOwned, Overloaded
-from turnlock.runtime.journal import sqlite as under_test
+from turnlock.runtime.errors import Closed, JournalError, JournalOwned
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.journal.worker import Worker
@@ -248,52 +247,6 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
             assert await everything(journal) == facts(4)
 
     play(path, story)
-
-
-def test_old_answers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the latest `ANSWERS` posts are kept; a post that waits is never forgotten."""
-    monkeypatch.setattr("turnlock.runtime.journal.writes.ANSWERS", 3)
-
-    async def story(journal: SqliteJournal) -> None:
-        await journal.declare(RUN)
-        numbers = [await journal.post(RUN.run_id, Tick()) for _ in range(4)]
-        for number in numbers[1:]:
-            await journal.answer(number, {"n": number})
-        numbers += [await journal.post(RUN.run_id, Tick()) for _ in range(2)]
-
-        found = [await journal.answered(number) for number in numbers]
-        assert found == [None, None, None, {"n": 4}, None, None]
-        assert [post.number for post in await journal.posts([RUN.run_id])] == [1, 5, 6]
-
-    play(tmp_path / "journal.db", story)
-
-
-def test_an_append_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite itself would refuse a gigabyte, and everybody else's appends with it."""
-    monkeypatch.setattr(under_test, "APPEND_BYTES", 1_000)
-
-    async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
-        with pytest.raises(Overloaded, match=r"APPEND_BYTES is 1,000"):
-            await kept(journal, facts(20), epoch)
-        await kept(journal, facts(2), epoch)
-
-    play(tmp_path / "journal.db", story)
-
-
-def test_a_page_of_large_facts_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes end a page, too, and nothing is lost by it."""
-    monkeypatch.setattr("turnlock.runtime.journal.reads.PAGE_BYTES", 500)
-
-    async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
-        for after in range(0, 20, 2):
-            await kept(journal, facts(2, after=after), epoch)
-
-        assert 2 <= len(await journal.read(RUN.run_id)) < 20
-        assert await everything(journal) == facts(20)
-
-    play(tmp_path / "journal.db", story)
 
 
 def test_closing_while_appends_are_cancelled_ends(tmp_path: Path) -> None:

@@ -1,0 +1,225 @@
+"""Journals that each break one promise, around one that keeps them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from turnlock.engine.snapshot import Snapshot
+from turnlock.models.deliveries import Delivery
+from turnlock.models.fact import Fact
+from turnlock.models.run import Run
+from turnlock.models.values import Json
+from turnlock.runtime.errors import JournalOwned, RunDiffers
+from turnlock.runtime.journal.contract import PAGE, Appended, Journal, Post, RunEntry
+
+from ..faulty_journal import WrappedJournal
+
+
+class NoFence(WrappedJournal):
+    """Whoever appends is taken for the owner."""
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        entry = await self.inner.entry(run_id)
+        return await self.inner.append(
+            run_id, epoch=entry.epoch, after=after, facts=facts, busy=busy
+        )
+
+
+class AnybodyWrites(WrappedJournal):
+    """A run that nobody owns is open to all."""
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        if (await self.inner.entry(run_id)).owner is None:
+            epoch = await self.inner.own(run_id, owner="anybody", now=0.0, lease=0.0)
+        return await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+
+
+class ConflictFirst(WrappedJournal):
+    """A writer who is both fenced and behind hears only that it is behind."""
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        answer = await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        behind = after != (await self.inner.entry(run_id)).sequence
+        return Appended.CONFLICT if answer is Appended.FENCED and behind else answer
+
+
+class LosesTheLast(WrappedJournal):
+    """The last fact of a batch does not come back."""
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        page = await self.inner.read(run_id, after=after, limit=limit)
+        return page[:-1] if len(page) > 1 and page[-1].sequence % 10 == 1 else page
+
+
+class AnyAfter(WrappedJournal):
+    """It does not matter what the writer knows: facts that do not follow are dropped with an OK."""
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        answer = await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        return Appended.OK if answer is Appended.CONFLICT else answer
+
+
+class BusyAnyway(WrappedJournal):
+    """A refused append has its say about busy all the same."""
+
+    def __init__(self, inner: Journal) -> None:
+        super().__init__(inner)
+        self.said: dict[str, bool] = {}
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        answer = await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        if answer is Appended.CONFLICT:
+            self.said[run_id] = busy
+        return answer
+
+    async def entry(self, run_id: str) -> RunEntry:
+        entry = await self.inner.entry(run_id)
+        return attrs.evolve(entry, busy=self.said.get(run_id, entry.busy))
+
+
+class EpochsComeAgain(WrappedJournal):
+    """Whoever owns a run again has the epoch from before."""
+
+    def __init__(self, inner: Journal) -> None:
+        super().__init__(inner)
+        self.given: dict[tuple[str, str], int] = {}
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        epoch = await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
+        return self.given.setdefault((run_id, owner), epoch)
+
+
+class NoLease(WrappedJournal):
+    """Whoever comes takes the run."""
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        holder = (await self.inner.entry(run_id)).owner
+        return await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=holder)
+
+
+class ForgetsToRenew(WrappedJournal):
+    """The lease ends when it was to end at first."""
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        return frozenset(
+            entry.run.run_id for entry in await self.inner.runs() if entry.owner == owner
+        )
+
+
+class AnyRelease(WrappedJournal):
+    """Whoever releases is taken for the owner."""
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        await self.inner.release(run_id, epoch=(await self.inner.entry(run_id)).epoch)
+
+
+class AnyConfiguration(WrappedJournal):
+    """The first configuration stays, and nobody is told."""
+
+    async def declare(self, run: Run) -> None:
+        try:
+            await self.inner.declare(run)
+        except RunDiffers:
+            return
+
+
+class AnySnapshot(WrappedJournal):
+    """The latest snapshot is always kept, whoever brings it."""
+
+    def __init__(self, inner: Journal) -> None:
+        super().__init__(inner)
+        self.latest: dict[str, Snapshot] = {}
+
+    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+        self.latest[snapshot.run.run_id] = snapshot
+        return await self.inner.keep_snapshot(snapshot, epoch=epoch)
+
+    async def snapshot(self, run_id: str) -> Snapshot | None:
+        return self.latest.get(run_id)
+
+
+class AnybodysNotes(WrappedJournal):
+    """Whoever notes is taken for the owner."""
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        entry = await self.inner.entry(run_id)
+        return await self.inner.note(run_id, epoch=entry.epoch, name=name, value=value)
+
+
+class AnyNote(WrappedJournal):
+    """Another note of the same name is dropped with an OK."""
+
+    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+        kept = await self.inner.note(run_id, epoch=epoch, name=name, value=value)
+        return Appended.OK if kept is Appended.CONFLICT else kept
+
+
+class LastAnswer(WrappedJournal):
+    """A second answer replaces the first."""
+
+    def __init__(self, inner: Journal) -> None:
+        super().__init__(inner)
+        self.answers: dict[int, Mapping[str, Any]] = {}
+
+    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+        self.answers[number] = receipt
+        await self.inner.answer(number, receipt)
+
+    async def answered(self, number: int) -> Mapping[str, Any] | None:
+        return self.answers.get(number)
+
+
+class EverybodysPosts(WrappedJournal):
+    """Posts for other runs come along."""
+
+    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
+        known = [entry.run.run_id for entry in await self.inner.runs()]
+        return await self.inner.posts(known, after=after)
+
+
+class EndlessPosts(WrappedJournal):
+    """No bound: the oldest post makes room without a word."""
+
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        for post in (await self.inner.posts([run_id]))[:1]:
+            if post.number % 100 == 1:
+                await self.inner.answer(post.number, {})
+        return await self.inner.post(run_id, delivery)
+
+
+class AllRuns(WrappedJournal):
+    """Busy or not is not asked."""
+
+    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
+        return await self.inner.runs()
+
+
+class OneTaskAtATime(WrappedJournal):
+    """Two who want a run at once get it both."""
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        try:
+            return await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
+        except JournalOwned:
+            if owner == "owner-7":
+                return (await self.inner.entry(run_id)).epoch
+            raise
