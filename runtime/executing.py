@@ -63,7 +63,8 @@ class Executions:
     def __init__(self, means: Means) -> None:
         """Begin with none."""
         self._means = means
-        self._under_way: dict[Key, ToolContext] = {}
+        self._under_way: dict[Key, ToolContext | None] = {}
+        """None: it waits for a slot, and there is nothing to cancel yet."""
         self._starting = True
 
     def __contains__(self, key: object) -> bool:
@@ -74,8 +75,8 @@ class Executions:
         """Begin an attempt, unless it is under way: an effect may be asked for again."""
         key = key_of(conductor, effect)
         if self._starting and key not in self._under_way:
-            context = self._under_way[key] = self._context(conductor, effect)
-            work = self._execute(conductor, effect, context)
+            self._under_way[key] = None
+            work = self._execute(conductor, effect)
             self._means.tasks.spawn(f"execute {effect.effect_id}", work)
 
     def cancel(self, conductor: Conductor, effect: Cancel) -> None:
@@ -87,17 +88,15 @@ class Executions:
     def abandon(self, run_id: str) -> None:
         """Ask what runs for this run to stop: it belongs to somebody else."""
         for key, context in self._under_way.items():
-            if key[0] == run_id:
+            if key[0] == run_id and context is not None:
                 context.cancel("the run was taken over by another process")
 
     def stop_starting(self) -> None:
         """Start nothing more: what is owed stays owed, for whoever owns the run next."""
         self._starting = False
 
-    def _context(self, conductor: Conductor, effect: Execute) -> ToolContext:
-        means, run_id = self._means, conductor.run.run_id
-        tool = means.toolbox.get(effect.tool_name)
-        timeout = None if tool is None else tool.policy.timeout
+    def _context(self, conductor: Conductor, effect: Execute, tool: Tool) -> ToolContext:
+        means, run_id, timeout = self._means, conductor.run.run_id, tool.policy.timeout
 
         def log(text: str) -> None:
             said = Log(
@@ -121,21 +120,19 @@ class Executions:
             loop=asyncio.get_running_loop(),
         )
 
-    async def _execute(self, conductor: Conductor, effect: Execute, context: ToolContext) -> None:
+    async def _execute(self, conductor: Conductor, effect: Execute) -> None:
         try:
             tool = self._means.toolbox.get(effect.tool_name)
             if tool is None:
                 await self._reject(conductor, effect, f"there is no tool {effect.tool_name!r}")
                 return
-            outcome = await self._attempted(conductor, effect, context, tool)
+            outcome = await self._attempted(conductor, effect, tool)
             if outcome is not None:
                 await self._report(conductor, effect, outcome)
         finally:
             del self._under_way[key_of(conductor, effect)]
 
-    async def _attempted(
-        self, conductor: Conductor, effect: Execute, context: ToolContext, tool: Tool
-    ) -> Outcome | None:
+    async def _attempted(self, conductor: Conductor, effect: Execute, tool: Tool) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
         policy = tool.policy
         async with self._means.slots.taken(
@@ -144,6 +141,8 @@ class Executions:
             concurrency=policy.concurrency,
             sequential=policy.sequential,
         ):
+            context = self._context(conductor, effect, tool)
+            self._under_way[key_of(conductor, effect)] = context
             try:
                 arguments = await prepare(
                     tool, context, effect.arguments, threads=self._means.threads

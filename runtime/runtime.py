@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Self
 
@@ -37,6 +36,7 @@ from .slots import Slots
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .tasks import Tasks
 from .telemetry import Harmless, Silent, Telemetry
+from .tools.threads import Threads
 from .tools.toolbox import Toolbox
 from .workers import new_owner
 
@@ -70,9 +70,7 @@ class Runtime:
         self._closed = False
         self._tasks = Tasks(failed=self._failed)
         self._watchers = Tasks(failed=self._failed)
-        self._threads = ThreadPoolExecutor(
-            max_workers=self.settings.executions, thread_name_prefix="turnlock-tool"
-        )
+        self._threads = Threads(self.settings.executions)
         self._streams = Streams(journal=journal, bound=self.settings.buffer)
         self._means = Means(
             toolbox=tools,
