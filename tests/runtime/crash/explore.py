@@ -1,0 +1,162 @@
+"""Use cases played to their end, through as many crashes and zombies as are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
+from typing import Final
+
+import attrs
+
+from turnlock.runtime.clock import Clock
+from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.tools.toolbox import Toolbox
+
+from ..virtual import LoopClock
+from .checks import violations
+from .host import Host
+from .life import LIFE, Life, play
+from .usecase import UseCase
+from .world import LivingJournal, World
+
+PATIENCE: Final = 4_000.0
+"""Seconds of virtual time in which every life must have come to its end."""
+LINGERING: Final = 100.0
+"""Seconds of virtual time that a process has which stood still, to do what it still can."""
+
+
+def _as_it_is(journal: Journal) -> Journal:
+    return journal
+
+
+@attrs.frozen(kw_only=True)
+class Stage:
+    """What a use case is played on; the controls do wrong here."""
+
+    journal: Callable[[], Journal] = MemoryJournal
+    wrapped: Callable[[Journal], Journal] = _as_it_is
+    """Put around each life's way to the journal."""
+    clocks: Callable[[int], Clock] = lambda _number: LoopClock()
+    """By the number of the life."""
+
+
+@attrs.frozen(kw_only=True)
+class Played:
+    """One play: where lives ended, how many steps each had, and what is wrong."""
+
+    deaths: tuple[str, ...]
+    steps: tuple[int, ...]
+    wrong: tuple[str, ...]
+    world: World
+
+
+def played(case: UseCase, dies_at: Sequence[int] = (), *, stage: Stage | None = None) -> Played:
+    """Play a use case; life n dies before its step `dies_at[n]`, the one after those goes on."""
+    stage = stage or Stage()
+    world = World(journal=stage.journal())
+    lives: list[Life] = []
+    at = 0.0
+    for number, dies in enumerate((*dies_at, 0), start=1):
+        life = Life(number=number, dies_at=dies)
+        lives.append(life)
+        at = play(_alone(case, world, life, stage), life, at=at) + case.pause
+        if life.where is None:
+            break
+    return _outcome(case, world, lives)
+
+
+def haunted(case: UseCase, pauses_at: int, *, stage: Stage | None = None) -> Played:
+    """Play it with an owner who stands still at this step until another has done everything."""
+    stage = stage or Stage()
+    world = World(journal=stage.journal())
+    zombie, heir = Life(number=1, pauses_at=pauses_at), Life(number=2)
+    play(_beside(case, world, zombie, heir, stage), zombie, heir, at=0.0)
+    return _outcome(case, world, [zombie, heir])
+
+
+def points(case: UseCase) -> int:
+    """Count the steps of a use case in which nobody dies."""
+    undisturbed = played(case)
+    assert not undisturbed.wrong, (case.name, undisturbed.wrong)
+    (steps,) = undisturbed.steps
+    return steps
+
+
+def crashed_everywhere(case: UseCase) -> Iterator[Played]:
+    """Play it once for each of its steps, dying there."""
+    for step in range(1, points(case) + 1):
+        yield played(case, [step])
+
+
+def _outcome(case: UseCase, world: World, lives: Sequence[Life]) -> Played:
+    return Played(
+        deaths=tuple(life.where for life in lives if life.where is not None),
+        steps=tuple(life.steps for life in lives),
+        wrong=tuple(violations(world, case.turns)),
+        world=world,
+    )
+
+
+async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
+    """Have one process live; what others do who do not die goes on beside it."""
+    others = asyncio.ensure_future(case.others(world))
+    process = begun(case, world, life, stage)
+    await asyncio.wait({process}, timeout=PATIENCE)
+    if not process.done():
+        world.failed.append(f"life {life.number} does not end")
+    elif (error := process.exception()) is not None:
+        world.failed.append(f"life {life.number} raised {error!r}")
+    else:
+        await others
+
+
+async def _beside(case: UseCase, world: World, zombie: Life, heir: Life, stage: Stage) -> None:
+    """Have one stand still, the next do everything, and the first go on after it."""
+    others = asyncio.ensure_future(case.others(world))
+    zombie.paused = asyncio.Event()
+    pausing = asyncio.ensure_future(zombie.paused.wait())
+    first = begun(case, world, zombie, stage)
+    await asyncio.wait({first, pausing}, timeout=PATIENCE, return_when="FIRST_COMPLETED")
+    await asyncio.sleep(case.pause)
+    await _alone(attrs.evolve(case, others=lambda _world: _done(others)), world, heir, stage)
+    zombie.resume()
+    await asyncio.wait({first}, timeout=LINGERING)
+    pausing.cancel()
+
+
+async def _done(others: asyncio.Future[None]) -> None:
+    await others
+
+
+def begun(case: UseCase, world: World, life: Life, stage: Stage) -> asyncio.Task[None]:
+    """Begin a process: its tasks are this life's."""
+    context = copy_context()
+    context.run(LIFE.set, life)
+    work = _process(case, world, life, stage)
+    return asyncio.get_running_loop().create_task(work, context=context)
+
+
+async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> None:
+    """Be one process from its start to its clean end."""
+    world.lives = life.number
+    host = Host(world=world, life=life, continued=case.continued)
+    host.runtime = Runtime(
+        journal=stage.wrapped(LivingJournal(world.journal, life=life, world=world)),
+        tools=Toolbox(case.tools(world, life)),
+        on_continue=host.on_continue,
+        clock=stage.clocks(life.number),
+        settings=case.settings,
+        owner=f"turnlock:life-{life.number}",
+    )
+    async with host.runtime as runtime:
+        await host.own()
+        await case.drive(host)
+        for run_id in runtime.runs:
+            conductor = runtime._conductors[run_id]
+            while conductor._serving is not None:
+                await asyncio.sleep(1)
+            if world.lives == life.number:
+                world.live[run_id] = conductor.kernel.snapshot()

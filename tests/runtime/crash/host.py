@@ -1,0 +1,144 @@
+"""A careful host: it delivers again what may not have arrived, and takes refusals for answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+from turnlock import Call, Fact, FactType, Interrupt, Resolution, Resolve, Run, Verdict
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.deliveries import Delivery
+from turnlock.models.facts import ExecutionInDoubt
+from turnlock.models.ids import idempotency_key, invocation_path
+from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.errors import JournalError, JournalOwned, Overloaded
+from turnlock.runtime.runtime import Runtime
+
+from .life import Life
+from .world import RUN, World
+
+CLOSED: Final = frozenset({FactType.CONTINUATION_TAKEN, FactType.TURN_INTERRUPTED})
+
+
+class Host:
+    """The host's code in one process. What it knows from before, it reads from the journal."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        life: Life,
+        continued: Callable[[Host, Continuation], Awaitable[None]],
+    ) -> None:
+        self.world = world
+        self.life = life
+        self.runtime: Runtime = None  # type: ignore[assignment] # known once it is made
+        self._continued = continued
+
+    async def on_continue(self, told: Continuation) -> None:
+        """Be told, do what the use case does then, and take it."""
+        await self.life.point("before it is told")
+        self.world.hears(self.life, told)
+        await self._continued(self, told)
+        await self.life.point("before it takes it")
+        self.world.takes(self.life, told)
+        await self.life.point("after it has taken it")
+
+    async def own(self, run: Run = RUN) -> None:
+        """Open a run, as soon as nobody else has it."""
+        while True:
+            try:
+                await self.runtime.open_run(run)
+            except JournalOwned:
+                await asyncio.sleep(1)
+            except JournalError:
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+    async def say(self, deliver: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        """Deliver until it was judged."""
+        while True:
+            try:
+                verdict = await deliver()
+            except (JournalError, Overloaded):
+                await asyncio.sleep(1)
+            else:
+                self.world.shows(self.life, verdict.facts)
+                return verdict
+
+    async def open(
+        self, turn_id: str, calls: Sequence[Call], *, epoch: int, run_id: str = "r", **given: Any
+    ) -> Verdict:
+        """Open a turn; that it is open or closed already is as good."""
+        return await self.say(
+            lambda: self.runtime.open_turn(run_id, calls, turn_id=turn_id, epoch=epoch, **given)
+        )
+
+    async def deliver(self, delivery: Delivery, *, run_id: str = "r") -> Verdict:
+        """Deliver anything."""
+        return await self.say(lambda: self.runtime.deliver(run_id, delivery))
+
+    async def approve(self, turn_id: str, invocation_id: str, **given: Any) -> Verdict:
+        """Approve what waits."""
+        return await self.say(
+            lambda: self.runtime.approve("r", turn_id=turn_id, invocation_id=invocation_id, **given)
+        )
+
+    async def deny(self, turn_id: str, invocation_id: str) -> Verdict:
+        """Deny what waits."""
+        return await self.say(
+            lambda: self.runtime.deny(
+                "r", turn_id=turn_id, invocation_id=invocation_id, reason="no"
+            )
+        )
+
+    async def interrupt(self, turn_id: str) -> Verdict:
+        """Stop a turn."""
+        return await self.deliver(Interrupt(run_id="r", turn_id=turn_id, grace=20.0))
+
+    async def until(self, seen: Callable[[Fact], bool], *, run_id: str = "r") -> None:
+        """Follow a run from its beginning, until this fact; settle what a person is asked about."""
+        async with aclosing(self.runtime.subscribe(run_id)) as facts:
+            async for fact in facts:
+                self.world.shows(self.life, [fact])
+                if seen(fact):
+                    return
+                if isinstance(fact, ExecutionInDoubt):
+                    await self._resolve(fact)
+
+    async def until_closed(self, turn_id: str, *, run_id: str = "r") -> None:
+        """Wait until the continuation of a turn was taken, or the turn interrupted."""
+
+        def is_closed(fact: Fact) -> bool:
+            return fact.type in CLOSED and getattr(fact, "turn_id", None) == turn_id
+
+        await self.until(is_closed, run_id=run_id)
+
+    async def _resolve(self, asked: ExecutionInDoubt) -> None:
+        """Be the person who is asked: look whether it was done, and say so."""
+        conductor = self.runtime._conductors.get(asked.run_id)
+        turn = None if conductor is None else conductor.kernel.state.turn
+        member = None if turn is None else turn.members.get(asked.invocation_id)
+        if turn is None or member is None or turn.turn_id != asked.turn_id:
+            return
+        if member.phase is not Phase.IN_DOUBT or not self._asks(member.tool_name):
+            return
+        done = idempotency_key(invocation_path(turn.scope, asked.invocation_id)) in self.world.ended
+        given: dict[str, Any] = {"result": "was done"} if done else {}
+        await self.deliver(
+            Resolve(
+                run_id=asked.run_id,
+                turn_id=asked.turn_id,
+                invocation_id=asked.invocation_id,
+                attempt=asked.attempt,
+                resolution=Resolution.RESULT if done else Resolution.RETRY,
+                **given,
+            ),
+            run_id=asked.run_id,
+        )
+
+    def _asks(self, tool_name: str) -> bool:
+        return self.runtime.tools[tool_name].policy.in_doubt == "ask"

@@ -1,0 +1,88 @@
+"""Whatever a process does, it can be killed there, and nothing is lost, nor done twice in silence."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import pytest
+
+from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
+
+from .explore import Played, crashed_everywhere, played, points
+from .usecase import UseCase
+from .usecases import DOUBTS, USE_CASES
+
+DEEP: Final = os.environ.get("TURNLOCK_CRASHES") == "deep"
+"""Whether this is `make crash`."""
+CHAINS: Final = 200 if DEEP else 6
+"""Plays of each use case in which several lives end, each drawn by its seed."""
+FEWEST: Final = 40
+"""Steps that the shortest use case has at least: fewer, and the harness has gone blind."""
+
+
+@pytest.mark.parametrize("case", USE_CASES, ids=lambda case: case.name)
+def test_crash_everywhere(case: UseCase) -> None:
+    """At every resumption of every task, and around every write: the next process goes on."""
+    plays = list(crashed_everywhere(case))
+
+    assert _wrong(plays) == []
+    assert len(plays) >= FEWEST
+    places = {place for one in plays for place in one.deaths}
+    assert {"before append", "after append", "Conductor._serve"} < places
+    assert any(len(one.world.heard) > len(case.turns) for one in plays) or "interrupt" in case.name
+    print(f"{case.name}: {len(plays)} crash points")
+
+
+@pytest.mark.parametrize("case", DOUBTS, ids=lambda case: case.name)
+def test_crashes_bring_what_the_policies_are_for(case: UseCase) -> None:
+    """Some crashes leave an execution in doubt, and most do not."""
+    plays = list(crashed_everywhere(case))
+
+    doubts = sum(_holds(one, ExecutionInDoubt) for one in plays)
+    retried = sum(_holds(one, ExecutionRetried) for one in plays)
+    assert 0 < doubts < len(plays)
+    assert (retried == 0) is ("failed" in case.name)
+
+
+@pytest.mark.parametrize("case", USE_CASES, ids=lambda case: case.name)
+def test_crash_while_recovering_from_a_crash(case: UseCase) -> None:
+    """Several crashes in a row, one of them in the recovery from the one before."""
+    steps = points(case)
+    plays: list[Played] = []
+    for seed in range(CHAINS):
+        draw = random.Random(f"{case.name} {seed}")
+        dies_at = [draw.randint(1, steps), *(draw.randint(1, steps // 2) for _ in range(3))]
+        plays.append(played(case, dies_at))
+
+    assert _wrong(plays) == []
+    assert max(len(one.deaths) for one in plays) > 2
+
+
+def test_a_crash_leaves_nothing_running() -> None:
+    """Control of the harness: after its death no step of a life is counted, and none acts."""
+    (one,) = (played(USE_CASES[0], [30]),)
+
+    assert one.steps[0] == 30
+    assert len(one.deaths) == 1
+    assert one.world.lives == 2
+
+
+def _holds(one: Played, kind: type) -> bool:
+    return any(isinstance(fact, kind) for fact in one.world.facts())
+
+
+def _wrong(plays: Iterable[Played]) -> list[object]:
+    """What is wrong, with where lives ended."""
+    found = [(one.deaths, one.steps, one.wrong) for one in plays if one.wrong]
+    return [*found[:3], f"{len(found)} in all"] if found else []
+
+
+def test_steps_are_the_same_each_time() -> None:
+    """A crash point means something only if the same play comes to it again."""
+    counted = Counter(played(USE_CASES[0]).steps for _ in range(3))
+
+    assert len(counted) == 1
