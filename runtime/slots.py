@@ -72,8 +72,6 @@ class Slots:
             if waiting.started.done() and not waiting.started.cancelled():
                 self._give_back(kind, sequential=sequential)  # let in while it was cancelled
             else:
-                self._lines[kind].remove(waiting)
-                self._tidy(kind)
                 self._start()  # who waited behind it may go
             raise
 
@@ -95,6 +93,7 @@ class Slots:
     def _start(self) -> None:
         """Let in whoever can start, the longest waiting first."""
         while self._taken < self._all:
+            self._forget_cancelled()
             kinds = [kind for kind in self._lines if self._may_start(kind)]
             if not kinds:
                 return
@@ -108,6 +107,13 @@ class Slots:
             waiting = self._lines[kind].popleft()
             self._tidy(kind)
             waiting.started.set_result(None)
+
+    def _forget_cancelled(self) -> None:
+        """Take those out of their lines that were cancelled and may not have noticed yet."""
+        for kind, line in tuple(self._lines.items()):
+            while line and line[0].started.cancelled():
+                line.popleft()
+            self._tidy(kind)
 
     def _may_start(self, kind: Kind) -> bool:
         run_id, tool = kind

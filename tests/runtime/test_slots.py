@@ -1,0 +1,186 @@
+"""How many tools run at once, and who goes first."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnlock.runtime.slots import Slots
+
+from .virtual import run, settled
+
+
+class Floor:
+    """Who has a slot now, and in which order they got it; each leaves when told."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self.inside: list[str] = []
+        self.order: list[str] = []
+        self.leave: dict[str, asyncio.Event] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    def ask(
+        self,
+        name: str,
+        *,
+        run_id: str = "r",
+        tool: str = "t",
+        concurrency: int | None = None,
+        sequential: bool = False,
+    ) -> None:
+        async def hold() -> None:
+            async with self.slots.taken(
+                run_id=run_id, tool=tool, concurrency=concurrency, sequential=sequential
+            ):
+                self.inside.append(name)
+                self.order.append(name)
+                try:
+                    await self.leave.setdefault(name, asyncio.Event()).wait()
+                finally:
+                    self.inside.remove(name)
+
+        self.tasks[name] = asyncio.ensure_future(hold())
+
+    async def goes(self, name: str) -> None:
+        self.leave.setdefault(name, asyncio.Event()).set()
+        await settled()
+
+
+def test_the_bounds_of_all_of_a_run_and_of_a_tool_hold_together() -> None:
+    """A call takes all its slots together, or none: nobody waits with half of them."""
+
+    async def play() -> None:
+        floor = Floor(Slots(all_runs=3, each_run=2))
+        floor.ask("a1", run_id="a")
+        floor.ask("a2", run_id="a")
+        floor.ask("a3", run_id="a")
+        floor.ask("b1", run_id="b", tool="rare", concurrency=1)
+        floor.ask("b2", run_id="b", tool="rare", concurrency=1)
+        await settled()
+        assert floor.inside == ["a1", "a2", "b1"]
+
+        await floor.goes("b1")
+        assert floor.inside == ["a1", "a2", "b2"]
+
+        await floor.goes("a2")
+        assert floor.inside == ["a1", "b2", "a3"]
+        assert len(floor.slots) == 3
+
+    run(play())
+
+
+def test_of_the_sequential_tools_of_a_run_one_runs_in_the_order_of_asking() -> None:
+    """Different tools, one line; what is not sequential, and other runs, pass by."""
+
+    async def play() -> None:
+        floor = Floor(Slots(all_runs=9, each_run=9))
+        floor.ask("write 1", tool="write", sequential=True)
+        floor.ask("move", tool="move", sequential=True)
+        floor.ask("write 2", tool="write", sequential=True)
+        floor.ask("read", tool="read")
+        floor.ask("elsewhere", run_id="s", tool="write", sequential=True)
+        await settled()
+        assert floor.inside == ["write 1", "read", "elsewhere"]
+
+        await floor.goes("write 1")
+        await floor.goes("move")
+        await floor.goes("write 2")
+        assert [name for name in floor.order if name in {"write 1", "move", "write 2"}] == [
+            "write 1",
+            "move",
+            "write 2",
+        ]
+
+    run(play())
+
+
+def test_who_is_cancelled_while_waiting_takes_nothing_along() -> None:
+    """Nor does one that was let in at the very moment of its cancellation."""
+
+    async def play() -> None:
+        floor = Floor(Slots(all_runs=1, each_run=1))
+        floor.ask("first", tool="x", sequential=True)
+        floor.ask("second", tool="y", sequential=True)
+        floor.ask("third", tool="z", sequential=True)
+        await settled()
+
+        floor.leave["first"].set()
+        floor.tasks["second"].cancel()
+        await settled()
+        assert floor.inside == ["third"]
+
+        await floor.goes("third")
+        assert len(floor.slots) == 0
+        assert not floor.slots._lines
+        assert not floor.slots._of_run
+
+    run(play())
+
+
+def test_who_is_cancelled_in_the_middle_of_a_line_is_passed_over() -> None:
+    """Also when the line moves in the very tick of the cancellation."""
+
+    async def play() -> None:
+        floor = Floor(Slots(all_runs=2, each_run=2))
+        for number in range(5):
+            floor.ask(f"call {number}")
+        await settled()
+        floor.tasks["call 3"].cancel()
+        for number in range(2):
+            floor.leave[f"call {number}"].set()
+        await settled()
+        assert floor.inside == ["call 2", "call 4"]
+
+    run(play())
+
+
+ASKED = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.booleans()), max_size=12
+)
+
+
+@given(ASKED, st.integers(1, 4), st.integers(1, 3), st.data())
+def test_whoever_asks_comes_in_and_no_bound_is_broken(
+    asked: list[tuple[str, str, bool]], all_runs: int, each_run: int, data: st.DataObject
+) -> None:
+    """Whatever is asked, cancelled and given back, in whatever order."""
+    concurrency = {"x": 1, "y": 2, "z": None}
+
+    async def play() -> None:
+        floor = Floor(Slots(all_runs=all_runs, each_run=each_run))
+        names = [f"{number}{run_id}{tool}" for number, (run_id, tool, _) in enumerate(asked)]
+        for name, (run_id, tool, sequential) in zip(names, asked, strict=True):
+            # one tool is either sequential or not
+            floor.ask(
+                name,
+                run_id=run_id,
+                tool=tool + "s" * sequential,
+                concurrency=concurrency[tool],
+                sequential=sequential,
+            )
+        await settled()
+        left = set(names)
+        while left:
+            check(floor)
+            assert floor.inside, "somebody waits, and nobody is inside"
+            name = data.draw(st.sampled_from(sorted(left)))
+            if name in floor.inside:
+                await floor.goes(name)
+                left.discard(name)
+            elif data.draw(st.booleans()):
+                floor.tasks[name].cancel()
+                await settled()
+                left.discard(name)
+        assert len(floor.slots) == 0
+
+    def check(floor: Floor) -> None:
+        assert len(floor.inside) <= all_runs
+        for run_id in "ab":
+            here = [name for name in floor.inside if name[-2] == run_id]
+            assert len(here) <= each_run
+        assert sum(1 for name in floor.inside if name.endswith("x")) <= 2
+
+    run(play())
