@@ -185,7 +185,8 @@ class Agent:
 
     async def _take(self, continuation: Continuation) -> None:
         """Take a continuation off the books once the model's answer to it is kept (K-52)."""
-        await self._until(lambda: self.conversation.answered(continuation.turn_id))
+        with suppress(RunFenced):  # its next owner tells the model
+            await self._until(lambda: self.conversation.answered(continuation.turn_id))
 
     async def _follow(self) -> None:
         """Fold the facts of the run as they come."""

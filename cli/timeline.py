@@ -78,6 +78,11 @@ class _Line:
 _Key: TypeAlias = tuple[str, str]
 
 
+def looks_of(fact: FactType) -> tuple[str, str]:
+    """Return the sign and the style of a fact."""
+    return _LOOKS.get(fact, _OTHER)
+
+
 class Timeline:
     """Collects what a courier observes of one conversation, and shows it."""
 
@@ -107,7 +112,7 @@ class Timeline:
             self._calls.update({(turn_id, call.invocation_id): call for call in fact.calls})
         elif isinstance(fact, CallAdded):
             self._calls[turn_id, fact.call.invocation_id] = fact.call
-        sign, style = _LOOKS.get(fact.type, _OTHER)
+        sign, style = looks_of(fact.type)
         what = f"{sign} {fact.type}"
         invocation_id: str = getattr(fact, "invocation_id", None) or ""
         if isinstance(fact, CallAdded):

@@ -1,0 +1,139 @@
+"""Brings each question that comes up to whoever decides, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from ..agent.loop import Agent
+from ..lifecycle.phases import Phase
+from ..models.deliveries import Delivery
+from ..models.errors import TurnlockError
+from ..models.safe_text import harmless
+from ..runtime.tools.performing import PROBING
+from ..runtime.tools.policy import InDoubt
+from .run_calls import Calls, CallTold
+from .run_questions import Approval, Decider, Doubt, Question
+from .run_screen import Screen
+
+_Key: TypeAlias = tuple[str, str, int]
+
+PROBED: Final = PROBING + 1.0
+"""Seconds after which a probe has surely found nothing out, and a person is asked."""
+
+
+class Clerk:
+    """Asks about what waits; whatever nobody decides is left, and not asked about again."""
+
+    def __init__(self, agent: Agent, *, calls: Calls, decider: Decider, screen: Screen) -> None:
+        """Ask this decider about the calls of this agent."""
+        self._agent = agent
+        self._calls = calls
+        self._decider = decider
+        self._screen = screen
+        self._asked: set[_Key] = set()
+        self._changed = asyncio.Event()
+
+    def look(self) -> None:
+        """Learn that something has changed."""
+        self._changed.set()
+
+    async def work(self) -> None:
+        """Ask, and return once nothing goes on any more: all that is left waits for people."""
+        while not self._stuck():
+            self._changed.clear()
+            question = next(self._questions(), None)
+            if question is None:
+                await self._wait()
+                continue
+            delivery = await self._answer(question)
+            self._asked.add(_key(question))
+            if delivery is not None:
+                await self._deliver(delivery)
+
+    async def _wait(self) -> None:
+        """Wait for a change; or, while a probe is out, for the time when it has failed."""
+        doubted = any(it.phase is Phase.IN_DOUBT for it in self._calls.members.values())
+        try:
+            await asyncio.wait_for(self._changed.wait(), PROBED if doubted else None)
+        except TimeoutError:
+            return
+
+    async def _answer(self, question: Question) -> Delivery | None:
+        """Return the decision; None if there is none, or it was made elsewhere meanwhile."""
+        deciding = asyncio.ensure_future(self._decider.decide(question))
+        try:
+            while not deciding.done() and self._stands(question):
+                self._changed.clear()
+                changed = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({deciding, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+            if deciding.done():
+                return deciding.result()
+            self._screen.tell("  (decided elsewhere)")
+            return None
+        finally:
+            deciding.cancel()
+            await asyncio.wait([deciding])
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        try:
+            verdict = await self._agent.runtime.deliver(self._agent.run.run_id, delivery)
+        except TurnlockError as error:
+            self._screen.tell(f"  not decided: {harmless(str(error))}")
+            return
+        if verdict.reason is not None:
+            self._screen.tell(f"  refused: {verdict.reason}")
+
+    def _questions(self) -> Iterator[Question]:
+        for question in self._standing():
+            if _key(question) not in self._asked:
+                yield question
+
+    def _standing(self) -> Iterator[Question]:
+        """Yield whatever a person could decide now."""
+        for waiting in self._agent.pending():
+            yield Approval(waiting=waiting)
+        turn_id = self._calls.turn_id
+        if turn_id is None or self._calls.interrupting:
+            return
+        for member in self._calls.members.values():
+            if member.phase is Phase.IN_DOUBT and not member.retrying and self._asks(member):
+                yield Doubt(
+                    run_id=self._agent.run.run_id,
+                    turn_id=turn_id,
+                    invocation_id=member.call.invocation_id,
+                    tool_name=member.call.tool_name,
+                    arguments=member.arguments,
+                    attempt=member.attempt,
+                )
+
+    def _asks(self, member: CallTold) -> bool:
+        """Whether a person is to say what became of it: its tool does not, or could not."""
+        tool = self._agent.runtime.tools.get(member.call.tool_name)
+        if tool is None or tool.policy.in_doubt is InDoubt.ASK:
+            return True
+        if tool.policy.in_doubt is InDoubt.PROBE:
+            return time.time() - member.since >= PROBED
+        return tool.policy.in_doubt is InDoubt.RETRY_IF_SAFE and not tool.policy.safe_to_repeat
+
+    def _stands(self, question: Question) -> bool:
+        return any(_key(standing) == _key(question) for standing in self._standing())
+
+    def _stuck(self) -> bool:
+        """Whether each call that has not ended waits for an answer that nobody here gives."""
+        waiting = {_key(question)[1] for question in self._standing()} - {
+            _key(question)[1] for question in self._questions()
+        }
+        members = self._calls.members.values()
+        left = [member.call.invocation_id for member in members if not member.ended]
+        return bool(left) and all(invocation_id in waiting for invocation_id in left)
+
+
+def _key(question: Question) -> _Key:
+    """Name a question: of turn, invocation and, for a doubt, attempt."""
+    if isinstance(question, Approval):
+        return question.waiting.turn_id, question.waiting.invocation_id, 0
+    return question.turn_id, question.invocation_id, question.attempt

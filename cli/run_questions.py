@@ -1,0 +1,125 @@
+"""What a person or an option is asked, and what can be answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, TypeAlias
+
+import attrs
+
+from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
+from ..models.values import ABSENT, Absent, Json
+from ..runtime.approvals import PendingApproval
+from .members import Mode
+
+
+@attrs.frozen(kw_only=True)
+class Approval:
+    """A call asks whether it may run."""
+
+    waiting: PendingApproval
+
+    def decide(  # noqa: PLR0913 - all that a decision can say
+        self,
+        *,
+        approved: bool,
+        by: str,
+        reason: str | None = None,
+        scope: Scope = Scope.ONCE,
+        match: Match = Match.EXACT,
+        arguments: Mapping[str, Json] | None = None,
+    ) -> Decide:
+        """Return the decision about what was shown (K-32)."""
+        waiting = self.waiting
+        return Decide(
+            run_id=waiting.run_id,
+            turn_id=waiting.turn_id,
+            invocation_id=waiting.invocation_id,
+            approved=approved,
+            reason=reason,
+            decided_by=by,
+            scope=scope,
+            match=match,
+            arguments_digest=waiting.arguments_digest if approved else None,
+            arguments=arguments,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Doubt:
+    """A call was started, and nobody knows whether it happened (K-35)."""
+
+    run_id: str
+    turn_id: str
+    invocation_id: str
+    tool_name: str
+    arguments: Mapping[str, Json]
+    attempt: int
+
+    def resolve(
+        self, as_: Resolution, *, result: Json | Absent = ABSENT, error: str | None = None
+    ) -> Resolve:
+        """Return the resolution."""
+        return Resolve(
+            run_id=self.run_id,
+            turn_id=self.turn_id,
+            invocation_id=self.invocation_id,
+            attempt=self.attempt,
+            resolution=as_,
+            result=result,
+            error=error,
+        )
+
+
+Question: TypeAlias = Approval | Doubt
+
+
+class Decider(Protocol):
+    """Who is asked."""
+
+    async def decide(self, question: Question) -> Delivery | None:
+        """Return what is decided; None: nobody decides this here, it stays as it is."""
+        ...
+
+
+class Nobody:
+    """Decides nothing."""
+
+    async def decide(self, question: Question) -> Delivery | None:  # noqa: ARG002 - as Decider
+        """Leave it."""
+        return None
+
+
+Denial: TypeAlias = Callable[[str, str], str | None]
+"""Says by turn and invocation why a call was denied when it was recorded, if it was."""
+
+
+class Unattended:
+    """Decides by an option. What was denied when it was recorded is denied again.
+
+    A doubt is left: no option knows what happened.
+    """
+
+    def __init__(self, mode: Mode, *, seed: int, denial: Denial) -> None:
+        """Approve, deny, or throw a coin, which falls alike for one seed and call."""
+        self._mode: Final = mode
+        self._seed: Final = seed
+        self._denial = denial
+
+    async def decide(self, question: Question) -> Delivery | None:
+        """Decide at once."""
+        if not isinstance(question, Approval):
+            return None
+        waiting = question.waiting
+        reason = self._denial(waiting.turn_id, waiting.invocation_id)
+        if reason is None and not self._approves(waiting):
+            reason = f"denied by --decisions {self._mode}"
+        by = f"--decisions {self._mode}"
+        return question.decide(approved=reason is None, reason=reason, by=by)
+
+    def _approves(self, waiting: PendingApproval) -> bool:
+        if self._mode is Mode.RANDOM:
+            place = f"{self._seed}/{waiting.run_id}/{waiting.turn_id}/{waiting.invocation_id}"
+            return hashlib.sha256(place.encode()).digest()[0] % 2 == 0
+        return self._mode is Mode.APPROVE

@@ -1,0 +1,145 @@
+"""What `turnlock run` shows: facts as lines, and on a terminal the calls under way below them.
+
+All of it goes to standard error, so that standard output holds the model's answer and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from ..lifecycle.phases import Phase
+from ..models.facts import Fact, FactType, LifecycleFact, TurnFact, TurnOpened
+from ..models.safe_text import harmless
+from ..models.values import canonical
+from .run_calls import Calls, CallTold
+from .timeline import looks_of
+
+_CUT: Final = 400
+"""Characters of a detail; a line of a terminal cuts further."""
+_REFRESH: Final = 10
+"""Times a second that the calls under way are drawn."""
+_PIPED_WIDTH: Final = 160
+_QUIET: Final = frozenset({FactType.LEASE_RENEWED, FactType.CONTINUATION_TAKEN})
+
+
+class Screen:
+    """Shows facts as they come; what happened before it was opened is only folded."""
+
+    def __init__(self, calls: Calls, *, told_until: int) -> None:
+        """Begin after the fact with this sequence."""
+        self.console: Final = Console(stderr=True, highlight=False)
+        if not self.console.is_terminal:
+            self.console.width = _PIPED_WIDTH
+        self._calls = calls
+        self._told_until = told_until
+        self._live: Live | None = None
+        self._asking = False
+
+    def take(self, fact: Fact) -> None:
+        """Show a fact that `calls` has not taken yet."""
+        if fact.sequence > self._told_until and fact.type not in _QUIET:
+            self.tell(line_of(fact, self._calls))
+
+    def tell(self, line: Text | str) -> None:
+        """Print a line above what is shown live; text is harmless already, and never markup."""
+        text = Text(line) if isinstance(line, str) else line
+        self.console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+
+    def refresh(self) -> None:
+        """Show the calls under way, or none: only on a terminal, and not during a question."""
+        shown = [member for member in self._calls.members.values() if not member.ended]
+        wanted = bool(shown) and self.console.is_terminal and not self._asking
+        if not wanted:
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
+            return
+        if self._live is None:
+            self._live = Live(console=self.console, transient=True, refresh_per_second=_REFRESH)
+            self._live.start()
+        self._live.update(Group(*map(_row, shown)))
+
+    def ask(self, *, asking: bool) -> None:
+        """Make room for a question, or take it back."""
+        self._asking = asking
+        self.refresh()
+
+    def close(self) -> None:
+        """Show nothing more."""
+        self._asking = True
+        self.refresh()
+
+
+def line_of(fact: Fact, calls: Calls) -> Text:
+    """Return a fact as one line; `calls` are those before it."""
+    sign, style = looks_of(fact.type)
+    line = Text(f"{sign} ", style)
+    turn_id = fact.turn_id if isinstance(fact, TurnFact) else None
+    line.append(f"{harmless(turn_id or '-', limit=20):4}", "dim")
+    member = calls.members.get(getattr(fact, "invocation_id", None) or "")
+    if member is not None:
+        line.append(f" {harmless(member.call.tool_name, limit=40)}", "bold")
+        line.append(f" {harmless(member.call.invocation_id, limit=24)}", "dim")
+    line.append(f" {_WORDS.get(fact.type, str(fact.type).lower().replace('_', ' '))}", style)
+    detail = _detail(fact, member)
+    if detail:
+        line.append(f" {harmless(detail, limit=_CUT)}")
+    return line
+
+
+def _detail(fact: Fact, member: CallTold | None) -> str:
+    if isinstance(fact, TurnOpened):
+        names = [call.tool_name for call in fact.calls]
+        return ", ".join(names)
+    tell = _DETAILS.get(fact.type)
+    if tell is not None:
+        return tell(fact)
+    if isinstance(fact, LifecycleFact) and member is not None:
+        return canonical(member.arguments)
+    return ""
+
+
+_WORDS: Final = {
+    FactType.TURN_OPENED: "the model asks for",
+    FactType.TOOL_APPROVAL_REQUESTED: "asks for approval",
+    FactType.TOOL_APPROVED: "approved",
+    FactType.TOOL_DENIED: "denied:",
+    FactType.TOOL_EXECUTION_STARTED: "started",
+    FactType.TOOL_EXECUTION_SUCCEEDED: "succeeded:",
+    FactType.TOOL_EXECUTION_FAILED: "failed:",
+    FactType.TURN_SETTLED: "settled: the results go to the model",
+    FactType.TURN_INTERRUPTING: "interrupting: what has not started is denied",
+    FactType.TURN_INTERRUPTED: "interrupted: the model is not told",
+    FactType.EXECUTION_IN_DOUBT: "in doubt: it was started, and nobody knows whether it happened",
+    FactType.RETRY_AUTHORISED: "may be run again",
+    FactType.EXECUTION_RETRIED: "started again",
+}
+
+_DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
+    FactType.TOOL_APPROVED: lambda fact: (
+        f"by {fact.decided_by or 'somebody'}"
+        + ("" if fact.scope == "once" else f" for the {fact.scope}")
+        + (f", edited to {canonical(fact.arguments)}" if fact.arguments is not None else "")
+    ),
+    FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
+    FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: canonical(fact.result),
+    FactType.TOOL_EXECUTION_FAILED: lambda fact: str(fact.error),
+    FactType.EXECUTION_RETRIED: lambda fact: f"attempt {fact.attempt}",
+}
+
+
+def _row(member: CallTold) -> Table:
+    row = Table.grid(padding=(0, 1))
+    running = member.phase is Phase.STARTED
+    mark = Spinner("dots", style="cyan") if running else Text("?" if member.waits else "·")
+    name = Text(harmless(member.call.tool_name, limit=40), "bold")
+    arguments = Text(harmless(canonical(member.arguments), limit=80), "dim")
+    row.add_row(mark, name, Text(member.word), arguments)
+    return row

@@ -1,0 +1,215 @@
+"""One session of `turnlock run`: the agent at work, watched, asked for, and interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
+from functools import partial
+from typing import Final
+
+import attrs
+import click
+from rich.text import Text
+
+from ..agent.conversation import Owed
+from ..agent.loop import Agent
+from ..agent.model import Model
+from ..models.errors import TurnlockError, UnknownRun
+from ..models.run import Run
+from ..models.safe_text import harmless, harmless_lines
+from ..runtime.errors import TooSlow
+from ..runtime.journal.contract import Journal
+from ..runtime.tools.toolbox import Toolbox
+from .run_calls import Calls
+from .run_clerk import Clerk
+from .run_lines import Lines
+from .run_questions import Decider
+from .run_screen import Screen
+from .run_terminal import Terminal
+
+
+class End(IntEnum):
+    """How a session ended: the exit status."""
+
+    ANSWERED = 0
+    FAILED = 1
+    WAITING = 3
+    INTERRUPTED = 4
+
+
+@attrs.frozen(kw_only=True)
+class Orders:
+    """What a session is to do. `prompt` None: go on, or ask for one where somebody is there."""
+
+    run: Run
+    model: Model
+    tools: Toolbox
+    prompt: str | None
+    opening: str | None
+    """The prompt of a conversation that begins without one: a recording's."""
+    decider: Decider | None
+    """Who decides; None: whoever is at standard input."""
+    converses: bool
+    """Whether prompts are asked for, one after the other."""
+    durable: bool
+    """Whether what is left can be gone on with."""
+
+
+class Session:
+    """The tasks around one agent."""
+
+    def __init__(self, agent: Agent, orders: Orders, *, known: int) -> None:
+        """Watch what happens after the fact with the sequence `known`."""
+        self._agent: Final = agent
+        self._orders = orders
+        self._lines = Lines()
+        self.calls = Calls()
+        self.screen = Screen(self.calls, told_until=known)
+        decider = orders.decider or Terminal(self.screen, self._lines)
+        self._clerk = Clerk(agent, calls=self.calls, decider=decider, screen=self.screen)
+        self._work: asyncio.Task[End] | None = None
+        self._interrupting = False
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def play(self) -> End:
+        """Converse until there is nothing more to say, or nothing goes on here."""
+        loop = asyncio.get_running_loop()
+        self._work = asyncio.create_task(self._converse())
+        watching = asyncio.create_task(self._watch())
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            done, _ = await asyncio.wait(
+                {self._work, watching}, return_when=asyncio.FIRST_COMPLETED
+            )
+            return self._work.result() if self._work in done else await _failed(watching)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            for task in (self._work, watching):
+                task.cancel()
+            await asyncio.wait({self._work, watching})
+            self.screen.close()
+
+    async def _converse(self) -> End:
+        agent, orders = self._agent, self._orders
+        unfinished = agent.conversation.owed is not Owed.PROMPT
+        prompt = orders.prompt
+        if unfinished:
+            self.screen.tell(f"going on with run {harmless(agent.run.run_id)}")
+            if prompt == agent.conversation.last_prompt:
+                prompt = None  # the same command line again: it was asked already
+            end = await self._said(agent.go_on)
+            if end is not End.ANSWERED and not orders.converses:
+                return end
+        elif prompt is None and not agent.conversation.said:
+            prompt = orders.opening
+        if prompt is None and not unfinished and not orders.converses:
+            self.screen.tell("nothing is left to do: give a PROMPT, or begin another --run")
+            return await self._said(agent.go_on)
+        while prompt is not None or orders.converses:
+            prompt = prompt if prompt is not None else await self._prompted()
+            if prompt is None:
+                return End.ANSWERED
+            end = await self._said(partial(agent.ask, prompt))
+            if not orders.converses:
+                return end
+            prompt = None
+        return End.ANSWERED
+
+    async def _prompted(self) -> str | None:
+        while True:
+            self.screen.console.print(Text("you> "), end="")
+            line = await self._lines.next()
+            if line is None or line.strip():
+                return line
+
+    async def _said(self, work: Callable[[], Awaitable[str | None]]) -> End:
+        """Have the agent work, print its answer, and say how that ended."""
+        working = asyncio.ensure_future(work())
+        asking = asyncio.create_task(self._clerk.work())
+        self._interrupting = False
+        try:
+            await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                asking.result()
+                return self._left()
+        finally:
+            for task in (working, asking):
+                task.cancel()
+            await asyncio.wait({working, asking})
+        answer = working.result()
+        if answer is None:
+            return End.INTERRUPTED
+        self.screen.refresh()
+        click.echo(harmless_lines(answer))
+        return End.ANSWERED
+
+    def _left(self) -> End:
+        waiting = [member for member in self.calls.members.values() if not member.ended]
+        what = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
+        rest = (
+            "decide with turnlock approve or deny, or here, and start this run again"
+            if self._orders.durable
+            else "it is lost: with --db FILE it would be kept"
+        )
+        self.screen.tell(f"left as it is: {what} for an answer that nobody gave; {rest}")
+        return End.WAITING
+
+    async def _watch(self) -> None:
+        """Fold and show the facts as they come."""
+        agent, sequence = self._agent, 0
+        while True:
+            facts = agent.runtime.subscribe(agent.run.run_id, after=sequence)
+            try:
+                async for fact in facts:
+                    sequence = fact.sequence
+                    self.screen.take(fact)
+                    self.calls.take(fact)
+                    self.screen.refresh()
+                    self._clerk.look()
+            except TooSlow:
+                continue
+            finally:
+                facts.close()
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: interrupt the turn, once; without one, or again, leave."""
+        turn_id = self.calls.turn_id
+        if turn_id is None or self._interrupting:
+            if self._work is not None:
+                self._work.cancel()
+            return
+        self._interrupting = True
+        self.screen.tell("interrupting the turn; Ctrl-C again leaves")
+        self._stopping = asyncio.ensure_future(self._stop(turn_id))
+
+    async def _stop(self, turn_id: str) -> None:
+        try:
+            await self._agent.runtime.interrupt(
+                self._agent.run.run_id, turn_id=turn_id, reason="Ctrl-C"
+            )
+        except TurnlockError as error:
+            self.screen.tell(f"  not interrupted: {harmless(str(error))}")
+
+
+async def _failed(watching: asyncio.Task[None]) -> End:
+    await watching
+    return End.FAILED
+
+
+async def converse(orders: Orders, journal: Journal) -> End:
+    """Play one session on a journal. Raises what the agent, its model and its journal raise."""
+    run_id = orders.run.run_id
+    try:
+        known = (await journal.entry(run_id)).sequence
+    except UnknownRun:
+        known = 0
+    agent = Agent(run=orders.run, model=orders.model, journal=journal, tools=orders.tools)
+    try:
+        async with agent:
+            return await Session(agent, orders, known=known).play()
+    except asyncio.CancelledError:
+        raise click.Abort from None
+    finally:
+        await orders.model.close()

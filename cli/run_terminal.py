@@ -1,0 +1,166 @@
+"""Questions to a person, a line each. The end of input answers nothing: what was asked stays."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from rich.text import Text
+
+from ..models.deliveries import Delivery, Match, Resolution, Scope
+from ..models.errors import InvalidValue
+from ..models.safe_text import harmless, harmless_lines
+from ..models.strict_json import parse
+from ..models.values import Json, freeze
+from .run_lines import Lines
+from .run_questions import Approval, Doubt, Question
+from .run_screen import Screen
+
+_SHOWN: Final = 4_000
+"""Characters of the arguments that somebody is asked about."""
+
+_APPROVAL: Final = (
+    "  a  approve once          d [REASON]  deny\n"
+    "  t  … in this turn        e [JSON]    edit the arguments, then approve\n"
+    "  s  … in this session     T, S        as t and s, whatever the arguments of this tool"
+)
+_DOUBT: Final = (
+    "  r  run it again          h [JSON]  it happened, with this result\n"
+    "  l  leave it in doubt     f TEXT    it failed"
+)
+_SCOPES: Final = {
+    "a": (Scope.ONCE, Match.EXACT),
+    "t": (Scope.TURN, Match.EXACT),
+    "s": (Scope.SESSION, Match.EXACT),
+    "T": (Scope.TURN, Match.TOOL),
+    "S": (Scope.SESSION, Match.TOOL),
+}
+
+
+class Terminal:
+    """Asks whoever is at standard input; questions go to standard error."""
+
+    def __init__(self, screen: Screen, lines: Lines) -> None:
+        """Ask on this screen."""
+        self._screen = screen
+        self._lines = lines
+        self._by = f"{_user()} at the terminal"
+
+    async def decide(self, question: Question) -> Delivery | None:
+        """Ask until an answer can be understood; None at the end of input, or to leave it."""
+        self._screen.ask(asking=True)
+        try:
+            self._show(question)
+            while True:
+                line = await self._asked("> ")
+                if line is None:
+                    return None
+                try:
+                    if isinstance(question, Approval):
+                        decision: Delivery | None = await self._approval(question, line)
+                    elif line.strip() == "l":
+                        return None
+                    else:
+                        decision = _resolution(question, line)
+                except InvalidValue as error:
+                    self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
+                    continue
+                if decision is not None:
+                    return decision
+                self._screen.tell(_APPROVAL if isinstance(question, Approval) else _DOUBT)
+        finally:
+            self._screen.ask(asking=False)
+
+    def _show(self, question: Question) -> None:
+        told = question.waiting if isinstance(question, Approval) else question
+        asks = "wants to run" if isinstance(question, Approval) else "is in doubt"
+        title = Text(f"{harmless(told.tool_name)}", "bold")
+        title.append(f" {harmless(told.invocation_id)} {asks}", "")
+        self._screen.tell(title)
+        shown = harmless_lines(json.dumps(told.arguments, indent=2, ensure_ascii=False))
+        left = len(shown) - _SHOWN
+        self._screen.console.print(Text(shown[:_SHOWN]), soft_wrap=True)
+        if left > 0:
+            self._screen.tell(f"… and {left:,} more characters; e shows all of them in $EDITOR")
+        self._screen.tell(_APPROVAL if isinstance(question, Approval) else _DOUBT)
+
+    async def _asked(self, prompt: str) -> str | None:
+        self._screen.console.print(Text(prompt), end="")
+        line = await self._lines.next()
+        if not self._screen.console.is_terminal:
+            self._screen.console.print()  # nobody's return key has ended the line
+        return line
+
+    async def _approval(self, question: Approval, line: str) -> Delivery | None:
+        word, _, rest = line.strip().partition(" ")
+        rest = rest.strip()
+        if word in _SCOPES and not rest:
+            scope, match = _SCOPES[word]
+            return question.decide(approved=True, by=self._by, scope=scope, match=match)
+        if word == "d":
+            return question.decide(approved=False, by=self._by, reason=rest or None)
+        if word == "e":
+            arguments = await self._edited(question.waiting.arguments, rest)
+            if arguments is not None:
+                return question.decide(approved=True, by=self._by, arguments=arguments)
+        return None
+
+    async def _edited(self, arguments: Mapping[str, Json], typed: str) -> Mapping[str, Json] | None:
+        """Return the new arguments: typed after the letter, in $EDITOR, or on the next line."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not typed and editor and self._screen.console.is_terminal:
+            typed = await asyncio.to_thread(_in_editor, editor, arguments)
+        elif not typed:
+            typed = await self._asked("the new arguments, as JSON on one line: ") or ""
+        return _object(typed) if typed.strip() else None
+
+
+def _resolution(question: Doubt, line: str) -> Delivery | None:
+    word, _, rest = line.strip().partition(" ")
+    rest = rest.strip()
+    if word == "r" and not rest:
+        return question.resolve(Resolution.RETRY)
+    if word == "h":
+        result = freeze(parse(rest), place="result") if rest else None
+        return question.resolve(Resolution.RESULT, result=cast("Json", result))
+    if word == "f" and rest:
+        return question.resolve(Resolution.ERROR, error=rest)
+    return None
+
+
+def _object(text: str) -> Mapping[str, Json]:
+    value: Any = freeze(parse(text), place="arguments")
+    if not isinstance(value, Mapping):
+        raise InvalidValue(
+            place="arguments", cause="are no JSON object", fix='give one: {"name": value}'
+        )
+    return cast("Mapping[str, Json]", value)
+
+
+def _in_editor(editor: str, arguments: Mapping[str, Json]) -> str:
+    """Return what the person made of the arguments. Raises `InvalidValue` if there is no editor."""
+    with tempfile.TemporaryDirectory(prefix="turnlock-") as folder:
+        file = Path(folder, "arguments.json")
+        file.write_text(json.dumps(arguments, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the user's own editor
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InvalidValue(
+                place="$EDITOR", cause=f"{error}", fix="type the arguments after e instead"
+            ) from error
+        return file.read_text("utf-8")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "somebody"
