@@ -82,12 +82,7 @@ class ChatCompletionsModel:
         except self._failures as error:
             raise self._told(error) from error
         try:
-            message: Any = body["choices"][0]["message"]
-            text = message.get("content")
-            if text is not None and not isinstance(text, str):
-                raise TypeError("content is no text")
-            raw = freeze(message, place="message")
-            return Answer(text=text, calls=calls_of(message.get("tool_calls") or ()), raw=raw)
+            return _answer(body)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             shown = harmless(str(body), limit=_SHOWN)
             cause = f"its answer is no chat completion ({error!r}): {shown}"
@@ -115,6 +110,15 @@ class ChatCompletionsModel:
     def _error(self, cause: str, fix: str) -> ModelError:
         where = f"model {harmless(self._model, limit=80)} at {self._client.base_url}"
         return ModelError(f"{where}: {cause}; {fix}; the conversation goes on from here")
+
+
+def _answer(body: Any) -> Answer:  # noqa: ANN401 - any JSON
+    message: Any = body["choices"][0]["message"]
+    text = message.get("content")
+    if text is not None and not isinstance(text, str):
+        raise TypeError("content is no text")
+    calls = calls_of(message.get("tool_calls") or ())
+    return Answer(text=text, calls=calls, raw=freeze(message, place="message"))
 
 
 def _fix(status: int) -> str:

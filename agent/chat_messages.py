@@ -79,23 +79,26 @@ def _call(call: Any) -> ToolCall:  # noqa: ANN401 - any JSON
     fault = None
     if not isinstance(name, str) or not name:
         name, fault = NAMELESS, "the call names no tool"
-    arguments: Any = {}
+    arguments: Mapping[str, Any] = {}
     if text not in {None, ""}:  # some send nothing for a tool without parameters
         try:
-            arguments = freeze(parse(text), place="arguments")
-            if not isinstance(arguments, Mapping):
-                raise InvalidValue(
-                    place="arguments", cause="are no JSON object", fix="send an object"
-                )
+            arguments = _object(text)
         except (InvalidValue, TypeError) as error:
             arguments = {"text": text if isinstance(text, str) else repr(text)}
             fault = f"the arguments cannot be read: {error}"
     return ToolCall(
         call_id=call_id if isinstance(call_id, str) and call_id else None,
         tool_name=name,
-        arguments=cast("Mapping[str, Any]", arguments),
+        arguments=arguments,
         fault=fault,
     )
+
+
+def _object(text: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever was sent
+    value: Any = freeze(parse(text), place="arguments")
+    if not isinstance(value, Mapping):
+        raise InvalidValue(place="arguments", cause="are no JSON object", fix="send an object")
+    return cast("Mapping[str, Any]", value)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -104,5 +107,5 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
         items = cast("Mapping[str, Any]", value).items()
         return {key: plain(item) for key, item in items}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in cast("Sequence[Any]", value)]
+        return [plain(item) for item in value]
     return value

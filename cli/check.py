@@ -28,6 +28,9 @@ apart.
 It says that the log conforms, or names the first line that cannot have happened, the rule that it
 breaks, and what could have stood there instead. Facts are judged by themselves: whether some
 deliveries yield these very commits. Receipts are compared with those of a second implementation.
+
+With --db, instead of a LOG, the runs of a journal are checked, or the one of --run; a line is then
+a fact, and line n of a run its n-th fact.
 \b
 Exit status:
   0  conforms
@@ -45,12 +48,18 @@ RUNS_SHOWN: Final = 20
 
 
 @click.command("check", help=_HELP, short_help="Check a recorded log against the specification.")
-@click.argument("log", metavar="LOG", type=click.Path())
+@click.argument("log", metavar="LOG", type=click.Path(), required=False)
+@click.option("--db", type=click.Path(), metavar="FILE", help="Check this journal instead.")
+@click.option("--run", "run_id", metavar="ID", help="With --db: this run alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
-def command(*, log: str, as_json: bool) -> None:
+def command(*, log: str | None, db: str | None, run_id: str | None, as_json: bool) -> None:
     """Check the log, tell the outcome, and end with its status."""
+    if (log is None) == (db is None):
+        raise click.UsageError("give a LOG, or --db FILE: one of the two")
+    if run_id is not None and db is None:
+        raise click.UsageError("--run needs --db")
     try:
-        outcome = check(_lines(log))
+        outcome = check(_lines(log)) if log is not None else _checked_db(db or "", run_id)
     except TooManyRuns as error:
         raise click.UsageError(str(error)) from error
     if as_json:
@@ -59,6 +68,12 @@ def command(*, log: str, as_json: bool) -> None:
         for line in _told(outcome):
             click.echo(harmless(line))
     sys.exit(_status(outcome))
+
+
+def _checked_db(db: str, run_id: str | None) -> Outcome:
+    from .check_db import check_db  # noqa: PLC0415 - asyncio and the runtime load here
+
+    return check_db(db, run_id)
 
 
 def _lines(file: str) -> Iterator[bytes]:

@@ -16,7 +16,19 @@ from typing import Final
 
 import click
 
-_LAZY: Final = ("check", "export", "replay", "trace", "verify")
+_LAZY: Final = (
+    "approve",
+    "check",
+    "deny",
+    "export",
+    "interrupt",
+    "replay",
+    "run",
+    "runs",
+    "show",
+    "trace",
+    "verify",
+)
 """Subcommands that live in modules of their names, each there as `command`."""
 
 

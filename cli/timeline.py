@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..models.calls import Call
+from ..models.calls import Status as Outcome
 from ..models.deliveries import Delivery
-from ..models.effects import Continue
 from ..models.facts import (
     CallAdded,
     Fact,
@@ -30,8 +30,7 @@ from ..models.facts import (
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
-from .corpus import Conversation
-from .courier import START
+from ..runtime.workers import short_name
 from .tally import Hostility
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say
@@ -60,6 +59,11 @@ _LOOKS: Final[dict[FactType, tuple[str, str]]] = {
     FactType.CONTINUATION_TAKEN: ("↩", _TURN),
 }
 _OTHER: Final = ("·", "")
+_ENDS: Final = {
+    FactType.TOOL_DENIED: Outcome.DENIED,
+    FactType.TOOL_EXECUTION_SUCCEEDED: Outcome.SUCCEEDED,
+    FactType.TOOL_EXECUTION_FAILED: Outcome.FAILED,
+}
 
 
 @attrs.frozen
@@ -84,20 +88,22 @@ def looks_of(fact: FactType) -> tuple[str, str]:
 
 
 class Timeline:
-    """Collects what a courier observes of one conversation, and shows it."""
+    """Collects the facts of one run, and what was refused, and shows them."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        """Start without any facts."""
-        self._conversation = conversation
+    def __init__(self, title: str, *, start: float) -> None:
+        """Start without any facts; times are shown in seconds after `start`, Unix time."""
+        self._title = title
+        self._start = start
         self._lines: list[_Line] = []
         self._calls: dict[_Key, Call] = {}
+        self._outcomes: dict[_Key, Outcome] = {}
 
     def observe(
         self, delivery: Delivery, verdict: Verdict, now: float, as_what: Hostility | None
     ) -> None:
         """Note the facts of a delivery, or its refusal."""
         for fact in verdict.facts:
-            self._note(fact, verdict)
+            self.note(fact)
         if isinstance(verdict, Refused):
             kind = f", {as_what}" if as_what is not None else ", honest"
             turn_id: str = getattr(delivery, "turn_id", None) or ""
@@ -106,7 +112,8 @@ class Timeline:
             line = _Line(now, None, turn_id, invocation_id, what, delivery.type + kind, "dim")
             self._lines.append(line)
 
-    def _note(self, fact: Fact, verdict: Verdict) -> None:
+    def note(self, fact: Fact) -> None:
+        """Note the next fact."""
         turn_id: str = getattr(fact, "turn_id", None) or ""
         if isinstance(fact, TurnOpened):
             self._calls.update({(turn_id, call.invocation_id): call for call in fact.calls})
@@ -117,16 +124,18 @@ class Timeline:
         invocation_id: str = getattr(fact, "invocation_id", None) or ""
         if isinstance(fact, CallAdded):
             invocation_id = fact.call.invocation_id
-        detail = self._detail(fact, verdict)
+        if fact.type in _ENDS:
+            self._outcomes[turn_id, invocation_id] = _ENDS[fact.type]
+        detail = self._detail(fact)
         self._lines.append(
             _Line(fact.at, fact.sequence, turn_id, invocation_id, what, detail, style)
         )
 
-    def _detail(self, fact: Fact, verdict: Verdict) -> str:
+    def _detail(self, fact: Fact) -> str:
         if isinstance(fact, ToolExecutionStarted):
             return self._started(fact)
         if isinstance(fact, TurnSettled):
-            return _outcomes(verdict)
+            return self._settled(fact.turn_id)
         tell = _DETAILS.get(fact.type)
         return "" if tell is None else tell(fact)
 
@@ -134,17 +143,26 @@ class Timeline:
         """Say who runs it and, where nobody was shown them before, the arguments."""
         call = self._calls.get((fact.turn_id, fact.invocation_id))
         shown = "" if call is None or call.requires_approval else f" {canonical(call.arguments)}"
-        return f"{fact.worker or 'somebody'}, attempt {fact.attempt}{shown}"
+        worker = "somebody" if fact.worker is None else short_name(fact.worker)
+        return f"{worker}, attempt {fact.attempt}{shown}"
+
+    def _settled(self, turn_id: str) -> str:
+        """Say what the continuation tells the model, in the order of the calls."""
+        counts = Counter(
+            str(self._outcomes[key])
+            for key in self._calls
+            if key[0] == turn_id and key in self._outcomes
+        )
+        told = ", ".join(f"{number} {status}" for status, number in counts.items())
+        return f"continue with {told}" if told else "nothing to continue with"
 
     def show(self) -> None:
         """Print the timeline on standard output."""
         piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
         console = Console(highlight=False, width=_PIPED_WIDTH if piped else None)
-        turns = len(self._conversation.turns)
-        title = f"run {self._conversation.run_id}, {turns} turn{'' if turns == 1 else 's'}"
         rows = [tuple(map(Text, _HEADINGS)), *map(self._cells, self._lines)]
         widths = _widths(rows, console.width)
-        _print(console, Text(harmless(title), style="bold"))
+        _print(console, Text(harmless(self._title), style="bold"))
         for place, cells in enumerate(rows):
             _print(console, _joined(cells, widths))
             if place == 0:
@@ -161,7 +179,7 @@ class Timeline:
         if call is not None:
             invocation.append(f" {harmless(line.invocation, limit=_CUT)}", style="dim")
         return (
-            Text(f"{line.at - START:.3f}", dim),
+            Text(f"{line.at - self._start:.3f}", dim),
             Text("" if refused else str(line.sequence), dim),
             Text(harmless(line.turn_id, limit=_CUT), dim),
             invocation,
@@ -206,19 +224,6 @@ def _opened(fact: TurnOpened) -> str:
     calls = len(fact.calls)
     how = "sealed" if fact.sealed else "streaming"
     return f"epoch {fact.epoch}, {calls} call{'' if calls == 1 else 's'}, {how}"
-
-
-def _outcomes(verdict: Verdict) -> str:
-    """Say what the continuation tells the model."""
-    results = [
-        result
-        for effect in verdict.effects
-        if isinstance(effect, Continue)
-        for result in effect.results
-    ]
-    counts = Counter(str(result.status) for result in results)
-    told = ", ".join(f"{number} {status}" for status, number in counts.items())
-    return f"continue with {told}" if told else "nothing to continue with"
 
 
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {

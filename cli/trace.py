@@ -10,6 +10,7 @@ import click
 
 from ..models.safe_text import harmless
 from .corpus import Conversation, Problems, read_recording
+from .courier import START
 from .host import Settings, replay_conversation
 from .options import EXIT_STATUS, exit_status, hosting, settings_of, tell_problems, tell_verdict
 from .tally import Tally
@@ -80,7 +81,9 @@ def _show(conversation: Conversation, settings: Settings, problems: Problems) ->
     from .timeline import Timeline  # noqa: PLC0415 - rich loads only where something is shown
 
     tally = Tally()
-    timeline = Timeline(conversation)
+    turns = len(conversation.turns)
+    title = f"run {conversation.run_id}, {turns} turn{'' if turns == 1 else 's'}"
+    timeline = Timeline(title, start=START)
     replay_conversation(conversation, settings, tally, timeline.observe)
     timeline.show()
     tell_verdict(tally, problems)

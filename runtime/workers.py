@@ -27,3 +27,10 @@ def was_ours(worker: str | None) -> bool:
 def is_dead(owner: str | None) -> bool:
     """Whether this is a runtime whose process has surely ended: nobody waits for its lease."""
     return owner is not None and was_ours(owner) and is_gone(owner.removeprefix(OWNER_PREFIX))
+
+
+def short_name(owner: str) -> str:
+    """Return an owner as people want it: host and process of a runtime, another's whole name."""
+    if not was_ours(owner):
+        return owner
+    return ":".join(owner.removeprefix(OWNER_PREFIX).split(":")[:2])

@@ -1,0 +1,74 @@
+"""Journals that other commands have written: opened, never made, and their runs found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import click
+
+from ..models.errors import TurnlockError, UnknownRun
+from ..models.facts import Fact
+from ..models.run import Run
+from ..models.safe_text import harmless, harmless_lines
+from ..runtime.errors import JournalError
+from ..runtime.journal.contract import Journal, RunEntry
+from ..runtime.journal.sqlite import SqliteJournal
+
+T = TypeVar("T")
+
+_LISTED: Final = 20
+"""Runs that an unknown --run is told."""
+
+db_option = click.option(
+    "--db", type=click.Path(), required=True, metavar="FILE", help="The journal."
+)
+
+
+def with_journal(db: str, work: Callable[[Journal], Awaitable[T]]) -> T:
+    """Do something with a journal that exists.
+
+    What is no journal, and a run that it does not know, are wrong usage (2); the rest is 1.
+    """
+
+    async def do() -> T:
+        try:
+            journal = await SqliteJournal.open(db, create=False)
+        except JournalError as error:
+            raise click.UsageError(harmless(str(error))) from error
+        async with journal:
+            return await work(journal)
+
+    try:
+        return asyncio.run(do())
+    except TurnlockError as error:
+        raise click.ClickException(harmless_lines(str(error))) from error
+
+
+async def entry_of(journal: Journal, run_id: str) -> RunEntry:
+    """Return a run's entry; one that is not there is wrong usage, and those there are listed."""
+    try:
+        return await journal.entry(run_id)
+    except UnknownRun as error:
+        runs = [harmless(entry.run.run_id) for entry in await journal.runs()]
+        more = f"\n  … and {len(runs) - _LISTED} more" if len(runs) > _LISTED else ""
+        listed = "".join(f"\n  {it}" for it in runs[:_LISTED]) or "\n  (none)"
+        raise click.UsageError(
+            f"there is no run {harmless(run_id, limit=80)!r}; these are there:{listed}{more}"
+        ) from error
+
+
+async def facts_of(journal: Journal, run_id: str) -> list[Fact]:
+    """Return all facts of a run."""
+    return [fact async for fact in journal.facts(run_id)]
+
+
+def facts_of_db(db: str, run_id: str) -> tuple[Run, list[Fact]]:
+    """Return a run of a journal file as it was declared, and all its facts, in order."""
+
+    async def read(journal: Journal) -> tuple[Run, list[Fact]]:
+        entry = await entry_of(journal, run_id)
+        return entry.run, await facts_of(journal, run_id)
+
+    return with_journal(db, read)

@@ -1,0 +1,107 @@
+"""What `approve`, `deny` and `interrupt` share: whom they are about, and how it is delivered."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+import click
+
+from ..engine.state import State
+from ..models.deliveries import Decide, Interrupt
+from ..models.safe_text import harmless
+from ..runtime.approvals import PendingApproval, pending_approvals
+from ..runtime.conductor import folded
+from ..runtime.journal.contract import Journal
+from ..runtime.visiting import visit
+from .databases import db_option, entry_of, with_journal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_STATUS: Final = """
+\b
+Exit status:
+  0  accepted
+  1  refused, not answered in time, or the journal failed
+  2  wrong usage, no journal, no such run, or nothing there to decide about
+"""
+
+
+def delivering(command: F) -> F:
+    """Add the options that each of them has."""
+    for option in (
+        click.option(
+            "--wait",
+            type=click.FloatRange(min=0.0),
+            default=10.0,
+            show_default=True,
+            metavar="S",
+            help="Seconds to wait for the process that performs the run.",
+        ),
+        db_option,
+    ):
+        command = option(command)
+    return command
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """What there is to decide about."""
+
+    state: State
+    waiting: tuple[PendingApproval, ...]
+
+    def call(self, wanted: str | None) -> PendingApproval:
+        """Return the call that waits: the one named, by id or tool, or the only one."""
+        waiting = self.waiting
+        found = [it for it in waiting if wanted in {None, it.invocation_id}] or [
+            it for it in waiting if wanted == it.tool_name
+        ]
+        if len(found) == 1:
+            return found[0]
+        raise click.UsageError(_unfound(waiting, found, wanted))
+
+
+def deliver(
+    db: str, run_id: str, *, wait: float, choose: Callable[[Found], Decide | Interrupt], done: str
+) -> None:
+    """Read the run, choose what to deliver, have it judged, tell it, and end with the status."""
+
+    async def work(journal: Journal) -> tuple[Decide | Interrupt, dict[str, Any], bool]:
+        entry = await entry_of(journal, run_id)
+        state = (await folded(entry.run, journal)).state
+        delivery = choose(Found(state=state, waiting=pending_approvals(state)))
+        visited = await visit(journal, run_id, delivery, within=wait)
+        return delivery, visited.receipt, visited.by_owner
+
+    delivery, receipt, by_owner = with_journal(db, work)
+    what = harmless(delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id)
+    if not receipt["accepted"]:
+        click.echo(f"refused: {receipt['reason']} ({what})", err=True)
+        sys.exit(1)
+    where = "its owner goes on" if by_owner else "nobody performs the run now: start it again"
+    click.echo(f"{done} {what}; {where}")
+
+
+def person() -> str:
+    """Return who decides, for the record."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "somebody"
+
+
+def _unfound(
+    waiting: Sequence[PendingApproval], found: Sequence[PendingApproval], wanted: str | None
+) -> str:
+    if not waiting:
+        return "no call of this run waits for approval; turnlock show tells what it does"
+    listed = "\n  ".join(
+        harmless(f"{it.invocation_id}  {it.tool_name}") for it in (found or waiting)
+    )
+    if wanted is None or found:
+        return f"{len(found)} calls wait; say which, by its id:\n  {listed}"
+    return f"no call {harmless(wanted, limit=80)!r} waits for approval; these do:\n  {listed}"

@@ -1,0 +1,124 @@
+"""``turnlock show``: one run of a journal, what it does, what waits, and how it came there."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+import click
+
+from ..engine.kernel import Kernel
+from ..lifecycle.phases import Phase
+from ..models.codec import write
+from ..models.facts import Fact
+from ..models.safe_text import harmless
+from ..models.values import canonical
+from ..runtime.approvals import PendingApproval, pending_approvals
+from ..runtime.journal.contract import Journal, RunEntry
+from ..runtime.status.projection import Standing, status_of
+from ..runtime.visiting import is_owned
+from ..runtime.workers import short_name
+from .databases import db_option, entry_of, facts_of, with_journal
+
+_ARGUMENTS: Final = 2_000
+"""Characters of a waiting call's arguments that are shown; --json has all."""
+
+_HELP: Final = """Show RUN: its status, the calls that wait for approval or are in doubt, its facts.
+
+Seconds are counted from the run's first fact.
+\b
+Exit status:
+  0  it was shown
+  1  the journal could not be read to its end
+  2  wrong usage, no journal, or no such run
+"""
+
+
+@attrs.frozen(kw_only=True)
+class _Shown:
+    """All that there is to show."""
+
+    entry: RunEntry
+    facts: Sequence[Fact]
+    standing: Standing
+    waiting: Sequence[PendingApproval]
+    doubted: Sequence[tuple[str, str]]
+
+
+@click.command("show", help=_HELP, short_help="Show one run of a journal.")
+@click.argument("run_id", metavar="RUN")
+@db_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--facts/--no-facts", default=True, help="The facts, or only what is now.")
+def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
+    """Read the run, and show it."""
+
+    async def read(journal: Journal) -> _Shown:
+        entry = await entry_of(journal, run_id)
+        found = await facts_of(journal, run_id)
+        state = Kernel.recover(entry.run, found).state
+        doubted = () if state.turn is None else state.turn.unfinished()
+        return _Shown(
+            entry=entry,
+            facts=found,
+            standing=status_of(found, run_id=run_id),
+            waiting=pending_approvals(state),
+            doubted=[
+                (it.invocation_id, it.tool_name) for it in doubted if it.phase is Phase.IN_DOUBT
+            ],
+        )
+
+    shown = with_journal(db, read)
+    if as_json:
+        click.echo(json.dumps(_as_json(shown, facts=facts), indent=2))
+        return
+    _tell(shown)
+    if facts and shown.facts:
+        from .timeline import Timeline  # noqa: PLC0415 - rich loads only where something is shown
+
+        timeline = Timeline(f"{len(shown.facts):,} facts", start=shown.facts[0].at)
+        for fact in shown.facts:
+            timeline.note(fact)
+        click.echo()
+        timeline.show()
+
+
+def _tell(shown: _Shown) -> None:
+    standing = shown.standing
+    about = " ".join(it for it in (standing.tool_name, standing.invocation_id) if it)
+    click.echo(f"run     {harmless(shown.entry.run.run_id)}")
+    click.echo(f"status  {standing.status.value}{about and f': {harmless(about)}'}")
+    owner = shown.entry.owner if is_owned(shown.entry, now=time.time()) else None
+    nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
+    click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
+    for waiting in shown.waiting:
+        arguments = harmless(canonical(waiting.arguments), limit=_ARGUMENTS)
+        click.echo(f"waits   {harmless(waiting.invocation_id)} {harmless(waiting.tool_name)}")
+        click.echo(f"        {arguments}")
+        left = None if waiting.deadline is None else waiting.deadline - time.time()
+        if left is not None:
+            click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
+    for invocation_id, tool_name in shown.doubted:
+        click.echo(f"doubt   {harmless(invocation_id)} {harmless(tool_name)}")
+
+
+def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
+    entry = shown.entry
+    told: dict[str, Any] = {
+        "run": write(entry.run),
+        "status": shown.standing.status.value,
+        **shown.standing.data,
+        "open": entry.busy,
+        "owner": entry.owner if is_owned(entry, now=time.time()) else None,
+        "waiting": [
+            {**attrs.asdict(it, recurse=False), "arguments": json.loads(canonical(it.arguments))}
+            for it in shown.waiting
+        ],
+        "in_doubt": [invocation_id for invocation_id, _ in shown.doubted],
+    }
+    if facts:
+        told["facts"] = [write(fact) for fact in shown.facts]
+    return told
