@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from turnlock import Fact, Kernel, Run
+from turnlock import CorruptJournal, Fact, Kernel, Run
 from turnlock.models.codec import to_json, write
 from turnlock.models.facts import (
     ContinuationTaken,
@@ -130,20 +130,25 @@ def _one_continuation(world: World, run_id: str) -> Iterator[str]:
 
 
 def _one_writer(world: World, run_id: str) -> Iterator[str]:
-    """Once somebody newer has taken the run, nobody older writes (fencing)."""
-    newest = 0
+    """Who took the run last is the only one who writes (fencing)."""
+    owner = 0
     for one in world.written:
         if one.run_id == run_id:
-            if one.by < newest:
-                yield f"life {one.by} wrote fact {one.last} after life {newest} had taken the run"
-            newest = max(newest, one.by)
+            owner = one.by if one.taken else owner
+            if one.by != owner:
+                yield f"life {one.by} wrote at fact {one.last} in a run of life {owner}"
 
 
 def _replay_equals_live(world: World, run_id: str) -> Iterator[str]:
     """What the last process had in memory is the fold of the journal (K-2)."""
     run = world.memory._runs[run_id].run
     live = world.live.get(run_id)
-    if live is not None and live != Kernel.recover(run, world.facts(run_id)).snapshot():
+    try:
+        folded = Kernel.recover(run, world.facts(run_id)).snapshot()
+    except CorruptJournal as error:
+        yield str(error)
+        return
+    if live is not None and live != folded:
         yield f"the state in memory at fact {live.sequence} is not the fold of the journal"
 
 

@@ -68,12 +68,18 @@ def played(case: UseCase, dies_at: Sequence[int] = (), *, stage: Stage | None = 
     return _outcome(case, world, lives)
 
 
-def haunted(case: UseCase, pauses_at: int, *, stage: Stage | None = None) -> Played:
-    """Play it with an owner who stands still at this step until another has done everything."""
+def haunted(
+    case: UseCase, pauses_at: int, *, wakes_after: float | None, stage: Stage | None = None
+) -> Played:
+    """Play it with an owner who stands still at this step until its lease is over.
+
+    It goes on so many seconds after another has begun; None: when that one has done everything.
+    """
     stage = stage or Stage()
     world = World(journal=stage.journal())
     zombie, heir = Life(number=1, pauses_at=pauses_at), Life(number=2)
-    play(_beside(case, world, zombie, heir, stage), zombie, heir, at=0.0)
+    waking = PATIENCE if wakes_after is None else wakes_after
+    play(_beside(case, world, zombie, heir, stage, waking), zombie, heir, at=0.0)
     return _outcome(case, world, [zombie, heir])
 
 
@@ -113,16 +119,21 @@ async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
         await others
 
 
-async def _beside(case: UseCase, world: World, zombie: Life, heir: Life, stage: Stage) -> None:
-    """Have one stand still, the next do everything, and the first go on after it."""
+async def _beside(
+    case: UseCase, world: World, zombie: Life, heir: Life, stage: Stage, wakes_after: float
+) -> None:
+    """Have one stand still, another take over, and the first go on meanwhile or after it."""
     others = asyncio.ensure_future(case.others(world))
     zombie.paused = asyncio.Event()
     pausing = asyncio.ensure_future(zombie.paused.wait())
     first = begun(case, world, zombie, stage)
     await asyncio.wait({first, pausing}, timeout=PATIENCE, return_when="FIRST_COMPLETED")
     await asyncio.sleep(case.pause)
-    await _alone(attrs.evolve(case, others=lambda _world: _done(others)), world, heir, stage)
+    meanwhile = attrs.evolve(case, others=lambda _world: _done(others))
+    second = asyncio.ensure_future(_alone(meanwhile, world, heir, stage))
+    await asyncio.wait({second}, timeout=wakes_after)
     zombie.resume()
+    await second
     await asyncio.wait({first}, timeout=LINGERING)
     pausing.cancel()
 
@@ -141,7 +152,7 @@ def begun(case: UseCase, world: World, life: Life, stage: Stage) -> asyncio.Task
 
 async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> None:
     """Be one process from its start to its clean end."""
-    world.lives = life.number
+    world.lives = max(world.lives, life.number)
     host = Host(world=world, life=life, continued=case.continued)
     host.runtime = Runtime(
         journal=stage.wrapped(LivingJournal(world.journal, life=life, world=world)),

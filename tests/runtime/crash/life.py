@@ -126,8 +126,9 @@ class _Stepped(Coroutine[Any, Any, Any]):
             if self._held is None or error is not None:
                 self._held = (value, error)
             return _parked(life.still)
-        if self._held is not None:
-            (value, error), self._held = self._held, None
+        held, self._held = self._held, None
+        if held is not None and error is None:  # cancelled as it goes on: that counts
+            value, error = held
         asked = self._work.send(value) if error is None else self._work.throw(error)
         if life.dead:
             raise Crash

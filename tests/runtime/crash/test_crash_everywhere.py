@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -12,12 +11,11 @@ import pytest
 
 from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
 
+from .depth import DEEP
 from .explore import Played, crashed_everywhere, played, points
 from .usecase import UseCase
 from .usecases import DOUBTS, USE_CASES
 
-DEEP: Final = os.environ.get("TURNLOCK_CRASHES") == "deep"
-"""Whether this is `make crash`."""
 CHAINS: Final = 200 if DEEP else 6
 """Plays of each use case in which several lives end, each drawn by its seed."""
 FEWEST: Final = 40

@@ -51,11 +51,12 @@ class Told:
 
 @attrs.frozen(kw_only=True)
 class Written:
-    """A run was taken, or an append was kept: by which life, and up to which fact."""
+    """A run was taken, or something was written to it: by which life, and up to which fact."""
 
     run_id: str
     last: int
     by: int
+    taken: bool
 
 
 @attrs.define
@@ -130,10 +131,10 @@ class World:
         _check(life)
         self.shown += [(fact, len(self.facts(fact.run_id))) for fact in facts]
 
-    def writes(self, life: Life, run_id: str) -> None:
-        """A life has taken a run, or appended to it."""
+    def writes(self, life: Life, run_id: str, *, taken: bool = False) -> None:
+        """A life has taken a run, or written to it."""
         last = len(self.facts(run_id))
-        self.written.append(Written(run_id=run_id, last=last, by=life.number))
+        self.written.append(Written(run_id=run_id, last=last, by=life.number, taken=taken))
 
     def _told(self, told: Continuation) -> Told:
         return Told(
@@ -164,7 +165,7 @@ class LivingJournal(WrappedJournal):
     async def own(self, run_id: str, **given: Any) -> int:
         await self._life.point("before own")
         epoch = await super().own(run_id, **given)
-        self._world.writes(self._life, run_id)
+        self._world.writes(self._life, run_id, taken=True)
         await self._life.point("after own")
         return epoch
 
@@ -190,6 +191,8 @@ class LivingJournal(WrappedJournal):
     async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
         await self._life.point("before keep_snapshot")
         appended = await super().keep_snapshot(snapshot, epoch=epoch)
+        if appended is Appended.OK:
+            self._world.writes(self._life, snapshot.run.run_id)
         await self._life.point("after keep_snapshot")
         return appended
 

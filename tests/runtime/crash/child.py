@@ -1,0 +1,261 @@
+"""A host in a process of its own, to be killed or stopped: ``python child.py FOLDER SEED TURNS``.
+
+In the folder: the journal; a ledger to which the tools themselves append what they do; and what
+this host was told. Each line of those is one `write` to a file opened with O_APPEND, synced before
+anything else happens: what stands there has happened. It prints "owner" once it owns the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final
+
+from turnlock import Call, Fact, FactType, Resolution, Resolve, Run
+from turnlock.models.codec import to_json
+from turnlock.models.facts import ContinuationTaken, ExecutionInDoubt, ToolApprovalRequested
+from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
+from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.errors import JournalError, JournalOwned
+from turnlock.runtime.journal.contract import Appended
+from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.outcomes import Happened, NeverHappened, ProbeAnswer
+from turnlock.runtime.tools.policy import InDoubt
+from turnlock.runtime.tools.tool import Tool, tool
+from turnlock.runtime.tools.toolbox import Toolbox
+
+RUN: Final = Run(run_id="r")
+SETTINGS: Final = Settings(
+    ownership=0.3, poll=0.05, drain=1.0, retry_first=0.01, retry_longest=0.1, snapshot_every=25
+)
+LONGEST: Final = 0.01
+"""Seconds that a tool takes at most, unless it is told to take longer."""
+
+
+class Notebook:
+    """A file of JSON lines that outlives whoever writes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+
+    def write(self, **line: Any) -> None:
+        os.write(self._file, json.dumps(line).encode() + b"\n")
+        os.fsync(self._file)
+
+
+class Notes:
+    """The notebooks of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ledger = Notebook(folder / "ledger")
+        self.shown = Notebook(folder / "shown")
+        self.told = Notebook(folder / "told")
+        self.written = Notebook(folder / "written")
+
+    def shows(self, facts: Iterable[Fact]) -> None:
+        told = [to_json(fact).decode() for fact in facts]
+        if told:
+            self.shown.write(facts=told)
+
+    def has_ended(self, key: str) -> bool:
+        """Whether a tool has done what this key stands for."""
+        lines = (self.folder / "ledger").read_text().splitlines()
+        return any(line["key"] == key and line["what"] == "end" for line in map(json.loads, lines))
+
+
+class NotingJournal(SqliteJournal):
+    """Notes who has written which facts under which epoch."""
+
+    notes: Notes
+    fenced = True
+    """Whether it heeds the epoch: the negative control does not."""
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        under = epoch if self.fenced else (await self.entry(run_id)).epoch
+        answer = await super().append(run_id, epoch=under, after=after, facts=facts, busy=busy)
+        if answer is Appended.OK:
+            last = facts[-1].sequence
+            self.notes.written.write(epoch=epoch, first=after + 1, last=last, by=os.getpid())
+        return answer
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        renewed = await super().renew(owner=owner, now=now, lease=lease)
+        return renewed if self.fenced else frozenset({RUN.run_id})
+
+
+def tools(notes: Notes, draw: random.Random, *, hold: bool) -> tuple[Tool, ...]:
+    """Tools of each kind: sync and async, for each policy of doubt, one that waits for a person."""
+
+    def note(what: str, context: ToolContext) -> None:
+        notes.ledger.write(
+            what=what,
+            run=context.run_id,
+            turn=context.turn_id,
+            invocation=context.invocation_id,
+            attempt=context.attempt,
+            key=context.idempotency_key,
+            by=os.getpid(),
+            thread=threading.get_ident(),
+        )
+
+    def act(context: ToolContext) -> str:
+        note("begin", context)
+        if hold:
+            print("running", flush=True)
+        time.sleep(1.5 if hold else draw.uniform(0, LONGEST))
+        note("end", context)
+        return "done"
+
+    async def act_on_the_loop(context: ToolContext) -> str:
+        note("begin", context)
+        await asyncio.sleep(draw.uniform(0, LONGEST))
+        note("end", context)
+        return "done"
+
+    def probe(context: ToolContext) -> ProbeAnswer:
+        done = notes.has_ended(context.idempotency_key)
+        return Happened("was done") if done else NeverHappened()
+
+    return (
+        tool(name="ask", description="")(act),
+        tool(
+            name="repeat",
+            description="",
+            in_doubt=InDoubt.RETRY_IF_SAFE,
+            safe_to_repeat=True,
+            sequential=True,
+        )(act_on_the_loop),
+        tool(name="probe", description="", in_doubt=InDoubt.PROBE, probe=probe)(act),
+        tool(name="fail", description="", in_doubt=InDoubt.FAIL)(act_on_the_loop),
+        tool(name="pay", description="", approval=True)(act_on_the_loop),
+    )
+
+
+class Host:
+    """Opens the turns one after the other, the next from the continuation of the one before."""
+
+    def __init__(self, notes: Notes, journal: SqliteJournal, *, turns: int, draw: random.Random):
+        self.notes = notes
+        self.journal = journal
+        self.turns = turns
+        self.draw = draw
+        self.runtime: Runtime = None  # type: ignore[assignment] # known once it is made
+
+    async def on_continue(self, told: Continuation) -> None:
+        number = int(told.turn_id.removeprefix("t"))
+        self.notes.told.write(effect=told.effect_id, turn=told.turn_id, what="heard")
+        if self.draw.random() < 0.1:
+            raise RuntimeError("the model is not there")
+        if number < self.turns:
+            await self.open(number + 1)
+        self.notes.told.write(effect=told.effect_id, turn=told.turn_id, what="taken")
+
+    async def open(self, number: int) -> None:
+        names = ("ask", "repeat", "probe", "fail", "pay")
+        chosen = [names[number % 5], names[(number + 2) % 5], names[(2 * number + 1) % 5]]
+        calls = [
+            Call(invocation_id=f"c{place}", tool_name=name, arguments={}, requires_approval=False)
+            for place, name in enumerate(chosen)
+        ]
+        verdict = await self.runtime.open_turn("r", calls, turn_id=f"t{number}", epoch=number)
+        self.notes.shows(verdict.facts)
+
+    async def own(self) -> None:
+        while True:
+            try:
+                await self.runtime.open_run(RUN)
+            except JournalOwned:
+                await asyncio.sleep(0.02)
+            else:
+                return
+
+    async def follow(self) -> None:
+        """Look on from where nobody looked on before, be the person who is asked, until the end."""
+        async with aclosing(self.runtime.subscribe("r")) as facts:
+            async for fact in facts:
+                self.notes.shows([fact])
+                if isinstance(fact, ToolApprovalRequested):
+                    await self.approve(fact)
+                elif isinstance(fact, ExecutionInDoubt):
+                    await self.resolve(fact)
+                elif isinstance(fact, ContinuationTaken) and fact.turn_id == f"t{self.turns}":
+                    return
+
+    async def approve(self, asked: ToolApprovalRequested) -> None:
+        verdict = await self.runtime.approve(
+            "r",
+            turn_id=asked.turn_id,
+            invocation_id=asked.invocation_id,
+            arguments_digest=asked.arguments_digest,
+        )
+        self.notes.shows(verdict.facts)
+
+    async def resolve(self, asked: ExecutionInDoubt) -> None:
+        number = int(asked.turn_id.removeprefix("t"))
+        scope = turn_scope("r", number, asked.turn_id)
+        done = self.notes.has_ended(idempotency_key(invocation_path(scope, asked.invocation_id)))
+        given: dict[str, Any] = {"result": "was done"} if done else {}
+        verdict = await self.runtime.deliver(
+            "r",
+            Resolve(
+                turn_id=asked.turn_id,
+                invocation_id=asked.invocation_id,
+                attempt=asked.attempt,
+                resolution=Resolution.RESULT if done else Resolution.RETRY,
+                **given,
+            ),
+        )
+        self.notes.shows(verdict.facts)
+
+
+async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool) -> None:
+    draw = random.Random(seed)
+    notes = Notes(folder)
+    journal = await NotingJournal.open(folder / "journal.db")
+    journal.notes, journal.fenced = notes, fenced
+    host = Host(notes, journal, turns=turns, draw=draw)
+    async with journal:
+        host.runtime = Runtime(
+            journal=journal,
+            tools=Toolbox(tools(notes, draw, hold=hold)),
+            on_continue=host.on_continue,
+            settings=SETTINGS,
+        )
+        async with host.runtime as runtime:
+            await host.own()
+            print("owner", flush=True)
+            if FactType.TURN_OPENED not in [fact.type async for fact in journal.facts("r")]:
+                await host.open(1)
+            await host.follow()
+            assert runtime.runs == ("r",)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(
+            main(
+                Path(sys.argv[1]),
+                sys.argv[2],
+                int(sys.argv[3]),
+                hold="hold" in sys.argv[4:],
+                fenced="unfenced" not in sys.argv[4:],
+            )
+        )
+    except JournalError as error:
+        print(f"journal: {error}", flush=True)
+        sys.exit(3)

@@ -1,0 +1,129 @@
+"""Wrong ways to do it, each of which the checks must see: a check that nothing can fail is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from turnlock import Fact, Kernel, Run
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.deliveries import Acknowledge
+from turnlock.models.effects import Continue, Execute
+from turnlock.models.ids import idempotency_key, invocation_path
+from turnlock.runtime.conductor import Conductor
+from turnlock.runtime.continuing import Continuation, OnContinue
+from turnlock.runtime.doubting import Doubts
+from turnlock.runtime.executing import Executions
+from turnlock.runtime.insisting import insist
+from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.settings import Settings
+
+from ..faulty_journal import WrappedJournal
+
+
+class Unfenced(WrappedJournal):
+    """The fence is switched off: whoever writes is taken for the owner."""
+
+    async def append(
+        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        newest = (await self.inner.entry(run_id)).epoch
+        return await self.inner.append(run_id, epoch=newest, after=after, facts=facts, busy=busy)
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        await self.inner.renew(owner=owner, now=now, lease=lease)
+        return frozenset(entry.run.run_id for entry in await self.inner.runs())
+
+
+class Hasty(WrappedJournal):
+    """Says OK before anything is kept, so that effects come before the append."""
+
+    def __init__(self, inner: Journal) -> None:
+        super().__init__(inner)
+        self._later: set[asyncio.Task[Any]] = set()
+
+    async def append(self, run_id: str, **given: Any) -> Appended:
+        self._later.add(asyncio.ensure_future(self._keep(run_id, given)))
+        return Appended.OK
+
+    async def _keep(self, run_id: str, given: dict[str, Any]) -> None:
+        await asyncio.sleep(0.5)
+        await self.inner.append(run_id, **given)
+
+
+async def unclaimed(*_: object) -> bool:
+    """Instead of `Executions._claimed`: start without asking."""
+    return True
+
+
+def unclaimed_again(claimed: Any) -> Any:
+    """Instead of `Executions._claimed`: what was claimed by a dead process counts as claimed."""
+
+    async def again(self: Executions, conductor: Conductor, effect: Execute, tool: Any) -> bool:
+        return effect.effect_id.startswith("again/") or await claimed(
+            self, conductor, effect, tool
+        )
+
+    return again
+
+
+async def acknowledged_first(
+    conductor: Conductor, effect: Continue, on_continue: OnContinue, *, settings: Settings
+) -> None:
+    """Instead of `hand_over`: take it off the books, then hand it over."""
+    run_id = conductor.run.run_id
+    await insist(conductor, Acknowledge(run_id=run_id, turn_id=effect.turn_id), settings=settings)
+    await on_continue(
+        Continuation(
+            run_id=run_id,
+            turn_id=effect.turn_id,
+            effect_id=effect.effect_id,
+            results=effect.results,
+        )
+    )
+
+
+def told_before_kept(serve_batch: Any) -> Any:
+    """Instead of `Conductor._serve_batch`: tell everybody, then append."""
+
+    async def serve(self: Conductor) -> None:
+        judged = self._judge()
+        self._listener.kept(self, judged)
+        await asyncio.sleep(0)
+        self._judge = lambda: judged  # type: ignore[method-assign]
+        try:
+            await serve_batch(self)
+        finally:
+            del self._judge
+
+    return serve
+
+
+class Repeating:
+    """Instead of the in-doubt step at recovery: what a dead process ran is run again."""
+
+    def __init__(self, executions: list[Executions]) -> None:
+        self._executions = executions
+
+    async def lose_what_died(self, doubts: Doubts, conductor: Conductor) -> None:
+        turn = conductor.kernel.state.turn
+        for member in () if turn is None else tuple(turn.unfinished()):
+            if turn is not None and member.phase is Phase.STARTED:
+                key = idempotency_key(invocation_path(turn.scope, member.invocation_id))
+                again = Execute(
+                    effect_id=f"again/{key}",
+                    turn_id=turn.turn_id,
+                    invocation_id=member.invocation_id,
+                    attempt=member.attempt,
+                    tool_name=member.tool_name,
+                    arguments=member.arguments or {},
+                    idempotency_key=key,
+                )
+                self._executions[-1].perform(conductor, again)
+
+
+async def without_the_last(run: Run, journal: Journal) -> Kernel:
+    """Instead of `folded`: replay drops what was kept last."""
+    facts = [fact async for fact in journal.facts(run.run_id)]
+    return Kernel.recover(run, facts[:-1])

@@ -1,0 +1,160 @@
+"""Negative controls: whatever is switched off, the checks of the crash tests go red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import pytest
+
+from turnlock import Fact
+from turnlock.models.facts import ContinuationTaken, ToolExecutionSucceeded
+from turnlock.models.record import changed
+from turnlock.runtime import conductor, hosting, owning
+from turnlock.runtime.conductor import Conductor
+from turnlock.runtime.doubting import Doubts
+from turnlock.runtime.executing import Executions, Means
+
+from . import controls
+from .checks import violations
+from .explore import Stage, haunted, played, points
+from .usecase import UseCase
+from .usecases import CHAINED, DOUBTS, FREE, LEASED
+from .world import World
+
+ASKED = DOUBTS[0]
+
+
+def rules(wrong: Sequence[str]) -> set[str]:
+    """Which checks went red."""
+    return {one.partition(":")[0] for one in wrong}
+
+
+def seen(rule: str, case: UseCase, stage: Stage | None = None) -> bool:
+    """Whether this check goes red for a crash at some step."""
+    steps = played(case, stage=stage).steps[0]
+    return any(
+        rule in rules(played(case, [step], stage=stage).wrong) for step in range(1, steps + 1)
+    )
+
+
+def test_without_the_fence_a_zombie_writes() -> None:
+    """The journal takes whoever writes for the owner."""
+    stage = Stage(wrapped=controls.Unfenced)
+    plays = (
+        haunted(LEASED, step, wakes_after=0.5, stage=stage)
+        for step in range(1, points(LEASED) + 1)
+    )
+
+    assert any("one_writer" in rules(one.wrong) for one in plays)
+
+
+def test_without_the_claim_executions_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody need die to see that."""
+    monkeypatch.setattr(Executions, "_claimed", controls.unclaimed)
+
+    assert "every_execution_is_recorded" in rules(played(FREE).wrong)
+
+
+def test_effects_before_the_append_are_seen() -> None:
+    """A journal that answers before it has kept anything: facts are shown, and then lost."""
+    stage = Stage(wrapped=controls.Hasty)
+
+    assert seen("nothing_lost", FREE, stage)
+    assert seen("every_execution_is_recorded", FREE, stage)
+
+
+def test_telling_before_the_append_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conductor that tells its listeners what it is about to keep."""
+    told = controls.told_before_kept(Conductor._serve_batch)
+    monkeypatch.setattr(Conductor, "_serve_batch", told)
+
+    assert "nothing_lost" in rules(played(FREE).wrong)
+
+
+def test_acknowledging_before_the_callback_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash between the two, the host is never told."""
+    monkeypatch.setattr(hosting, "hand_over", controls.acknowledged_first)
+
+    assert seen("one_continuation", CHAINED)
+
+
+def test_a_retry_in_silence_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recovery that runs again what was running, under the same attempt, is what K-35 forbids."""
+    made: list[Executions] = []
+    begin = Executions.__init__
+
+    def noted(self: Executions, means: Means) -> None:
+        begin(self, means)
+        made.append(self)
+
+    repeating = controls.Repeating(made)
+    monkeypatch.setattr(Executions, "__init__", noted)
+    monkeypatch.setattr(Executions, "_claimed", controls.unclaimed_again(Executions._claimed))
+    monkeypatch.setattr(
+        Doubts, "lose_what_died", lambda self, run: repeating.lose_what_died(self, run)
+    )
+
+    assert seen("no_attempt_runs_twice", ASKED)
+
+
+def test_a_replay_that_drops_a_fact_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next process knows less than the journal: it cannot go on, and that is seen."""
+    monkeypatch.setattr(owning, "folded", controls.without_the_last)
+    monkeypatch.setattr(conductor, "folded", controls.without_the_last)
+
+    assert seen("settled", ASKED)
+
+
+def _again(facts: list[Fact], kind: type[Fact]) -> None:
+    """Have a fact happen a second time, at the end."""
+    again = next(fact for fact in facts if isinstance(fact, kind))
+    number = len(facts) + 1
+    facts.append(changed(again, sequence=number, commit=number))
+
+
+def _second_end(world: World) -> None:
+    _again(world.memory._runs["r"].facts, ToolExecutionSucceeded)
+
+
+def _second_continuation(world: World) -> None:
+    _again(world.memory._runs["r"].facts, ContinuationTaken)
+
+
+def _never_begun(world: World) -> None:
+    world.begun.clear()
+
+
+def _lost(world: World) -> None:
+    facts = world.memory._runs["r"].facts
+    facts[2] = changed(facts[2], at=facts[2].at + 0.5)
+
+
+def _other_state(world: World) -> None:
+    world.live["r"] = changed(world.live["r"], sequence=world.live["r"].sequence + 1)
+
+
+def _told_twice_in_two_versions(world: World) -> None:
+    world.heard.append(attrs.evolve(world.heard[0], results=()))
+
+
+@pytest.mark.parametrize(
+    ("doctor", "rule"),
+    [
+        (_second_end, "one_outcome"),
+        (_second_end, "conforms"),
+        (_never_begun, "one_outcome"),
+        (_second_continuation, "one_continuation"),
+        (_told_twice_in_two_versions, "one_continuation"),
+        (_lost, "nothing_lost"),
+        (_other_state, "replay_equals_live"),
+    ],
+)
+def test_each_rule_can_be_broken(doctor: Callable[[World], None], rule: str) -> None:
+    """A good world, changed in one place: that rule says so."""
+    world = played(FREE).world
+    assert violations(world, FREE.turns) == []
+
+    doctor(world)
+
+    assert rule in rules(violations(world, FREE.turns))
