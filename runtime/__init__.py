@@ -1,1 +1,41 @@
-"""The asyncio host: performs what the kernel asks, and keeps every fact before anybody sees it."""
+"""The asyncio host: performs what the kernel asks, and keeps every fact before anybody sees it.
+
+Declare tools with `tool`, put them in a `Toolbox`, open a `SqliteJournal`, enter a `Runtime`, open
+runs and turns. `docs/runtime.md` says what it promises, and what it cannot know.
+"""
+
+from .approvals import PendingApproval
+from .clock import Clock, SteadyClock
+from .continuing import Continuation, OnContinue
+from .errors import (
+    Closed,
+    JournalError,
+    JournalOwned,
+    Overloaded,
+    RunDiffers,
+    RunFenced,
+    TooSlow,
+)
+from .journal.contract import Appended, Journal, Post, RunEntry
+from .journal.memory import MemoryJournal
+from .journal.sqlite import SqliteJournal
+from .runtime import Runtime
+from .settings import Settings
+from .status.projection import Standing, StatusProjection, StatusUpdate, status_of
+from .status.words import Status
+from .streams import DiagnosticSubscription, Subscription
+from .telemetry import Telemetry, open_telemetry
+from .tools.context import ToolContext
+from .tools.outcomes import Failed, Happened, NeverHappened, StillUnknown, Succeeded
+from .tools.policy import InDoubt, Policy
+from .tools.tool import Tool, tool
+from .tools.toolbox import Toolbox
+
+__all__ = [
+    "Appended", "Clock", "Closed", "Continuation", "DiagnosticSubscription", "Failed", "Happened",
+    "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal", "NeverHappened",
+    "OnContinue", "Overloaded", "PendingApproval", "Policy", "Post", "RunDiffers", "RunEntry",
+    "RunFenced", "Runtime", "Settings", "SqliteJournal", "Standing", "Status", "StatusProjection",
+    "StatusUpdate", "SteadyClock", "StillUnknown", "Subscription", "Succeeded", "Telemetry",
+    "TooSlow", "Tool", "ToolContext", "Toolbox", "open_telemetry", "status_of", "tool",
+]  # fmt: skip
