@@ -1,7 +1,7 @@
 """A run's facts in the terminal, one line each, drawn with rich.
 
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart, and each has
-a sign beside it. Recorded text is cut to the width and made harmless: it is never markup.
+A fact has the colour and the sign of the phase that it leads to, the same as in pictures. Recorded
+text is cut to the width and made harmless: it is never markup.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import attrs
 from rich.console import Console
 from rich.text import Text
 
+from ..diagrams.palette import look_of
+from ..lifecycle.phases import Phase
+from ..lifecycle.table import INVOCATION
 from ..models.calls import Call
 from ..models.deliveries import Delivery
 from ..models.effects import Continue
@@ -30,6 +33,8 @@ from ..models.facts import (
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
+from ..turn.phases import TurnPhase
+from ..turn.table import TURN
 from .corpus import Conversation
 from .courier import START
 from .tally import Hostility
@@ -43,23 +48,15 @@ _RIGHT: Final = (0, 1)
 _INVOCATION: Final = 3
 _LEAST_INVOCATION: Final = 10
 _LEAST_DETAIL: Final = 24
-_TURN: Final = "bold"
-_ORANGE, _SKY, _BLUE = "#e69f00", "#56b4e9", "#0072b2"
-_GREEN, _VERMILLION, _PURPLE = "#009e73", "#d55e00", "#cc79a7"
-_LOOKS: Final[dict[FactType, tuple[str, str]]] = {
-    FactType.TOOL_APPROVAL_REQUESTED: ("?", _ORANGE),
-    FactType.TOOL_APPROVED: ("+", _SKY),
-    FactType.TOOL_DENIED: ("-", _PURPLE),
-    FactType.TOOL_EXECUTION_STARTED: (">", _BLUE),
-    FactType.TOOL_EXECUTION_SUCCEEDED: ("✓", _GREEN),
-    FactType.TOOL_EXECUTION_FAILED: ("✗", _VERMILLION),
-    FactType.TURN_OPENED: ("┌", _TURN),
-    FactType.CALL_ADDED: ("├", _TURN),
-    FactType.TURN_SEALED: ("├", _TURN),
-    FactType.TURN_SETTLED: ("└", _TURN),
-    FactType.CONTINUATION_TAKEN: ("↩", _TURN),
+_PHASES: Final[dict[FactType, str]] = {
+    FactType.TOOL_APPROVAL_REQUESTED: Phase.REQUESTED,
+    FactType.TURN_OPENED: TurnPhase.OPEN,
+    **{row.fact: row.target for row in INVOCATION.rows if row.fact is not None},
+    **{row.fact: row.target for row in TURN.rows if row.fact is not None},
 }
-_OTHER: Final = ("·", "")
+"""The phase that a fact leads to; grants and continuations have none."""
+_SIGNS: Final = {FactType.CALL_ADDED: "├", FactType.CONTINUATION_TAKEN: "↩"}
+"""Where that of the phase would say that a turn opens, or there is none."""
 
 
 @attrs.frozen
@@ -107,14 +104,14 @@ class Timeline:
             self._calls.update({(turn_id, call.invocation_id): call for call in fact.calls})
         elif isinstance(fact, CallAdded):
             self._calls[turn_id, fact.call.invocation_id] = fact.call
-        sign, style = _LOOKS.get(fact.type, _OTHER)
-        what = f"{sign} {fact.type}"
+        look = look_of(_PHASES.get(fact.type, ""))
+        what = f"{_SIGNS.get(fact.type, look.sign)} {fact.type}"
         invocation_id: str = getattr(fact, "invocation_id", None) or ""
         if isinstance(fact, CallAdded):
             invocation_id = fact.call.invocation_id
         detail = self._detail(fact, verdict)
         self._lines.append(
-            _Line(fact.at, fact.sequence, turn_id, invocation_id, what, detail, style)
+            _Line(fact.at, fact.sequence, turn_id, invocation_id, what, detail, look.colour)
         )
 
     def _detail(self, fact: Fact, verdict: Verdict) -> str:
