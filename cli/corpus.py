@@ -18,7 +18,7 @@ import io
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
@@ -97,11 +97,16 @@ class Recording:
         return sum(len(conversation.turns) for conversation in self.conversations)
 
 
-def read_recording(file: str, problems: Problems) -> Recording:
-    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`."""
+def read_recording(
+    file: str, problems: Problems, lines: Iterable[tuple[int, bytes]] | None = None
+) -> Recording:
+    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`.
+
+    `lines` are the file's `numbered_lines` where somebody has begun to read it.
+    """
     found: defaultdict[tuple[str, str], list[Batch]] = defaultdict(list)
     told = problems.count
-    for number, text in _lines(file, problems):
+    for number, text in numbered_lines(file, problems) if lines is None else lines:
         try:
             batch = read_batch(text, file=file, line=number)
         except InvalidValue as error:
@@ -154,7 +159,7 @@ def _unique(stem: str, taken: dict[str, int]) -> str:
     return name
 
 
-def _lines(file: str, problems: Problems) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(file: str, problems: Problems) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers, as far as the file can be read."""
     number = 0
     try:
