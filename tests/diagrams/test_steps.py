@@ -15,6 +15,7 @@ from turnlock.lifecycle.phases import Input, Phase
 from turnlock.models.errors import CorruptJournal
 from turnlock.models.facts import DenialCause, FactType, ToolDenied
 from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
 from turnlock.models.run import Run
 from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode
 
@@ -217,7 +218,7 @@ def test_a_cause_that_no_row_knows_is_no_journal() -> None:
     whole = recorded(RUN, [{**OPEN, "calls": [gated]}, approve, stop])
     last = whole.moments[-1]
     facts = tuple(
-        attrs.evolve(fact, cause=DenialCause.EXPIRY) if isinstance(fact, ToolDenied) else fact
+        changed(fact, cause=DenialCause.EXPIRY) if isinstance(fact, ToolDenied) else fact
         for fact in last.facts
     )
     wrong = attrs.evolve(whole, moments=(*whole.moments[:-1], attrs.evolve(last, facts=facts)))
