@@ -23,7 +23,7 @@ from ...lifecycle.phases import Input, Phase
 from ...lifecycle.table import INVOCATION
 from ...machines.rows import Row
 from ...models.codec import read_delivery
-from ...models.errors import CorruptJournal
+from ...models.errors import CorruptJournal, InvalidValue
 from ...models.fact import Fact
 from ...models.facts import (
     CallAdded,
@@ -70,11 +70,12 @@ class Step:
 class RefusedStep:
     """One delivery that was refused.
 
-    `row` is the row of a table that refused it; None where admission did, or where the tables of
-    this turnlock would have answered otherwise. `turn_id` is that of the active turn where the
-    delivery named none and the invocation is a member, or that of the one turn that ever had it.
-    `phase` is where the invocation stood, or the turn if no invocation was named; None for what is
-    not known, and for a delivery to another run. `epoch` is 0 then.
+    `rows` are the rows that can have refused it: one where that is known, several where too little
+    of the delivery was recorded (a diagnostic tells only its type and its ids), none where
+    admission refused, or where this turnlock would have answered otherwise. `turn_id` is that of
+    the active turn where the delivery named none and the invocation is a member, or that of the one
+    turn that ever had it. `phase` is where the invocation stood, or the turn if no invocation was
+    named; None, with an `epoch` of 0, for what is not known, and for a delivery to another run.
     """
 
     at: float
@@ -84,7 +85,7 @@ class RefusedStep:
     invocation_id: str | None
     reason: Reason
     phase: str | None
-    row: AnyRow | None
+    rows: tuple[AnyRow, ...]
 
 
 Event: TypeAlias = Step | RefusedStep
@@ -126,6 +127,10 @@ _STANDING: Final[dict[str, dict[tuple[str, str], tuple[AnyRow, ...]]]] = {
 }
 """By machine: the rows that let a fact happen in a phase."""
 
+_REFUSING: Final = tuple(
+    row for machine in (INVOCATION, TURN) for row in machine.rows if row.reason and row.possible
+)
+
 _INPUT_OF_CAUSE: Final[dict[str, Input]] = {
     DenialCause.DECISION: Input.DENY,
     DenialCause.EXPIRY: Input.APPROVAL_OVER,
@@ -136,6 +141,13 @@ _INPUT_OF_CAUSE: Final[dict[str, Input]] = {
     FailureCause.INTERRUPTED: Input.GRACE_OVER,
 }
 _INPUT_OF_RESULT: Final = {"report": Input.REPORT_RESULT, "resolve": Input.RESOLVE_RESULT}
+
+_INPUTS_OF_TYPE: Final[dict[str, frozenset[str]]] = {
+    "decide": frozenset({Input.APPROVE, Input.DENY}),
+    "report": frozenset({Input.REPORT_RESULT, Input.REPORT_ERROR}),
+    "resolve": frozenset({Input.RESOLVE_RETRY, Input.RESOLVE_RESULT, Input.RESOLVE_ERROR}),
+}
+"""What a delivery may be to a table; any other type is the name of its input."""
 
 _Key: TypeAlias = tuple[str, str | None]
 """A turn and an invocation of it, or the turn itself."""
@@ -224,27 +236,41 @@ class _Playback:
         return None
 
     def _refused(self, moment: Moment, reason: Reason) -> RefusedStep:
-        given = dict(moment.delivery or {})
-        state, run_id = self._state, given.get("run_id")
-        ours = run_id is None or run_id == self._recording.run.run_id
-        row, epoch, phase = None, 0, None
-        turn_id = moment.turn_id or self._only_turn(moment.invocation_id)
-        if ours:
-            delivery = read_delivery(given)
-            decision = DECIDERS[type(delivery)](state, delivery, max(moment.at, state.at))
-            if isinstance(decision, Row) and decision.reason == reason:
-                row = decision
-            epoch, phase = self._standing(turn_id, moment.invocation_id)
+        invocation_id = moment.invocation_id
+        turn_id = moment.turn_id or self._only_turn(invocation_id)
+        epoch, phase = 0, None
+        rows: tuple[AnyRow, ...] = ()
+        if reason is not Reason.RUN_MISMATCH:
+            epoch, phase = self._standing(turn_id, invocation_id)
+            rows = self._refusing(moment, reason, phase)
         return RefusedStep(
             at=moment.at,
-            kind=str(given["type"]),
+            kind=str(moment.kind),
             turn_id=turn_id,
             epoch=epoch,
-            invocation_id=moment.invocation_id,
+            invocation_id=invocation_id,
             reason=reason,
             phase=phase,
-            row=row,
+            rows=rows,
         )
+
+    def _refusing(self, moment: Moment, reason: Reason, phase: str | None) -> tuple[AnyRow, ...]:
+        """Ask the deciders again; where too little is known of the delivery, look for what fits."""
+        try:
+            delivery = read_delivery(dict(moment.delivery or {}))
+        except InvalidValue:
+            kind = str(moment.kind)
+            inputs = _INPUTS_OF_TYPE.get(kind, frozenset({kind}))
+            return tuple(
+                row
+                for row in _REFUSING
+                if (row.phase, row.reason) == (phase, reason) and row.input in inputs
+            )
+        state = self._state
+        decision = DECIDERS[type(delivery)](state, delivery, max(moment.at, state.at))
+        if isinstance(decision, Row) and decision.reason == reason:
+            return (decision,)
+        return ()
 
     def _standing(self, turn_id: str | None, invocation_id: str | None) -> tuple[int, str | None]:
         """Return the epoch of the latest turn of that id, and the phase of what is named in it."""

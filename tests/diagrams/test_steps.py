@@ -88,9 +88,36 @@ def test_refusals_name_the_row_that_refused(
     for one, told in zip(refused, refusals(whole), strict=True):
         assert (told.reason, told.kind) == (one.verdict.reason, one.moment.kind)
         by_table = getattr(one.verdict, "phase", None) is not None
-        assert told.row == (one.rows[-1] if by_table else None)
-        if told.row is not None:
-            assert told.phase == told.row.phase
+        assert told.rows == ((one.rows[-1],) if by_table else ())
+        for row in told.rows:
+            assert told.phase == row.phase
+
+
+@given(script=SCRIPTS)
+def test_from_diagnostics_alone_the_row_is_among_the_candidates(
+    script: tuple[dict[str, Any], list[dict[str, Any]]],
+) -> None:
+    """A diagnostic holds the type of a delivery, its ids and the reason, and nothing else."""
+    run, done = played(*script)
+    whole = Recording(run=run, moments=tuple(one.moment for one in done))
+    ids = ("type", "turn_id", "invocation_id")
+    brief = attrs.evolve(
+        whole,
+        moments=tuple(
+            attrs.evolve(
+                moment,
+                delivery={name: moment.delivery[name] for name in ids if name in moment.delivery},
+            )
+            for moment in whole.moments
+            if moment.delivery is not None
+        ),
+    )
+
+    for told, sure in zip(refusals(brief), refusals(whole), strict=True):
+        assert set(sure.rows) <= set(told.rows)
+        assert (told.phase, told.epoch) == (sure.phase, sure.epoch)
+        if not sure.rows:
+            assert not told.rows
 
 
 @given(script=SCRIPTS)
@@ -111,7 +138,7 @@ def told(recording: Recording) -> list[str]:
     return [
         " | ".join(map(str, event.rows))
         if isinstance(event, Step)
-        else f"{event.kind} by {event.row.input if event.row else 'admission'}: {event.reason}"
+        else f"{event.kind} by {event.rows[0].input if event.rows else 'admission'}: {event.reason}"
         for event in events(recording)
     ]
 
@@ -141,7 +168,7 @@ def test_a_late_result_without_a_turn_is_told_of_the_turn_that_had_the_call() ->
         invocation_id="a",
         reason=Reason.LATE,
         phase="SUCCEEDED",
-        row=None,
+        rows=(),
     )
 
 
@@ -149,7 +176,7 @@ def test_what_was_for_another_run_says_nothing_of_ours() -> None:
     """Same names, other run: no phase of ours, no row."""
     (refused,) = refusals(story({**CLAIM, "run_id": "other"}))
 
-    assert (refused.reason, refused.phase, refused.row) == (Reason.RUN_MISMATCH, None, None)
+    assert (refused.reason, refused.phase, refused.rows) == (Reason.RUN_MISMATCH, None, ())
 
 
 def test_a_refusal_that_our_tables_would_not_give_has_no_row() -> None:
@@ -162,7 +189,7 @@ def test_a_refusal_that_our_tables_would_not_give_has_no_row() -> None:
     theirs = attrs.evolve(story(), moments=(*story().moments, wrong))
     (refused,) = refusals(theirs)
 
-    assert (refused.reason, refused.phase, refused.row) == (Reason.NOT_APPROVED, "REQUESTED", None)
+    assert (refused.reason, refused.phase, refused.rows) == (Reason.NOT_APPROVED, "REQUESTED", ())
 
 
 def test_refusals_stand_between_the_moves_in_order() -> None:
