@@ -7,7 +7,6 @@ and says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol, TypeGuard, cast
@@ -64,7 +63,7 @@ def foreign_graph(machine: Foreign, *, title: str | None) -> Graph:
         description += " Automatic to_<state> triggers, from anywhere to anywhere, are not drawn."
     name = str(getattr(machine, "name", "") or "").removesuffix(": ") or "machine"
     return Graph(
-        name=re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or "machine",
+        name=name,
         title=title or name,
         description=description,
         nodes=nodes,

@@ -1,0 +1,139 @@
+r"""A graph in the language of Graphviz.
+
+Every name passes `_quoted`: none can end its label, and no escape of Graphviz (``\N``, ``\l``) and
+no entity is understood inside one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from ...lifecycle.phases import Phase
+from ...models.safe_text import harmless
+from ..palette import PAPERS, Theme
+from .graph import Edge, Graph, Mark, Node
+from .ids import Ids, initial_id, phase_id
+from .labels import SIZE, Line, edge_lines, node_lines
+from .marks import Pen, arrow_pen, fill_of, frame_pen
+
+METRICS: Final = "Arial"
+"""Letters that Graphviz measures; the SVG says which ones are drawn."""
+NAME: Final = 100
+"""Characters of the graph's name."""
+
+_ORDER: Final[dict[str, int]] = {
+    name: place
+    for place, name in enumerate(
+        (
+            Phase.REQUESTED,
+            Phase.SUCCEEDED,
+            Phase.FAILED,
+            Phase.APPROVED,
+            Phase.IN_DOUBT,
+            Phase.STARTED,
+            Phase.DENIED,
+        )
+    )
+}
+"""Graphviz lays phases out by the order of their statements: of those tried, this one has one
+crossing and fits a page 960 pixels wide; that of the declaration has two, and is 1,070 wide."""
+
+Attributes: TypeAlias = dict[str, str]
+
+
+def dot_of(graph: Graph, *, theme: Theme = Theme.LIGHT) -> str:
+    """Return the graph as a `digraph`; phases are nodes ``p0``, ``p1`` … by their places in it."""
+    return "\n".join(_lines(graph, theme)) + "\n"
+
+
+def _lines(graph: Graph, theme: Theme) -> Iterator[str]:
+    ids = Ids(graph)
+    places = {node.name: f"p{place}" for place, node in enumerate(graph.nodes)}
+    yield f"digraph {_quoted(harmless(graph.name, limit=NAME))} {{"
+    yield from _defaults(theme)
+    for node in sorted(graph.nodes, key=lambda node: _ORDER.get(node.name, len(_ORDER))):
+        yield _statement(places[node.name], _node(node, theme))
+    for node in graph.nodes:
+        if node.initial:
+            yield from _initial(node, places[node.name], theme)
+    for edge, id_ in zip(graph.edges, ids.edges, strict=True):
+        ends = f"{places[edge.source]} -> {places[edge.target]}"
+        yield _statement(ends, _edge(edge, id_, theme))
+    yield "}"
+
+
+def _defaults(theme: Theme) -> Iterator[str]:
+    paper = PAPERS[theme]
+    letters = {"fontname": METRICS, "fontcolor": paper.ink}
+    yield _statement(
+        "graph",
+        {
+            "rankdir": "TB",
+            "bgcolor": paper.ground,
+            "nodesep": "0.22",
+            "ranksep": "0.32",
+            "pad": "0.06",
+        },
+    )
+    yield _statement("node", {"shape": "box", "height": "0.5", "margin": "0.12,0.06", **letters})
+    yield _statement("edge", {"fontsize": str(SIZE), "arrowsize": "0.8", **letters})
+
+
+def _initial(node: Node, target: str, theme: Theme) -> Iterator[str]:
+    ink = PAPERS[theme].ink
+    id_ = initial_id(node.name)
+    name = f"i{target}"
+    yield _statement(name, {"id": id_, "shape": "point", "width": "0.16", "color": ink})
+    yield _statement(f"{name} -> {target}", {"id": f"{id_}-arrow", "color": ink})
+
+
+def _node(node: Node, theme: Theme) -> Attributes:
+    lines = node_lines(node)
+    pen = frame_pen(node, theme)
+    dashed = ",dashed" if pen.dashed else ""
+    # our widths are generous, those that Graphviz estimates know nothing of bold
+    inches = (max(line.width for line in lines) + 22) / 72
+    return {
+        "id": phase_id(node.name),
+        "label": _label(lines, r"\n"),
+        "width": f"{inches:.2f}",
+        "style": f"rounded,filled{dashed}",
+        "fillcolor": fill_of(node, theme),
+        **_pen(pen),
+        **({"peripheries": "2"} if node.terminal else {}),
+    }
+
+
+def _edge(edge: Edge, id_: str, theme: Theme) -> Attributes:
+    pen = arrow_pen(edge, theme)
+    return {
+        "id": id_,
+        "label": _label(edge_lines(edge), r"\l"),
+        **_pen(pen),
+        **({"style": "dashed"} if pen.dashed else {}),
+        # what was refused goes nowhere
+        **({"arrowhead": "tee"} if edge.mark is Mark.REFUSED else {}),
+    }
+
+
+def _pen(pen: Pen) -> Attributes:
+    return {"color": pen.colour, "penwidth": f"{pen.width:.1f}"}
+
+
+def _label(lines: Iterable[Line], end: str) -> str:
+    """Return the lines as a label; `end` is the escape that ends a line on its side."""
+    return "".join(_plain(str(line)) + end for line in lines)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\\", r"\\").replace("&", "&amp;")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', r"\"") + '"'
+
+
+def _statement(head: str, attributes: Attributes) -> str:
+    inside = ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items())
+    return f"  {head} [{inside}];"
