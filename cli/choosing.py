@@ -1,28 +1,47 @@
-"""Which of several runs is meant: shared by the commands that show one run of a file."""
+"""Which of several runs is meant: shared by the commands that show one of what a file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import attrs
 import click
 
 from ..models.safe_text import harmless
 
 _LISTED: Final = 20
-"""Candidates that an unclear choice is told."""
+"""Candidates that a message names."""
 _REPEATED: Final = 80
-"""Characters of what was asked for that the message repeats."""
+"""Characters of what was asked for that a message repeats."""
 
 
-def list_runs(runs: Iterable[tuple[int, str]]) -> None:
-    """Print the runs, each with the number of its turns."""
-    click.echo("turns  run (show one with --run)")
-    for turns, run_id in runs:
-        click.echo(f"{turns:5}  {harmless(run_id)}")
+@attrs.frozen(kw_only=True)
+class Listing:
+    """What a file holds: for each id a size and words that say what it is."""
+
+    rows: Mapping[str, tuple[int, str]]
+    what: str = "run"
+    sizes: str = "turns"
+    """What the size is a number of."""
+
+    def show(self) -> None:
+        """Print all of it."""
+        click.echo(f"{self.sizes}  {self.what} (show one with --run)")
+        for size, words in self.rows.values():
+            click.echo(f"{size:5}  {harmless(words)}")
+
+    def chosen(self, wanted: str) -> str:
+        """Return the id that is wanted. Raises `click.UsageError`."""
+        return chosen(list(self.rows), wanted, what=self.what)
+
+    def unclear(self, file: str) -> click.UsageError:
+        """Return the error that one must be chosen."""
+        count = f"{harmless(file)} holds {len(self.rows)} {self.what}s"
+        return _error(f"{count}; choose one with --run:", list(self.rows))
 
 
-def chosen(names: Sequence[str], wanted: str, *, what: str = "run") -> str:
+def chosen(names: Sequence[str], wanted: str, *, what: str) -> str:
     """Return the name that is wanted, else the one that begins with it, else the one that holds it.
 
     Raises `click.UsageError`, with the candidates, where that is none or more than one.
@@ -39,11 +58,11 @@ def chosen(names: Sequence[str], wanted: str, *, what: str = "run") -> str:
         message = f"{len(candidates)} {what}s match {asked}; give more of the id of one:"
     else:
         message = f"no {what} matches {asked}; give the id of one of these:"
-    raise click.UsageError("\n".join((message, *_listed(candidates or names))))
+    raise _error(message, candidates or names)
 
 
-def _listed(candidates: Sequence[str]) -> Iterator[str]:
-    for name in candidates[:_LISTED]:
-        yield f"  {harmless(name)}"
+def _error(message: str, candidates: Sequence[str]) -> click.UsageError:
+    lines = [message, *(f"  {harmless(name)}" for name in candidates[:_LISTED])]
     if len(candidates) > _LISTED:
-        yield f"  … and {len(candidates) - _LISTED} more (without --run, all are listed)"
+        lines.append(f"  … and {len(candidates) - _LISTED} more (without --run, all are listed)")
+    return click.UsageError("\n".join(lines))

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from .choosing import chosen, list_runs
+from .choosing import Listing
 from .corpus import Conversation, Problems, read_recording
 from .host import Settings, replay_conversation
 from .options import EXIT_STATUS, exit_status, hosting, settings_of, tell_problems, tell_verdict
@@ -35,11 +35,12 @@ def command(*, file: str, run: str | None, decisions: str, hostile: int, seed: i
     tell_problems(problems)
     if not conversations:
         sys.exit(2)
+    listing = Listing(rows={one.run_id: (len(one.turns), one.run_id) for one in conversations})
     if run is None:
-        list_runs((len(one.turns), one.run_id) for one in conversations)
+        listing.show()
         sys.exit(1 if problems.count else 0)
-    by_id = {one.run_id: one for one in conversations}
-    _show(by_id[chosen(list(by_id), run)], settings, problems)
+    picked = listing.chosen(run)
+    _show(next(one for one in conversations if one.run_id == picked), settings, problems)
 
 
 def _show(conversation: Conversation, settings: Settings, problems: Problems) -> None:
