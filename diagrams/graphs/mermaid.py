@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-import attrs
-
 from ...models.safe_text import harmless
 from ..palette import Theme, look_of
-from .graph import Edge, Graph, Mark, Move, Node
-from .labels import move_words, node_words
+from .graph import Edge, Graph, Mark, Node
+from .labels import edge_lines, node_words
 from .marks import SIGNS, fill_of, frame_pen, ink_of
 
 LABEL: Final = 80
@@ -52,8 +50,8 @@ def _lines(graph: Graph) -> Iterator[str]:
         if node.initial:
             yield f"    [*] --> {names[node.name]}"
     for edge in graph.edges:
-        moves = "<br/>".join(label(_move_label(edge, move)) for move in edge.moves)
-        yield f"    {names[edge.source]} --> {names[edge.target]} : {moves}"
+        lines = "<br/>".join(_edge_label(edge))
+        yield f"    {names[edge.source]} --> {names[edge.target]} : {lines}"
     for node in graph.nodes:
         if node.terminal:
             yield f"    {names[node.name]} --> [*]"
@@ -67,14 +65,13 @@ def _node_label(node: Node) -> str:
     return label(f"{look_of(node.name).sign} {words}")
 
 
-def _move_label(edge: Edge, move: Move) -> str:
-    """Return the words of a move; arrows of Mermaid have one look only, so that marks are signs."""
-    sign = SIGNS[edge.mark if move.mark is Mark.PLAIN else move.mark]
-    refused = "refused" if edge.mark is Mark.REFUSED else ""
-    fact = f"/ {move.fact}" if move.fact else ""
-    plain = move_words(attrs.evolve(move, note="", mark=Mark.PLAIN))
-    added = move_words(move).removeprefix(plain).strip()
-    return " ".join(part for part in (sign, plain, fact, added, refused) if part)
+def _edge_label(edge: Edge) -> Iterator[str]:
+    """Yield the lines; arrows of Mermaid have one look only, so that marks are signs."""
+    for line in edge_lines(edge):
+        sign = (
+            "" if line.move is None else SIGNS[edge.mark if line.mark is Mark.PLAIN else line.mark]
+        )
+        yield label(f"{sign} {line}".lstrip())
 
 
 def _look(node: Node) -> str:

@@ -56,7 +56,7 @@ class _Drawing:
             name=picture_id(graph.name),
             title=graph.title,
             description=graph.description,
-            width=max(layout.width, *(sum(map(_entry_width, row)) for row in self._legend), 0),
+            width=max([layout.width + 2 * _CLEAR, *map(_row_width, self._legend)]),
             theme=theme,
         )
 
@@ -182,6 +182,10 @@ def _legend_rows(
         rows[-1].append(entry)
         left -= needed
     return rows
+
+
+def _row_width(row: list[tuple[Mark, str]]) -> float:
+    return _EDGE + sum(map(_entry_width, row))
 
 
 def _entry_width(entry: tuple[Mark, str]) -> float:
