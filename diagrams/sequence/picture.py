@@ -78,7 +78,7 @@ class SequencePicture(Picture):
     def markdown(self) -> str:
         """Return Markdown with a Mermaid block and the tables."""
         head = f"# {plain_markdown(self.title)}\n\n{plain_markdown(self.description)}\n"
-        tables = "\n".join(markdown_table(table) for table in self._tables())
+        tables = "\n".join(markdown_table(table) for table in self.tables())
         return f"{head}\n```mermaid\n{self.mermaid()}```\n\n{tables}"
 
     def html(self, *, theme: Theme = Theme.LIGHT) -> str:
@@ -87,7 +87,7 @@ class SequencePicture(Picture):
             title=self.title,
             description=self.description,
             pictures=[self.svg(theme=theme)],
-            tables=self._tables(),
+            tables=self.tables(),
             theme=theme,
         )
 
@@ -98,7 +98,8 @@ class SequencePicture(Picture):
             lines += ["", text_table(self.comparison.table)]
         return "\n".join(lines) + "\n"
 
-    def _tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables that stand below the picture."""
         compared = () if self.comparison is None else (self.comparison.table,)
         return (*compared, _messages_table(self.steps))
 
