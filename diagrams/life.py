@@ -32,7 +32,7 @@ VALUE: Final = 60
 """Characters of a recorded value in a table."""
 
 LEGEND: Final = {
-    Mark.TAKEN: "on its path, with the number of the step and the seconds since it was requested",
+    Mark.TAKEN: "its path, each step with its time since the request",
     Mark.CURRENT: "where it stands at the end of the recording",
     Mark.REFUSED: "refused: nothing moved",
     Mark.FADED: "not on its path",
@@ -121,36 +121,36 @@ def _note(life: Life, steps: Sequence[tuple[int, Step]]) -> str:
 def _refused_edges(life: Life) -> Iterator[Edge]:
     """Yield an edge for each phase in which something was refused."""
     for phase in Phase:
-        counts = Counter(_refused_as(one) for one in life.refused if one.phase == phase)
+        counts = Counter(
+            (_delivered(one), str(one.reason)) for one in life.refused if one.phase == phase
+        )
         moves = tuple(
             Move(
                 input=name,
-                guard=guard,
                 note=reason if count == 1 else f"{reason} ×{count:,}",
                 mark=Mark.REFUSED,
             )
-            for (name, guard, reason), count in counts.items()
+            for (name, reason), count in counts.items()
         )
         if moves:
             yield Edge(source=phase, target=phase, moves=moves, mark=Mark.REFUSED)
 
 
-def _refused_as(one: RefusedStep) -> tuple[str, str, str]:
-    """Name a refusal by its row; where none is known, by the type of the delivery."""
-    if len(one.rows) == 1:
-        return str(one.rows[0].input), str(one.rows[0].guard), str(one.reason)
-    return one.kind, "", str(one.reason)
+def _delivered(one: RefusedStep) -> str:
+    """Name what was refused: the input, where a row tells it, or else the type of the delivery."""
+    return str(one.rows[0].input) if len(one.rows) == 1 else one.kind
 
 
 # ------------------------------------------------------------------------------------ the tables
 
 
 def _tables(life: Life) -> Iterator[Table]:
+    unsure = any(len(step.rows) > 1 for step in life.steps)
     yield Table(
         title="Steps",
         head=("step", "after", "since the one before", "move", "by", "details"),
         rows=tuple(_step_rows(life)),
-        note="Where several rows are named, what was recorded does not tell which it was.",
+        note="What was recorded does not tell which of the rows it was." if unsure else "",
     )
     if life.refused:
         yield Table(

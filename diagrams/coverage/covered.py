@@ -9,14 +9,20 @@ from typing import Any, Final
 import attrs
 
 from ...machines.rows import Machine
+from ...models.safe_text import harmless
 from ..drawing.tables import Table
+from ..errors import NothingToDraw
 from ..graphs.extract import graph_of
 from ..graphs.graph import Cell, Edge, Graph, Mark, Move, Node
 from .counts import Counts, row_name
 
 NEVER: Final = "never"
 LISTED: Final = 6
-"""Moves never taken that a description names; more are counted, and the table has all."""
+"""Rows that a sentence names: of those never taken more are counted, and the table has all."""
+NAME: Final = 60
+"""Characters of a name in a message."""
+THICK: Final = 10
+"""Times below which no arrow is drawn as thick as can be."""
 
 LEGEND: Final = {
     Mark.TAKEN: "taken, and how often; the oftener, the thicker",
@@ -28,10 +34,12 @@ def covered(machine: Machine[Any, Any], counts: Counts) -> Graph:
     """Return the state diagram of a declared machine with its moves counted.
 
     Where recorded facts cannot tell two moves apart, a move says ``2 … 5 ×``: at least, at most.
-    A move that was not counted at all was never taken.
+    A move that was not counted, where others were, was never taken. Raises `NothingToDraw` where no
+    row of the machine was counted.
     """
     base = graph_of(machine)
-    most = max((_times(counts, edge) for edge in base.edges), default=0)
+    _refuse_uncounted(base, counts)
+    most = max([THICK, *(_times(counts, edge) for edge in base.edges)])
     edges = tuple(_edge(edge, counts, most) for edge in base.edges)
     reached = {edge.target for edge in edges if edge.mark is Mark.TAKEN}
     nodes = tuple(_node(node, reached) for node in base.nodes)
@@ -46,6 +54,16 @@ def covered(machine: Machine[Any, Any], counts: Counts) -> Graph:
         tables=tuple(_tables(edges, counts)),
         legend=tuple((mark, words) for mark, words in LEGEND.items() if mark in marks),
     )
+
+
+def _refuse_uncounted(base: Graph, counts: Counts) -> None:
+    counted = dict.fromkeys([*counts.rows, *(name for names in counts.either for name in names)])
+    rows = [row_name(cell.phase, cell.input, cell.guard) for cell in base.cells]
+    if rows and counted.keys().isdisjoint(rows):
+        there = ", ".join(harmless(name, limit=NAME) for name in list(counted)[:LISTED])
+        raise NothingToDraw(
+            f"no row of the {base.name} machine was counted; counted were {there or 'none'}"
+        )
 
 
 def _between(counts: Counts, phase: str, move: Move) -> tuple[int, int]:

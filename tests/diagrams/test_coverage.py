@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from turnlock.diagrams.coverage.counts import Counts, row_name
 from turnlock.diagrams.coverage.covered import covered
 from turnlock.diagrams.coverage.stored import counts_in, from_report, to_json
+from turnlock.diagrams.errors import NothingToDraw
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Graph, Mark
 from turnlock.diagrams.recordings.steps import refusals, steps
@@ -37,7 +38,9 @@ DOUBTED = story(CLAIM, {**LOSE, "now": 0.5}, {**RESULT, "now": 1.0}, {**RESULT, 
 NAMES = st.sampled_from(POSSIBLE)
 COUNTS = st.builds(
     Counts,
-    rows=st.dictionaries(NAMES, st.integers(0, 10**12)),
+    rows=st.dictionaries(NAMES, st.integers(0, 10**12)).map(
+        lambda rows: {"OPEN × seal_turn": 0, "STARTED × renew": 0, **rows}
+    ),
     either=st.dictionaries(
         st.lists(NAMES, min_size=2, max_size=3, unique=True).map(tuple), st.integers(0, 10**6)
     ),
@@ -204,6 +207,27 @@ def test_the_oftener_the_thicker() -> None:
     assert "refuse" not in graph.description
 
 
+def test_few_times_are_thin() -> None:
+    """Once is not often, even where nothing was oftener."""
+    graph = covered(TURN, Counts(rows={"OPEN × seal_turn": 1}))
+
+    assert 0 < max(edge.weight for edge in graph.edges) < 0.5
+
+
+def test_a_machine_that_never_moves_is_drawn() -> None:
+    still = Machine(
+        name="still",
+        phases=TURN.phases,
+        inputs=TURN.inputs,
+        initial=TURN.initial,
+        rank=TURN.rank,
+        questions={},
+        rows=(),
+    )
+
+    assert covered(still, Counts()).description == "0 of 0 moves taken."
+
+
 def test_when_all_is_covered_nothing_warns() -> None:
     graph = covered(TURN, Counts(rows=dict.fromkeys(POSSIBLE, 3)))
 
@@ -225,7 +249,21 @@ def test_a_machine_of_their_own_is_covered_too() -> None:
         rows=TURN.rows[:1],
     )
 
-    assert covered(theirs, Counts()).description.startswith("0 of 1 moves taken.")
+    counts = Counts(rows={"OPEN × add_call [new]": 2})
+    assert covered(theirs, counts).description == "1 of 1 moves taken."
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (Counts(), "no row of the turn machine was counted; counted were none"),
+        (Counts(rows={"STARTED × renew": 3}), "counted were STARTED × renew"),
+    ],
+)
+def test_where_nothing_was_counted_nothing_is_called_never(counts: Counts, told: str) -> None:
+    """A file of a session without kernels, or of another machine."""
+    with pytest.raises(NothingToDraw, match=told):
+        covered(TURN, counts)
 
 
 def report(*coverages: Coverage) -> Raw:

@@ -83,8 +83,8 @@ def test_the_path_is_marked_step_by_step() -> None:
 def test_what_was_refused_stands_where_it_came() -> None:
     """By row where a table refused, by delivery where admission did; late is at the end."""
     assert arrows(drawn(RETRIED), Mark.REFUSED) == {
-        "REQUESTED → REQUESTED": ["deny [free] · not_awaiting_approval"],
-        "STARTED → STARTED": ["deny [no_decision] · not_awaiting_approval ×3"],
+        "REQUESTED → REQUESTED": ["deny · not_awaiting_approval"],
+        "STARTED → STARTED": ["deny · not_awaiting_approval ×3"],
         "SUCCEEDED → SUCCEEDED": ["report · late"],
     }
 
@@ -125,6 +125,8 @@ def test_what_facts_cannot_tell_is_marked_as_perhaps() -> None:
         "resolve_result / TOOL_EXECUTION_SUCCEEDED · 3: +1 s, perhaps",
     ]
     assert graph.tables[0].rows[-1][4] == "report_result or resolve_result"
+    assert "does not tell which" in graph.tables[0].note
+    assert drawn(RETRIED).tables[0].note == ""
     assert len(graph.tables) == 1
 
 
