@@ -1,7 +1,7 @@
 r"""A graph in the language of Graphviz.
 
-Every name passes `_quoted`: none can end its label, and no escape of Graphviz (``\N``, ``\l``) and
-no entity is understood inside one.
+Every name is a label or part of an id, never an identifier. None can end its label, and no escape
+of Graphviz (``\N``, ``\l``) and no entity is understood inside one.
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from ...lifecycle.phases import Phase
-from ...models.safe_text import harmless
 from ..palette import PAPERS, Theme
 from .graph import Edge, Graph, Mark, Node
-from .ids import Ids, initial_id, phase_id
+from .ids import Ids, initial_id, phase_id, picture_id
 from .labels import SIZE, Line, edge_lines, node_lines
 from .marks import Pen, arrow_pen, fill_of, frame_pen
 
 METRICS: Final = "Arial"
 """Letters that Graphviz measures; the SVG says which ones are drawn."""
-NAME: Final = 100
-"""Characters of the graph's name."""
 
 _ORDER: Final[dict[str, int]] = {
     name: place
@@ -50,7 +47,7 @@ def dot_of(graph: Graph, *, theme: Theme = Theme.LIGHT) -> str:
 def _lines(graph: Graph, theme: Theme) -> Iterator[str]:
     ids = Ids(graph)
     places = {node.name: f"p{place}" for place, node in enumerate(graph.nodes)}
-    yield f"digraph {_quoted(harmless(graph.name, limit=NAME))} {{"
+    yield f"digraph {_quoted(picture_id(graph.name))} {{"
     yield from _defaults(theme)
     for node in sorted(graph.nodes, key=lambda node: _ORDER.get(node.name, len(_ORDER))):
         yield _statement(places[node.name], _node(node, theme))

@@ -7,6 +7,7 @@ lines off the letters.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Final
 
 from ..drawing.canvas import Canvas
@@ -56,7 +57,7 @@ class _Drawing:
             name=picture_id(graph.name),
             title=graph.title,
             description=graph.description,
-            width=max([layout.width + 2 * _CLEAR, *map(_row_width, self._legend)]),
+            width=ceil(max([layout.width + 2 * _CLEAR, *map(_row_width, self._legend)])),
             theme=theme,
         )
 
@@ -69,7 +70,7 @@ class _Drawing:
                 self._node(node)
             for place in range(len(graph.edges)):
                 self._label(place)
-        return canvas.done(self._layout.height + self._key())
+        return canvas.done(ceil(self._layout.height + self._key()))
 
     def _place(self, id_: str) -> Place:
         try:
