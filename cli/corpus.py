@@ -131,13 +131,13 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
     taken: dict[str, int] = {}
     conversations: list[Conversation] = []
     for (source, conv), batches in found.items():
-        run_id = _unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
+        run_id = unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
         ordered = sorted(batches, key=lambda batch: batch.turn)
         oddities["batches out of order"] += sum(
             later is not batch for later, batch in zip(ordered, batches, strict=True)
         )
         turn_ids: dict[str, int] = {}
-        turns = tuple((_unique(str(batch.turn), turn_ids), batch) for batch in ordered)
+        turns = tuple((unique(str(batch.turn), turn_ids), batch) for batch in ordered)
         oddities["repeated turn numbers"] += sum(
             turn_id != str(batch.turn) for turn_id, batch in turns
         )
@@ -145,7 +145,7 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
     return Recording(tuple(conversations), oddities)
 
 
-def _unique(stem: str, taken: dict[str, int]) -> str:
+def unique(stem: str, taken: dict[str, int]) -> str:
     """Return the stem, or the stem with the first suffix ``~2``, ``~3`` … that makes it new.
 
     `taken` holds for each name the number of its last suffix, so that many repeats stay cheap.

@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-_LAZY: Final = ("check", "export", "replay", "trace", "verify")
+_LAZY: Final = ("check", "diagram", "export", "replay", "trace", "verify")
 """Subcommands that live in modules of their names, each there as `command`."""
 
 
