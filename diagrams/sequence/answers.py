@@ -13,13 +13,14 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
+from ...models.safe_text import harmless
 from ..drawing.tables import Table
-from .words import PART, plain, value_text
+from .words import PART, VALUE, plain, value_text
 
 SHOWN: Final = 24
 """Fields of a comparison that are shown; those that differ go before those that are alike."""
 _VALUE: Final = 200
-_NUMBERING: Final = (" at", " sequence", " commit")
+_NUMBERING: Final = frozenset({"at", "sequence", "commit"})
 """What merely numbers a fact is named as the difference only if nothing else differs."""
 
 Raw: TypeAlias = Mapping[str, Any]
@@ -40,10 +41,18 @@ _THERE: Final = Presence.THERE
 class Pair:
     """One field in both answers, in words."""
 
-    field: str
+    part: str
+    """The fact or the effect; empty for what is of the whole answer."""
+    name: str
+    """The field of the part; empty where all of it is there or is not, or is alike."""
     expected: str
     got: str
     differs: bool
+
+    @property
+    def field(self) -> str:
+        """Return the part and the field."""
+        return f"{self.part} {self.name}".strip()
 
 
 @attrs.frozen(kw_only=True)
@@ -66,14 +75,13 @@ class Comparison:
                 ("≠" if pair.differs else "=", pair.field, pair.expected, pair.got)
                 for pair in self.pairs
             ),
-            note=self.note,
+            note="; ".join(filter(None, (self.difference, self.more))),
         )
 
     @property
-    def note(self) -> str:
-        """Return the difference, and what is left out."""
-        more = f"{self.left_out:,} more fields are left out" if self.left_out else ""
-        return "; ".join(filter(None, (self.difference, more)))
+    def more(self) -> str:
+        """Say how much is left out, if anything is."""
+        return f"{self.left_out:,} more fields are left out" if self.left_out else ""
 
 
 def compared(expected: object, got: object) -> Comparison:
@@ -81,9 +89,9 @@ def compared(expected: object, got: object) -> Comparison:
     if is_receipt(expected) and is_receipt(got):
         pairs = list(_paired(_parts(cast("Raw", expected)), _parts(cast("Raw", got))))
     else:
-        pairs = [_pair("the answer", expected, NOTHING if got is None else got)]
+        pairs = [_pair("the answer", "", expected, NOTHING if got is None else got)]
     differing = [pair for pair in pairs if pair.differs]
-    telling = [pair for pair in differing if not pair.field.endswith(_NUMBERING)]
+    telling = [pair for pair in differing if pair.name not in _NUMBERING]
     alike_too = [pair for pair in pairs if not pair.differs]
     kept = set(map(id, [*differing, *alike_too][:SHOWN]))
     return Comparison(
@@ -94,7 +102,8 @@ def compared(expected: object, got: object) -> Comparison:
 
 
 def _difference(pair: Pair) -> str:
-    return f"differs at {pair.field}: expected {pair.expected}, got {pair.got}"
+    expected, got = (harmless(said, limit=VALUE) for said in (pair.expected, pair.got))
+    return f"differs at {pair.field}: expected {expected}, got {got}"
 
 
 def answered(answer: object) -> str:
@@ -136,21 +145,28 @@ def _parts(receipt: Raw) -> dict[str, Raw]:
 
 
 def _paired(expected: Mapping[str, Raw], got: Mapping[str, Raw]) -> Iterator[Pair]:
+    for part in dict.fromkeys((*expected, *got)):
+        there = [_THERE if part in side else NOTHING for side in (expected, got)]
+        fields = list(_fields(part, expected.get(part, {}), got.get(part, {})))
+        if part and (NOTHING in there or not any(pair.differs for pair in fields)):
+            yield _pair(part, "", *there)
+        else:
+            yield from fields
+
+
+def _fields(part: str, expected: Raw, got: Raw) -> Iterator[Pair]:
     for name in dict.fromkeys((*expected, *got)):
-        if name not in expected or name not in got:
-            there = [_THERE if name in side else NOTHING for side in (expected, got)]
-            yield _pair(name, *there)
-            continue
-        ours, theirs = expected[name], got[name]
-        for field in dict.fromkeys((*ours, *theirs)):
-            if field != "type" and not (field == "commit" and field not in theirs):
-                pair = (ours.get(field, NOTHING), theirs.get(field, NOTHING))
-                yield _pair(f"{name} {field}".strip(), *pair)
+        if name != "type" and not (name == "commit" and name not in got):
+            yield _pair(part, name, expected.get(name, NOTHING), got.get(name, NOTHING))
 
 
-def _pair(field: str, expected: object, got: object) -> Pair:
+def _pair(part: str, name: str, expected: object, got: object) -> Pair:
     return Pair(
-        field=field, expected=_said(expected), got=_said(got), differs=not alike(expected, got)
+        part=part,
+        name=name,
+        expected=_said(expected),
+        got=_said(got),
+        differs=not alike(expected, got),
     )
 
 

@@ -22,7 +22,7 @@ from ...models.run import Run
 from ...models.strict_json import parse
 from ..recordings.playing import DIGEST, RECOVER
 from ..recordings.recording import Moment, Recording
-from .answers import answered, compared
+from .answers import Comparison, answered, compared
 from .bounding import bounded
 from .messages import KERNEL, Kind, Message, Step
 from .picture import SequencePicture, described
@@ -151,41 +151,30 @@ def _drawn(finding: Raw, *, with_answers: bool) -> SequencePicture:
     run = read(Run, finding["run"], place="run")
     steps = told(Recording(run=run, moments=tuple(_moments(run, finding["script"]))))
     comparison = None
-    if with_answers and steps:
+    if with_answers:
         comparison = compared(finding.get("expected"), finding.get("got"))
-        last = _judged(steps[-1], finding, comparison.difference)
-        steps = (*steps[:-1], last)
-    message = plain_sentence(finding["message"])
+        steps = (*steps[:-1], *(_judged(one, finding, comparison) for one in steps[-1:]))
+    message = finding["message"].rstrip(". ")
     return SequencePicture(
         name=f"{plain(finding['rule'])}: {message}",
         steps=bounded(steps),
-        description=f"{described(steps)} {message}.",
+        description=f"{described(steps)} What is wrong: {message}.",
         comparison=comparison,
     )
 
 
-def plain_sentence(text: str) -> str:
-    """Return a message without the full stop that a title does not have."""
-    return text.rstrip(". ")
-
-
-def _judged(step: Step, finding: Raw, difference: str) -> Step:
+def _judged(step: Step, finding: Raw, comparison: Comparison) -> Step:
     """Return the last step with both answers in place of what our kernel makes of it."""
     delivery = [message for message in step.messages if message.kind is Kind.DELIVERY]
     notes = (
-        (Kind.EXPECTED, "expected", answered(finding.get("expected"))),
-        (Kind.GOT, "got", answered(finding.get("got"))),
+        (Kind.EXPECTED, f"expected: {answered(finding.get('expected'))}"),
+        (Kind.GOT, f"got: {answered(finding.get('got'))}"),
+        (Kind.DIFFERENCE, comparison.difference),
     )
     answers = [
-        Message(
-            kind=kind,
-            sender=KERNEL,
-            receiver=KERNEL,
-            name=name,
-            words=f"{name}: {words}",
-            about=difference if kind is Kind.GOT else "",
-        )
-        for kind, name, words in notes
+        Message(kind=kind, sender=KERNEL, receiver=KERNEL, name=kind, words=words)
+        for kind, words in notes
+        if words
     ]
     return attrs.evolve(step, messages=(*delivery, *answers))
 

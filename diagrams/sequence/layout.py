@@ -7,13 +7,14 @@ are read as columns, and no two texts can meet. All lengths are pixels.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import add
 from typing import Final
 
 import attrs
 
 from ...models.safe_text import CUT
 from ..drawing.lettering import fitted, folded, width_of
-from .messages import Kind, Message, Party, Step, parties_of
+from .messages import ANSWER_SIGNS, Kind, Message, Party, Step, parties_of
 from .words import PART
 
 WIDTH: Final = 960
@@ -38,6 +39,8 @@ _NOTE_PAD: Final = 4
 _BETWEEN_NOTES: Final = 3
 _BETWEEN_STEPS: Final = 9
 _LINES: Final = 3
+_ANSWER_LINES: Final = 6
+"""Lines of a label, and of an answer that is compared: the rest of a longer one is cut."""
 
 
 @attrs.frozen(kw_only=True)
@@ -165,7 +168,8 @@ def _arrow(message: Message, number: int, lanes: dict[Party, float], top: float)
 def _note(message: Message, number: int, kernel: float, top: float) -> Placed:
     """Place a note; the sign of its phase goes before the words."""
     x = kernel + BESIDE_KERNEL + _NOTE_PAD + 20
-    lines = _folded(message.label, WIDTH - MARGIN - _NOTE_PAD - x)
+    most = _ANSWER_LINES if message.kind in ANSWER_SIGNS else _LINES
+    lines = _folded(message.label, WIDTH - MARGIN - _NOTE_PAD - x, most)
     return Placed(
         number=number,
         message=message,
@@ -175,21 +179,21 @@ def _note(message: Message, number: int, kernel: float, top: float) -> Placed:
     )
 
 
-def _folded(words: str, width: float) -> tuple[str, ...]:
+def _folded(words: str, width: float, most: int = _LINES) -> tuple[str, ...]:
     """Fold words, between their parts rather than within them."""
     lines: list[str] = []
-    line = ""
+    before: list[str] = []
+    """What stood before each line when it was one with the last."""
     for part in words.split(PART):
-        longer = f"{line}{PART}{part}" if line else part
-        if width_of(longer, SIZE) <= width:
-            line = longer
+        if lines and width_of(f"{lines[-1]}{PART}{part}", SIZE) <= width:
+            lines[-1] += f"{PART}{part}"
             continue
-        lines += filter(None, (line,))
-        *whole, line = folded(part, width, SIZE, lines=_LINES) or ("",)
-        lines += whole
-    lines += filter(None, (line,))
-    if len(lines) > _LINES:
-        lines[_LINES - 1 :] = [fitted(PART.join(lines[_LINES - 1 :]), width, SIZE)]
+        pieces = folded(part, width, SIZE, lines=most)
+        lines += pieces
+        before += [PART, *[" "] * len(pieces)][: len(pieces)]
+    if len(lines) > most:
+        rest = "".join(map(add, before[most:], lines[most:]))
+        lines[most - 1 :] = [fitted(lines[most - 1] + rest, width, SIZE).replace(f" ·{CUT}", CUT)]
     return tuple(lines) or (CUT,)
 
 

@@ -58,8 +58,14 @@ class Kind(StrEnum):
     """What a kernel that is right answers, where another one answered something else."""
     GOT = "got"
     """What that other one answered."""
+    DIFFERENCE = "difference"
+    """Where the two differ first."""
     GAP = "gap"
     """Steps that are left out."""
+
+
+ANSWER_SIGNS: Final = {Kind.EXPECTED: "=", Kind.GOT: "≠", Kind.DIFFERENCE: "!"}
+"""What stands before the answers that are compared, so that they are not told by colour alone."""
 
 
 @attrs.frozen(kw_only=True)

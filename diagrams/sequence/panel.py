@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..drawing.canvas import Canvas
-from ..drawing.lettering import fitted, folded
+from ..drawing.lettering import fitted, width_of
 from ..palette import GREEN, Look, mixed
 from .answers import Comparison, Pair
 from .layout import LINE, MARGIN, SIZE, WIDTH
@@ -23,10 +23,9 @@ def draw_panel(canvas: Canvas, comparison: Comparison, *, top: float) -> float:
     """Draw it with its upper edge at `top`, and return where its lower edge is."""
     right = RIGHT.stroke(canvas.theme)
     y = top + 16
-    for line in folded(comparison.note, WIDTH - 2 * MARGIN, 13, lines=3):
-        canvas.text(MARGIN, y, line, font_weight="600")
-        y += LINE + 2
-    y += 6
+    if comparison.more:
+        canvas.text(MARGIN, y, comparison.more, fill=canvas.paper.soft)
+        y += LINE + 6
     for x, words, colour in (
         (_FIELD, "field", canvas.paper.soft),
         (_EXPECTED, "= expected", right),
@@ -45,8 +44,11 @@ def draw_panel(canvas: Canvas, comparison: Comparison, *, top: float) -> float:
 
 def _draw_pair(canvas: Canvas, pair: Pair, top: float) -> None:
     y = top + 14
+    room = _EXPECTED - _FIELD - 2 * _PAD
+    name = fitted(f" {pair.name}", room, SIZE) if pair.name else ""
+    part = fitted(pair.part, room - width_of(name, SIZE), SIZE)
     columns = (
-        (_FIELD, _EXPECTED, pair.field),
+        (_FIELD, _EXPECTED, f"{part}{name}".strip()),
         (_EXPECTED, _GOT, pair.expected),
         (_GOT, WIDTH - MARGIN + _PAD, pair.got),
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from ...models.safe_text import CUT
 from ...turn.phases import TurnPhase
 from ..drawing.canvas import Canvas
 from ..drawing.lettering import fitted, width_of
@@ -26,7 +27,7 @@ from .layout import (
     laid_out,
     lane_width,
 )
-from .messages import Kind, Role, Step
+from .messages import ANSWER_SIGNS, Kind, Message, Role, Step
 from .panel import RIGHT, draw_panel
 
 _TITLE_SIZE: Final = 16
@@ -36,7 +37,6 @@ _REPEATED: Final = 900
 """Pixels of height from which the heads stand below, too."""
 _BAR: Final = 8
 """Pixels of width: the kernel's lifeline while a turn is open, in the colour of its phase."""
-_WARNS: Final = frozenset({Kind.REFUSAL, Kind.GOT})
 _UNRECORDED: Final = frozenset({Kind.INFERRED, Kind.TIME})
 _DASHED: Final = _UNRECORDED | {Kind.REFUSAL}
 _SOFT: Final = _UNRECORDED | {Kind.EFFECT}
@@ -183,36 +183,34 @@ class _Draft:
 
     def _colour(self, one: Placed) -> str:
         message = one.message
-        if message.kind in _WARNS:
+        if message.kind is Kind.REFUSAL:
             return self._paper.warning
         if message.phase:
             return look_of(message.phase).stroke(self._canvas.theme)
         return self._paper.soft if message.kind in _SOFT else self._paper.ink
 
     def _note(self, one: Placed) -> None:
-        message = one.message
-        look = look_of(message.phase)
+        fill, stroke, sign = self._look(one.message)
         x = self._sheet.kernel + BESIDE_KERNEL
-        fill, stroke, sign = (
-            look.fill(self._canvas.theme),
-            look.stroke(self._canvas.theme),
-            look.sign,
-        )
-        if message.kind in {Kind.EXPECTED, Kind.GOT}:
-            is_right = message.kind is Kind.EXPECTED
-            sign = "=" if is_right else "≠"
-            fill = self._paper.ground
-            stroke = RIGHT.stroke(self._canvas.theme) if is_right else self._paper.warning
-        elif message.kind is Kind.GAP:
-            fill, sign = self._paper.ground, "…"
+        y = one.texts[0].y
         width = max(width_of(text.words, text.size) for text in one.texts)
         right = one.texts[0].x + width + 6
         self._canvas.rect(x, one.y, right - x, one.height, rx="3", fill=fill, stroke=stroke)
-        self._canvas.text(
-            x + 12, one.texts[0].y, sign, size=SIZE, text_anchor="middle", font_weight="600"
-        )
+        self._canvas.text(x + 12, y, sign, size=SIZE, text_anchor="middle", font_weight="600")
         for text in one.texts:
             self._text(text)
+
+    def _look(self, message: Message) -> tuple[str, str, str]:
+        """Return fill, stroke and sign of a note."""
+        theme = self._canvas.theme
+        if message.kind in ANSWER_SIGNS:
+            right = RIGHT.stroke(theme)
+            stroke = right if message.kind is Kind.EXPECTED else self._paper.warning
+            return self._paper.ground, stroke, ANSWER_SIGNS[message.kind]
+        look = look_of(message.phase)
+        if message.kind is Kind.GAP:
+            return self._paper.ground, look.stroke(theme), CUT
+        return look.fill(theme), look.stroke(theme), look.sign
 
     def _ground(self, text: Text) -> None:
         left, _, right, _ = text.box

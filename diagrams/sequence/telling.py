@@ -17,6 +17,7 @@ from ...models.facts import (
     FactType,
     LeaseRenewed,
     ToolExecutionStarted,
+    ToolExecutionSucceeded,
 )
 from ..recordings.recording import Moment, Recording
 from .facts_told import about, happened, ids_in_full, phase_of
@@ -58,6 +59,7 @@ class _Teller:
         self._active: str | None = None
         self._holders: dict[tuple[str, str], Party] = {}
         self._leases: dict[tuple[str, str], float] = {}
+        self._doubted: set[tuple[str, str]] = set()
 
     def steps(self) -> Iterator[Step]:
         start = beginning(self._recording)
@@ -130,6 +132,8 @@ class _Teller:
                 yield _arrow(Kind.TIME, CLOCK, time_words(some))
             else:
                 sender, words = sender_of_fact(some[0])
+                if isinstance(some[0], ToolExecutionSucceeded) and _key(some[0]) in self._doubted:
+                    words = "reported late, or was resolved"  # the facts alone do not say which
                 yield _arrow(Kind.INFERRED, self._lane_of(some[0], sender), words)
             yield from self._facts(some)
 
@@ -141,8 +145,9 @@ class _Teller:
             return sender
         if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
             return self._lane(fact.worker)
-        key = (getattr(fact, "turn_id", ""), getattr(fact, "invocation_id", ""))
-        return self._holders.get(key, EXECUTORS)
+        if isinstance(fact, ExecutionInDoubt):  # whoever told it, the holder did not
+            return EXECUTORS
+        return self._holders.get(_key(fact), EXECUTORS)
 
     def _facts(self, facts: tuple[Fact, ...]) -> Iterator[Message]:
         for fact in facts:
@@ -162,16 +167,21 @@ class _Teller:
         """Keep in mind who holds what, until when, and which turn is open."""
         if fact.type is FactType.TURN_OPENED:
             self._active = getattr(fact, "turn_id", None)
+            for of_the_last_turn in (self._holders, self._leases, self._doubted):
+                of_the_last_turn.clear()
         elif fact.type in _CLOSED:
             self._active = None
         elif isinstance(fact, ToolExecutionStarted | ExecutionRetried):
-            key = (fact.turn_id, fact.invocation_id)
+            key = _key(fact)
+            self._doubted.discard(key)
             self._holders[key] = self._lane(fact.worker)
             self._leases.pop(key, None)
             if fact.lease_until is not None:
                 self._leases[key] = fact.lease_until
         elif isinstance(fact, LeaseRenewed):
-            self._leases[fact.turn_id, fact.invocation_id] = fact.lease_until
+            self._leases[_key(fact)] = fact.lease_until
+        elif isinstance(fact, ExecutionInDoubt):
+            self._doubted.add(_key(fact))
 
     def _effect(self, effect: Effect) -> Message:
         receiver = EXECUTORS
@@ -206,8 +216,12 @@ class _Overdue:
     def _lease_over(self, fact: Fact) -> bool:
         if not isinstance(fact, ExecutionInDoubt):
             return False
-        until = self._leases.get((fact.turn_id, fact.invocation_id))
+        until = self._leases.get(_key(fact))
         return until is not None and fact.at > until
+
+
+def _key(fact: Fact) -> tuple[str, str]:
+    return getattr(fact, "turn_id", None) or "", getattr(fact, "invocation_id", "")
 
 
 def _arrow(kind: Kind, sender: Party, words: str) -> Message:

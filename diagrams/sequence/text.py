@@ -9,7 +9,7 @@ from typing import Final
 from ...models.safe_text import CUT, harmless
 from ..drawing.tables import WIDTH
 from ..palette import look_of
-from .messages import Kind, Message, Party, Role, Step, parties_of
+from .messages import ANSWER_SIGNS, Kind, Message, Party, Role, Step, parties_of
 
 _TIME: Final = 10
 _APART: Final = 4
@@ -22,7 +22,7 @@ _LETTERS: Final = {
     Role.CLOCK: "C",
     Role.KERNEL: "K",
 }
-_SIGNS: Final = {Kind.REFUSAL: "✗", Kind.EXPECTED: "=", Kind.GOT: "≠"}
+_SIGNS: Final = {Kind.REFUSAL: "✗", **ANSWER_SIGNS}
 _LINES: Final = 3
 
 
