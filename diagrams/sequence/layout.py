@@ -15,7 +15,7 @@ import attrs
 from ...models.safe_text import CUT
 from ..drawing.lettering import fitted, folded, width_of
 from .messages import ANSWER_SIGNS, Kind, Message, Party, Step, parties_of
-from .words import PART
+from .words import PART, clock
 
 WIDTH: Final = 960
 MARGIN: Final = 12
@@ -144,8 +144,7 @@ def _row(step: Step, lanes: dict[Party, float], top: float, before: int) -> Row:
             one = _arrow(message, number, lanes, left)
             left = one.y + _BELOW_ARROW
         placed.append(one)
-    time = f"{step.at:.3f}" if abs(step.at) < 1e6 else f"{step.at:.0f}"  # noqa: PLR2004 - 11 days
-    words = fitted(time, _TIME_UNTIL - MARGIN, 11, mono=True)
+    words = fitted(clock(step.at), _TIME_UNTIL - MARGIN, 11, mono=True)
     beginning = Text(x=MARGIN, y=top + 12, words=words, size=11, mono=True)
     return Row(step=step, top=top, bottom=max(left, right), time=beginning, placed=tuple(placed))
 

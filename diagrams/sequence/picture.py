@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from ...models.safe_text import harmless
+from ..drawing.lettering import cut_to
 from ..drawing.page import page
 from ..drawing.tables import WIDTH, Table, markdown_table, plain_markdown, text_table
 from ..errors import NoSuchForm
@@ -22,6 +23,7 @@ from .selection import selected
 from .svg import Head, drawn
 from .telling import told
 from .text import text_lines
+from .words import clock
 
 _TITLE: Final = 200
 """Characters of a title."""
@@ -93,7 +95,7 @@ class SequencePicture(Picture):
 
     def text(self) -> str:
         """Return plain text for a terminal, at most 100 columns wide."""
-        lines = [harmless(self.title, limit=WIDTH), "", *text_lines(self.steps)]
+        lines = [cut_to(self.title, WIDTH), "", *text_lines(self.steps)]
         if self.comparison is not None:
             lines += ["", text_table(self.comparison.table)]
         return "\n".join(lines) + "\n"
@@ -149,7 +151,7 @@ _COUNTED: Final = {
 def _messages_table(steps: tuple[Step, ...]) -> Table:
     rows: list[tuple[str, ...]] = []
     for step in steps:
-        time = f"{step.at:.3f}"
+        time = clock(step.at)
         for message in step.messages:
             number = str(len(rows) + 1)
             where = (message.sender.name, message.receiver.name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
 from ...models.safe_text import CUT, harmless
+from ..drawing.lettering import columns_of, cut_to
 from ..drawing.tables import WIDTH
 from ..palette import look_of
 from .messages import ANSWER_SIGNS, Kind, Message, Party, Role, Step, parties_of
+from .names import NAME
+from .words import clock
 
 _TIME: Final = 10
 _APART: Final = 4
@@ -36,7 +38,7 @@ def text_lines(steps: tuple[Step, ...]) -> Iterator[str]:
     for place, step in enumerate(steps):
         if place and step.opens_turn:
             yield f"{'':{_TIME}}  {_lane_text(lanes).rstrip()}"
-        time = f"{step.at:.3f}"
+        time = clock(step.at)
         for message in step.messages:
             yield from _message_lines(message, lanes, time)
             time = ""
@@ -51,8 +53,8 @@ def _letters(lanes: dict[Party, int]) -> dict[Party, str]:
 def _legend(letters: dict[Party, str]) -> Iterator[str]:
     line = ""
     for party, letter in letters.items():
-        told = f"{letter} {harmless(party.name, limit=40)}"
-        if len(line) + len(told) + 3 > WIDTH:
+        told = f"{letter} {cut_to(party.name, NAME)}"
+        if columns_of(line) + columns_of(told) > WIDTH:
             yield line.rstrip()
             line = ""
         line += f"{told}   "
@@ -99,7 +101,7 @@ def _wrapped(words: str, width: int) -> Iterator[str]:
     rest = words
     for number in range(_LINES):
         room = width if number == 0 else width - 2
-        if _columns(rest) <= room:
+        if columns_of(rest) <= room:
             if rest:
                 yield rest
             return
@@ -117,17 +119,7 @@ def _fitting(words: str, width: int) -> int:
     """Return how many characters fit into so many columns; at least one."""
     left = width
     for place, letter in enumerate(words):
-        left -= _columns(letter)
+        left -= columns_of(letter)
         if left < 0:
             return max(1, place)
     return len(words)
-
-
-def _columns(words: str) -> int:
-    """Return how many columns a terminal takes for it."""
-    if words.isascii():
-        return len(words)
-    return sum(
-        0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
-        for letter in words
-    )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 from ...models.effects import Cancel, Continue, Effect, Execute, Wake
+from ...models.errors import shown
 from ...models.safe_text import harmless
 from .names import NAME, Names
 
@@ -39,8 +40,8 @@ def value_text(value: object, *, limit: int = VALUE) -> str:
         value = value[: limit + 1]
     try:
         return harmless(_encoded(value), limit=limit)
-    except (TypeError, ValueError):
-        return harmless(repr(value), limit=limit)
+    except (TypeError, ValueError, RecursionError):
+        return harmless(shown(value), limit=limit)
 
 
 def seconds(value: object) -> str:
@@ -48,6 +49,13 @@ def seconds(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:.6g} s"
     return value_text(value)
+
+
+def clock(at: float) -> str:
+    """Return a time in seconds, in at most eleven characters."""
+    if abs(at) < 1e6:  # noqa: PLR2004 - eleven days, to the millisecond
+        return f"{at:.3f}"
+    return f"{at:.0f}" if abs(at) < 1e9 else f"{at:.3e}"  # noqa: PLR2004 - thirty years
 
 
 def joined(*parts: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from turnlock.diagrams.drawing.lettering import columns_of
 from turnlock.diagrams.sequence.answers import SHOWN, alike, answered, compared
 from turnlock.diagrams.sequence.counterexample import (
     counterexample_picture,
@@ -177,12 +178,12 @@ def test_names_of_findings_are_never_markup(evil: str) -> None:
     for form in (picture.html(), picture.svg()):
         assert "<script" not in form
         assert "\u202e" not in form
-    assert max(map(len, picture.text().splitlines())) <= 100
+    assert max(map(columns_of, picture.text().splitlines())) <= 100
 
 
 def test_findings_without_a_fingerprint_are_numbered() -> None:
     """Where the report names no violation for it, technique and number tell a finding."""
-    report = {"format": 1, "results": [{"findings": [finding(), finding()]}, {"findings": []}]}
+    report: Raw = {"format": 1, "results": [{"findings": [finding(), finding()]}, {"findings": []}]}
 
     assert [one.id for one in findings_in(report)] == ["guided-1", "guided-2"]
 
@@ -206,8 +207,8 @@ def test_what_is_no_report_is_an_error(report: Raw, place: str) -> None:
 
 def test_a_regression_file_is_drawn_with_what_is_right() -> None:
     """The kit's own file: its script, answered by our kernel, under its message."""
-    whole = finding()
-    kept = Finding(**{**whole, "script": tuple(whole["script"])})
+    whole: dict[str, Any] = {**finding(), "script": tuple(finding()["script"])}
+    kept = Finding(**whole)
 
     picture = regression_picture(written(kept))
 

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlock.diagrams.drawing.canvas import Canvas
-from turnlock.diagrams.drawing.lettering import LONGEST, fitted, folded, width_of
+from turnlock.diagrams.drawing.lettering import (
+    LONGEST,
+    columns_of,
+    cut_to,
+    fitted,
+    folded,
+    width_of,
+)
 from turnlock.diagrams.drawing.page import page
 from turnlock.diagrams.drawing.tables import (
     CELL,
@@ -60,6 +67,24 @@ def test_what_is_folded_fits(text: str, width: float, size: float, lines: int) -
     told = "".join(made).replace(" ", "")
     whole = harmless(text, limit=LONGEST).replace(" ", "")
     assert told == whole or (told.endswith(CUT) and whole.startswith(told.removesuffix(CUT)))
+
+
+@given(TEXTS, st.integers(2, 100))
+@settings(max_examples=100)
+def test_what_is_cut_fits_a_terminal(text: str, columns: int) -> None:
+    """Letters of East Asian width take two columns, marks upon letters none."""
+    cut = cut_to(text, columns)
+
+    assert columns_of(cut) <= columns
+    assert cut.isprintable()
+    assert cut == harmless(text) or cut.endswith(CUT)
+
+
+def test_columns() -> None:
+    """What terminals agree on."""
+    assert [columns_of(text) for text in ("", "ab", "日本", "e\u0301", "→×…")] == [0, 2, 4, 1, 3]
+    assert cut_to("日本語", 5) == "日本…"
+    assert cut_to("日本語", 4) == "日…"
 
 
 def test_wide_letters_are_wider() -> None:
@@ -149,7 +174,7 @@ def test_tables_keep_their_shape_in_every_form(title: str, rows: list[tuple[str,
     lines = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(lines) == len(rows) + 2
     assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 4 for line in lines)
-    assert max(map(len, text_table(table).splitlines())) <= WIDTH
+    assert max(map(columns_of, text_table(table).splitlines())) <= WIDTH
     html = html_table(table)
     assert html.count("<tr>") == len(rows) + 1
     assert html.count("<td>") == 2 * len(rows)

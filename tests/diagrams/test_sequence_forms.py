@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
+from turnlock.diagrams.drawing.lettering import columns_of
 from turnlock.diagrams.drawing.tables import WIDTH
 from turnlock.diagrams.errors import NoSuchForm
 from turnlock.diagrams.palette import Theme
@@ -106,7 +107,7 @@ def test_text_fits_a_terminal(recording: Recording) -> None:
     picture = sequence_picture(recording)
     text = picture.text()
 
-    assert max(map(len, text.splitlines())) <= WIDTH
+    assert max(map(columns_of, text.splitlines())) <= WIDTH
     arrows = [one for step in picture.steps for one in step.messages if not one.is_note]
     assert text.count("▶") + text.count("◀") == len(arrows)
 
@@ -128,7 +129,7 @@ def test_names_are_never_markup(picture: SequencePicture) -> None:
     assert all(line.count(" | ") >= 4 for line in tables.splitlines() if line.startswith("| "))
     assert not re.search(r"(?<!\\)(?:\\\\)*<", tables)
     assert len(picture.title) <= 200
-    assert max(map(len, picture.text().splitlines())) <= WIDTH
+    assert max(map(columns_of, picture.text().splitlines())) <= WIDTH
 
 
 def test_mermaid_entities() -> None:
