@@ -6,6 +6,7 @@ Each cut is shown, and says how long it is.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -35,7 +36,7 @@ class Stretch:
     def place(self, at: float) -> float:
         """Return where a time of this stretch stands."""
         length = _half(self.since, self.until)
-        return self.left + (self.width * _half(self.since, at) / length if length else 0.0)
+        return self.left + (self.width * (_half(self.since, at) / length) if length else 0.0)
 
 
 class Axis:
@@ -63,7 +64,7 @@ class Axis:
         self.begin = parts[0][0]
         self.end = parts[-1][1]
         self._starts = [stretch.since for stretch in self.stretches]
-        self._busy = 2 * total
+        self._busy = min(2 * total, sys.float_info.max)
 
     def holds(self, at: float) -> bool:
         """Whether a time lies between the first and the last."""
@@ -95,7 +96,7 @@ class Axis:
             begins = stretch.since - self.begin
             if not named:
                 made.append((stretch.left, ""))
-            count = int(min((stretch.until - stretch.since) / step, 2 * most))
+            count = int(min(_half(stretch.since, stretch.until) / (step / 2), 2 * most))
             for number in range(0 if named else 1, count + 1):
                 at = stretch.since + number * step
                 made.append(

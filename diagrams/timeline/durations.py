@@ -66,9 +66,8 @@ def tick(seconds: float, step: float) -> str:
     """Return what stands at a tick: in the unit of the step, without digits that say nothing."""
     if not seconds:
         return "0"
+    least = max(step, 1.0) if seconds >= 1 else step
     for unit, name in _UNITS:
-        if step >= unit:
-            return f"{seconds / unit:.6g} {name}"
-    if seconds >= 1:
-        return f"{seconds:.7g} s"
-    return f"{seconds * 1e3:.6g} ms"
+        if least >= unit:
+            return f"{seconds / unit:.7g} {name}"
+    return f"{seconds * 1e3:.7g} ms"

@@ -78,8 +78,8 @@ class _Chart:
         for span in turn.spans:
             yield self._task(f"turn {span.phase.lower()}", "", span.since, span.until)
         if turn.closed is not None:
-            at = turn.spans[-1].until
-            yield self._task(f"turn {safe(how_closed(turn))}", "milestone, ", at or 0.0, at)
+            at = turn.until(self._end) if turn.closed_at is None else turn.closed_at
+            yield self._task(f"turn {safe(how_closed(turn))}", "milestone, ", at, at)
 
     def _lane(self, row: LaneRow) -> Iterator[str]:
         lane = row.lane

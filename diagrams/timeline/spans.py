@@ -136,10 +136,16 @@ class TurnLine:
         return self.spans[0].since
 
     def until(self, end: float) -> float:
-        """Return when nothing more was to be done for it, at most `end`."""
-        owing = self.settled_at is not None
-        last = self.taken_at if owing else self.spans[-1].until
-        return end if last is None else last
+        """Return when its continuation was taken, else when it was closed, else `end`.
+
+        Hosts may never say that they took a continuation: so a turn that is closed ends.
+        """
+        return next((at for at in (self.taken_at, self.closed_at) if at is not None), end)
+
+    @property
+    def closed_at(self) -> float | None:
+        """When it settled or was interrupted to the end, None if it is still active."""
+        return self.spans[-1].until
 
     def outcomes(self) -> Counter[Phase | None]:
         """Count its invocations by how they ended; None are those that did not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from itertools import chain
 from typing import Final
 
 from ..drawing.canvas import Canvas
@@ -43,7 +44,7 @@ def svg_of(timeline: Timeline, rows: tuple[Row, ...], theme: Theme) -> str:
     )
     axis = axis_of(timeline, left=LEFT, width=WIDTH - LEFT - RIGHT, cut=_CUT)
     y = _head(canvas, timeline)
-    y = _legend(canvas, timeline, y + 8)
+    y = _legend(canvas, _drawn_marks(axis, rows), y + 8)
     top = y + 34
     bottom = top + sum(_HEIGHTS[type(row)] for row in rows)
     _grid(canvas, axis, top, bottom)
@@ -69,10 +70,16 @@ def _head(canvas: Canvas, timeline: Timeline) -> float:
     return 72
 
 
-def _legend(canvas: Canvas, timeline: Timeline, y: float) -> float:
+def _drawn_marks(axis: Axis, rows: tuple[Row, ...]) -> set[MarkKind]:
+    """Return the kinds of marks that the rows show."""
+    turns = (row.turn.marks for row in rows if isinstance(row, TurnRow))
+    lanes = (row.lane.marks for row in rows if isinstance(row, LaneRow))
+    marks = chain.from_iterable(chain(turns, lanes))
+    return {mark.kind for mark in marks if axis.holds(mark.at)}
+
+
+def _legend(canvas: Canvas, there: set[MarkKind], y: float) -> float:
     """Say what each pattern and mark is; return where the legend ends."""
-    there = {mark.kind for turn in timeline.turns for mark in turn.marks}
-    there |= {mark.kind for lane in timeline.lanes for mark in lane.marks}
     x = _MARGIN
     with canvas.group("legend", title="legend"):
         for key in (*Kind, *(kind for kind in MarkKind if kind in there)):

@@ -38,9 +38,10 @@ def draw_crowd(canvas: Canvas, axis: Axis, row: CrowdRow, *, y: float, end: floa
             (IN_WAITING, _HALF, "waiting"),
         ):
             most = _stacked(canvas, axis, {kind: counts[kind] for kind in kinds}, ground, height)
-            said = fitted(f"max {amount(most)} {words}", canvas.width - right - 8, _TINY)
-            place = ground + height / 2 + 4
-            canvas.text(right + 6, place, said, size=_TINY, fill=canvas.paper.soft)
+            if most:
+                said = fitted(f"max {amount(most)} {words}", canvas.width - right - 8, _TINY)
+                place = ground + height / 2 + 4
+                canvas.text(right + 6, place, said, size=_TINY, fill=canvas.paper.soft)
         canvas.line(axis.left, ground, right, ground, stroke=canvas.paper.soft)
 
 

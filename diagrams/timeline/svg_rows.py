@@ -22,8 +22,12 @@ LABEL_WIDTH: Final = 198.0
 SMALL: Final = 11.0
 _BAND: Final = 18.0
 _BAR: Final = 14.0
+_OWED: Final = 30.0
+"""Length of the line for a continuation that nobody took."""
 _NEAR: Final = 24.0
-"""Refusals nearer to each other than this, in pixels, are drawn as one, with their number."""
+"""Refusals nearer to each other than this, in pixels, are drawn as one, with their number …"""
+_DENSE: Final = 12.0
+"""… and other marks of one kind as one, lest they look like a pattern."""
 
 
 def draw_turn(canvas: Canvas, axis: Axis, turn: TurnLine, *, y: float, end: float) -> None:
@@ -42,10 +46,10 @@ def draw_turn(canvas: Canvas, axis: Axis, turn: TurnLine, *, y: float, end: floa
             _phase(canvas, axis, span, top, end)
         if turn.closed is not None:
             stroke = look_of(turn.closed).stroke(canvas.theme)
-            x = axis.place(turn.spans[-1].until or end)
+            x = axis.place(end if turn.closed_at is None else turn.closed_at)
             canvas.rect(x, top - 3, 4, _BAND + 6, fill=stroke, title=turn.closed)
             if turn.settled_at is not None:
-                taken = axis.place(end if turn.taken_at is None else turn.taken_at)
+                taken = x + _OWED if turn.taken_at is None else axis.place(turn.taken_at)
                 line = {"stroke": stroke, "stroke_width": "2", "stroke_dasharray": "4 3"}
                 with canvas.group(title=how):
                     canvas.line(x + 4, middle, taken, middle, **line)
@@ -125,7 +129,7 @@ def _marks(canvas: Canvas, axis: Axis, marks: Iterable[Mark], sides: tuple[float
     for kind in MarkKind:
         refused = kind is MarkKind.REFUSED
         of_kind = [mark for mark in inside if mark.kind is kind]
-        for x, together in _grouped(axis, of_kind, _NEAR if refused else 4.0):
+        for x, together in _grouped(axis, of_kind, _NEAR if refused else _DENSE):
             with canvas.group(title=of_marks(together, begin=axis.begin)):
                 if refused:
                     _refusals(canvas, x, low + 5, len(together))

@@ -71,12 +71,12 @@ def _ruler(axis: Axis) -> str:
 
 def _turn(axis: Axis, turn: TurnLine, end: float) -> Iterator[str]:
     cells = _Cells(axis, end)
-    if turn.settled_at is not None:
+    if turn.settled_at is not None and turn.taken_at is not None:
         cells.fill(turn.settled_at, turn.taken_at, _OWED)
     for span in turn.spans:
         cells.fill(span.since, span.until, _TURN[span.phase])
     if turn.closed is not None:
-        cells.put(turn.spans[-1].until, look_of(turn.closed).sign)
+        cells.put(turn.closed_at, look_of(turn.closed).sign)
     refused = sum(mark.kind is MarkKind.REFUSED for mark in turn.marks)
     yield _line(f"turn {turn.turn_id}", cells, "", refused)
     yield f"  {how_closed(turn)}"
@@ -112,7 +112,7 @@ def _crowd(axis: Axis, row: CrowdRow, end: float) -> Iterator[str]:
         steps = (len(_HEIGHTS) - 1) / most if most else 0.0
         heights = "".join(_HEIGHTS[ceil(round(number * steps, 6))] for number in sums)
         name = harmless(label, limit=_LABEL).ljust(_LABEL)
-        yield f"{name} {heights}  max {amount(most)} {words}"
+        yield f"{name} {heights}" + (f"  max {amount(most)} {words}" if most else "")
 
 
 class _Cells:

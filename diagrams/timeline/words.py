@@ -93,7 +93,7 @@ def ended(lanes: Iterable[Lane]) -> str:
 def signed(lanes: Iterable[Lane]) -> str:
     """Return the same, with signs for words."""
     outcomes = Counter(lane.outcome for lane in lanes)
-    signs = {None: "…"} | {phase: LOOKS[phase].sign for phase in _ENDS if phase is not None}
+    signs = {None: "not ended"} | {phase: LOOKS[phase].sign for phase in _ENDS if phase is not None}
     return "  ".join(f"{outcomes[phase]:,} {signs[phase]}" for phase in _ENDS if outcomes[phase])
 
 
