@@ -6,14 +6,14 @@ of Graphviz (``\N``, ``\l``) and no entity is understood inside one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from ...lifecycle.phases import Phase
 from ..palette import PAPERS, Theme
 from .graph import Edge, Graph, Mark, Node
 from .ids import Ids, initial_id, phase_id, picture_id
-from .labels import SIZE, Line, edge_lines, node_lines
+from .labels import SIZE, Line, edge_lines, is_in_box, node_lines, refused_lines
 from .marks import Pen, arrow_pen, fill_of, frame_pen
 
 METRICS: Final = "Arial"
@@ -33,8 +33,8 @@ _ORDER: Final[dict[str, int]] = {
         )
     )
 }
-"""Graphviz lays phases out by the order of their statements: of those tried, this one has one
-crossing and fits a page 960 pixels wide; that of the declaration has two, and is 1,070 wide."""
+"""Graphviz lays phases out by the order of their statements. Of those tried, this one has one
+crossing and is 940 pixels wide, so that it fits a page; that of the table has four, and 1,080."""
 
 Attributes: TypeAlias = dict[str, str]
 
@@ -50,11 +50,19 @@ def _lines(graph: Graph, theme: Theme) -> Iterator[str]:
     yield f"digraph {_quoted(picture_id(graph.name))} {{"
     yield from _defaults(theme)
     for node in sorted(graph.nodes, key=lambda node: _ORDER.get(node.name, len(_ORDER))):
-        yield _statement(places[node.name], _node(node, theme))
+        refused = (
+            line
+            for edge in graph.edges
+            if is_in_box(edge) and edge.source == node.name
+            for line in refused_lines(edge)
+        )
+        yield _statement(places[node.name], _node(node, (*node_lines(node), *refused), theme))
     for node in graph.nodes:
         if node.initial:
             yield from _initial(node, places[node.name], theme)
     for edge, id_ in zip(graph.edges, ids.edges, strict=True):
+        if is_in_box(edge):
+            continue
         ends = f"{places[edge.source]} -> {places[edge.target]}"
         yield _statement(ends, _edge(edge, id_, theme))
     yield "}"
@@ -85,8 +93,7 @@ def _initial(node: Node, target: str, theme: Theme) -> Iterator[str]:
     yield _statement(f"{name} -> {target}", {"id": f"{id_}-arrow", "color": ink})
 
 
-def _node(node: Node, theme: Theme) -> Attributes:
-    lines = node_lines(node)
+def _node(node: Node, lines: Sequence[Line], theme: Theme) -> Attributes:
     pen = frame_pen(node, theme)
     dashed = ",dashed" if pen.dashed else ""
     # our widths are generous, those that Graphviz estimates know nothing of bold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 import attrs
@@ -10,6 +11,16 @@ import attrs
 from ..drawing.lettering import fitted, width_of
 from ..palette import look_of
 from .graph import Edge, Mark, Move, Node
+
+SIGNS: Final = {
+    Mark.PLAIN: "",
+    Mark.TAKEN: "●",
+    Mark.CURRENT: "◉",
+    Mark.NEVER: "!",
+    Mark.FADED: "",
+    Mark.REFUSED: "✕",
+}
+"""Marks where there are no colours, in text and in Mermaid."""
 
 NAME_SIZE: Final = 14
 """Pixels of a phase's name."""
@@ -19,6 +30,8 @@ WIDEST: Final = 260
 """Pixels that a line may take."""
 MOVES: Final = 24
 """Moves that are written at one arrow; of the others the number is said."""
+REFUSALS: Final = 8
+"""The same, in the box of a phase."""
 HERE: Final = "here"
 NEVER: Final = "never"
 _BOLD: Final = 1.08
@@ -81,23 +94,49 @@ def node_lines(node: Node) -> tuple[Line, ...]:
     return (first, Line(text=fitted(" · ".join(words), WIDEST, SIZE), mark=node.mark))
 
 
+def is_in_box(edge: Edge) -> bool:
+    """Whether an edge is written in the box of its phase: what was refused went nowhere.
+
+    Loops would be drawn one around the other, and across each other's labels.
+    """
+    return edge.mark is Mark.REFUSED and edge.source == edge.target
+
+
+def refused_lines(edge: Edge) -> tuple[Line, ...]:
+    """Return a line for each refused delivery, as they stand in the box of the phase."""
+    lines = [
+        Line(
+            text=fitted(move_words(move), WIDEST, SIZE),
+            sign=SIGNS[Mark.REFUSED],
+            move=place,
+        )
+        for place, move in enumerate(edge.moves[:REFUSALS])
+    ]
+    if len(edge.moves) > REFUSALS:
+        lines.append(Line(text=f"and {len(edge.moves) - REFUSALS} more", soft=True))
+    return tuple(lines)
+
+
 def edge_lines(edge: Edge) -> tuple[Line, ...]:
     """Return a line for each move; moves in a row to one fact share the line that names it."""
     return tuple(_edge_lines(edge))
 
 
 def _edge_lines(edge: Edge) -> Iterator[Line]:
-    shown = edge.moves[:MOVES]
-    for place, move in enumerate(shown):
-        yield Line(
-            text=fitted(move_words(move), WIDEST, SIZE),
-            bold=move.mark is Mark.TAKEN,
-            mark=move.mark,
-            move=place,
-        )
-        last = place + 1 == len(shown) or shown[place + 1].fact != move.fact
-        if move.fact and last:
-            fact = fitted(f"/ {move.fact}", WIDEST, SIZE)
-            yield Line(text=fact, soft=True, mark=move.mark)
+    places = range(min(len(edge.moves), MOVES))
+    for fact, group in groupby(places, key=lambda place: edge.moves[place].fact):
+        marks: set[Mark] = set()
+        for place in group:
+            move = edge.moves[place]
+            marks.add(move.mark)
+            yield Line(
+                text=fitted(move_words(move), WIDEST, SIZE),
+                bold=move.mark is Mark.TAKEN,
+                mark=move.mark,
+                move=place,
+            )
+        if fact:
+            mark = marks.pop() if len(marks) == 1 else Mark.PLAIN
+            yield Line(text=fitted(f"/ {fact}", WIDEST, SIZE), soft=True, mark=mark)
     if len(edge.moves) > MOVES:
         yield Line(text=f"and {len(edge.moves) - MOVES} more", soft=True)

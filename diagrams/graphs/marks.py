@@ -9,16 +9,6 @@ import attrs
 from ..palette import BLUE, PAPERS, Look, Theme, look_of
 from .graph import Edge, Mark, Node
 
-SIGNS: Final = {
-    Mark.PLAIN: "",
-    Mark.TAKEN: "●",
-    Mark.CURRENT: "◉",
-    Mark.NEVER: "!",
-    Mark.FADED: "",
-    Mark.REFUSED: "✕",
-}
-"""Marks where there are no colours, in text and in Mermaid."""
-
 _TAKEN: Final = Look(BLUE, "")
 _THICK: Final = 3.5
 """Pixels that a full weight adds to an arrow."""

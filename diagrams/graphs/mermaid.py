@@ -14,8 +14,8 @@ from typing import Final
 from ...models.safe_text import harmless
 from ..palette import Theme, look_of
 from .graph import Edge, Graph, Mark, Node
-from .labels import edge_lines, node_words
-from .marks import SIGNS, fill_of, frame_pen, ink_of
+from .labels import SIGNS, edge_lines, node_words
+from .marks import fill_of, frame_pen, ink_of
 
 LABEL: Final = 80
 """Characters of a phase or a move."""

@@ -16,7 +16,7 @@ from .dot import dot_of
 from .extract import graph_of
 from .foreign import Foreign
 from .graph import Graph
-from .marks import SIGNS
+from .labels import SIGNS
 from .matrix import matrix_markdown, matrix_table, rests_table, rows_table
 from .mermaid import mermaid_of
 from .svg import svg_text

@@ -7,6 +7,7 @@ lines off the letters.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 from typing import Final
 
@@ -18,7 +19,7 @@ from ..palette import PAPERS, Theme
 from .dot import dot_of
 from .graph import Edge, Graph, Mark, Move, Node
 from .ids import Ids, initial_id, phase_id, picture_id
-from .labels import SIZE, Line, edge_lines, node_lines, node_words
+from .labels import SIZE, Line, edge_lines, is_in_box, node_lines, node_words, refused_lines
 from .layout import Layout, Place, layout_of
 from .marks import ink_of, mark_pen
 
@@ -30,10 +31,12 @@ _CLEAR: Final = 4.0
 """Pixels that a label keeps from its arrow."""
 _LOOP: Final = (6.0, 9.0)
 """Pixels that the label of a loop is moved right and up: beneath it other arrows leave the box."""
+_ABOVE: Final = 12.0
+"""Pixels from the first refused delivery up to the rule above it."""
 _ENTRY: Final = 22.0
 """Pixels of a line of the legend."""
 _SWATCH: Final = 26.0
-_WORDS: Final = 400.0
+_WORDS: Final = 600.0
 """Pixels that the words of an entry may take."""
 _EDGE: Final = 9.0
 """Pixels around the legend."""
@@ -65,11 +68,13 @@ class _Drawing:
         canvas, graph = self._canvas, self._graph
         with canvas.group(transform=self._layout.transform):
             for edge, id_ in zip(graph.edges, self._ids.edges, strict=True):
-                self._outlines(id_, title=_edge_title(edge))
+                if not is_in_box(edge):
+                    self._outlines(id_, title=_edge_title(edge))
             for node in graph.nodes:
                 self._node(node)
-            for place in range(len(graph.edges)):
-                self._label(place)
+            for number, edge in enumerate(graph.edges):
+                if not is_in_box(edge):
+                    self._label(number)
         return canvas.done(ceil(self._layout.height + self._key()))
 
     def _place(self, id_: str) -> Place:
@@ -91,12 +96,41 @@ class _Drawing:
         if node.initial:
             self._outlines(initial_id(node.name))
             self._outlines(f"{initial_id(node.name)}-arrow", title=f"begins in {node.name}")
-        id_ = phase_id(node.name)
-        place = self._place(id_)
-        with self._canvas.group(id_, title=_node_title(node)):
+        place = self._place(phase_id(node.name))
+        lines = node_lines(node)
+        with self._canvas.group(phase_id(node.name), title=_node_title(node)):
             self._shapes(place)
-            for line, (x, y) in zip(node_lines(node), place.lines, strict=True):
+            for line, (x, y) in zip(lines, place.lines, strict=False):
                 self._line(line, x, y)
+        left = place.lines[len(lines) :]
+        for number, edge in enumerate(self._graph.edges):
+            if is_in_box(edge) and edge.source == node.name:
+                left = self._refused(number, left)
+
+    def _refused(
+        self, number: int, places: tuple[tuple[float, float], ...]
+    ) -> tuple[tuple[float, float], ...]:
+        """Write what was refused below a dashed line; return the places that are left."""
+        edge = self._graph.edges[number]
+        lines = refused_lines(edge)
+        with self._canvas.group(self._ids.edges[number], title=_edge_title(edge)):
+            x, y = places[0]
+            half = max(line.width for line in lines) / 2
+            pen = mark_pen(Mark.REFUSED, self._theme)
+            rule = {"stroke": pen.colour, "stroke_dasharray": "5,2"}
+            self._canvas.line(x - half, y - _ABOVE, x + half, y - _ABOVE, **rule)
+            for line, (at, down) in zip(lines, places, strict=False):
+                with self._move(number, line):
+                    self._line(line, at, down)
+        return places[len(lines) :]
+
+    def _move(self, number: int, line: Line) -> AbstractContextManager[None]:
+        """Open the group of the move that a line is for; other lines need none."""
+        if line.move is None:
+            return nullcontext()
+        edge = self._graph.edges[number]
+        title = _move_title(edge, edge.moves[line.move])
+        return self._canvas.group(self._ids.moves[number][line.move], title=title)
 
     def _line(self, line: Line, x: float, y: float) -> None:
         """Write one line of a phase's label around `x`, its sign apart at the left."""
@@ -118,18 +152,14 @@ class _Drawing:
             **{"text_anchor": "middle", **attributes},
         )
 
-    def _label(self, place: int) -> None:
+    def _label(self, number: int) -> None:
         """Write the label of an edge: each move in a group of its own, facts between them."""
-        edge = self._graph.edges[place]
-        id_ = self._ids.edges[place]
+        edge = self._graph.edges[number]
+        id_ = self._ids.edges[number]
         right, up = _LOOP if edge.source == edge.target else (_CLEAR, 0)
         with self._canvas.group(f"{id_}-label"):
             for line, (x, y) in zip(edge_lines(edge), self._place(id_).lines, strict=True):
-                if line.move is None:
-                    self._rimmed(line, x + right, y - up)
-                    continue
-                title = _move_title(edge, edge.moves[line.move])
-                with self._canvas.group(self._ids.moves[place][line.move], title=title):
+                with self._move(number, line):
                     self._rimmed(line, x + right, y - up)
 
     def _rimmed(self, line: Line, x: float, y: float) -> None:

@@ -10,8 +10,7 @@ from ...models.safe_text import harmless
 from ..drawing.tables import WIDTH
 from ..palette import look_of
 from .graph import Edge, Graph, Mark, Move, Node
-from .labels import NEVER, node_words
-from .marks import SIGNS
+from .labels import NEVER, SIGNS, node_words
 
 _NAME: Final = 32
 """Columns of a phase's name."""

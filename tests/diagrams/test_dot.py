@@ -12,7 +12,7 @@ from hypothesis import given
 from turnlock.diagrams.drawing.graphviz import Engine, svg_of
 from turnlock.diagrams.graphs.dot import dot_of
 from turnlock.diagrams.graphs.extract import graph_of
-from turnlock.diagrams.graphs.graph import Graph, Mark, Node
+from turnlock.diagrams.graphs.graph import Edge, Graph, Mark, Move, Node
 from turnlock.diagrams.palette import Theme, look_of
 from turnlock.lifecycle.phases import Phase
 from turnlock.lifecycle.table import INVOCATION
@@ -97,6 +97,19 @@ def test_phases_have_the_colours_of_the_palette(theme: Theme) -> None:
         (line,) = [line for line in dot.splitlines() if f'id="phase-{phase}"' in line]
         assert f'fillcolor="{look_of(phase).fill(theme)}"' in line
         assert ('peripheries="2"' in line) == (phase in INVOCATION.terminal)
+
+
+def test_what_was_refused_is_written_in_the_box() -> None:
+    """Loops would cross each other's labels; of many deliveries the number is said."""
+    moves = tuple(Move(input=f"m{number}", note="late", mark=Mark.REFUSED) for number in range(10))
+    loop = Edge(source="a", target="a", moves=moves, mark=Mark.REFUSED)
+    graph = Graph(name="g", title="g", description="", nodes=(Node(name="a"),), edges=(loop,))
+
+    drawn = read(dot_of(graph))
+
+    assert drawn == {
+        "p0": ["· a", *(f"✕ m{number} · late" for number in range(8)), "and 2 more"],
+    }
 
 
 def test_weight_is_thickness() -> None:

@@ -170,6 +170,30 @@ def test_marks_and_the_legend_are_words_too() -> None:
     assert float(root.attrib["height"]) > float(drawn(plain).attrib["height"])
 
 
+def test_what_was_refused_is_in_the_box_with_ids_of_its_own() -> None:
+    """Each delivery a group with its title, below a dashed line."""
+    moves = tuple(Move(input=name, note="late", mark=Mark.REFUSED) for name in ("x", "y"))
+    own = Edge(source="a", target="a", moves=(Move(input="go", fact="F"),))
+    loop = Edge(source="a", target="a", moves=moves, mark=Mark.REFUSED)
+    graph = Graph(
+        name="g", title="g", description="d", nodes=(Node(name="a", note="n"),), edges=(own, loop)
+    )
+
+    root = drawn(graph)
+
+    assert titles(root, "move") == ["a → a: go / F", "a → a: x · late", "a → a: y · late"]
+    ids = {element.get("id") for element in root.iter()}
+    assert {"g-edge-a-a", "g-edge-a-a-refused", "g-move-a-go", "g-move-a-x"} <= ids
+    assert [line.get("stroke-dasharray") for line in root.iter(f"{SVG}line")] == ["5,2"]
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    assert [word for word in words if word in {"a", "n", "x · late", "y · late"}] == [
+        "a",
+        "n",
+        "x · late",
+        "y · late",
+    ]
+
+
 def test_many_moves_at_one_arrow_are_counted() -> None:
     """So that one label does not fill the sheet; none is lost from the title."""
     moves = tuple(Move(input=f"m{number}", fact="F") for number in range(40))
