@@ -26,6 +26,7 @@ LINE: Final = 15
 _FIRST_LANE: Final = 116
 _TIME_UNTIL: Final = 76
 _LABELS_FROM: Final = 84
+_KERNEL_AT_LEAST: Final = 416
 _KERNEL_AT_MOST: Final = 604
 _GAP_AT_MOST: Final = 150
 _LEAST_LABEL: Final = 236
@@ -121,10 +122,11 @@ def lane_width(lanes: dict[Party, float]) -> float:
 
 
 def _lanes(parties: tuple[Party, ...]) -> dict[Party, float]:
-    others = len(parties) - 1
-    gap = min(_GAP_AT_MOST, (_KERNEL_AT_MOST - _FIRST_LANE) / others) if others else 0
-    first = _FIRST_LANE if others > 1 else _FIRST_LANE + _GAP_AT_MOST - gap / 2
-    return {party: first + place * gap for place, party in enumerate(parties)}
+    """Return where each lane stands; few are drawn apart so that labels have room."""
+    others = max(1, len(parties) - 1)
+    widest = min(_GAP_AT_MOST, (_KERNEL_AT_MOST - _FIRST_LANE) / others)
+    gap = max(widest, (_KERNEL_AT_LEAST - _FIRST_LANE) / others)
+    return {party: _FIRST_LANE + place * gap for place, party in enumerate(parties)}
 
 
 def _row(step: Step, lanes: dict[Party, float], top: float, before: int) -> Row:
@@ -135,7 +137,6 @@ def _row(step: Step, lanes: dict[Party, float], top: float, before: int) -> Row:
     for place, message in enumerate(step.messages):
         number = before + place + 1
         if message.is_note:
-            right = max(right, left - _BELOW_ARROW - LINE) if message.kind is Kind.GAP else right
             one = _note(message, number, kernel, right)
             right = one.y + one.height + _BETWEEN_NOTES
         else:

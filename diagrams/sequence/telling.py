@@ -126,7 +126,7 @@ class _Teller:
 
     def _facts_alone(self, facts: tuple[Fact, ...]) -> Iterator[Message]:
         """Tell a commit of which the delivery was not recorded."""
-        for overdue, group in groupby(facts, _Overdue(dict(self._leases))):
+        for overdue, group in groupby(facts, _Overdue(self._leases)):
             some = tuple(group)
             if overdue:
                 yield _arrow(Kind.TIME, CLOCK, time_words(some))

@@ -21,6 +21,7 @@ VALUE: Final = 60
 LISTED: Final = 6
 """Calls that an opening names; the others are counted."""
 
+_SHORT: Final = 10**9
 _encoded: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 PART: Final = " · "
@@ -36,6 +37,8 @@ def plain(text: object) -> str:
 
 def value_text(value: object, *, limit: int = VALUE) -> str:
     """Return a value as JSON, harmless and cut; what is no JSON is shown as Python shows it."""
+    if type(value) is int and abs(value) < _SHORT:
+        return str(value)  # most are attempts: the encoder would cost what all else does
     if isinstance(value, str):
         value = value[: limit + 1]
     try:
