@@ -256,3 +256,11 @@ def test_a_cause_that_no_row_knows_is_no_journal() -> None:
 
 def test_an_empty_run_has_no_steps() -> None:
     assert list(events(Recording(run=Run(run_id="r"), moments=()))) == []
+
+
+def test_facts_that_come_again_are_passed_over() -> None:
+    """As a recovery does: what has happened once is told once."""
+    whole = story(CLAIM)
+    again = attrs.evolve(whole, moments=(*whole.moments, whole.moments[-1]))
+
+    assert list(steps(again)) == list(steps(whole))
