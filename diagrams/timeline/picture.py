@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import attrs
 
@@ -22,7 +22,7 @@ from .tables import tables_of
 from .text import text_of
 from .words import description, summary, title
 
-LISTED = 20
+LISTED: Final = 20
 """Turns that a message names when the one asked for is not there."""
 
 

@@ -42,10 +42,20 @@ class LaneRow:
 
 @attrs.frozen(kw_only=True)
 class CrowdRow:
-    """Many invocations, summed up: how many did what at a time."""
+    """Many invocations, summed up: how many did what at a time.
 
-    label: str
+    `name` is their tool, `count` how many they are, with a comma before it; where room is short the
+    name gives way.
+    """
+
+    name: str
+    count: str
     lanes: tuple[Lane, ...]
+
+    @property
+    def label(self) -> str:
+        """All of it."""
+        return self.name + self.count
 
 
 Row: TypeAlias = TurnRow | LaneRow | CrowdRow
@@ -71,7 +81,7 @@ def _whole(turn: TurnLine) -> list[Row]:
 def _lane_row(lane: Lane) -> Row:
     if len(lane.spans) <= SPANS:
         return LaneRow(lane=lane)
-    return CrowdRow(label=f"{lane.tool_name} {lane.invocation_id}", lanes=(lane,))
+    return CrowdRow(name=f"{lane.tool_name} {lane.invocation_id}", count="", lanes=(lane,))
 
 
 def _crowded(turn: TurnLine, end: float) -> list[Row]:
@@ -88,18 +98,18 @@ def _crowds(lanes: Sequence[Lane], *, others: bool) -> list[Row]:
         by_tool.setdefault(lane.tool_name, []).append(lane)
     tools = sorted(by_tool.items(), key=lambda item: -len(item[1]))
     rows: list[Row] = [
-        CrowdRow(label=f"{name}, {_calls(len(its), others=others)}", lanes=tuple(its))
+        CrowdRow(name=name, count=_calls(len(its), others=others), lanes=tuple(its))
         for name, its in tools[:TOOLS]
     ]
     rest = tuple(chain.from_iterable(its for _, its in tools[TOOLS:]))
     if rest:
-        left = f"{len(tools) - TOOLS:,} other tools, {_calls(len(rest), others=others)}"
-        rows.append(CrowdRow(label=left, lanes=rest))
+        left = f"{len(tools) - TOOLS:,} other tools"
+        rows.append(CrowdRow(name=left, count=_calls(len(rest), others=others), lanes=rest))
     return rows
 
 
 def _calls(number: int, *, others: bool) -> str:
-    return f"{number:,} {'more ' if others else ''}call{'' if number == 1 else 's'}"
+    return f", {number:,} {'more ' if others else ''}call{'' if number == 1 else 's'}"
 
 
 def _chosen(all_: Sequence[T], kinds: Iterable[list[T]]) -> set[int]:

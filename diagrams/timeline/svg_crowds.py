@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..drawing.canvas import Canvas
-from ..drawing.lettering import fitted
+from ..drawing.lettering import fitted, width_of
 from .axis import Axis
 from .looks import DRAWN
 from .profile import AT_WORK, IN_WAITING, profile
@@ -29,7 +29,8 @@ def draw_crowd(canvas: Canvas, axis: Axis, row: CrowdRow, *, y: float, end: floa
     ground = y + 6 + _HALF
     first = row.lanes[0]
     with canvas.group(f"crowd-{first.epoch}-{first.position}", title=_told(row)):
-        canvas.text(LABEL, y + 24, fitted(row.label, LABEL_WIDTH, 13))
+        name = fitted(row.name, LABEL_WIDTH - width_of(row.count, 13), 13)
+        canvas.text(LABEL, y + 24, name + row.count)
         below = fitted(signed(row.lanes), LABEL_WIDTH, SMALL)
         canvas.text(LABEL, y + 40, below, size=SMALL, fill=canvas.paper.soft)
         right = axis.left + axis.width

@@ -104,15 +104,16 @@ def _line(label: str, cells: _Cells, note: str, refused: int) -> str:
 
 def _crowd(axis: Axis, row: CrowdRow, end: float) -> Iterator[str]:
     counts = profile(row.lanes, axis, end=end, columns=_AXIS)
-    labels = (row.label, f"  {signed(row.lanes)}")
+    name = harmless(row.name, limit=_LABEL - len(row.count))
+    labels = (name + row.count, f"  {signed(row.lanes)}")
     parts = ((AT_WORK, "at work"), (IN_WAITING, "waiting"))
     for label, (kinds, words) in zip(labels, parts, strict=True):
         sums = [sum(column) for column in zip(*(counts[kind] for kind in kinds), strict=True)]
         most = max(sums)
         steps = (len(_HEIGHTS) - 1) / most if most else 0.0
         heights = "".join(_HEIGHTS[ceil(round(number * steps, 6))] for number in sums)
-        name = harmless(label, limit=_LABEL).ljust(_LABEL)
-        yield f"{name} {heights}" + (f"  max {amount(most)} {words}" if most else "")
+        said = harmless(label, limit=_LABEL).ljust(_LABEL)
+        yield f"{said} {heights}" + (f"  max {amount(most)} {words}" if most else "")
 
 
 class _Cells:
