@@ -7,7 +7,6 @@ from typing import Final
 
 import attrs
 
-from ...models.safe_text import CUT
 from ...turn.phases import TurnPhase
 from ..drawing.canvas import Canvas
 from ..drawing.lettering import fitted, width_of
@@ -208,9 +207,8 @@ class _Draft:
             stroke = right if message.kind is Kind.EXPECTED else self._paper.warning
             return self._paper.ground, stroke, ANSWER_SIGNS[message.kind]
         look = look_of(message.phase)
-        if message.kind is Kind.GAP:
-            return self._paper.ground, look.stroke(theme), CUT
-        return look.fill(theme), look.stroke(theme), look.sign
+        fill = self._paper.ground if message.kind is Kind.GAP else look.fill(theme)
+        return fill, look.stroke(theme), look.sign
 
     def _ground(self, text: Text) -> None:
         left, _, right, _ = text.box
