@@ -18,7 +18,10 @@ from ...models.safe_text import harmless
 from ..errors import CannotDraw
 
 LARGEST: Final = 400_000
-"""Bytes of DOT; the time to lay a graph out grows faster than its size."""
+"""Bytes of DOT for the program, which can be stopped (`SECONDS`)."""
+LARGEST_WASI: Final = 32_000
+"""The same for WebAssembly, which cannot: a dense graph of 19,000 bytes takes some ten seconds, and
+the time grows faster than the size. Our own machines have 4,000."""
 SECONDS: Final = 60.0
 """How long `dot` may take."""
 _TOLD: Final = 400
@@ -40,13 +43,14 @@ class Engine(StrEnum):
 def svg_of(dot: str, *, engine: Engine = Engine.AUTO, seconds: float = SECONDS) -> str:
     """Return the layout of a DOT text, as SVG.
 
-    Raises `CannotDraw` when there is no engine, when it fails, when the text has more than
-    `LARGEST` bytes, or when `dot` takes longer than `seconds`.
+    Raises `CannotDraw` when there is no engine, when it fails, when the text is larger than
+    `LARGEST` or `LARGEST_WASI`, or when `dot` takes longer than `seconds`.
     """
     source = dot.encode("utf-8")
-    if len(source) > LARGEST:
-        raise CannotDraw(f"the graph has {len(source)} bytes, more than {LARGEST}: {_SMALLER}")
     program = None if engine is Engine.WASI else shutil.which("dot")
+    largest = LARGEST_WASI if program is None else LARGEST
+    if len(source) > largest:
+        raise CannotDraw(f"the graph has {len(source)} bytes, more than {largest}: {_SMALLER}")
     if program is not None:
         drawn = _by_program(program, source, seconds)
     elif engine is Engine.DOT:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from turnlock.diagrams.drawing import graphviz
-from turnlock.diagrams.drawing.graphviz import LARGEST, Engine, svg_of
+from turnlock.diagrams.drawing.graphviz import LARGEST, LARGEST_WASI, Engine, svg_of
 from turnlock.diagrams.errors import CannotDraw
 from turnlock.diagrams.graphs.picture import MachinePicture, machine_picture
 from turnlock.turn.table import TURN
@@ -120,10 +120,14 @@ def test_an_engine_that_traps_is_not_used_again(monkeypatch: pytest.MonkeyPatch)
     assert backend() is not first
 
 
-def test_too_much_is_not_begun() -> None:
-    """The bound has a name, and the error the way out."""
-    with pytest.raises(CannotDraw, match=f"more than {LARGEST}: draw less, or ask for .mmd"):
-        svg_of("x" * (LARGEST + 1))
+@pytest.mark.parametrize("engine", [Engine.DOT, Engine.WASI])
+def test_too_much_is_not_begun(program: Path, engine: Engine) -> None:
+    """The bounds have names, and the error the way out."""
+    plant(program, "exit 1")
+    largest = LARGEST if engine is Engine.DOT else LARGEST_WASI
+
+    with pytest.raises(CannotDraw, match=f"more than {largest}: draw less, or ask for .mmd"):
+        svg_of("x" * (largest + 1), engine=engine)
 
 
 def test_a_failed_draw_leaves_nothing_and_keeps_what_stood_there(
