@@ -23,11 +23,14 @@ from .graphs.graph import Edge, Graph, Mark, Move, Node
 from .recordings.lives import Life, life_in, named
 from .recordings.recording import Recording
 from .recordings.steps import AnyRow, RefusedStep, Step
+from .timeline.durations import duration
 
 TIMES: Final = 3
 """Times that a move tells; the rest is counted."""
 PATH: Final = 12
 """Phases of the path that a description tells; the rest is counted."""
+SHORT: Final = 0.1
+"""Seconds below which a length is told in milliseconds or microseconds."""
 VALUE: Final = 60
 """Characters of a recorded value in a table."""
 
@@ -200,9 +203,10 @@ def _refusal_rows(life: Life) -> Iterator[tuple[str, ...]]:
     for one in life.refused:
         groups.setdefault((one.phase or "", one.kind, one.reason), []).append(one)
     for (phase, kind, reason), found in groups.items():
-        first, last = (f"{life.since(one.at):+.6g} s" for one in (found[0], found[-1]))
+        first, last = (f"+{_seconds(life.since(one.at))}" for one in (found[0], found[-1]))
         yield phase, kind, str(reason), f"{len(found):,}", first, last
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.6g} s"
+    """Say a length of time; short ones in smaller units, since that is what kernels take."""
+    return duration(seconds) if abs(seconds) < SHORT else f"{seconds:.6g} s"

@@ -245,3 +245,16 @@ def test_of_turns_with_one_id_the_latest_is_meant() -> None:
     assert len(drawn(twice).tables[0].rows) == 1
     first = life_of(twice, turn_id="T", invocation_id="a", epoch=1)
     assert len(first.tables[0].rows) == 3
+
+
+def test_short_times_are_told_in_small_units() -> None:
+    """What a kernel's host does takes microseconds; decimals of a second nobody can read."""
+    graph = drawn(
+        story({**CLAIM, "now": 2**-20}, {**CLAIM, "now": 0.002}, {**RESULT, "now": 2**-9 + 0.0005})
+    )
+
+    assert arrows(graph, Mark.TAKEN) == {
+        "REQUESTED → STARTED": ["claim [free] / TOOL_EXECUTION_STARTED · 1: +0.954 µs"],
+        "STARTED → SUCCEEDED": ["report_result / TOOL_EXECUTION_SUCCEEDED · 2: +2.45 ms"],
+    }
+    assert graph.tables[1].rows[0][-2:] == ("+2 ms", "+2 ms")
