@@ -44,7 +44,8 @@ def test_what_was_changed_by_hand_is_told_and_drawn_anew(tmp_path: Path) -> None
     (tmp_path / "docs" / "pictures" / "life.svg").unlink()
     readme = tmp_path / "README.md"
     readme.write_text(
-        readme.read_text(encoding="utf-8").replace("IN_DOUBT", "SURE"), encoding="utf-8"
+        readme.read_text(encoding="utf-8").replace("stateDiagram-v2", "stateDiagram"),
+        encoding="utf-8",
     )
 
     told = draw("--check", root=tmp_path)
