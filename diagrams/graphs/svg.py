@@ -14,6 +14,7 @@ from typing import Final
 from ..drawing.canvas import Canvas
 from ..drawing.graphviz import Engine, svg_of
 from ..drawing.lettering import fitted, width_of
+from ..drawing.metrics import measured
 from ..errors import CannotDraw
 from ..palette import PAPERS, Theme
 from .dot import dot_of
@@ -23,6 +24,7 @@ from .labels import SIZE, Line, edge_lines, is_in_box, node_lines, node_words, r
 from .layout import Layout, Place, layout_of
 from .marks import ink_of, mark_pen
 
+_FITTING: Final = {"lengthAdjust": "spacingAndGlyphs"}
 _SIGNS: Final = "'DejaVu Sans', 'Segoe UI Symbol', 'Apple Symbols', sans-serif"
 """A run of letters that lacks one is drawn in other letters throughout: signs stand apart."""
 _ASIDE: Final = 0.5
@@ -163,6 +165,9 @@ class _Drawing:
                     self._rimmed(line, x + right, y - up)
 
     def _rimmed(self, line: Line, x: float, y: float) -> None:
+        """Write beside an arrow, where wider letters than were measured would touch others."""
+        length = measured(line.text, line.size)
+        fitting = {} if length is None else {"textLength": f"{length:.1f}", **_FITTING}
         self._write(
             line,
             line.text,
@@ -173,6 +178,7 @@ class _Drawing:
             stroke_width="3",
             stroke_linejoin="round",
             paint_order="stroke",
+            **fitting,
         )
 
     def _key(self) -> float:
