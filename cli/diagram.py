@@ -28,8 +28,8 @@ from .tally import Tally
 _HELP: Final = f"""Draw the machines as they are enforced, or what was recorded.
 
 The ending of OUT names the form: .svg and .png are pictures, .html a page that needs nothing else,
-.mmd and .md Mermaid (which code hosts show), .dot Graphviz, .txt plain text. Drawing an SVG or PNG
-of a machine, and any PNG, needs the extra: pip install 'turnlock[diagrams]'.
+.mmd and .md Mermaid (which code hosts show), .dot Graphviz, .txt plain text. Machines as SVG, HTML
+or DOT, and any PNG, need the extra: pip install 'turnlock[diagrams]'.
 {EXIT_STATUS}"""
 
 _RUN_HELP: Final = f"""Draw one run of FILE, which is

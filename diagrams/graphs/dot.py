@@ -6,10 +6,12 @@ of Graphviz (``\N``, ``\l``) and no entity is understood inside one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Final, Protocol, TypeAlias
 
 from ...lifecycle.phases import Phase
+from ..errors import CannotDraw
 from ..palette import PAPERS, Theme
 from .graph import Edge, Graph, Mark, Node
 from .ids import Ids, initial_id, phase_id, picture_id
@@ -39,16 +41,30 @@ crossing and is 940 pixels wide, so that it fits a page; that of the table has f
 Attributes: TypeAlias = dict[str, str]
 
 
+class Digraph(Protocol):
+    """What we use of `graphviz.Digraph`, which has no types."""
+
+    source: str
+
+    def node(self, name: str, label: str | None = None, **attributes: str) -> None:
+        """Add a node."""
+        ...
+
+    def edge(
+        self, tail_name: str, head_name: str, label: str | None = None, **attributes: str
+    ) -> None:
+        """Add an arrow."""
+        ...
+
+
 def dot_of(graph: Graph, *, theme: Theme = Theme.LIGHT) -> str:
-    """Return the graph as a `digraph`; phases are nodes ``p0``, ``p1`` … by their places in it."""
-    return "\n".join(_lines(graph, theme)) + "\n"
+    """Return the graph as a `digraph`; phases are nodes ``p0``, ``p1`` … by their places in it.
 
-
-def _lines(graph: Graph, theme: Theme) -> Iterator[str]:
+    Raises `CannotDraw` without the package `graphviz`, which writes the language.
+    """
     ids = Ids(graph)
     places = {node.name: f"p{place}" for place, node in enumerate(graph.nodes)}
-    yield f"digraph {_quoted(picture_id(graph.name))} {{"
-    yield from _defaults(theme)
+    digraph = _digraph(picture_id(graph.name), theme)
     for node in sorted(graph.nodes, key=lambda node: _ORDER.get(node.name, len(_ORDER))):
         refused = (
             line
@@ -56,41 +72,44 @@ def _lines(graph: Graph, theme: Theme) -> Iterator[str]:
             if is_in_box(edge) and edge.source == node.name
             for line in refused_lines(edge)
         )
-        yield _statement(places[node.name], _node(node, (*node_lines(node), *refused), theme))
+        digraph.node(places[node.name], **_node(node, (*node_lines(node), *refused), theme))
     for node in graph.nodes:
         if node.initial:
-            yield from _initial(node, places[node.name], theme)
+            _initial(digraph, node, places[node.name], theme)
     for edge, id_ in zip(graph.edges, ids.edges, strict=True):
-        if is_in_box(edge):
-            continue
-        ends = f"{places[edge.source]} -> {places[edge.target]}"
-        yield _statement(ends, _edge(edge, id_, theme))
-    yield "}"
+        if not is_in_box(edge):
+            digraph.edge(places[edge.source], places[edge.target], **_edge(edge, id_, theme))
+    return digraph.source
 
 
-def _defaults(theme: Theme) -> Iterator[str]:
+def _digraph(name: str, theme: Theme) -> Digraph:
+    try:
+        package = import_module("graphviz")  # an extra, needed only here
+    except ImportError as error:
+        message = "the graphviz package is missing: pip install 'turnlock[diagrams]'"
+        raise CannotDraw(message) from error
     paper = PAPERS[theme]
     letters = {"fontname": METRICS, "fontcolor": paper.ink}
-    yield _statement(
-        "graph",
-        {
+    digraph: Digraph = package.Digraph(
+        name,
+        graph_attr={
             "rankdir": "TB",
             "bgcolor": paper.ground,
             "nodesep": "0.22",
             "ranksep": "0.32",
             "pad": "0.06",
         },
+        node_attr={"shape": "box", "height": "0.5", "margin": "0.12,0.06", **letters},
+        edge_attr={"fontsize": str(SIZE), "arrowsize": "0.8", **letters},
     )
-    yield _statement("node", {"shape": "box", "height": "0.5", "margin": "0.12,0.06", **letters})
-    yield _statement("edge", {"fontsize": str(SIZE), "arrowsize": "0.8", **letters})
+    return digraph
 
 
-def _initial(node: Node, target: str, theme: Theme) -> Iterator[str]:
+def _initial(digraph: Digraph, node: Node, target: str, theme: Theme) -> None:
     ink = PAPERS[theme].ink
     id_ = initial_id(node.name)
-    name = f"i{target}"
-    yield _statement(name, {"id": id_, "shape": "point", "width": "0.16", "color": ink})
-    yield _statement(f"{name} -> {target}", {"id": f"{id_}-arrow", "color": ink})
+    digraph.node(f"i{target}", label="", id=id_, shape="point", width="0.16", color=ink)
+    digraph.edge(f"i{target}", target, id=f"{id_}-arrow", color=ink)
 
 
 def _node(node: Node, lines: Sequence[Line], theme: Theme) -> Attributes:
@@ -132,12 +151,3 @@ def _label(lines: Iterable[Line], end: str) -> str:
 
 def _plain(text: str) -> str:
     return text.replace("\\", r"\\").replace("&", "&amp;")
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', r"\"") + '"'
-
-
-def _statement(head: str, attributes: Attributes) -> str:
-    inside = ", ".join(f"{name}={_quoted(value)}" for name, value in attributes.items())
-    return f"  {head} [{inside}];"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from xml.etree import ElementTree as ET
 
 import attrs
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from turnlock.diagrams.drawing.graphviz import Engine, svg_of
+from turnlock.diagrams.errors import CannotDraw
 from turnlock.diagrams.graphs.dot import dot_of
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Edge, Graph, Mark, Move, Node
@@ -80,13 +82,13 @@ def test_marks_are_told_by_more_than_colour() -> None:
 
     dot = dot_of(graph)
 
-    first, second, arrow = [line for line in dot.splitlines() if line.startswith("  p")]
+    first, second, arrow = [line for line in dot.splitlines() if line.startswith("\tp")]
     assert "here" in first
-    assert 'penwidth="4.5"' in first
+    assert "penwidth=4.5" in first
     assert "never" in second
     assert "dashed" in second
-    assert 'style="dashed"' in arrow
-    assert 'arrowhead="tee"' in arrow
+    assert "style=dashed" in arrow
+    assert "arrowhead=tee" in arrow
 
 
 @pytest.mark.parametrize("theme", list(Theme))
@@ -97,7 +99,7 @@ def test_phases_have_the_colours_of_the_palette(theme: Theme) -> None:
     for phase in Phase:
         (line,) = [line for line in dot.splitlines() if f'id="phase-{phase}"' in line]
         assert f'fillcolor="{look_of(phase).fill(theme)}"' in line
-        assert ('peripheries="2"' in line) == (phase in INVOCATION.terminal)
+        assert ("peripheries=2" in line) == (phase in INVOCATION.terminal)
 
 
 def test_what_was_refused_is_written_in_the_box() -> None:
@@ -131,6 +133,14 @@ def test_weight_is_thickness() -> None:
         for weight in (0.0, 0.5, 1.0, 7.0)
     ]
 
-    assert ['penwidth="1.2"' in widths[0], 'penwidth="3.0"' in widths[1]] == [True, True]
+    assert ["penwidth=1.2" in widths[0], "penwidth=3.0" in widths[1]] == [True, True]
     assert widths[2] == widths[3]
-    assert 'penwidth="4.7"' in widths[2]
+    assert "penwidth=4.7" in widths[2]
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DOT is written by the `graphviz` package, an extra."""
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+
+    with pytest.raises(CannotDraw, match=r"pip install 'turnlock\[diagrams\]'"):
+        dot_of(graph_of(INVOCATION))
