@@ -32,6 +32,7 @@ ROUNDS: Final = {
     "imports": 15,
     "replay": 8,
     "closure": QUICK + 1,
+    "pictures": QUICK + 1,
 }
 """The benchmarks, in files named bench_*.py, and how many rounds each needs to be calm."""
 
