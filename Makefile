@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint format tables bench fuzz verify selftest check-models mutants clean
+.PHONY: help test demo lint format tables diagrams check-mermaid bench fuzz verify selftest check-models mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -13,6 +13,8 @@ help:
 	@echo 'make lint    ruff, mypy, pyright'
 	@echo 'make format  let ruff rewrite what it can'
 	@echo 'make tables  write docs/tables.md anew'
+	@echo 'make diagrams       draw the pictures of the documentation anew, its tables too'
+	@echo 'make check-mermaid  parse all our Mermaid with the real parser; needs npm'
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
@@ -61,6 +63,13 @@ format: $(VENV)/.installed-dev
 
 tables: $(VENV)/.installed-dev
 	$(BIN)/python tools/write_tables.py
+
+diagrams: tables
+	$(BIN)/python tools/draw_docs.py
+
+# Node.js and npm come with pyright[nodejs]; Mermaid is installed from npm into .venv/mermaid, once.
+check-mermaid: $(VENV)/.installed-dev
+	$(BIN)/python tools/check_mermaid.py
 
 bench: $(VENV)/.installed-dev
 	$(RUN) python benchmarks/run.py $(ARGS)

@@ -34,6 +34,7 @@ ROUNDS: Final = {
     "journal": 8,
     "runtime": QUICK + 1,
     "closure": QUICK + 1,
+    "pictures": QUICK + 1,
 }
 """The benchmarks, in files named bench_*.py, and how many rounds each needs to be calm."""
 

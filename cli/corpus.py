@@ -18,7 +18,7 @@ import io
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
@@ -97,11 +97,16 @@ class Recording:
         return sum(len(conversation.turns) for conversation in self.conversations)
 
 
-def read_recording(file: str, problems: Problems) -> Recording:
-    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`."""
+def read_recording(
+    file: str, problems: Problems, lines: Iterable[tuple[int, bytes]] | None = None
+) -> Recording:
+    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`.
+
+    `lines` are the file's `numbered_lines` where somebody has begun to read it.
+    """
     found: defaultdict[tuple[str, str], list[Batch]] = defaultdict(list)
     told = problems.count
-    for number, text in _lines(file, problems):
+    for number, text in numbered_lines(file, problems) if lines is None else lines:
         try:
             batch = read_batch(text, file=file, line=number)
         except InvalidValue as error:
@@ -126,13 +131,13 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
     taken: dict[str, int] = {}
     conversations: list[Conversation] = []
     for (source, conv), batches in found.items():
-        run_id = _unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
+        run_id = unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
         ordered = sorted(batches, key=lambda batch: batch.turn)
         oddities["batches out of order"] += sum(
             later is not batch for later, batch in zip(ordered, batches, strict=True)
         )
         turn_ids: dict[str, int] = {}
-        turns = tuple((_unique(str(batch.turn), turn_ids), batch) for batch in ordered)
+        turns = tuple((unique(str(batch.turn), turn_ids), batch) for batch in ordered)
         oddities["repeated turn numbers"] += sum(
             turn_id != str(batch.turn) for turn_id, batch in turns
         )
@@ -140,7 +145,7 @@ def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
     return Recording(tuple(conversations), oddities)
 
 
-def _unique(stem: str, taken: dict[str, int]) -> str:
+def unique(stem: str, taken: dict[str, int]) -> str:
     """Return the stem, or the stem with the first suffix ``~2``, ``~3`` … that makes it new.
 
     `taken` holds for each name the number of its last suffix, so that many repeats stay cheap.
@@ -154,7 +159,7 @@ def _unique(stem: str, taken: dict[str, int]) -> str:
     return name
 
 
-def _lines(file: str, problems: Problems) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(file: str, problems: Problems) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers, as far as the file can be read."""
     number = 0
     try:

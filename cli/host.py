@@ -65,6 +65,13 @@ def replay_conversation(
         host.converse()
 
 
+def run_of(conversation: Conversation) -> Run:
+    """Configure the run so that its largest batch fits (K-56)."""
+    largest = max(len(batch.calls) for _, batch in conversation.turns)
+    limits = Limits(calls=max(Limits().calls, largest))
+    return Run(run_id=conversation.run_id, limits=limits)
+
+
 class Host:
     """The host of one conversation; the adversary looks over its shoulder (`hostile.View`)."""
 
@@ -75,11 +82,9 @@ class Host:
         tally: Tally,
         observe: Observe | None = None,
     ) -> None:
-        """Configure the run so that its largest batch fits (K-56)."""
-        largest = max(len(batch.calls) for _, batch in conversation.turns)
-        limits = Limits(calls=max(Limits().calls, largest))
+        """Begin before the first turn."""
         self.run_id = conversation.run_id
-        self.courier = Courier(Run(run_id=self.run_id, limits=limits), tally, observe)
+        self.courier = Courier(run_of(conversation), tally, observe)
         self.turn_id: str | None = None
         """The turn that is open, or None once it settled."""
         self.epoch = 0

@@ -20,6 +20,7 @@ _LAZY: Final = (
     "approve",
     "check",
     "deny",
+    "diagram",
     "export",
     "interrupt",
     "replay",

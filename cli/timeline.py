@@ -1,7 +1,7 @@
 """A run's facts in the terminal, one line each, drawn with rich.
 
-Colours are those of Okabe and Ito, which people with any colour vision can tell apart, and each has
-a sign beside it. Recorded text is cut to the width and made harmless: it is never markup.
+A fact has the colour and the sign of the phase that it leads to, the same as in pictures. Recorded
+text is cut to the width and made harmless: it is never markup.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import attrs
 from rich.console import Console
 from rich.text import Text
 
+from ..diagrams.palette import look_of
+from ..lifecycle.phases import Phase
+from ..lifecycle.table import INVOCATION
 from ..models.calls import Call
 from ..models.calls import Status as Outcome
 from ..models.deliveries import Delivery
@@ -31,6 +34,8 @@ from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
 from ..runtime.workers import short_name
+from ..turn.phases import TurnPhase
+from ..turn.table import TURN
 from .tally import Hostility
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say
@@ -42,23 +47,15 @@ _RIGHT: Final = (0, 1)
 _INVOCATION: Final = 3
 _LEAST_INVOCATION: Final = 10
 _LEAST_DETAIL: Final = 24
-_TURN: Final = "bold"
-_ORANGE, _SKY, _BLUE = "#e69f00", "#56b4e9", "#0072b2"
-_GREEN, _VERMILLION, _PURPLE = "#009e73", "#d55e00", "#cc79a7"
-_LOOKS: Final[dict[FactType, tuple[str, str]]] = {
-    FactType.TOOL_APPROVAL_REQUESTED: ("?", _ORANGE),
-    FactType.TOOL_APPROVED: ("+", _SKY),
-    FactType.TOOL_DENIED: ("-", _PURPLE),
-    FactType.TOOL_EXECUTION_STARTED: (">", _BLUE),
-    FactType.TOOL_EXECUTION_SUCCEEDED: ("✓", _GREEN),
-    FactType.TOOL_EXECUTION_FAILED: ("✗", _VERMILLION),
-    FactType.TURN_OPENED: ("┌", _TURN),
-    FactType.CALL_ADDED: ("├", _TURN),
-    FactType.TURN_SEALED: ("├", _TURN),
-    FactType.TURN_SETTLED: ("└", _TURN),
-    FactType.CONTINUATION_TAKEN: ("↩", _TURN),
+_PHASES: Final[dict[FactType, str]] = {
+    FactType.TOOL_APPROVAL_REQUESTED: Phase.REQUESTED,
+    FactType.TURN_OPENED: TurnPhase.OPEN,
+    **{row.fact: row.target for row in INVOCATION.rows if row.fact is not None},
+    **{row.fact: row.target for row in TURN.rows if row.fact is not None},
 }
-_OTHER: Final = ("·", "")
+"""The phase that a fact leads to; grants and continuations have none."""
+_SIGNS: Final = {FactType.CALL_ADDED: "├", FactType.CONTINUATION_TAKEN: "↩"}
+"""Where that of the phase would say that a turn opens, or there is none."""
 _ENDS: Final = {
     FactType.TOOL_DENIED: Outcome.DENIED,
     FactType.TOOL_EXECUTION_SUCCEEDED: Outcome.SUCCEEDED,
@@ -83,8 +80,9 @@ _Key: TypeAlias = tuple[str, str]
 
 
 def looks_of(fact: FactType) -> tuple[str, str]:
-    """Return the sign and the style of a fact."""
-    return _LOOKS.get(fact, _OTHER)
+    """Return the sign and the style of a fact: those of the phase that it leads to."""
+    look = look_of(_PHASES.get(fact, ""))
+    return _SIGNS.get(fact, look.sign), look.colour
 
 
 class Timeline:

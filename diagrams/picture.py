@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -112,13 +113,11 @@ class Picture(ABC):
     def _repr_svg_(self) -> str:
         return self.svg()
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_asked: object) -> dict[str, str]:
         """Give notebooks the SVG where it can be drawn, and text in any case."""
         bundle = {"text/plain": self.text(), "text/markdown": self.markdown()}
-        try:
+        with suppress(CannotDraw):  # Markdown holds a Mermaid block
             bundle["image/svg+xml"] = self.svg()
-        except CannotDraw:
-            pass  # Markdown holds a Mermaid block
         return bundle
 
 

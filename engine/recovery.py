@@ -23,6 +23,7 @@ from ..models.facts import (
     ToolApproved,
     ToolExecutionStarted,
     TurnInterrupted,
+    TurnInterrupting,
     TurnOpened,
     TurnSettled,
 )
@@ -77,23 +78,37 @@ def _fold_commit(state: State, commit: list[Fact]) -> None:
             raise _corrupt(fact, cause)
         fold(state, (fact,))
     if state.turn is not None:
-        cause = _unfinished(state, state.turn)
+        cause = _unfinished(state, state.turn, commit)
         if cause is not None:
             raise _corrupt(commit[-1], cause)
     state.committed = state.sequence
     state.tidy_deadlines()
 
 
-def _unfinished(state: State, turn: Turn) -> str | None:
-    """Say what the commit should have brought too, or None."""
+def _unfinished(state: State, turn: Turn, commit: list[Fact]) -> str | None:
+    """Say what the commit should have brought too, or None.
+
+    Members are looked at only where the commit brought them or interrupted them: to look at all of
+    them after every commit would make recovery quadratic in the calls of a turn.
+    """
     if settled(state, turn, state.at):
         return "every member is terminal, and yet the turn was not closed"
-    for invocation in turn.unfinished():
-        if invocation.gated and invocation.digest is None:
-            return f"nobody was asked about {invocation.invocation_id!r}"
-        if turn.phase is TurnPhase.INTERRUPTING and not invocation.attempt:
-            return f"{invocation.invocation_id!r} was not denied by the interrupt"
+    for fact in commit:
+        for invocation in _concerned(turn, fact):
+            if invocation.gated and invocation.digest is None:
+                return f"nobody was asked about {invocation.invocation_id!r}"
+            if turn.phase is TurnPhase.INTERRUPTING and not invocation.attempt:
+                return f"{invocation.invocation_id!r} was not denied by the interrupt"
     return None
+
+
+def _concerned(turn: Turn, fact: Fact) -> Iterable[Invocation]:
+    """Return the members of which a fact's commit must tell more than the fact itself does."""
+    if isinstance(fact, TurnOpened | TurnInterrupting):
+        return turn.unfinished()
+    if isinstance(fact, CallAdded):
+        return (turn.members[fact.call.invocation_id],)
+    return ()
 
 
 def _corrupt(fact: Fact, cause: str) -> CorruptJournal:

@@ -179,7 +179,10 @@ def _impossible_turn(turn: SavedTurn) -> str | None:
         return f"that a turn which is {turn.phase} has no grace, or has one"
     if len({member.invocation_id for member in turn.members}) < len(turn.members):
         return "that two invocations of the turn have one id"
-    if turn.phase is not TurnPhase.OPEN and all(m.phase in TERMINAL for m in turn.members):
+    live = [member for member in turn.members if member.phase not in TERMINAL]
+    if turn.phase is TurnPhase.INTERRUPTING and not all(member.attempt for member in live):
+        return "that an interrupt left a call which has not started"
+    if turn.phase is not TurnPhase.OPEN and not live:
         return "that a turn whose members are all terminal is active"
     return next(filter(None, map(_impossible_member, turn.members)), None)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from turnlock.diagrams.graphs.extract import graph_of
+from turnlock.diagrams.graphs.matrix import matrix_markdown
 from turnlock.lifecycle.table import INVOCATION
-from turnlock.machines.rows import Machine, Row
+from turnlock.machines.rows import Machine
 from turnlock.turn.table import TURN
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables.md"
@@ -36,38 +37,13 @@ def main() -> int:
 
 
 def section(machine: Machine[Any, Any]) -> Iterator[str]:
-    """One machine: for each input a table row, for each phase a column."""
-    phases = [str(phase) for phase in cast("type[StrEnum]", machine.phases)]
-    terminal = ", ".join(sorted(machine.terminal))
-    yield f"## The {machine.name} machine\n"
-    yield f"Begins in {' or '.join(machine.initial)}; ends in {terminal}.\n"
-    yield "| input | " + " | ".join(phases) + " |"
-    yield "|---" * (len(phases) + 1) + "|"
-    for input_ in cast("type[StrEnum]", machine.inputs):
-        cells = [cell(machine, phase, input_) for phase in phases]
-        yield f"| {input_} | " + " | ".join(cells) + " |"
-    yield "\nNothing happens:\n"
-    notes: dict[tuple[str, str], list[str]] = {}
-    for row in machine.rows:
-        if row.note and row.possible:
-            notes.setdefault((row.input, row.note), []).append(row.phase)
-    for (name, note), where in notes.items():
-        yield f"- {name} in {', '.join(dict.fromkeys(where))}: {note}"
-    yield ""
-
-
-def cell(machine: Machine[Any, Any], phase: str, input_: str) -> str:
-    """Say what one (phase, input) pair does."""
-    rows = [row for row in machine.rows if (row.phase, row.input) == (phase, input_)]
-    return "<br>".join(outcome(row) for row in rows)
-
-
-def outcome(row: Row[Any, Any]) -> str:
-    """One row, read aloud."""
-    guard = f" [{row.guard}]" if row.guard else ""
-    if row.fact is not None:
-        return f"**{row.target}** / {row.fact}{guard}"
-    return f"*{row.reason}*{guard}" if row.reason is not None else f"–{guard}"
+    """One machine: where it begins and ends, and its matrix."""
+    graph = graph_of(machine)
+    initial = " or ".join(node.name for node in graph.nodes if node.initial)
+    terminal = ", ".join(sorted(node.name for node in graph.nodes if node.terminal))
+    yield f"## {graph.title}\n"
+    yield f"Begins in {initial}; ends in {terminal}.\n"
+    yield matrix_markdown(graph)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
@@ -32,6 +33,7 @@ from .reports.report import Stop, Verdict
 from .reports.terminal import figures_text, finding_lines
 from .reports.words import printable
 from .rulebook import RULES, rule_called
+from .session_coverage import SESSION
 from .subjects.in_process import InProcess
 from .subjects.process import ProcessDriver
 from .subjects.subject import Driver, Subject
@@ -126,15 +128,7 @@ class ConformanceSuite:
             return partial(_hold_regression, read_regression(turnlock_item), turnlock_driver)
         stash = _class_of(request).stash
         if _OUTCOME not in stash:
-            config = request.config
-            results, stops = verify(
-                turnlock_driver,
-                profile=_profile(config),
-                seed=int(config.getoption("--turnlock-seed", 0) or 0),
-                progress=_ignored,
-                only=self.techniques,
-            )
-            stash[_OUTCOME] = _Outcome(results, stops)
+            stash[_OUTCOME] = _checked(turnlock_driver, request.config, self.techniques)
         outcome = stash[_OUTCOME]
         if any(stop.verdict is Verdict.HARNESS_FAILED for stop in outcome.stops):
             raise HarnessFailed(printable(outcome.stopped))
@@ -168,6 +162,21 @@ def _subject(suite: ConformanceSuite) -> Subject:
     if not isinstance(made, Subject):
         raise TypeError("make_sut returned a subject first, and something else now")
     return made
+
+
+def _checked(driver: Driver, config: pytest.Config, techniques: tuple[str, ...]) -> _Outcome:
+    session = config.stash.get(SESSION, None)
+    with session.apart() if session is not None else nullcontext():
+        results, stops = verify(
+            driver,
+            profile=_profile(config),
+            seed=int(config.getoption("--turnlock-seed", 0) or 0),
+            progress=_ignored,
+            only=techniques,
+        )
+    if session is not None:
+        session.add(results)
+    return _Outcome(results, stops)
 
 
 def _profile(config: pytest.Config) -> Profile:

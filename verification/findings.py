@@ -57,12 +57,15 @@ class Coverage:
     """How often each thing that the spec names was reached; what was never reached counts 0.
 
     `reasons` by name; `pairs` by ``phase × input`` (an invocation's or a turn's phase, as the
-    oracle sees it); `rules` by number.
+    oracle sees it); `rules` by number; `rows` by ``phase × input [guard]``, as both tables declare
+    them: rows that move, refuse and rest alike. A technique counts rows as it can: how often our
+    kernel read them where it plays our kernel, what the spec says of its steps otherwise.
     """
 
     reasons: Mapping[str, int] = attrs.field(factory=dict[str, int])
     pairs: Mapping[str, int] = attrs.field(factory=dict[str, int])
     rules: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    rows: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
 
 @attrs.frozen(kw_only=True)

@@ -1,14 +1,18 @@
-"""The pytest plugin: two options for conformance suites, and nothing else until one is imported.
+"""The pytest plugin: options for conformance suites, and nothing else until one is imported.
 
 The entry point loads this file as the top-level module `turnlock_pytest` (a link to it), since a
 plugin is imported at every start of pytest, before coverage is measured: to import the package
 `turnlock` there would cost everybody time, and its authors the coverage of its first lines. So it
 imports nothing, and what a suite needs is imported by the test file that defines one:
-`from turnlock.verification.conformance_suite import ConformanceSuite`.
+`from turnlock.verification.conformance_suite import ConformanceSuite`. Only where
+`--turnlock-coverage` asks to count what kernels do is the package imported, at configuration.
+
+PYTEST_DONT_REWRITE: it asserts nothing, and pytest would warn where it is imported twice.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,3 +40,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="the seed of what is drawn at random (default: 0)",
     )
+    group.addoption(
+        "--turnlock-coverage",
+        default=None,
+        metavar="FILE",
+        help="write there, as JSON, how often each row of the tables was met, by kernels in these "
+        "tests and by conformance suites: `turnlock diagram coverage FILE` draws it",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count where that is asked; by its full name, as this file is in no package."""
+    if config.getoption("--turnlock-coverage"):
+        import_module("turnlock.verification.session_coverage").begin(config)

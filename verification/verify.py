@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from importlib import import_module
 from time import perf_counter
 from typing import Final, TypeAlias, cast
 
 import attrs
 
+from .closure.rows import counted_rows, read_rows
 from .findings import Profile, Progress, Result, Status
 from .reports.report import Stop, Verdict
 from .subjects.kernel import kernel_driver
@@ -43,8 +45,13 @@ class Technique:
         check = cast("Check", getattr(import_module(module, __package__), function))
         system = (driver or kernel_driver(),) if self.black_box else ()
         began = perf_counter()
-        result = check(*system, profile=profile, progress=progress, seed=seed)
-        return attrs.evolve(result, technique=self.name, seconds=perf_counter() - began)
+        with counted_rows() if driver is None and self.black_box else nullcontext() as tables:
+            result = check(*system, profile=profile, progress=progress, seed=seed)
+        coverage = result.coverage
+        if tables is not None and not coverage.rows:
+            coverage = attrs.evolve(coverage, rows=read_rows(tables))
+        seconds = perf_counter() - began
+        return attrs.evolve(result, technique=self.name, coverage=coverage, seconds=seconds)
 
     def _missing(self, driver: Driver | None) -> str:
         if driver is None:

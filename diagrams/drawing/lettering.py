@@ -31,6 +31,31 @@ def width_of(text: str, size: float, *, mono: bool = False) -> float:
     return size * sum(map(_share_mono if mono else _share, text))
 
 
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0
+        if unicodedata.combining(letter)
+        else 1 + (unicodedata.east_asian_width(letter) in {"W", "F"})
+        for letter in text
+    )
+
+
+def cut_to(text: str, columns: int) -> str:
+    """Return the text, harmless and cut so that it takes no more columns of a terminal."""
+    whole = harmless(text, limit=columns)
+    if columns_of(whole) <= columns:
+        return whole
+    left = columns - len(CUT)
+    for place, letter in enumerate(whole):
+        left -= columns_of(letter)
+        if left < 0:
+            return whole[:place] + CUT
+    return whole
+
+
 def fitted(text: str, width: float, size: float, *, mono: bool = False) -> str:
     """Return the text, harmless and cut so that it is no wider than `width` pixels."""
     whole = harmless(text, limit=LONGEST)

@@ -8,7 +8,8 @@ from typing import Final
 
 import attrs
 
-from ...models.safe_text import CUT, harmless
+from ...models.safe_text import harmless
+from .lettering import columns_of, cut_to
 
 CELL: Final = 200
 """Characters of a cell; the rest is cut."""
@@ -73,9 +74,9 @@ def text_table(table: Table) -> str:
     """Return the title, the note and the table in at most `WIDTH` columns; wide cells are cut."""
     rows = [tuple(harmless(cell, limit=CELL) for cell in row) for row in (table.head, *table.rows)]
     widths = _widths(rows)
-    lines = [harmless(table.title, limit=WIDTH)]
+    lines = [cut_to(table.title, WIDTH)]
     if table.note:
-        lines.append(harmless(table.note, limit=WIDTH))
+        lines.append(cut_to(table.note, WIDTH))
     head, *body = _text_lines(rows, widths)
     return "\n".join(
         (*lines, head, "─" * min(WIDTH, sum(widths) + _GAP * (len(widths) - 1)), *body)
@@ -84,7 +85,7 @@ def text_table(table: Table) -> str:
 
 def _widths(rows: list[tuple[str, ...]]) -> list[int]:
     """Return the width of each column; the widest gives way until all fit."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
     while sum(widths) + _GAP * (len(widths) - 1) > WIDTH and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     return widths
@@ -92,8 +93,10 @@ def _widths(rows: list[tuple[str, ...]]) -> list[int]:
 
 def _text_lines(rows: list[tuple[str, ...]], widths: list[int]) -> Iterator[str]:
     for row in rows:
-        cells = (
-            cell.ljust(width) if len(cell) <= width else cell[: width - 1] + CUT
-            for cell, width in zip(row, widths, strict=True)
-        )
+        cells = (_padded(cell, width) for cell, width in zip(row, widths, strict=True))
         yield (" " * _GAP).join(cells).rstrip()
+
+
+def _padded(cell: str, width: int) -> str:
+    cut = cut_to(cell, width)
+    return cut + " " * (width - columns_of(cut))

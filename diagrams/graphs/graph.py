@@ -27,7 +27,7 @@ class Mark(StrEnum):
     FADED = "faded"
     """Not on the path."""
     REFUSED = "refused"
-    """A delivery that was refused there: no move at all (edges, dashed)."""
+    """A delivery that was refused there: no move at all. A loop is written in the phase's box."""
 
 
 @attrs.frozen(kw_only=True)

@@ -153,6 +153,7 @@ def impossible() -> dict[str, Snapshot]:
         "a closed turn": with_turn(phase="SETTLED"),
         "grace without interrupt": with_turn(grace_until=1.0),
         "interrupt without grace": with_turn(phase="INTERRUPTING"),
+        "interrupted, and not denied": with_turn(phase="INTERRUPTING", grace_until=1.0),
         "one id twice": with_turn(members=(asked, asked)),
         "all terminal": with_turn(members=(done,)),
         "waiting, unasked": with_member(0, digest=None),

@@ -13,9 +13,9 @@ from ..findings import Finding
 class Exploration:
     """`complete` says that every reachable state was met: its fixpoint.
 
-    `transitions` are states × symbols, every one of them fired. `rows` names the rows of both
-    tables that were read, `reasons` counts the refusals, `pairs` how often which input came to
-    which phase. `seconds` is CPU time. `re_expanded` are the merged states that were fired at
+    `transitions` are states × symbols, every one of them fired. `rows` says how often each row of
+    both tables was read, by name; `reasons` counts the refusals, `pairs` how often which input came
+    to which phase. `seconds` is CPU time. `re_expanded` are the merged states that were fired at
     again along another history.
     """
 
@@ -25,7 +25,7 @@ class Exploration:
     complete: bool
     seconds: float
     findings: tuple[Finding, ...] = ()
-    rows: frozenset[str] = frozenset()
+    rows: Mapping[str, int] = attrs.field(factory=dict[str, int])
     reasons: Mapping[str, int] = attrs.field(factory=dict[str, int])
     pairs: Mapping[str, int] = attrs.field(factory=dict[str, int])
     re_expanded: int = 0

@@ -25,7 +25,7 @@ from ..oracle.wording import configured, receipt_of
 from .counterexample import answers, difference, flaw_found, journal_of, path_of, raised
 from .letters import Letters
 from .player import Flaw, Player, Reply
-from .rows import met_by_grant
+from .rows import met_unread
 from .symmetry import nameless
 
 SAMPLE: Final = 40
@@ -77,8 +77,8 @@ class Explorer:
         """For each state: from which one it was first met, by which symbol, with which facts."""
         self.reasons: Counter[str | None] = Counter()
         self.phases: Counter[tuple[Any, ...]] = Counter()
-        self.met: set[str] = set()
-        """Rows that a grant met (see `rows`)."""
+        self.met: Counter[str] = Counter()
+        """Rows that were met, though the kernel did not read them (see `rows`)."""
         self.merges: list[Merge] = []
         self.transitions = 0
         self._stop_at_first = stop_at_first
@@ -150,7 +150,7 @@ class Explorer:
             self._differs(at.number, place)
             return
         if len(facts) > 1:
-            self.met |= met_by_grant(at.moment, facts)
+            self.met.update(met_unread(at.moment, facts))
         if self._arrive(at, place, twin, after, max(at.clock, now), reply.facts):
             flaw = player.step_flaw(reply, at.state, twin)
             if flaw is not None:

@@ -26,7 +26,7 @@ from .explore import Explorer
 from .fidelity import re_expand
 from .kernel_player import KernelPlayer
 from .pairs import counted
-from .rows import POSSIBLE, read_rows, watched_rows
+from .rows import POSSIBLE, counted_rows, read_rows
 from .subject_player import SubjectPlayer
 
 SCOPES: Final[Mapping[Profile, tuple[Scope, ...]]] = {
@@ -83,9 +83,9 @@ def explore(scope: Scope, *, stop_at_first: bool = True, seed: int = 0) -> Explo
     Whatever it raises is a finding, too.
     """
     explorer = Explorer(scope, KernelPlayer(scope.run), stop_at_first=stop_at_first, seed=seed)
-    with watched_rows() as tables:
+    with counted_rows() as tables:
         found = _explored(explorer)
-        return attrs.evolve(found, rows=read_rows(tables) | explorer.met)
+        return attrs.evolve(found, rows=read_rows(tables) + explorer.met)
 
 
 def check_subject(
@@ -147,18 +147,19 @@ def _without_collector() -> Generator[None]:
 
 
 def _result(done: Sequence[Exploration], seconds: float) -> Result:
-    rows = frozenset[str]().union(*(found.rows for found in done))
+    rows: Counter[str] = Counter(dict.fromkeys(POSSIBLE, 0))
     reasons: Counter[str] = Counter({str(reason): 0 for reason in Reason})
     pairs: Counter[str] = Counter({row.partition(" [")[0]: 0 for row in POSSIBLE})
     for found in done:
         reasons.update(found.reasons)
         pairs.update(found.pairs)
-    for row in rows:
+        rows.update(found.rows)
+    for row, count in rows.items():
         pair = row.partition(" [")[0]
-        pairs[pair] = pairs[pair] or 1  # by a deadline or a grant: those are not counted
+        pairs[pair] = pairs[pair] or min(count, 1)  # by a deadline or a grant: not counted
     findings = tuple(finding for found in done for finding in found.findings)
     transitions = sum(found.transitions for found in done)
-    missed = [row for row in POSSIBLE if row not in rows]
+    missed = [row for row in POSSIBLE if not rows[row]]
     return Result(
         technique=TECHNIQUE,
         status=Status.VIOLATED if findings else Status.HOLDS,
@@ -180,6 +181,6 @@ def _result(done: Sequence[Exploration], seconds: float) -> Result:
             "reasons_possible": len(reasons),
         },
         findings=findings,
-        coverage=Coverage(reasons=dict(reasons), pairs=dict(pairs)),
+        coverage=Coverage(reasons=dict(reasons), pairs=dict(pairs), rows=dict(rows)),
         seconds=seconds,
     )

@@ -1,4 +1,4 @@
-"""What a suite reaches of the spec: reasons, rules, and pairs of phase and input.
+"""What a suite reaches of the spec: reasons, rules, and rows of both tables.
 
 Counted is each transition of a suite's machine, once: its tests play every one of them.
 """
@@ -11,11 +11,14 @@ from typing import Any, Final
 
 import attrs
 
-from ...lifecycle.phases import Input
+from ...lifecycle.phases import TERMINAL, Guard, Input, Phase
 from ...lifecycle.table import INVOCATION
+from ...machines.rows import ALWAYS, Machine
+from ...models.facts import DenialCause, FactType, FailureCause
 from ...models.reasons import Reason
-from ...turn.phases import TurnInput
+from ...turn.phases import TurnGuard, TurnInput, TurnPhase
 from ...turn.table import TURN
+from ..closure.rows import POSSIBLE, spoken
 from ..findings import Coverage, Raw
 from ..oracle.reading import digest_of, find_record, grant_covers
 from ..rulebook import RULES, rules_of
@@ -23,12 +26,6 @@ from .mealy import access_words
 from .suite import Suite
 from .walks import Step
 
-_POSSIBLE: Final = [
-    f"{row.phase} × {row.input}"
-    for rows in (INVOCATION.rows, TURN.rows)
-    for row in rows
-    if row.possible
-]
 _BEFORE_THE_TABLE: Final = frozenset(
     {
         Reason.RUN_MISMATCH,
@@ -41,6 +38,16 @@ _BEFORE_THE_TABLE: Final = frozenset(
     }
 )
 """Refused by admission (section 5): no phase has seen the input."""
+_MOVED: Final = {
+    FactType.TURN_SEALED: TurnPhase.SEALED,
+    FactType.TURN_INTERRUPTING: TurnPhase.INTERRUPTING,
+}
+_ASKING: Final = _MOVED.keys() | {
+    FactType.TOOL_EXECUTION_SUCCEEDED,
+    FactType.TOOL_EXECUTION_FAILED,
+    FactType.TOOL_DENIED,
+}
+"""After these facts settlement is asked for."""
 _OF_TURNS: Final = frozenset({TurnInput.ADD_CALL, TurnInput.SEAL_TURN, TurnInput.INTERRUPT})
 _PLAIN: Final = frozenset({Input.CLAIM, Input.RENEW, Input.REJECT, Input.LOSE})
 
@@ -51,7 +58,7 @@ class Reach:
 
     reasons: Counter[str] = attrs.field(factory=Counter[str])
     rules: Counter[str] = attrs.field(factory=Counter[str])
-    pairs: Counter[str] = attrs.field(factory=Counter[str])
+    rows: Counter[str] = attrs.field(factory=Counter[str])
 
     def add(self, part: Suite) -> None:
         """Count the transitions of one suite."""
@@ -59,15 +66,19 @@ class Reach:
             if not step.receipt["accepted"]:
                 self.reasons[step.receipt["reason"]] += 1
             self.rules.update(rules_of(step.delivery, step.receipt))
-            self.pairs.update(_pairs(step))
+            self.rows.update(_rows(step))
 
     @property
     def coverage(self) -> Coverage:
         """What was reached so far."""
+        pairs: Counter[str] = Counter()
+        for row in POSSIBLE:
+            pairs[row.partition(" [")[0]] += self.rows[row]
         return Coverage(
             reasons={str(reason): self.reasons[reason] for reason in Reason},
             rules={rule.id: self.rules[rule.id] for rule in RULES if rule.visible},
-            pairs={pair: self.pairs[pair] for pair in dict.fromkeys(_POSSIBLE)},
+            pairs=dict(pairs),
+            rows={row: self.rows[row] for row in POSSIBLE},
         )
 
 
@@ -79,52 +90,91 @@ def _transitions(part: Suite) -> Iterator[Step]:
             yield part.walks.step(place, letter)
 
 
-def _pairs(step: Step) -> Iterator[str]:
-    """Yield the pairs of phase and input that a step brings together."""
+def _rows(step: Step) -> Iterator[str]:
+    """Yield the rows that a step meets, by name."""
     delivery, receipt = step.delivery, step.receipt
     if delivery["type"] == "recover":
         return
     before = step.place.oracle.state
     oracle = step.place.oracle.clone()
     lapsed = oracle.receive({"type": "tick", "now": delivery["now"]})["facts"]
-    yield from _by_time(before, lapsed)
+    after = step.leads_to.oracle.state["turn"]
+    if before["turn"] is not None:
+        yield from _by_time(before["turn"], lapsed, oracle.state["turn"])
     if receipt.get("reason") not in _BEFORE_THE_TABLE and oracle.state["turn"] is not None:
-        yield from _by_delivery(oracle.state["turn"], delivery, receipt["facts"][len(lapsed) :])
+        yield from _by_delivery(oracle.state["turn"], step, receipt["facts"][len(lapsed) :], after)
 
 
-def _by_time(state: Any, facts: list[Raw]) -> Iterator[str]:  # noqa: ANN401 - an oracle's
-    turn = state["turn"]
-    grace = [fact for fact in facts if fact.get("cause") == "interrupted"]
-    if grace:
-        yield f"{turn['phase']} × {TurnInput.GRACE_OVER}"
-        yield from (f"{record['phase']} × {Input.GRACE_OVER}" for record in turn["records"])
+def _by_time(turn: Raw, facts: list[Raw], after: Raw | None) -> Iterator[str]:
+    if any(fact.get("cause") == FailureCause.INTERRUPTED for fact in facts):
+        yield spoken(turn["phase"], TurnInput.GRACE_OVER)
+        yield from (spoken(record["phase"], Input.GRACE_OVER) for record in turn["records"])
     for fact in facts:
-        if fact.get("cause") == "expiry":
-            yield f"REQUESTED × {Input.APPROVAL_OVER}"
-        elif fact["type"] == "EXECUTION_IN_DOUBT":
-            yield f"STARTED × {Input.LEASE_OVER}"
-    if turn is not None and any(map(_ends, facts)):
-        yield f"{turn['phase']} × {TurnInput.SETTLE}"
+        if fact.get("cause") == DenialCause.EXPIRY:
+            yield spoken(Phase.REQUESTED, Input.APPROVAL_OVER)
+        elif fact["type"] == FactType.EXECUTION_IN_DOUBT:
+            yield spoken(Phase.STARTED, Input.LEASE_OVER)
+    yield from _settling(turn["phase"], facts, after)
 
 
-def _by_delivery(turn: Raw, delivery: Raw, facts: list[Raw]) -> Iterator[str]:
-    kind = delivery["type"]
+def _by_delivery(turn: Raw, step: Step, facts: list[Raw], after: Raw | None) -> Iterator[str]:
+    """Yield the rows that a delivery meets in this turn; `after` is the turn that it leaves."""
+    delivery, kind = step.delivery, step.delivery["type"]
+    named = delivery.get("invocation_id", "")
+    outcome = step.receipt.get("reason") or (facts[0]["type"] if facts else "")
     if kind in _OF_TURNS:
-        yield f"{turn['phase']} × {kind}"
-        if kind == TurnInput.INTERRUPT:
-            yield from (f"{record['phase']} × {Input.INTERRUPT}" for record in turn["records"])
+        yield from _named(TURN, turn["phase"], kind, outcome)
+        if kind == TurnInput.INTERRUPT and facts:
+            yield from (spoken(record["phase"], Input.INTERRUPT) for record in turn["records"])
     else:
         entry = _input(delivery)
-        record = find_record({"turn": turn}, delivery.get("invocation_id", ""))
+        record = find_record({"turn": turn}, named)
         if entry is not None and record is not None:
-            yield f"{record['phase']} × {entry}"
+            undecided = record["decision"] is None
+            yield from _named(INVOCATION, record["phase"], entry, outcome, undecided=undecided)
     for fact in facts:
-        if fact["type"] == "GRANT_ISSUED":
-            for record in turn["records"]:
-                if grant_covers(fact, record["tool_name"], digest_of(record["arguments"])):
-                    yield f"{record['phase']} × {Input.GRANT}"
-    if any(map(_ends, facts)):
-        yield f"{turn['phase']} × {TurnInput.SETTLE}"
+        if fact["type"] == FactType.GRANT_ISSUED:
+            others = [it for it in turn["records"] if it["invocation_id"] != named]
+            yield from _covered(others, fact)
+    yield from _settling(turn["phase"], facts, after)
+
+
+def _named(
+    machine: Machine[Any, Any], phase: str, entry: str, outcome: str, *, undecided: bool = False
+) -> Iterator[str]:
+    """Name the row by what it brought: a fact or a reason tells the guard.
+
+    Only in DENIED two guards bring the same: whether any decision was recorded tells them apart.
+    """
+    rows = [
+        row
+        for row in machine.rows
+        if (row.phase, row.input) == (phase, entry) and outcome in {row.fact, row.reason}
+    ]
+    if len(rows) > 1:
+        rows = [row for row in rows if (row.guard == Guard.NO_DECISION) is undecided]
+    yield from (spoken(row.phase, row.input, row.guard) for row in rows)
+
+
+def _covered(records: list[Raw], grant: Raw) -> Iterator[str]:
+    for record in records:
+        if grant_covers(grant, record["tool_name"], digest_of(record["arguments"])):
+            gate = Guard.GATED if record["requires_approval"] else Guard.FREE
+            guard = gate if record["phase"] == Phase.REQUESTED else ALWAYS
+            yield spoken(record["phase"], Input.GRANT, guard)
+
+
+def _settling(phase: str, facts: list[Raw], after: Raw | None) -> Iterator[str]:
+    """Name the row of the one door, which is asked after these facts if after any (K-51)."""
+    kinds = {fact["type"] for fact in facts}
+    for kind in _MOVED.keys() & kinds:
+        phase = _MOVED[kind]
+    if kinds & _ASKING:
+        live = after is not None and any(
+            record["phase"] not in TERMINAL for record in after["records"]
+        )
+        guard = TurnGuard.INCOMPLETE if live else TurnGuard.COMPLETE
+        yield spoken(phase, TurnInput.SETTLE, guard)
 
 
 def _input(delivery: Raw) -> Input | None:
@@ -137,7 +187,3 @@ def _input(delivery: Raw) -> Input | None:
     if kind == "report":
         return Input.REPORT_RESULT if "result" in delivery else Input.REPORT_ERROR
     return Input(f"resolve_{delivery['as']}") if kind == "resolve" else None
-
-
-def _ends(fact: Raw) -> bool:
-    return fact["type"] in {"TOOL_EXECUTION_SUCCEEDED", "TOOL_EXECUTION_FAILED", "TOOL_DENIED"}

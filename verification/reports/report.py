@@ -139,6 +139,7 @@ class Report:
             reasons=_summed(one.reasons for one in every),
             pairs=_summed(one.pairs for one in every),
             rules=_summed(one.rules for one in every),
+            rows=_summed(one.rows for one in every),
         )
 
 

@@ -14,6 +14,7 @@ from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.verification.alphabet.life_scopes import LEASES, OUTCOMES
 from turnlock.verification.closure import technique
+from turnlock.verification.closure.rows import POSSIBLE, counted_rows, read_rows
 from turnlock.verification.findings import Profile, Result, Status
 
 FEW = (OUTCOMES, LEASES)
@@ -53,6 +54,33 @@ def test_coverage_tells_what_was_met_and_what_was_not(monkeypatch: pytest.Monkey
     assert result.coverage.pairs["STARTED × lease_over"] > 0
     assert result.coverage.pairs["REQUESTED × approval_over"] == 0
     assert "REQUESTED × approval_over" in result.figures["rows_not_covered"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_coverage_counts_the_rows_of_all_scopes(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    """Each row stands there, with how often the kernel read it; what it never read counts 0."""
+    result, _ = checked(monkeypatch, jobs=jobs)
+    rows = result.coverage.rows
+
+    assert rows.keys() == set(POSSIBLE)
+    assert min(rows["STARTED × renew"], rows["STARTED × lease_over"]) > 100
+    assert rows["REQUESTED × grant [gated]"] == 0
+    assert result.figures["rows_covered"] == sum(count > 0 for count in rows.values())
+    assert [name for name, count in rows.items() if not count] == str(
+        result.figures["rows_not_covered"]
+    ).split(", ")
+
+
+def test_reads_are_counted_one_by_one() -> None:
+    """Each look into a table counts; one for a row that is not there raises, and does not."""
+    with counted_rows() as tables:
+        table.step(Phase.STARTED, Input.LOSE)
+        table.step(Phase.STARTED, Input.LOSE)
+        with pytest.raises(KeyError):
+            table.step(Phase.STARTED, Input.LOSE, "no such guard")
+    table.step(Phase.STARTED, Input.LOSE)
+
+    assert +read_rows(tables) == {"STARTED × lose": 2}
 
 
 def test_what_is_found_in_another_process_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:

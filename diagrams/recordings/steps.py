@@ -1,0 +1,290 @@
+"""Which row of which table each fact took, and which row refused, read off a recording.
+
+Facts say where they lead, not why. A row fits a fact when it stands in the phase where the fact
+found its invocation or turn, and names that fact. Where several fit, what else was recorded tells
+them apart: the cause in the fact, its grant, the type of the delivery, and the lease, which lapses
+before the delivery of the same receive is judged (K-11). One pair cannot be told apart by facts
+alone: a doubt that ended in a result, by a late report or by a resolution. Both rows are candidates
+then, unless the delivery was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from ...engine.decide import DECIDERS
+from ...engine.evolve import fold
+from ...engine.recovery import replay
+from ...engine.state import State
+from ...lifecycle.phases import Input, Phase
+from ...lifecycle.table import INVOCATION
+from ...machines.rows import Row
+from ...models.codec import read_delivery
+from ...models.errors import CorruptJournal, InvalidValue
+from ...models.fact import Fact
+from ...models.facts import (
+    CallAdded,
+    DenialCause,
+    ExecutionFact,
+    ExecutionInDoubt,
+    FailureCause,
+    LifecycleFact,
+    ToolApproved,
+    ToolDenied,
+    ToolExecutionFailed,
+    ToolExecutionSucceeded,
+    TurnOpened,
+)
+from ...models.reasons import Reason
+from ...turn.phases import TurnPhase
+from ...turn.table import TURN
+from .recording import Moment, Recording
+
+AnyRow: TypeAlias = Row[Any, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One move of an invocation or, where `invocation_id` is None, of a turn.
+
+    `rows` are the rows that the fact can have taken, of the machine so named: one where it is
+    known, never none. A call that a grant approves as it is asked takes the row of the grant.
+    `epoch` tells turns apart that have one id (K-21). `at` is Unix time, in seconds.
+    """
+
+    at: float
+    fact: Fact
+    machine: str
+    turn_id: str
+    epoch: int
+    invocation_id: str | None
+    source: str
+    target: str
+    rows: tuple[AnyRow, ...]
+
+
+@attrs.frozen(kw_only=True)
+class RefusedStep:
+    """One delivery that was refused.
+
+    `rows` are the rows that can have refused it: one where that is known, several where too little
+    of the delivery was recorded (a diagnostic tells only its type and its ids), none where
+    admission refused, or where this turnlock would have answered otherwise. `turn_id` is that of
+    the active turn where the delivery named none and the invocation is a member, or that of the one
+    turn that ever had it. `phase` is where the invocation stood, or the turn if no invocation was
+    named; None, with an `epoch` of 0, for what is not known, and for a delivery to another run.
+    """
+
+    at: float
+    kind: str
+    turn_id: str | None
+    epoch: int
+    invocation_id: str | None
+    reason: Reason
+    phase: str | None
+    rows: tuple[AnyRow, ...]
+
+
+Event: TypeAlias = Step | RefusedStep
+
+
+def steps(recording: Recording) -> Iterator[Step]:
+    """Return every move of the run, in order. Raises `CorruptJournal` as `events` does."""
+    return (event for event in events(recording) if isinstance(event, Step))
+
+
+def refusals(recording: Recording) -> Iterator[RefusedStep]:
+    """Return every refusal that was recorded, in order. Raises `CorruptJournal` as `events` does.
+
+    Of a journal alone there are none: it holds what has happened.
+    """
+    return (event for event in events(recording) if isinstance(event, RefusedStep))
+
+
+def events(recording: Recording) -> Iterator[Event]:
+    """Return moves and refusals of the run, in order.
+
+    An incomplete last commit did not happen (K-9). Raises `CorruptJournal`, before anything else,
+    for facts that no run can have written, and for those that do not begin with the first.
+    """
+    whole = State(recording.run)
+    replay(whole, recording.facts)
+    return _Playback(recording, until=whole.sequence).events()
+
+
+_STANDING: Final[dict[str, dict[tuple[str, str], tuple[AnyRow, ...]]]] = {
+    machine.name: {
+        (row.phase, row.fact): tuple(
+            other for other in machine.rows if (other.phase, other.fact) == (row.phase, row.fact)
+        )
+        for row in machine.rows
+        if row.fact is not None
+    }
+    for machine in (INVOCATION, TURN)
+}
+"""By machine: the rows that let a fact happen in a phase."""
+
+_REFUSING: Final = tuple(
+    row for machine in (INVOCATION, TURN) for row in machine.rows if row.reason and row.possible
+)
+
+_INPUT_OF_CAUSE: Final[dict[str, Input]] = {
+    DenialCause.DECISION: Input.DENY,
+    DenialCause.EXPIRY: Input.APPROVAL_OVER,
+    DenialCause.INTERRUPT: Input.INTERRUPT,
+    FailureCause.REJECTED: Input.REJECT,
+    FailureCause.REPORTED: Input.REPORT_ERROR,
+    FailureCause.RESOLVED: Input.RESOLVE_ERROR,
+    FailureCause.INTERRUPTED: Input.GRACE_OVER,
+}
+_INPUT_OF_RESULT: Final = {"report": Input.REPORT_RESULT, "resolve": Input.RESOLVE_RESULT}
+
+_INPUTS_OF_TYPE: Final[dict[str, frozenset[str]]] = {
+    "decide": frozenset({Input.APPROVE, Input.DENY}),
+    "report": frozenset({Input.REPORT_RESULT, Input.REPORT_ERROR}),
+    "resolve": frozenset({Input.RESOLVE_RETRY, Input.RESOLVE_RESULT, Input.RESOLVE_ERROR}),
+}
+"""What a delivery may be to a table; any other type is the name of its input."""
+
+_Key: TypeAlias = tuple[str, str | None]
+"""A turn and an invocation of it, or the turn itself."""
+
+
+class _Playback:
+    """One recording, played from its beginning."""
+
+    def __init__(self, recording: Recording, *, until: int) -> None:
+        self._recording = recording
+        self._until = until
+        self._state = State(recording.run)
+        self._phases: dict[_Key, tuple[int, str]] = {}
+        """Epoch and phase of whatever has lived."""
+        self._turns_of: dict[str, set[str]] = {}
+
+    def events(self) -> Iterator[Event]:
+        state = self._state
+        for moment in self._recording.moments:
+            state.committed = state.sequence
+            for fact in moment.facts:
+                if fact.sequence > self._until:
+                    return
+                if state.sequence < fact.sequence:
+                    yield from self._happens(fact, moment)
+            state.tidy_deadlines()
+            if moment.reason is not None and moment.delivery is not None:
+                yield self._refused(moment, moment.reason)
+
+    def _happens(self, fact: Any, moment: Moment) -> Iterator[Step]:  # noqa: ANN401 - any fact
+        member = isinstance(fact, LifecycleFact | ExecutionFact)
+        machine = INVOCATION.name if member else TURN.name
+        key: _Key = (getattr(fact, "turn_id", None) or "", fact.invocation_id if member else None)
+        epoch, phase = self._phases.get(key, (0, ""))
+        rows = _STANDING[machine].get((phase, fact.type), ())
+        if rows:
+            given = self._input(fact, moment)
+            fitting = tuple(row for row in rows if given is None or row.input == given)
+            if not fitting:
+                raise CorruptJournal(
+                    sequence=fact.sequence,
+                    cause=f"{fact.type}: {given} cannot bring it about while {phase}",
+                    fix="restore the journal from a copy; no run writes this",
+                )
+            target = str(fitting[0].target)
+            self._phases[key] = epoch, target
+            yield Step(
+                at=fact.at,
+                fact=fact,
+                machine=machine,
+                turn_id=key[0],
+                epoch=epoch,
+                invocation_id=key[1],
+                source=phase,
+                target=target,
+                rows=fitting,
+            )
+        fold(self._state, (fact,))
+        self._born(fact)
+
+    def _born(self, fact: Fact) -> None:
+        if isinstance(fact, TurnOpened):
+            begins = TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN
+            self._phases[fact.turn_id, None] = fact.epoch, begins
+            calls = fact.calls
+        elif isinstance(fact, CallAdded):
+            calls = (fact.call,)
+        else:
+            return
+        for call in calls:
+            self._phases[fact.turn_id, call.invocation_id] = self._state.epoch, Phase.REQUESTED
+            self._turns_of.setdefault(call.invocation_id, set()).add(fact.turn_id)
+
+    def _input(self, fact: Fact, moment: Moment) -> Input | None:
+        """Return what the fact came of, or None where nothing that was recorded tells."""
+        if isinstance(fact, ToolDenied | ToolExecutionFailed):
+            return _INPUT_OF_CAUSE[fact.cause]
+        if isinstance(fact, ToolApproved):
+            return Input.APPROVE if fact.grant_id is None else Input.GRANT
+        if isinstance(fact, ExecutionInDoubt):
+            turn = self._state.turn
+            until = None if turn is None else turn.members[fact.invocation_id].deadline
+            return Input.LEASE_OVER if until is not None and until < fact.at else Input.LOSE
+        if isinstance(fact, ToolExecutionSucceeded):
+            return _INPUT_OF_RESULT.get(moment.kind or "")
+        return None
+
+    def _refused(self, moment: Moment, reason: Reason) -> RefusedStep:
+        invocation_id = moment.invocation_id
+        turn_id = moment.turn_id or self._only_turn(invocation_id)
+        epoch, phase = 0, None
+        rows: tuple[AnyRow, ...] = ()
+        if reason is not Reason.RUN_MISMATCH:
+            epoch, phase = self._standing(turn_id, invocation_id)
+            rows = self._refusing(moment, reason, phase)
+        return RefusedStep(
+            at=moment.at,
+            kind=str(moment.kind),
+            turn_id=turn_id,
+            epoch=epoch,
+            invocation_id=invocation_id,
+            reason=reason,
+            phase=phase,
+            rows=rows,
+        )
+
+    def _refusing(self, moment: Moment, reason: Reason, phase: str | None) -> tuple[AnyRow, ...]:
+        """Ask the deciders again; where too little is known of the delivery, look for what fits."""
+        try:
+            delivery = read_delivery(dict(moment.delivery or {}))
+        except InvalidValue:
+            kind = str(moment.kind)
+            inputs = _INPUTS_OF_TYPE.get(kind, frozenset({kind}))
+            return tuple(
+                row
+                for row in _REFUSING
+                if (row.phase, row.reason) == (phase, reason) and row.input in inputs
+            )
+        state = self._state
+        decision = DECIDERS[type(delivery)](state, delivery, max(moment.at, state.at))
+        if isinstance(decision, Row) and decision.reason == reason:
+            return (decision,)
+        return ()
+
+    def _standing(self, turn_id: str | None, invocation_id: str | None) -> tuple[int, str | None]:
+        """Return the epoch of the latest turn of that id, and the phase of what is named in it."""
+        unknown = (0, None)
+        if turn_id is None:
+            return unknown
+        turn = self._phases.get((turn_id, None), unknown)
+        found = self._phases.get((turn_id, invocation_id), unknown)
+        return found if found[0] == turn[0] else unknown
+
+    def _only_turn(self, invocation_id: str | None) -> str | None:
+        """Return the turn that is meant where none is named, or None."""
+        turn = self._state.turn
+        if turn is not None and invocation_id in turn.members:
+            return turn.turn_id
+        turns = self._turns_of.get(invocation_id or "", set())
+        return next(iter(turns)) if len(turns) == 1 else None

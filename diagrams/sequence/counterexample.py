@@ -1,0 +1,220 @@
+"""What a kernel did wrong, as a sequence diagram: a finding of ``turnlock verify --json``.
+
+The script is played on our own kernel. Up to the last step, the one that is answered wrongly, the
+diagram tells what is right; there it shows what was expected and what was got.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from ...engine.kernel import Kernel
+from ...models.checks import number
+from ...models.codec import read, read_delivery
+from ...models.deliveries import Delivery
+from ...models.errors import InvalidValue, shown
+from ...models.facts import Fact
+from ...models.run import Run
+from ...models.strict_json import parse
+from ..recordings.playing import DIGEST, RECOVER
+from ..recordings.recording import Moment, Recording
+from .answers import Comparison, answered, compared
+from .bounding import bounded
+from .messages import KERNEL, Kind, Message, Step
+from .picture import SequencePicture, described
+from .telling import told
+from .words import plain
+
+Raw: TypeAlias = Mapping[str, Any]
+
+FORMAT: Final = 1
+"""Of reports and of regression files."""
+_FIELDS: Final[dict[str, type | tuple[type, ...]]] = {
+    "rule": str,
+    "message": str,
+    "run": Mapping,
+    "script": (list, tuple),
+}
+
+
+@attrs.frozen(kw_only=True)
+class Listed:
+    """One finding of a report, with what a reader needs to choose it.
+
+    `id` is its fingerprint where the report gives one: 16 hexadecimal digits, stable from run to
+    run. Else it is the technique and a number, such as ``guided-2``.
+    """
+
+    id: str
+    technique: str
+    rule: str
+    message: str
+    steps: int
+    finding: Raw
+
+
+def findings_in(report: Raw) -> tuple[Listed, ...]:
+    """Return the findings of a report, as `turnlock verify --json` writes it, in its order.
+
+    Raises `InvalidValue` for what is no such report.
+    """
+    if report.get("format") != FORMAT or not isinstance(report.get("results"), list):
+        raise InvalidValue(
+            place="format",
+            cause="that is no report of this format",
+            fix=f'give what `turnlock verify --json` wrote, with "format": {FORMAT}',
+        )
+    return tuple(_listed(report))
+
+
+def counterexample_picture(finding: Raw) -> SequencePicture:
+    """Draw one finding of a report, as raw JSON.
+
+    Raises `InvalidValue`, with the place, for what is no finding and for a run or a script that
+    our kernel cannot read.
+    """
+    return _drawn(_checked(finding), with_answers=True)
+
+
+def regression_picture(text: str) -> SequencePicture:
+    """Draw the script of a regression file: what is right, as our kernel answers it.
+
+    The first line is the header, each other one a delivery. Raises `InvalidValue`, with the line.
+    """
+    values: list[Any] = []
+    for place, line in enumerate(text.splitlines(), start=1):
+        try:
+            values.append(parse(line))
+        except InvalidValue as error:
+            raise error.inside(f"line {place}") from None
+    header = values[0] if values else None
+    if not isinstance(header, dict) or cast("Raw", header).get("format") != FORMAT:
+        raise InvalidValue(
+            place="line 1",
+            cause="that is no header of a regression of this format",
+            fix='begin with {"format": 1, "rule": "K-…", "message": "…", "run": {…}}',
+        )
+    return _drawn(_checked({**header, "script": values[1:]}), with_answers=False)
+
+
+def _listed(report: Raw) -> Iterator[Listed]:
+    known = {
+        (violation.get("rule"), violation.get("message"), violation.get("steps")): violation
+        for violation in _objects(report.get("violations"), "violations")
+    }
+    numbers: Counter[str] = Counter()
+    for place, result in enumerate(_objects(report["results"], "results")):
+        for finding in _objects(result.get("findings"), f"results[{place}].findings"):
+            technique = str(finding.get("technique"))
+            steps = len(finding.get("script") or ())
+            numbers[technique] += 1
+            violation = known.pop((finding.get("rule"), finding.get("message"), steps), {})
+            yield Listed(
+                id=str(violation.get("fingerprint") or f"{technique}-{numbers[technique]}"),
+                technique=technique,
+                rule=str(finding.get("rule")),
+                message=str(finding.get("message")),
+                steps=steps,
+                finding=finding,
+            )
+
+
+def _objects(value: object, place: str) -> list[Raw]:
+    """Return the objects of a list; none where there is no list at all."""
+    items: list[object] = [] if value is None else [value]
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+    for item in items:
+        if not isinstance(item, dict):
+            raise InvalidValue(
+                place=place, cause=f"{shown(item)} is no object", fix="give a whole report"
+            )
+    return cast("list[Raw]", items)
+
+
+def _checked(finding: Raw) -> Raw:
+    for name, kind in _FIELDS.items():
+        if not isinstance(finding.get(name), kind):
+            raise InvalidValue(
+                place=name,
+                cause=f"{shown(finding.get(name))} cannot be the {name} of a finding",
+                fix="give one finding of a report, or a whole regression file",
+            )
+    return finding
+
+
+def _drawn(finding: Raw, *, with_answers: bool) -> SequencePicture:
+    run = read(Run, finding["run"], place="run")
+    steps = told(Recording(run=run, moments=tuple(_moments(run, finding["script"]))))
+    comparison = None
+    if with_answers:
+        comparison = compared(finding.get("expected"), finding.get("got"))
+        steps = (*steps[:-1], *(_judged(one, finding, comparison) for one in steps[-1:]))
+    message = finding["message"].rstrip(". ")
+    return SequencePicture(
+        name=f"{plain(finding['rule'])}: {message}",
+        steps=bounded(steps),
+        description=f"{described(steps)} What is wrong: {message}.",
+        comparison=comparison,
+    )
+
+
+def _judged(step: Step, finding: Raw, comparison: Comparison) -> Step:
+    """Return the last step with both answers in place of what our kernel makes of it."""
+    delivery = [message for message in step.messages if message.kind is Kind.DELIVERY]
+    notes = (
+        (Kind.EXPECTED, f"expected: {answered(finding.get('expected'))}"),
+        (Kind.GOT, f"got: {answered(finding.get('got'))}"),
+        (Kind.DIFFERENCE, comparison.difference),
+    )
+    answers = [
+        Message(kind=kind, sender=KERNEL, receiver=KERNEL, name=kind, words=words)
+        for kind, words in notes
+        if words
+    ]
+    return attrs.evolve(step, messages=(*delivery, *answers))
+
+
+def _moments(run: Run, script: list[Any]) -> Iterator[Moment]:
+    """Play a script on a fresh kernel; the steps of harnesses are moments, too."""
+    kernel = Kernel(run)
+    journal: list[Fact] = []
+    clock = 0.0
+    for place, raw in enumerate(script):
+        delivery, now = _step(raw, f"script[{place}]")
+        if isinstance(delivery, str):
+            if delivery == RECOVER:
+                kernel = Kernel.recover(run, journal)
+            owed = kernel.pending_effects if delivery == RECOVER else ()
+            yield Moment(at=clock, delivery={"type": delivery}, effects=owed)
+            continue
+        verdict = kernel.receive(delivery, now)
+        journal += verdict.facts
+        clock = max(clock, now) if place else now
+        yield Moment(
+            at=clock,
+            delivery={name: value for name, value in raw.items() if name != "now"},
+            facts=verdict.facts,
+            effects=verdict.effects,
+            reason=verdict.reason,
+        )
+
+
+def _step(raw: object, place: str) -> tuple[Delivery | str, float]:
+    """Read one step strictly, or raise `InvalidValue` with its place."""
+    if not isinstance(raw, dict):
+        raise InvalidValue(
+            place=place, cause=f"{shown(raw)} is no delivery", fix="give a JSON object"
+        )
+    fields = cast("dict[str, Any]", raw).copy()
+    now = fields.pop("now", None)
+    if fields.get("type") in {RECOVER, DIGEST}:
+        return str(fields["type"]), 0.0
+    try:
+        return read_delivery(fields), number(now, place="now")
+    except InvalidValue as error:
+        raise error.inside(place) from None

@@ -1,0 +1,244 @@
+"""From a recording to steps of messages: each delivery, refusal, fact and effect told once.
+
+Wakes are left out: they are alarm clocks, not news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+from ...models.effects import Cancel, Continue, Effect, Wake
+from ...models.facts import (
+    ExecutionInDoubt,
+    ExecutionRetried,
+    Fact,
+    FactType,
+    LeaseRenewed,
+    ToolExecutionStarted,
+    ToolExecutionSucceeded,
+)
+from ..recordings.recording import Moment, Recording
+from .facts_told import about, happened, ids_in_full, phase_of
+from .messages import CLOCK, EXECUTORS, KERNEL, MODEL, PERSON, Kind, Message, Party, Role, Step
+from .names import Names
+from .senders import (
+    SENDER,
+    brought_by_delivery,
+    brought_by_time,
+    sender_of_fact,
+    time_words,
+)
+from .words import delivered, effected
+
+MOST_WORKERS: Final = 3
+"""Executors with a lane of their own; where more gave their names, all share one lane."""
+_FROM_THE_HOLDER: Final = frozenset({"renew", "report"})
+"""Deliveries that name no worker; those that are accepted come from the one who holds the claim."""
+_CLOSED: Final = frozenset({FactType.TURN_SETTLED, FactType.TURN_INTERRUPTED})
+
+
+def told(recording: Recording) -> tuple[Step, ...]:
+    """Tell a recording step by step."""
+    return tuple(_Teller(recording).steps())
+
+
+def beginning(recording: Recording) -> float:
+    """Return the Unix time from which the seconds of a picture count."""
+    return recording.moments[0].at if recording.moments else 0.0
+
+
+class _Teller:
+    """Goes through a recording, and knows as it goes who holds what in which turn."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._names = Names(recording.moments)
+        self._lanes = _lanes(recording)
+        self._active: str | None = None
+        self._holders: dict[tuple[str, str], Party] = {}
+        self._leases: dict[tuple[str, str], float] = {}
+        self._doubted: set[tuple[str, str]] = set()
+
+    def steps(self) -> Iterator[Step]:
+        start = beginning(self._recording)
+        for moment in self._recording.moments:
+            yield Step(at=moment.at - start, messages=tuple(self._messages(moment)))
+
+    def _messages(self, moment: Moment) -> Iterator[Message]:
+        if moment.delivery is None:
+            yield from self._facts_alone(moment.facts)
+        else:
+            yield from self._receive(moment)
+        for effect in moment.effects:
+            if not isinstance(effect, Wake):
+                yield self._effect(effect)
+
+    def _receive(self, moment: Moment) -> Iterator[Message]:
+        """Tell what time brought, then the delivery, then what came of it (K-11)."""
+        kind = str(moment.kind)
+        split = len(moment.facts)
+        if moment.reason is None:
+            split = brought_by_delivery(moment.facts, kind, moment.invocation_id)
+        overdue = moment.facts[:split]
+        if overdue and kind != "tick":  # a tick is the clock's own word for it
+            yield _arrow(Kind.TIME, CLOCK, time_words(overdue))
+            yield from self._facts(overdue)
+        yield self._delivery(moment)
+        if kind == "tick":
+            yield from self._facts(overdue)
+        if moment.reason is not None:
+            yield Message(
+                kind=Kind.REFUSAL,
+                sender=KERNEL,
+                receiver=self._sender(moment),
+                name=moment.reason,
+                words=f"refused: {moment.reason}",
+            )
+        yield from self._facts(moment.facts[split:])
+
+    def _delivery(self, moment: Moment) -> Message:
+        delivery = dict(moment.delivery or {})
+        sender = self._sender(moment)
+        if sender.role is Role.WORKER:
+            delivery.pop("worker", None)  # the lane says it
+        if delivery.get("run_id") == self._recording.run.run_id:
+            del delivery["run_id"]
+        return Message(
+            kind=Kind.DELIVERY,
+            sender=sender,
+            receiver=KERNEL,
+            name=str(moment.kind),
+            words=delivered(delivery, self._names, active=self._active),
+            about=ids_in_full(moment.turn_id, moment.invocation_id),
+        )
+
+    def _sender(self, moment: Moment) -> Party:
+        delivery = moment.delivery or {}
+        kind = str(moment.kind)
+        if kind == "claim":
+            return self._lane(delivery.get("worker"))
+        if kind in _FROM_THE_HOLDER and moment.reason is None:
+            turn_id = moment.turn_id or self._active or ""
+            return self._holders.get((turn_id, str(moment.invocation_id)), EXECUTORS)
+        return SENDER.get(kind, EXECUTORS)
+
+    def _facts_alone(self, facts: tuple[Fact, ...]) -> Iterator[Message]:
+        """Tell a commit of which the delivery was not recorded."""
+        for overdue, group in groupby(facts, _Overdue(self._leases)):
+            some = tuple(group)
+            if overdue:
+                yield _arrow(Kind.TIME, CLOCK, time_words(some))
+            else:
+                sender, words = sender_of_fact(some[0])
+                if isinstance(some[0], ToolExecutionSucceeded) and _key(some[0]) in self._doubted:
+                    words = "reported late, or was resolved"  # the facts alone do not say which
+                yield _arrow(Kind.INFERRED, self._lane_of(some[0], sender), words)
+            yield from self._facts(some)
+
+    def _lane(self, worker: str | None) -> Party:
+        return EXECUTORS if worker is None else self._lanes.get(worker, EXECUTORS)
+
+    def _lane_of(self, fact: Fact, sender: Party) -> Party:
+        if sender is not EXECUTORS:
+            return sender
+        if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
+            return self._lane(fact.worker)
+        if isinstance(fact, ExecutionInDoubt):  # whoever told it, the holder did not
+            return EXECUTORS
+        return self._holders.get(_key(fact), EXECUTORS)
+
+    def _facts(self, facts: tuple[Fact, ...]) -> Iterator[Message]:
+        for fact in facts:
+            self._note(fact)
+            asked = fact.type is FactType.TOOL_APPROVAL_REQUESTED
+            yield Message(
+                kind=Kind.FACT,
+                sender=KERNEL,
+                receiver=PERSON if asked else KERNEL,
+                name=fact.type,
+                words=happened(fact, self._names),
+                about=about(fact),
+                phase=phase_of(fact),
+            )
+
+    def _note(self, fact: Fact) -> None:
+        """Keep in mind who holds what, until when, and which turn is open."""
+        if fact.type is FactType.TURN_OPENED:
+            self._active = getattr(fact, "turn_id", None)
+            for of_the_last_turn in (self._holders, self._leases, self._doubted):
+                of_the_last_turn.clear()
+        elif fact.type in _CLOSED:
+            self._active = None
+        elif isinstance(fact, ToolExecutionStarted | ExecutionRetried):
+            key = _key(fact)
+            self._doubted.discard(key)
+            self._holders[key] = self._lane(fact.worker)
+            self._leases.pop(key, None)
+            if fact.lease_until is not None:
+                self._leases[key] = fact.lease_until
+        elif isinstance(fact, LeaseRenewed):
+            self._leases[_key(fact)] = fact.lease_until
+        elif isinstance(fact, ExecutionInDoubt):
+            self._doubted.add(_key(fact))
+
+    def _effect(self, effect: Effect) -> Message:
+        receiver = EXECUTORS
+        if isinstance(effect, Continue):
+            receiver = MODEL
+        elif isinstance(effect, Cancel):
+            receiver = self._holders.get((effect.turn_id, effect.invocation_id), EXECUTORS)
+        return Message(
+            kind=Kind.EFFECT,
+            sender=KERNEL,
+            receiver=receiver,
+            name=effect.type,
+            words=effected(effect, self._names),
+            about=effect.effect_id,
+        )
+
+
+class _Overdue:
+    """Tells facts that time brought from others, in a commit of which only the facts are known."""
+
+    def __init__(self, leases: dict[tuple[str, str], float]) -> None:
+        self._leases = leases
+        self._last = False
+
+    def __call__(self, fact: Fact) -> bool:
+        """Say it of the next fact; what closes the turn follows from what stands before it."""
+        if fact.type in _CLOSED:
+            return self._last
+        self._last = brought_by_time(fact) or self._lease_over(fact)
+        return self._last
+
+    def _lease_over(self, fact: Fact) -> bool:
+        if not isinstance(fact, ExecutionInDoubt):
+            return False
+        until = self._leases.get(_key(fact))
+        return until is not None and fact.at > until
+
+
+def _key(fact: Fact) -> tuple[str, str]:
+    return getattr(fact, "turn_id", None) or "", getattr(fact, "invocation_id", "")
+
+
+def _arrow(kind: Kind, sender: Party, words: str) -> Message:
+    return Message(kind=kind, sender=sender, receiver=KERNEL, name=kind, words=words)
+
+
+def _lanes(recording: Recording) -> dict[str, Party]:
+    """Return the lanes of the executors that gave their names, unless there are too many."""
+    names: dict[str, None] = {}
+    for moment in recording.moments:
+        if moment.kind == "claim" and moment.delivery is not None:
+            worker = moment.delivery.get("worker")
+            if worker is not None:
+                names[str(worker)] = None
+        for fact in moment.facts:
+            if isinstance(fact, ToolExecutionStarted | ExecutionRetried) and fact.worker:
+                names[fact.worker] = None
+        if len(names) > MOST_WORKERS:
+            return {}
+    return {name: Party(Role.WORKER, name) for name in names}
