@@ -45,6 +45,7 @@ def probe(context: ToolContext) -> ProbeAnswer:
 
 @tool(approval=True, in_doubt=InDoubt.PROBE, probe=probe, sequential=True)
 def book_reservation(  # noqa: PLR0913 - as the recorded model was told
+    *,
     context: ToolContext,
     user_id: str,
     origin: str,
