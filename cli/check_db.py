@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import attrs
-import msgspec
 
-from ..models.codec import to_json, write
 from ..models.errors import CorruptJournal
 from ..models.facts import Fact
 from ..models.run import Run
 from ..runtime.journal.contract import Journal
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount, Torn
-from .databases import entry_of, facts_of, with_journal
+from .databases import entry_of, facts_of, log_lines, with_journal
 
 
 def check_db(db: str, run_id: str | None) -> Outcome:
@@ -47,7 +45,7 @@ def check_db(db: str, run_id: str | None) -> Outcome:
 
 def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:
     """Judge the facts of a run; the line that declares it counts for none."""
-    outcome = check(_lines(run, facts))
+    outcome = check(log_lines(run, facts))
     broken = outcome.broken
     return attrs.evolve(
         outcome,
@@ -55,12 +53,6 @@ def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:
         broken=None if broken is None else attrs.evolve(broken, line=broken.line - 1),
         torn=tuple(attrs.evolve(torn, line=torn.line - 1) for torn in outcome.torn),
     )
-
-
-def _lines(run: Run, facts: Sequence[Fact]) -> Iterator[bytes]:
-    yield msgspec.json.encode({"run": write(run)}) + b"\n"
-    for fact in facts:
-        yield to_json(fact) + b"\n"
 
 
 def _joined(one: Outcome, other: Outcome) -> Outcome:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
 import click
+import msgspec
 
+from ..models.codec import to_json, write
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.facts import Fact
 from ..models.run import Run
@@ -72,3 +74,19 @@ def facts_of_db(db: str, run_id: str) -> tuple[Run, list[Fact]]:
         return entry.run, await facts_of(journal, run_id)
 
     return with_journal(db, read)
+
+
+def entries_of_db(db: str) -> tuple[RunEntry, ...]:
+    """Return the runs of a journal file."""
+
+    async def read(journal: Journal) -> tuple[RunEntry, ...]:
+        return await journal.runs()
+
+    return with_journal(db, read)
+
+
+def log_lines(run: Run, facts: Iterable[Fact]) -> Iterator[bytes]:
+    """Yield a run as a log that `turnlock check` reads: how it was declared, then its facts."""
+    yield msgspec.json.encode({"run": write(run)}) + b"\n"
+    for fact in facts:
+        yield to_json(fact) + b"\n"

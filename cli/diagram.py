@@ -11,6 +11,8 @@ from click.core import ParameterSource
 
 from ..diagrams.coverage.counts import Counts
 from ..diagrams.drawing.graphviz import Engine
+from ..diagrams.graphs.extract import graph_of
+from ..diagrams.graphs.picture import MachinePicture
 from ..diagrams.picture import Format, Picture
 from ..diagrams.pictures import coverage_picture, invocation_picture, turn_picture
 from ..diagrams.sequence.counterexample import counterexample_picture
@@ -19,7 +21,16 @@ from ..machines.rows import Machine
 from ..turn.table import TURN
 from .choosing import Listing
 from .corpus import Problems
-from .diagram_input import Kind, Source, candidates_of, counts_of, findings_of, source_of
+from .diagram_input import (
+    Candidate,
+    Kind,
+    Source,
+    candidates_of,
+    candidates_of_db,
+    counts_of,
+    findings_of,
+    source_of,
+)
 from .diagram_output import EXIT_STATUS, STANDARD_OUTPUT, Output, drawing
 from .diagram_views import View, view_of
 from .options import hosting, settings_of, tell_problems
@@ -38,6 +49,8 @@ _RUN_HELP: Final = f"""Draw one run of FILE, which is
 - a log as `turnlock check` reads it: facts, or deliveries with their receipts, or the wire;
 - a recording as `turnlock replay` reads it, then replayed with the same options;
 - what `turnlock verify --json` wrote: --run chooses the finding, its counterexample is drawn.
+
+With --db FILE instead it is a run of a journal, which `turnlock run` or your own runtime keeps.
 
 Without --run the only run is drawn, or the runs are listed. Ids may be shortened. What is drawn is
 when each invocation was in which phase; with --invocation its path through the machine; with --view
@@ -73,6 +86,11 @@ def _with_engine(function: F) -> F:
     )(function)
 
 
+def _from_file_or_db(function: F) -> F:
+    with_db = click.option("--db", type=click.Path(), metavar="FILE", help="A journal, instead.")
+    return click.argument("file", type=click.Path(), required=False)(with_db(function))
+
+
 def _with_refusals(function: F) -> F:
     return click.option(
         "--refusals",
@@ -99,6 +117,17 @@ def draw_turn(*, output: Output, refusals: bool, engine: str) -> None:
     _draw_machine(turn_picture, output, refusals=refusals, engine=engine)
 
 
+@command.command("status", short_help="The machine of an agent's status.")
+@_with_engine
+@drawing
+def draw_status(*, output: Output, engine: str) -> None:
+    """Draw the projection that tells what an agent is doing, by the facts that move it."""
+    from ..runtime.status.table import STATUS  # noqa: PLC0415 - loads the runtime
+
+    picture = MachinePicture(graph=graph_of(STATUS), engine=Engine(engine))
+    output.take(lambda: picture)
+
+
 def _draw_machine(
     picture_of: Callable[..., Picture], output: Output, *, refusals: bool, engine: str
 ) -> None:
@@ -110,7 +139,7 @@ def _draw_machine(
 
 
 @command.command("run", help=_RUN_HELP, short_help="One recorded run, turn or invocation.")
-@click.argument("file", type=click.Path())
+@_from_file_or_db
 @click.option("--run", "run", metavar="ID", help="The run, or the finding of a report.")
 @click.option("--turn", metavar="ID", help="This turn alone.")
 @click.option("--invocation", metavar="ID", help="This invocation alone.")
@@ -121,7 +150,8 @@ def _draw_machine(
 def draw_run(  # noqa: PLR0913 - one parameter for each option
     *,
     output: Output,
-    file: str,
+    file: str | None,
+    db: str | None,
     run: str | None,
     turn: str | None,
     invocation: str | None,
@@ -131,19 +161,17 @@ def draw_run(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Draw one run of a file, or list its runs."""
     problems, tally = Problems(), Tally()
-    source = source_of(file, problems)
-    if source.kind is Kind.DOCUMENT:
+    source = _source(file, db, problems)
+    if source is not None and source.kind is Kind.DOCUMENT:
         _refuse("report", "view", "turn", "invocation", *hosted)
         _draw_finding(source, run, output)
         return
-    if source.kind is Kind.LOG:
-        _refuse("log", *hosted)
-    candidates = candidates_of(source, problems, settings_of(**hosted), tally)
-    tell_problems(problems)
-    if not candidates:
-        sys.exit(2)
-    listing = Listing(rows={name: (one.turns, name) for name, one in candidates.items()})
-    picked = _picked(file, listing, run, output)
+    candidates = _candidates(source, db, problems, tally, hosted)
+    listing = Listing(
+        rows={name: (one.size, name) for name, one in candidates.items()},
+        sizes="turns" if db is None else "facts",
+    )
+    picked = _picked(file or db or "", listing, run, output)
     if picked is not None:
         recording = candidates[picked].record()
         output.take(
@@ -159,7 +187,7 @@ def draw_run(  # noqa: PLR0913 - one parameter for each option
 
 
 @command.command("coverage", help=_COVERAGE_HELP, short_help="A machine, and what was met of it.")
-@click.argument("file", type=click.Path())
+@_from_file_or_db
 @click.option(
     "--machine",
     type=click.Choice(list(_MACHINES)),
@@ -173,27 +201,49 @@ def draw_run(  # noqa: PLR0913 - one parameter for each option
 def draw_coverage(
     *,
     output: Output,
-    file: str,
+    file: str | None,
+    db: str | None,
     machine: str,
     engine: str,
     **hosted: Any,  # noqa: ANN401 - passed on as they came
 ) -> None:
     """Draw a machine with its counts."""
     problems, tally = Problems(), Tally()
-    source = source_of(file, problems)
-    if source.kind is Kind.DOCUMENT:
+    source = _source(file, db, problems)
+    if source is not None and source.kind is Kind.DOCUMENT:
         _refuse("report", *hosted)
         counts = counts_of(source)
     else:
-        if source.kind is Kind.LOG:
-            _refuse("log", *hosted)
-        candidates = candidates_of(source, problems, settings_of(**hosted), tally)
-        tell_problems(problems)
-        if not candidates:
-            sys.exit(2)
+        candidates = _candidates(source, db, problems, tally, hosted)
         counts = Counts.of(candidate.record() for candidate in candidates.values())
     output.take(lambda: coverage_picture(counts, _MACHINES[machine], engine=Engine(engine)))
     _end(tally, problems)
+
+
+def _source(file: str | None, db: str | None, problems: Problems) -> Source | None:
+    """Begin to read the file; None for a journal, which is read run by run."""
+    if (file is None) is (db is None):
+        raise click.UsageError("give FILE, or --db FILE, and not both")
+    return None if file is None else source_of(file, problems)
+
+
+def _candidates(
+    source: Source | None,
+    db: str | None,
+    problems: Problems,
+    tally: Tally,
+    hosted: dict[str, Any],
+) -> dict[str, Candidate]:
+    """Return the runs that can be drawn, at least one."""
+    if source is None or source.kind is Kind.LOG:
+        _refuse("journal" if source is None else "log", *hosted)
+    if source is None:
+        return candidates_of_db(db or "")
+    found = candidates_of(source, problems, settings_of(**hosted), tally)
+    tell_problems(problems)
+    if not found:
+        sys.exit(2)
+    return found
 
 
 def _refuse(what: str, *names: str) -> None:

@@ -22,6 +22,7 @@ from ..models.facts import TurnOpened
 from ..models.safe_text import harmless
 from ..models.strict_json import parse
 from .corpus import Conversation, Problems, numbered_lines, read_recording, unique
+from .databases import entries_of_db, facts_of_db, log_lines
 from .diagram_output import Unreadable
 from .host import Settings, replay_conversation, run_of
 from .tally import Tally
@@ -104,10 +105,27 @@ def _kind(line: bytes) -> Kind | None:
 
 @attrs.frozen
 class Candidate:
-    """A run that can be drawn: how many turns it has, and how to get its recording."""
+    """A run that can be drawn: how large it is, in turns or facts, and how to get it."""
 
-    turns: int
+    size: int
     record: Callable[[], Recording]
+
+
+def candidates_of_db(db: str) -> dict[str, Candidate]:
+    """Return the runs of a journal file by their ids; each is read when it is asked for."""
+    found = {
+        entry.run.run_id: Candidate(entry.sequence, partial(_kept, db, entry.run.run_id))
+        for entry in entries_of_db(db)
+    }
+    if not found:
+        raise Unreadable(f"{harmless(db)}: holds no run yet; `turnlock run --db` begins one")
+    return found
+
+
+def _kept(db: str, run_id: str) -> Recording:
+    run, facts = facts_of_db(db, run_id)
+    (recording,) = read_recordings(log_lines(run, facts), name=db)
+    return recording
 
 
 def candidates_of(

@@ -11,6 +11,7 @@ import attrs
 import click
 
 from ..engine.kernel import Kernel
+from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Phase
 from ..models.codec import write
 from ..models.facts import Fact
@@ -20,7 +21,7 @@ from ..runtime.approvals import PendingApproval, pending_approvals
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.status.projection import Standing, status_of
 from ..runtime.visiting import is_owned
-from ..runtime.workers import short_name
+from ..runtime.workers import is_dead, short_name
 from .databases import db_option, entry_of, facts_of, with_journal
 
 _ARGUMENTS: Final = 2_000
@@ -45,7 +46,9 @@ class _Shown:
     facts: Sequence[Fact]
     standing: Standing
     waiting: Sequence[PendingApproval]
-    doubted: Sequence[tuple[str, str]]
+    doubted: Sequence[Invocation]
+    lost: Sequence[Invocation]
+    """Started by processes that are gone: in doubt once the run goes on."""
 
 
 @click.command("show", help=_HELP, short_help="Show one run of a journal.")
@@ -60,15 +63,14 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         entry = await entry_of(journal, run_id)
         found = await facts_of(journal, run_id)
         state = Kernel.recover(entry.run, found).state
-        doubted = () if state.turn is None else state.turn.unfinished()
+        left = () if state.turn is None else tuple(state.turn.unfinished())
         return _Shown(
             entry=entry,
             facts=found,
             standing=status_of(found, run_id=run_id),
             waiting=pending_approvals(state),
-            doubted=[
-                (it.invocation_id, it.tool_name) for it in doubted if it.phase is Phase.IN_DOUBT
-            ],
+            doubted=[it for it in left if it.phase is Phase.IN_DOUBT],
+            lost=[it for it in left if it.phase is Phase.STARTED and is_dead(it.worker)],
         )
 
     shown = with_journal(db, read)
@@ -101,8 +103,12 @@ def _tell(shown: _Shown) -> None:
         left = None if waiting.deadline is None else waiting.deadline - time.time()
         if left is not None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
-    for invocation_id, tool_name in shown.doubted:
-        click.echo(f"doubt   {harmless(invocation_id)} {harmless(tool_name)}")
+    for it in shown.doubted:
+        click.echo(f"doubt   {harmless(it.invocation_id)} {harmless(it.tool_name)}")
+    for it in shown.lost:
+        who = short_name(it.worker or "")
+        click.echo(f"lost    {harmless(it.invocation_id)} {harmless(it.tool_name)}")
+        click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
 
 
 def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
@@ -117,7 +123,8 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
             {**attrs.asdict(it, recurse=False), "arguments": json.loads(canonical(it.arguments))}
             for it in shown.waiting
         ],
-        "in_doubt": [invocation_id for invocation_id, _ in shown.doubted],
+        "in_doubt": [it.invocation_id for it in shown.doubted],
+        "lost": [it.invocation_id for it in shown.lost],
     }
     if facts:
         told["facts"] = [write(fact) for fact in shown.facts]

@@ -33,7 +33,6 @@ from ..models.facts import (
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
-from ..runtime.workers import short_name
 from ..turn.phases import TurnPhase
 from ..turn.table import TURN
 from .tally import Hostility
@@ -141,6 +140,8 @@ class Timeline:
         """Say who runs it and, where nobody was shown them before, the arguments."""
         call = self._calls.get((fact.turn_id, fact.invocation_id))
         shown = "" if call is None or call.requires_approval else f" {canonical(call.arguments)}"
+        from ..runtime.workers import short_name  # noqa: PLC0415 - all of the runtime loads with it
+
         worker = "somebody" if fact.worker is None else short_name(fact.worker)
         return f"{worker}, attempt {fact.attempt}{shown}"
 

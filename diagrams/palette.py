@@ -85,6 +85,13 @@ LOOKS: Final[dict[str, Look]] = {
     TurnPhase.INTERRUPTING: Look(ORANGE, "!"),
     TurnPhase.SETTLED: Look(GREEN, "└"),
     TurnPhase.INTERRUPTED: Look(PURPLE, "┴"),
+    # an agent's status, by the words of runtime/status: floors that do not know each other
+    "idle": Look(GREY, "·"),
+    "awaiting_approval": Look(ORANGE, "?"),
+    "executing": Look(BLUE, ">"),
+    "processing_results": Look(GREEN, "↩"),
+    "interrupted": Look(PURPLE, "┴"),
+    "in_doubt": Look(YELLOW, "~"),
 }
 
 _OTHER: Final = Look(GREY, "·")

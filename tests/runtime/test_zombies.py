@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from itertools import cycle
+from pathlib import Path
 from typing import Final
 
 import pytest
 
+from turnlock.models.facts import RetryAuthorised
+
+from .crash.checks import violations
 from .crash.depth import DEEP
 from .crash.explore import haunted, points
+from .crash.kills import LEASE, child, left_behind
 from .crash.usecase import UseCase
 from .crash.usecases import USE_CASES
-
+from .crash.world import World
 
 STRIDE: Final = 1 if DEEP else 3
 """Steps from one pause to the next; 3, because no divisor of it divides the number of `WAKING`."""
@@ -29,3 +36,42 @@ def test_a_zombie_at_every_step(case: UseCase) -> None:
 
     assert [(one.deaths, one.steps, one.wrong) for one in plays if one.wrong][:3] == []
     assert all(one.world.lives == 2 for one in plays)
+
+
+def stopped(folder: Path, *modes: str) -> World:
+    """Stop a host for real while its tool runs; another takes over; then let the first go on.
+
+    The tool sits in a thread, which ends and reports when the process goes on: while the heir asks
+    a person about it, who says after a second to try again.
+    """
+    with child(folder, "zombie", 1, "hold", *modes) as zombie:
+        assert zombie.says("running")
+        zombie.stop()
+        time.sleep(2 * LEASE)
+        with child(folder, "heir", 1, "hold") as heir:
+            assert heir.says("doubt")
+            zombie.go_on()
+            heir.end()
+        time.sleep(LEASE)
+    return left_behind(folder)
+
+
+def test_a_stopped_owner_is_fenced_when_it_goes_on(tmp_path: Path) -> None:
+    """SIGSTOP beyond its lease, SIGCONT: what it says is not kept, and no execution is unrecorded.
+
+    Real processes need real time.
+    """
+    world = stopped(tmp_path)
+
+    assert violations(world, ["t1"]) == []
+    assert "was taken over" in (tmp_path / "stderr").read_text()
+    attempts = Counter(begun.key for begun in world.begun)
+    assert attempts.most_common(1)[0][1] == 2
+    assert any(isinstance(fact, RetryAuthorised) for fact in world.facts())
+
+
+def test_without_the_fence_a_stopped_owner_writes(tmp_path: Path) -> None:
+    """The control: a journal that does not heed the epoch lets it."""
+    world = stopped(tmp_path, "unfenced")
+
+    assert any(wrong.startswith("one_writer") for wrong in violations(world, ["t1"]))

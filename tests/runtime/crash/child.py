@@ -19,9 +19,14 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
-from turnlock import Call, Fact, FactType, Resolution, Resolve, Run
+from turnlock import Call, Fact, Resolution, Resolve, Run
 from turnlock.models.codec import to_json
-from turnlock.models.facts import ContinuationTaken, ExecutionInDoubt, ToolApprovalRequested
+from turnlock.models.facts import (
+    ContinuationTaken,
+    ExecutionInDoubt,
+    ToolApprovalRequested,
+    TurnSettled,
+)
 from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
 from turnlock.runtime.continuing import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
@@ -78,7 +83,7 @@ class Notes:
 class NotingJournal(SqliteJournal):
     """Notes who has written which facts under which epoch."""
 
-    notes: Notes
+    notebooks: Notes
     fenced = True
     """Whether it heeds the epoch: the negative control does not."""
 
@@ -89,7 +94,7 @@ class NotingJournal(SqliteJournal):
         answer = await super().append(run_id, epoch=under, after=after, facts=facts, busy=busy)
         if answer is Appended.OK:
             last = facts[-1].sequence
-            self.notes.written.write(epoch=epoch, first=after + 1, last=last, by=os.getpid())
+            self.notebooks.written.write(epoch=epoch, first=after + 1, last=last, by=os.getpid())
         return answer
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
@@ -148,8 +153,17 @@ def tools(notes: Notes, draw: random.Random, *, hold: bool) -> tuple[Tool, ...]:
 class Host:
     """Opens the turns one after the other, the next from the continuation of the one before."""
 
-    def __init__(self, notes: Notes, journal: SqliteJournal, *, turns: int, draw: random.Random):
+    def __init__(
+        self,
+        notes: Notes,
+        journal: SqliteJournal,
+        *,
+        turns: int,
+        draw: random.Random,
+        hold: bool,
+    ) -> None:
         self.notes = notes
+        self.hold = hold
         self.journal = journal
         self.turns = turns
         self.draw = draw
@@ -167,6 +181,8 @@ class Host:
     async def open(self, number: int) -> None:
         names = ("ask", "repeat", "probe", "fail", "pay")
         chosen = [names[number % 5], names[(number + 2) % 5], names[(2 * number + 1) % 5]]
+        if self.hold:
+            chosen = ["ask"]
         calls = [
             Call(invocation_id=f"c{place}", tool_name=name, arguments={}, requires_approval=False)
             for place, name in enumerate(chosen)
@@ -183,9 +199,16 @@ class Host:
             else:
                 return
 
-    async def follow(self) -> None:
-        """Look on from where nobody looked on before, be the person who is asked, until the end."""
-        async with aclosing(self.runtime.subscribe("r")) as facts:
+    async def begin(self) -> int:
+        """Open the first turn, unless that was done; return where it is worth while to look on."""
+        kept = [fact async for fact in self.journal.facts("r")]
+        if not kept:
+            await self.open(1)
+        return max((fact.sequence for fact in kept if isinstance(fact, TurnSettled)), default=1) - 1
+
+    async def follow(self, after: int) -> None:
+        """Look on, and be the person who is asked, until all is done."""
+        async with aclosing(self.runtime.subscribe("r", after=after)) as facts:
             async for fact in facts:
                 self.notes.shows([fact])
                 if isinstance(fact, ToolApprovalRequested):
@@ -209,6 +232,9 @@ class Host:
         scope = turn_scope("r", number, asked.turn_id)
         done = self.notes.has_ended(idempotency_key(invocation_path(scope, asked.invocation_id)))
         given: dict[str, Any] = {"result": "was done"} if done else {}
+        if self.hold:
+            print("doubt", flush=True)
+            await asyncio.sleep(1.0)  # people take their time
         verdict = await self.runtime.deliver(
             "r",
             Resolve(
@@ -226,8 +252,8 @@ async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool)
     draw = random.Random(seed)
     notes = Notes(folder)
     journal = await NotingJournal.open(folder / "journal.db")
-    journal.notes, journal.fenced = notes, fenced
-    host = Host(notes, journal, turns=turns, draw=draw)
+    journal.notebooks, journal.fenced = notes, fenced
+    host = Host(notes, journal, turns=turns, draw=draw, hold=hold)
     async with journal:
         host.runtime = Runtime(
             journal=journal,
@@ -238,9 +264,7 @@ async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool)
         async with host.runtime as runtime:
             await host.own()
             print("owner", flush=True)
-            if FactType.TURN_OPENED not in [fact.type async for fact in journal.facts("r")]:
-                await host.open(1)
-            await host.follow()
+            await host.follow(await host.begin())
             assert runtime.runs == ("r",)
     print("done", flush=True)
 

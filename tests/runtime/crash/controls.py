@@ -61,9 +61,7 @@ def unclaimed_again(claimed: Any) -> Any:
     """Instead of `Executions._claimed`: what was claimed by a dead process counts as claimed."""
 
     async def again(self: Executions, conductor: Conductor, effect: Execute, tool: Any) -> bool:
-        return effect.effect_id.startswith("again/") or await claimed(
-            self, conductor, effect, tool
-        )
+        return effect.effect_id.startswith("again/") or await claimed(self, conductor, effect, tool)
 
     return again
 

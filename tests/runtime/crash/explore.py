@@ -78,8 +78,8 @@ def haunted(
     stage = stage or Stage()
     world = World(journal=stage.journal())
     zombie, heir = Life(number=1, pauses_at=pauses_at), Life(number=2)
-    waking = PATIENCE if wakes_after is None else wakes_after
-    play(_beside(case, world, zombie, heir, stage, waking), zombie, heir, at=0.0)
+    pair = _Pair(zombie, heir, PATIENCE if wakes_after is None else wakes_after)
+    play(_beside(case, world, pair, stage), zombie, heir, at=0.0)
     return _outcome(case, world, [zombie, heir])
 
 
@@ -119,19 +119,27 @@ async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
         await others
 
 
-async def _beside(
-    case: UseCase, world: World, zombie: Life, heir: Life, stage: Stage, wakes_after: float
-) -> None:
+@attrs.frozen
+class _Pair:
+    """Who stands still, who takes over, and when the first goes on."""
+
+    zombie: Life
+    heir: Life
+    wakes_after: float
+
+
+async def _beside(case: UseCase, world: World, pair: _Pair, stage: Stage) -> None:
     """Have one stand still, another take over, and the first go on meanwhile or after it."""
     others = asyncio.ensure_future(case.others(world))
+    zombie = pair.zombie
     zombie.paused = asyncio.Event()
     pausing = asyncio.ensure_future(zombie.paused.wait())
     first = begun(case, world, zombie, stage)
     await asyncio.wait({first, pausing}, timeout=PATIENCE, return_when="FIRST_COMPLETED")
     await asyncio.sleep(case.pause)
     meanwhile = attrs.evolve(case, others=lambda _world: _done(others))
-    second = asyncio.ensure_future(_alone(meanwhile, world, heir, stage))
-    await asyncio.wait({second}, timeout=wakes_after)
+    second = asyncio.ensure_future(_alone(meanwhile, world, pair.heir, stage))
+    await asyncio.wait({second}, timeout=pair.wakes_after)
     zombie.resume()
     await second
     await asyncio.wait({first}, timeout=LINGERING)
@@ -167,7 +175,7 @@ async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> Non
         await case.drive(host)
         for run_id in runtime.runs:
             conductor = runtime._conductors[run_id]
-            while conductor._serving is not None:
+            while conductor._serving is not None:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(1)
             if world.lives == life.number:
                 world.live[run_id] = conductor.kernel.snapshot()

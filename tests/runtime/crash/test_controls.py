@@ -42,8 +42,7 @@ def test_without_the_fence_a_zombie_writes() -> None:
     """The journal takes whoever writes for the owner."""
     stage = Stage(wrapped=controls.Unfenced)
     plays = (
-        haunted(LEASED, step, wakes_after=0.5, stage=stage)
-        for step in range(1, points(LEASED) + 1)
+        haunted(LEASED, step, wakes_after=0.5, stage=stage) for step in range(1, points(LEASED) + 1)
     )
 
     assert any("one_writer" in rules(one.wrong) for one in plays)

@@ -1,4 +1,4 @@
-"""Whatever a process does, it can be killed there, and nothing is lost, nor done twice in silence."""
+"""Whatever a process does, it can be killed there: nothing is lost, or done twice in silence."""
 
 from __future__ import annotations
 
