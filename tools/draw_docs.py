@@ -31,6 +31,7 @@ HOSTILE: Final = f"{CORPUS} --run complex_agent_run --hostile 1 --decisions rand
 PICTURES: Final = {
     "invocation.svg": "invocation --engine wasi",
     "turn.svg": "turn --engine wasi",
+    "status.svg": "status --engine wasi",
     "hostile-run.svg": f"run {HOSTILE} --view timeline",
     "sequence.svg": f"run {HOSTILE} --view sequence --turn 0",
     "life.svg": f"run {HOSTILE} --turn 0 --invocation call_q2 --engine wasi",

@@ -13,7 +13,7 @@ from turnlock.diagrams.drawing.metrics import measured
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SVG = "{http://www.w3.org/2000/svg}"
-MACHINES = ("invocation", "turn", "life", "coverage")
+MACHINES = ("invocation", "turn", "status", "life", "coverage")
 
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom."""
