@@ -65,7 +65,8 @@ class Hosting(Listener):
         self._rearm(conductor)
 
     def folded(self, conductor: Conductor) -> None:
-        """Perform all that is owed: what the kernel in memory had brought may be lost."""
+        """Tell and perform all there is: what the kernel in memory had brought may be lost."""
+        self._streams.look_again(conductor.run.run_id)
         self.perform(conductor, conductor.kernel.pending_effects)
         self.doubts.settle_all(conductor)
         self.waits.recovered(conductor.kernel.state, now=self._means.clock.now())

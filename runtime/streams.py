@@ -81,6 +81,14 @@ class Subscription(_Channel[Fact]):
             self._buffer.extend(facts)
         self._arrived.set()
 
+    def look_again(self) -> None:
+        """Learn that facts may have been kept that were never offered: the journal has them."""
+        if self._cut or self._closed:
+            return
+        self._buffer.clear()
+        self._replaying = self._missed = True
+        self._arrived.set()
+
     async def __anext__(self) -> Fact:
         """Return the next fact. Raises `TooSlow`, and what the journal raises."""
         while True:
@@ -163,6 +171,11 @@ class Streams:
         """Pass on facts that are durable."""
         for listener in _open(self._facts, run_id):
             listener.offer(facts)
+
+    def look_again(self, run_id: str) -> None:
+        """Have those who listen read the journal: what was kept may not have been passed on."""
+        for listener in _open(self._facts, run_id):
+            listener.look_again()
 
     def diagnose(self, run_id: str, diagnostic: Diagnostic) -> None:
         """Pass on a diagnostic."""
