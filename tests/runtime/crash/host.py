@@ -101,13 +101,21 @@ class Host:
 
     async def until(self, seen: Callable[[Fact], bool], *, run_id: str = "r") -> None:
         """Follow a run from its beginning, until this fact; settle what a person is asked about."""
-        async with aclosing(self.runtime.subscribe(run_id)) as facts:
-            async for fact in facts:
-                self.world.shows(self.life, [fact])
-                if seen(fact):
-                    return
-                if isinstance(fact, ExecutionInDoubt):
-                    await self._resolve(fact)
+        while not await self._follows(seen, run_id):
+            await asyncio.sleep(0.5)  # the journal could not be read
+
+    async def _follows(self, seen: Callable[[Fact], bool], run_id: str) -> bool:
+        try:
+            async with aclosing(self.runtime.subscribe(run_id)) as facts:
+                async for fact in facts:
+                    self.world.shows(self.life, [fact])
+                    if seen(fact):
+                        return True
+                    if isinstance(fact, ExecutionInDoubt):
+                        await self._resolve(fact)
+        except JournalError:
+            return False
+        raise AssertionError("the facts of a run never end")
 
     async def until_closed(self, turn_id: str, *, run_id: str = "r") -> None:
         """Wait until the continuation of a turn was taken, or the turn interrupted."""
