@@ -71,7 +71,7 @@ fuzz: $(VENV)/.installed-dev
 
 # Eight seeds of 50 kills, and every use case in each form: about 8 minutes on two processors.
 crash: $(VENV)/.installed-dev
-	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/test_zombies.py tests/runtime/test_faults.py $(ARGS)
+	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py $(ARGS)
 
 verify: $(VENV)/.installed-dev
 	$(RUN) turnlock verify $(ARGS)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -13,11 +12,11 @@ import pytest
 from turnlock import Call, Fact, FactType, Run
 from turnlock.models.facts import ExecutionInDoubt
 from turnlock.runtime.continuing import Continuation
-from turnlock.runtime.errors import JournalError, TooSlow
+from turnlock.runtime.errors import TooSlow
 from turnlock.runtime.journal.memory import MemoryJournal
-from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.streams import Subscription
 from turnlock.runtime.tools.context import ToolContext
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.tool import Tool, tool
@@ -65,7 +64,7 @@ def test_whichever_call_of_the_journal_fails_nothing_is_lost_or_repeated(case: U
         if fault is not Fault.CONFLICT or method == "append"
     ]
 
-    wrong = []
+    wrong: list[object] = []
     for place, fault in planned:
         stage = Stage(
             journal=lambda place=place, fault=fault: FaultyJournal(MemoryJournal(), {place: fault})  # type: ignore[misc] # bound now
@@ -115,7 +114,7 @@ def test_the_clock_jumps_within_a_life(case: UseCase, shift: float) -> None:
         assert one.wrong == ()
 
 
-def _blocking(world: World, life: Life, **policy: object) -> tuple[Tool, ...]:
+def _blocking(world: World, life: Life, policy: Mapping[str, Any]) -> tuple[Tool, ...]:
     async def act(context: ToolContext) -> str:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
@@ -124,7 +123,7 @@ def _blocking(world: World, life: Life, **policy: object) -> tuple[Tool, ...]:
         world.ends(life, context)
         return "done"
 
-    return (tool(name="act", description="", **policy)(act),)  # type: ignore[arg-type] # fields
+    return (tool(name="act", description="", **policy)(act),)
 
 
 @pytest.mark.parametrize(
@@ -132,11 +131,13 @@ def _blocking(world: World, life: Life, **policy: object) -> tuple[Tool, ...]:
     [{}, {"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}],
     ids=["ask", "retry"],
 )
-def test_a_lease_that_expires_while_the_tool_blocks_the_loop(policy: dict[str, object]) -> None:
+def test_a_lease_that_expires_while_the_tool_blocks_the_loop(policy: dict[str, Any]) -> None:
     """In doubt for a moment, then settled by the report, which is true; nothing runs again."""
-    case = attrs.evolve(DOUBTS[0], tools=lambda world, life: _blocking(world, life, **policy))
 
-    one = played(case)
+    def tools(world: World, life: Life) -> tuple[Tool, ...]:
+        return _blocking(world, life, policy)
+
+    one = played(attrs.evolve(DOUBTS[0], tools=tools))
 
     assert one.wrong == ()
     facts = [fact.type for fact in one.world.facts()]
@@ -146,13 +147,11 @@ def test_a_lease_that_expires_while_the_tool_blocks_the_loop(policy: dict[str, o
 
 def test_a_lease_that_expires_in_a_crash_is_in_doubt_all_the_same() -> None:
     """The next life comes long after the lease: the kernel's own deadline says so first (K-34)."""
-    case = attrs.evolve(
-        DOUBTS[3],
-        tools=lambda world, life: (
-            acting(world, life, "act", lease=3.0, in_doubt=InDoubt.PROBE, probed=True),
-        ),
-        pause=500.0,
-    )
+
+    def tools(world: World, life: Life) -> tuple[Tool, ...]:
+        return (acting(world, life, "act", lease=3.0, in_doubt=InDoubt.PROBE, probed=True),)
+
+    case = attrs.evolve(DOUBTS[3], tools=tools, pause=500.0)
     plays = list(crashed_everywhere(case))
 
     assert [(one.deaths, one.wrong) for one in plays if one.wrong] == []
@@ -178,7 +177,7 @@ def test_subscribers_that_raise_hang_or_are_slow_harm_nobody() -> None:
             await runtime.open_run(RUN)
             runtime.subscribe("r")  # hangs: it is never read
             slow = runtime.subscribe("r")
-            first = asyncio.ensure_future(anext(slow))  # type: ignore[arg-type] # it is one
+            first = asyncio.ensure_future(_next(slow))
             raising = asyncio.ensure_future(_raises(runtime))
             good = asyncio.ensure_future(_collected(runtime, 10))
             await settled()
@@ -187,8 +186,7 @@ def test_subscribers_that_raise_hang_or_are_slow_harm_nobody() -> None:
             await _turn(runtime, 2)
 
             with pytest.raises(TooSlow) as cut:
-                while True:
-                    seen.append(await anext(slow))
+                seen += [fact async for fact in slow]
             again = runtime.subscribe("r", after=cut.value.after)
             while len(seen) < 10:
                 seen.append(await anext(again))
@@ -216,92 +214,10 @@ async def _raises(runtime: Runtime) -> None:
         raise OSError("the subscriber's own affair")
 
 
+async def _next(facts: Subscription) -> Fact:
+    return await anext(facts)
+
+
 async def _collected(runtime: Runtime, count: int) -> list[Fact]:
     facts = runtime.subscribe("r")
     return [await anext(facts) for _ in range(count)]
-
-
-async def _performed(journal: SqliteJournal, runtime: Runtime) -> None:
-    """Wait until the turn is off the books. Real time: SQLite has threads of its own."""
-    async with asyncio.timeout(10):
-        while (await journal.entry("r")).busy:
-            await asyncio.sleep(0.01)
-    assert runtime.runs == ("r",)
-
-
-def _hosted(journal: SqliteJournal, gate: asyncio.Event, ran: list[str]) -> Runtime:
-    async def act(context: ToolContext) -> str:
-        ran.append(context.idempotency_key)
-        await gate.wait()
-        return "done" * 2_000
-
-    async def on_continue(_: Continuation) -> None:
-        return
-
-    return Runtime(
-        journal=journal,
-        tools=Toolbox([tool(name="act", description="")(act)]),
-        on_continue=on_continue,
-        settings=Settings(retry_first=0.01, retry_longest=0.05),
-    )
-
-
-async def _open(runtime: Runtime, number: int = 1) -> None:
-    call = Call(invocation_id="a", tool_name="act", arguments={}, requires_approval=False)
-    await runtime.open_turn("r", [call], turn_id=f"t{number}", epoch=number)
-
-
-def test_a_locked_database_is_told_and_outlived(tmp_path: Path) -> None:
-    """Another process holds the lock: callers are told so, and the tool's report waits its time."""
-
-    async def play() -> None:
-        ran: list[str] = []
-        gate = asyncio.Event()
-        async with await SqliteJournal.open(tmp_path / "j.db", busy_timeout=0.01) as journal:
-            async with _hosted(journal, gate, ran) as runtime:
-                await runtime.open_run(RUN)
-                await _open(runtime)
-                while not ran:
-                    await asyncio.sleep(0.01)
-                other = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
-                other.execute("BEGIN IMMEDIATE")
-                gate.set()
-                with pytest.raises(JournalError, match="another process holds its lock"):
-                    await runtime.interrupt("r", turn_id="t1")
-                await asyncio.sleep(0.05)
-                other.execute("ROLLBACK")
-                other.close()
-                await _performed(journal, runtime)
-            assert FactType.TOOL_EXECUTION_SUCCEEDED in [it.type async for it in journal.facts("r")]
-        assert ran == ["call/r/1/t1/a"]
-
-    asyncio.run(play())
-
-
-def test_a_full_disk_is_told_and_outlived(tmp_path: Path) -> None:
-    """Not a page more may be written: nothing has happened; with space again, it goes on."""
-
-    async def play() -> None:
-        ran: list[str] = []
-        gate = asyncio.Event()
-        async with await SqliteJournal.open(tmp_path / "j.db") as journal:
-
-            async def limited(pages: int) -> None:
-                await journal._write(lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
-
-            async with _hosted(journal, gate, ran) as runtime:
-                await runtime.open_run(RUN)
-                await _open(runtime)
-                while not ran:
-                    await asyncio.sleep(0.01)
-                await limited(1)  # as many as there are
-                gate.set()
-                await asyncio.sleep(0.05)
-                kept = [it.type async for it in journal.facts("r")]
-                assert kept == [FactType.TURN_OPENED, FactType.TOOL_EXECUTION_STARTED]
-                await limited(1_000_000)
-                await _performed(journal, runtime)
-            assert [it.type async for it in journal.facts("r")][-1] is FactType.CONTINUATION_TAKEN
-        assert ran == ["call/r/1/t1/a"]
-
-    asyncio.run(play())

@@ -12,7 +12,7 @@ import pytest
 from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
 
 from .depth import DEEP
-from .explore import Played, crashed_everywhere, played, points
+from .explore import Played, cancelled, crashed_everywhere, played, points
 from .usecase import UseCase
 from .usecases import DOUBTS, USE_CASES
 
@@ -58,6 +58,15 @@ def test_crash_while_recovering_from_a_crash(case: UseCase) -> None:
 
     assert _wrong(plays) == []
     assert max(len(one.deaths) for one in plays) > 2
+
+
+@pytest.mark.parametrize("case", USE_CASES, ids=lambda case: case.name)
+def test_cancelled_at_every_step(case: UseCase) -> None:
+    """The host's own task is cancelled: its runtime ends cleanly, and the next one goes on."""
+    plays = [cancelled(case, step) for step in range(1, points(case) + 1, 1 if DEEP else 2)]
+
+    assert _wrong(plays) == []
+    assert all(one.world.lives == 2 for one in plays)
 
 
 def test_a_crash_leaves_nothing_running() -> None:
