@@ -129,6 +129,21 @@ def in_pipes(*arguments: str, cwd: Path, stdin: str | None = "", **env: str) -> 
     )
 
 
+@attrs.frozen
+class Played:
+    """What a run in this process came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def played(*arguments: str, stdin: str | None = "") -> Played:
+    """Play ``turnlock run`` to its end in this process: where nothing is killed, it is quicker."""
+    done = turnlock("run", *arguments, stdin=None if stdin is None else stdin.encode())
+    return Played(done.exit_code, done.stdout, done.stderr)
+
+
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     """Start ``turnlock run`` without anybody at its standard input."""
     return subprocess.Popen(

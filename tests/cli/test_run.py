@@ -14,7 +14,7 @@ import pytest
 from turnlock import FactType
 
 from .recordings import ROOT, turnlock
-from .sessions import TOOLS, happens, in_pipes, kill, recording, started, types_of
+from .sessions import TOOLS, happens, in_pipes, kill, played, recording, started, types_of
 
 LOOK = ("look", {"at": "sky"}, "blue")
 DIG = ("dig", {"deep": 1}, "gold")
@@ -46,9 +46,8 @@ def test_unattended_decisions(
     """Every call asks with --gate all, and the option decides; who did is on record."""
     talk = recording(tmp_path, [LOOK, DIG])
     db = tmp_path / "a.db"
-    done = in_pipes(
+    done = played(
         *("--record", talk, "--gate", "all", "--decisions", decisions, "--db", str(db)),
-        cwd=tmp_path,
     )
 
     assert (done.returncode, done.stdout.startswith(ENDS)) == (0, True)
@@ -61,7 +60,7 @@ def test_unattended_decisions(
 def test_what_was_denied_when_recorded_is_denied_again(tmp_path: Path) -> None:
     """With the reason that was recorded, though all else is approved and nothing else asks."""
     talk = recording(tmp_path, [LOOK, ("dig", {}, "denied: not there")])
-    done = in_pipes("--record", talk, "--gate", "none", "--yes", cwd=tmp_path)
+    done = played("--record", talk, "--gate", "none", "--yes")
 
     assert done.returncode == 0
     assert "denied: denied: not there" in done.stderr
@@ -73,9 +72,8 @@ def test_random_decisions_fall_alike_for_one_seed(tmp_path: Path) -> None:
     talk = recording(tmp_path, [LOOK] * 12)
 
     def denied(seed: str) -> list[str]:
-        done = in_pipes(
+        done = played(
             *("--record", talk, "--gate", "all", "--decisions", "random", "--seed", seed),
-            cwd=tmp_path,
         )
         assert done.returncode == 0
         return [line for line in done.stderr.splitlines() if " denied: " in line]
@@ -91,7 +89,7 @@ def test_what_nobody_decides_is_left(tmp_path: Path, stdin: str | None) -> None:
     talk = recording(tmp_path, [LOOK, DIG])
     db = str(tmp_path / "a.db")
     more = [] if stdin == "" else ["--no-input"]
-    done = in_pipes("--record", talk, "--gate", "all", "--db", db, *more, cwd=tmp_path, stdin=stdin)
+    done = played("--record", talk, "--gate", "all", "--db", db, *more, stdin=stdin)
 
     assert (done.returncode, done.stdout) == (3, "")
     assert "left as it is: 2 calls wait for an answer that nobody gave" in done.stderr
@@ -99,7 +97,7 @@ def test_what_nobody_decides_is_left(tmp_path: Path, stdin: str | None) -> None:
     assert shown["status"] == "awaiting_approval"
     assert [it["tool_name"] for it in shown["waiting"]] == ["look", "dig"]
 
-    again = in_pipes("--record", talk, "--gate", "all", "--db", db, "--yes", cwd=tmp_path)
+    again = played("--record", talk, "--gate", "all", "--db", db, "--yes")
     assert again.returncode == 0
     assert again.stdout.startswith(ENDS)
 

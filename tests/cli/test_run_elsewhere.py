@@ -14,7 +14,7 @@ from turnlock.cli.databases import facts_of_db
 from turnlock.models.facts import ToolApproved, ToolDenied
 
 from .recordings import turnlock
-from .sessions import TOOLS, happens, in_pipes, kill, recording, started, types_of
+from .sessions import TOOLS, happens, kill, played, recording, started, types_of
 
 CALLS = [("look", {"at": "sky"}, "blue"), ("dig", {"deep": 1}, "gold"), ("dig", {"deep": 2}, "tin")]
 
@@ -24,7 +24,7 @@ def waiting(tmp_path: Path) -> tuple[str, list[str]]:
     """A journal with a run of three calls that wait, and the command that goes on with it."""
     db = str(tmp_path / "a.db")
     command = ["--record", recording(tmp_path, CALLS), "--gate", "all", "--db", db, "--no-input"]
-    assert in_pipes(*command, cwd=tmp_path).returncode == 3
+    assert played(*command).returncode == 3
     return db, command
 
 
@@ -52,7 +52,7 @@ def test_they_decide_without_running_anything(
     (denial,) = [it for it in facts_of_db(db, "agent")[1] if isinstance(it, ToolDenied)]
     assert denial.reason == "no"
 
-    assert in_pipes(*command, cwd=tmp_path).returncode == 0
+    assert played(*command).returncode == 0
     assert types_of(Path(db)).count(FactType.TOOL_EXECUTION_SUCCEEDED) == 2
     checked = turnlock("check", "--db", db)
     assert (checked.exit_code, "conforms" in checked.output) == (0, True)
