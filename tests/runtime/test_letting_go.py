@@ -127,7 +127,7 @@ def test_a_run_that_is_being_taken_when_the_runtime_ends_is_let_go() -> None:
 
 
 def test_the_run_of_an_owner_that_dies_later_is_taken_over_later() -> None:
-    """No proof of its death, and its lease in force when we began: not left for ever all the same."""
+    """No proof of its death, and its lease in force when we began: it is not left for ever."""
 
     async def play() -> None:
         world = World()

@@ -26,7 +26,7 @@ OPENED = OpenTurn(
 class Lying(Kernel):
     """A kernel with a defect."""
 
-    def receive(self, delivery: Delivery, now: float) -> Verdict:  # noqa: ARG002 - it has a defect
+    def receive(self, delivery: Delivery, now: float) -> Verdict:
         raise ZeroDivisionError
 
 
