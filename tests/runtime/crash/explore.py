@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import cache
 from typing import Final
 
 import attrs
@@ -94,6 +95,7 @@ def cancelled(case: UseCase, at: int) -> Played:
     return _outcome(case, world, [first, second])
 
 
+@cache
 def points(case: UseCase) -> int:
     """Count the steps of a use case in which nobody dies."""
     undisturbed = played(case)
@@ -102,10 +104,10 @@ def points(case: UseCase) -> int:
     return steps
 
 
-def crashed_everywhere(case: UseCase) -> Iterator[Played]:
+@cache
+def crashed_everywhere(case: UseCase) -> Sequence[Played]:
     """Play it once for each of its steps, dying there."""
-    for step in range(1, points(case) + 1):
-        yield played(case, [step])
+    return [played(case, [step]) for step in range(1, points(case) + 1)]
 
 
 def _outcome(case: UseCase, world: World, lives: Sequence[Life]) -> Played:
