@@ -29,6 +29,7 @@ from .hosting import Hosting
 from .journal.contract import Journal
 from .noting import keep_note
 from .owning import Owning
+from .patience import Patience
 from .posting import Posting
 from .settings import Settings
 from .slots import Slots
@@ -109,6 +110,7 @@ class Runtime(Verbs):
         self._unobserve = self._means.telemetry.observe(self._hosting.observed)
         self._watchers.spawn("renew the ownership", self._owning.renew())
         self._watchers.spawn("watch for posts", self._posting.watch())
+        self._watchers.spawn("end what waits too long", Patience(self._means).watch())
         try:
             if self.settings.takes_over:
                 await self._owning.take_over()
