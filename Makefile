@@ -69,7 +69,7 @@ bench: $(VENV)/.installed-dev
 fuzz: $(VENV)/.installed-dev
 	$(RUN) HYPOTHESIS_PROFILE=nightly pytest tests/property/test_kernel_machine.py $(ARGS)
 
-# Eight seeds of 50 kills, and every use case in each form: about 8 minutes on two processors.
+# Eight seeds of 50 kills, and every use case in each form: seven minutes on one processor.
 crash: $(VENV)/.installed-dev
 	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py $(ARGS)
 
