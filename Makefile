@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint format tables diagrams check-mermaid bench fuzz verify selftest check-models mutants clean
+.PHONY: help test demo lint format tables diagrams check-mermaid bench fuzz crash verify selftest check-models mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -17,6 +17,7 @@ help:
 	@echo 'make check-mermaid  parse all our Mermaid with the real parser; needs npm'
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
+	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
 	@echo 'make check-models  TLC and Spin count the exported model; CALLS="1 2 3 4"'
@@ -76,6 +77,10 @@ bench: $(VENV)/.installed-dev
 
 fuzz: $(VENV)/.installed-dev
 	$(RUN) HYPOTHESIS_PROFILE=nightly pytest tests/property/test_kernel_machine.py $(ARGS)
+
+# Eight seeds of 50 kills, and every use case in each form: seven minutes on one processor.
+crash: $(VENV)/.installed-dev
+	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py $(ARGS)
 
 verify: $(VENV)/.installed-dev
 	$(RUN) turnlock verify $(ARGS)

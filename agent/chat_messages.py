@@ -80,10 +80,10 @@ def _call(call: Any) -> ToolCall:  # noqa: ANN401 - any JSON
     if not isinstance(name, str) or not name:
         name, fault = NAMELESS, "the call names no tool"
     arguments: Mapping[str, Any] = {}
-    if text not in {None, ""}:  # some send nothing for a tool without parameters
+    if text is not None and text != "":  # some send nothing for a tool without parameters
         try:
             arguments = _object(text)
-        except (InvalidValue, TypeError) as error:
+        except InvalidValue as error:
             arguments = {"text": text if isinstance(text, str) else repr(text)}
             fault = f"the arguments cannot be read: {error}"
     return ToolCall(
@@ -95,9 +95,9 @@ def _call(call: Any) -> ToolCall:  # noqa: ANN401 - any JSON
 
 
 def _object(text: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever was sent
-    value: Any = freeze(parse(text), place="arguments")
+    value: Any = freeze(parse(text), place="arguments") if isinstance(text, str) else None
     if not isinstance(value, Mapping):
-        raise InvalidValue(place="arguments", cause="are no JSON object", fix="send an object")
+        raise InvalidValue(place="arguments", cause="are no text of a JSON object", fix="send one")
     return cast("Mapping[str, Any]", value)
 
 

@@ -22,6 +22,7 @@ from ..models.deliveries import Reject
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..runtime.approvals import PendingApproval
+from ..runtime.clock import Clock
 from ..runtime.continuing import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.journal.contract import Journal
@@ -54,6 +55,7 @@ class Agent:
         journal: Journal,
         tools: Toolbox,
         settings: Settings | None = None,
+        clock: Clock | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         """Prepare; nothing is owned before it is entered. The journal and the model are yours."""
@@ -64,12 +66,15 @@ class Agent:
             tools=tools,
             on_continue=self._take,
             settings=attrs.evolve(settings or Settings(), takes_over=False),
+            clock=clock,
             telemetry=telemetry,
         )
         self._journal = journal
         self._model = model
         self._changed = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._loaded = False
+        """Whether all that was said and done before is known."""
 
     async def __aenter__(self) -> Self:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
@@ -80,6 +85,8 @@ class Agent:
             self._following = asyncio.create_task(self._follow())
             known = (await self._journal.entry(self.run.run_id)).sequence
             await self._until(lambda: self.conversation.sequence >= known)
+            self._loaded = True
+            self._tell()
         except BaseException as error:
             await self.__aexit__(type(error), error, None)
             raise
@@ -186,7 +193,9 @@ class Agent:
     async def _take(self, continuation: Continuation) -> None:
         """Take a continuation off the books once the model's answer to it is kept (K-52)."""
         with suppress(RunFenced):  # its next owner tells the model
-            await self._until(lambda: self.conversation.answered(continuation.turn_id))
+            await self._until(
+                lambda: self._loaded and self.conversation.answered(continuation.turn_id)
+            )
 
     async def _follow(self) -> None:
         """Fold the facts of the run as they come."""

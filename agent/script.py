@@ -124,12 +124,14 @@ def _recorded_tool(
         return it.content
 
     description = f"Answers as the tool {name} did when it was recorded."
-    if not all(it.isidentifier() and not iskeyword(it) for it in arguments):
-        return Tool(name=name, call=answer, description=description, parameters={"type": "object"})
     kind = inspect.Parameter.KEYWORD_ONLY
-    taken = [inspect.Parameter(it, kind, default=None, annotation=Any) for it in arguments]
-    context = inspect.Parameter(_CONTEXT, kind, annotation=ToolContext)
-    annotations: dict[str, Any] = {**dict.fromkeys(arguments, Any), _CONTEXT: ToolContext}
-    answer.__signature__ = inspect.Signature([*taken, context])  # type: ignore[attr-defined]
-    answer.__annotations__ = annotations
-    return Tool(name=name, call=answer, description=description)
+    taken = [inspect.Parameter(_CONTEXT, kind, annotation=ToolContext)]
+    schema: dict[str, Any] | None = None
+    if all(it.isidentifier() and not iskeyword(it) for it in arguments):
+        taken += [inspect.Parameter(it, kind, default=None, annotation=Any) for it in arguments]
+    else:  # no function has parameters of such names
+        taken.append(inspect.Parameter("given", inspect.Parameter.VAR_KEYWORD, annotation=Any))
+        schema = {"type": "object"}
+    answer.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+    answer.__annotations__ = {it.name: it.annotation for it in taken}
+    return Tool(name=name, call=answer, description=description, parameters=schema)

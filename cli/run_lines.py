@@ -11,8 +11,7 @@ class Lines:
     """Reads a line when somebody wants one.
 
     The thread that reads is a daemon: nobody can wake it, and it must not keep the process alive. A
-    line that nobody waits for any more belongs to whoever asks next; on a terminal what was typed
-    before a question is thrown away instead.
+    line that nobody waits for any more belongs to whoever asks next, unless they `forget_typed`.
     """
 
     def __init__(self) -> None:
@@ -26,7 +25,6 @@ class Lines:
         if self.ended:
             return None
         if self._reading is None:
-            _forget_typed()
             loop = asyncio.get_running_loop()
             self._reading = loop.create_future()
             threading.Thread(
@@ -56,8 +54,8 @@ def _read(loop: asyncio.AbstractEventLoop, wanted: asyncio.Future[str | None]) -
         return  # the loop is closed: nobody asks any more
 
 
-def _forget_typed() -> None:
-    """Throw away what was typed before the question was shown: it was no answer to it."""
+def forget_typed() -> None:
+    """Throw away what was typed on a terminal before a question is shown: it is no answer to it."""
     if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         import termios  # noqa: PLC0415 - where there is a terminal of this kind
 

@@ -20,7 +20,7 @@ from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
 from ..models.strict_json import parse
 from ..models.values import Json, freeze
-from .run_lines import Lines
+from .run_lines import Lines, forget_typed
 from .run_questions import Approval, Doubt, Question
 from .run_screen import Screen
 
@@ -57,6 +57,7 @@ class Terminal:
     async def decide(self, question: Question) -> Delivery | None:
         """Ask until an answer can be understood; None at the end of input, or to leave it."""
         self._screen.ask(asking=True)
+        forget_typed()
         try:
             self._show(question)
             while True:

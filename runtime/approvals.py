@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 
 import attrs
 
 from ..engine.state import State
 from ..models.calls import Call
+from ..models.deliveries import AddCall, Delivery, OpenTurn
 from ..models.fact import Fact
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.record import changed
@@ -45,6 +47,18 @@ def gated(call: Call, tools: Toolbox) -> Call:
     return changed(call, requires_approval=True, approval_timeout=timeout)
 
 
+def as_declared(delivery: Delivery, tools: Toolbox) -> Delivery:
+    """Return a delivery with its calls as their tools declare them, whoever made it."""
+    if isinstance(delivery, OpenTurn):
+        calls = tuple(gated(call, tools) for call in delivery.calls)
+        same = all(map(is_, calls, delivery.calls))
+        return delivery if same else changed(delivery, calls=calls)
+    if isinstance(delivery, AddCall):
+        call = gated(delivery.call, tools)
+        return delivery if call is delivery.call else changed(delivery, call=call)
+    return delivery
+
+
 def pending_approvals(state: State) -> tuple[PendingApproval, ...]:
     """Return what waits, in the order in which it was asked for."""
     turn = state.turn
@@ -70,27 +84,33 @@ class Waits:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._since: dict[tuple[str, str, str], float] = {}
+        self._since: dict[str, dict[tuple[str, str], float]] = {}
 
     def take(self, fact: Fact) -> None:
         """Learn of a fact: it is asked, or whatever else happens to the call ends the waiting."""
-        if isinstance(fact, LifecycleFact):
-            key = fact.run_id, fact.turn_id, fact.invocation_id
-            if isinstance(fact, ToolApprovalRequested):
-                self._since[key] = fact.at
-            else:
-                self._since.pop(key, None)
+        if not isinstance(fact, LifecycleFact):
+            return
+        key = fact.turn_id, fact.invocation_id
+        if isinstance(fact, ToolApprovalRequested):
+            self._since.setdefault(fact.run_id, {})[key] = fact.at
+            return
+        since = self._since.get(fact.run_id)
+        if since is not None and since.pop(key, None) is not None and not since:
+            del self._since[fact.run_id]
 
     def recovered(self, state: State, *, now: float) -> None:
         """Learn what waits in a run that was folded: at least since `now`, Unix time."""
-        for asked in pending_approvals(state):
-            self._since.setdefault((asked.run_id, asked.turn_id, asked.invocation_id), now)
+        known = self._since.pop(state.run.run_id, {})
+        asked = [(one.turn_id, one.invocation_id) for one in pending_approvals(state)]
+        if asked:
+            self._since[state.run.run_id] = {key: known.get(key, now) for key in asked}
 
     def forget(self, run_id: str) -> None:
         """Forget a run that is not performed here any more."""
-        self._since = {key: at for key, at in self._since.items() if key[0] != run_id}
+        self._since.pop(run_id, None)
 
     def longest(self, now: float) -> float | None:
         """Return for how many seconds the longest waiting call has waited; None: none waits."""
-        since = min(tuple(self._since.values()), default=None)
+        times = (tuple(since.values()) for since in tuple(self._since.values()))
+        since = min((at for run in times for at in run), default=None)
         return None if since is None else max(0.0, now - since)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, Protocol
 
 import attrs
@@ -28,6 +27,9 @@ from .errors import JournalError, Overloaded, RunFenced
 from .journal.contract import Appended, Journal
 from .settings import Settings
 from .tasks import Tasks
+
+FACTS_A_CALL: Final = 4
+"""Facts for each call of the turn under way before a snapshot is worth its time."""
 
 
 @attrs.frozen
@@ -51,7 +53,7 @@ class Listener(Protocol):
         ...
 
     def fenced(self, conductor: Conductor) -> None:
-        """Learn that the run belongs to somebody else now."""
+        """Learn that nothing more is served here, and why: `stopped`. Mostly another has it now."""
         ...
 
 
@@ -93,15 +95,17 @@ class Conductor:
         self._settings = settings
         self._listener = listener
         self._tasks = tasks
-        self._inbox = Inbox(capacity=settings.waiting)
+        self._inbox: Inbox | None = None
+        """There while something waits: most runs wait for a person, and are many."""
         self._waiting: dict[int, deque[asyncio.Future[Verdict]]] = {}
         """By the id of a delivery, which the inbox keeps alive: who wants its verdict."""
         self._kept = kernel.sequence
-        self._snapped = kernel.sequence
+        self._snapped = 0
+        """Up to where a snapshot was kept from here; how old the journal's is, is not asked."""
         self._batch = settings.batch
         self._stale = False
         """Whether the kernel may know more than the journal."""
-        self._arrived = asyncio.Event()
+        self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
 
     async def deliver(self, delivery: Delivery) -> Verdict:
@@ -113,13 +117,16 @@ class Conductor:
         """
         if self.stopped is not None:
             raise self.stopped
+        if self._inbox is None:
+            self._inbox = Inbox(capacity=self._settings.waiting)
         try:
             self._inbox.put(delivery)
         except InboxFull as error:
             raise Overloaded(f"run {self.run.run_id!r}: {error}") from error
         wanted: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id(delivery), deque()).append(wanted)
-        self._arrived.set()
+        if self._pausing is not None and not self._pausing.done():
+            self._pausing.set_result(None)
         if self._serving is None:
             self._serving = self._tasks.spawn(f"serve {self.run.run_id}", self._serve())
         return await wanted
@@ -128,30 +135,48 @@ class Conductor:
         """Serve nothing more; whoever waits is told why."""
         if self.stopped is None:
             self.stopped = why
-        self._fail([*self._inbox.drain()], why)
+        self._fail(self._drained(), why)
+
+    async def ended(self) -> None:
+        """Wait until what was being written when it was stopped is settled."""
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
 
     async def _serve(self) -> None:
         """Serve until nothing waits and nothing is stale.
 
         What arrives in one tick of the loop shares an append. A fold that fails is tried again
-        after a pause, or when the next delivery arrives: what is owed may wait for nobody.
+        after a pause, or when the next delivery arrives: what is owed may wait for nobody. Whatever
+        else goes wrong, the kernel in memory is not to be trusted any more: the run is stopped.
         """
         pauses = self._settings.pauses()
         try:
             while (self._inbox or self._stale) and self.stopped is None:
-                self._arrived.clear()
                 if self._stale and not await self._fold():
                     await self._pause(next(pauses))
                 else:
                     await self._serve_batch()
+        except Exception as error:
+            cause = f"run {self.run.run_id!r} is served no more: {error!r}; open it again"
+            self.fence(TurnlockError(cause))
+            raise
         finally:
             self._serving = None
-            if self._inbox:  # cut short: nobody may wait for ever
-                self.stop(self.stopped or JournalError(f"run {self.run.run_id!r} is not served"))
+            if self._waiting:  # cut short: nobody may wait for ever
+                why = self.stopped or JournalError(f"run {self.run.run_id!r} is not served")
+                self.stop(why)
+                for wanted in [one for line in self._waiting.values() for one in line]:
+                    if not wanted.done():
+                        wanted.set_exception(why)
+                self._waiting.clear()
+            self._inbox = None
 
     async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._arrived.wait(), seconds)
+        self._pausing = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait([self._pausing], timeout=seconds)
+        finally:
+            self._pausing = None
 
     async def _serve_batch(self) -> None:
         served = self._judge()
@@ -166,15 +191,19 @@ class Conductor:
                 return
             self._kept = self.kernel.sequence
             self._batch = min(2 * self._batch, self._settings.batch)
+        else:
+            await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
         self._listener.kept(self, served)
         for one in served:
             self._answer(one.delivery, one.verdict)
-        if self._kept - self._snapped >= self._settings.snapshot_every:
+        if self._kept - self._snapped >= self._facts_to_snapshot():
             await self._snapshot()
 
     def _judge(self) -> list[Served]:
         """Let the kernel judge a batch."""
         served: list[Served] = []
+        if self._inbox is None:
+            return served
         while len(served) < self._batch and (delivery := self._inbox.take()) is not None:
             now = self._clock.now()
             served.append(Served(delivery, self.kernel.receive(delivery, now), now))
@@ -210,8 +239,8 @@ class Conductor:
             self._fail(deliveries, JournalError(cause))
         return appended is Appended.OK
 
-    def fence(self, why: RunFenced) -> None:
-        """Stop, because somebody else has taken the run over."""
+    def fence(self, why: TurnlockError) -> None:
+        """Stop of ourselves: somebody else has taken the run over, say."""
         if self.stopped is None:
             self.stop(why)
             self._listener.fenced(self)
@@ -221,12 +250,18 @@ class Conductor:
         try:
             self.kernel = await folded(self.run, self._journal)
         except TurnlockError as error:
-            self._fail([*self._inbox.drain()], error)
+            self._fail(self._drained(), error)
             return False
         self._kept = self.kernel.sequence
         self._stale = False
         self._listener.folded(self)
         return True
+
+    def _facts_to_snapshot(self) -> int:
+        """Of ten thousand calls a snapshot takes 0.2 s: more facts must have paid for it."""
+        turn = self.kernel.state.turn
+        calls = 0 if turn is None else len(turn.order)
+        return max(self._settings.snapshot_every, FACTS_A_CALL * calls)
 
     async def _snapshot(self) -> None:
         """Keep a snapshot. One that cannot be kept is tried again later: it only saves time."""
@@ -235,6 +270,10 @@ class Conductor:
             await self._journal.keep_snapshot(self.kernel.snapshot(), epoch=self.epoch)
         except JournalError:
             return
+
+    def _drained(self) -> list[Delivery]:
+        """Take all that waits to be judged."""
+        return [] if self._inbox is None else [*self._inbox.drain()]
 
     def _answer(self, delivery: Delivery, verdict: Verdict) -> None:
         wanted = self._wanted(delivery)

@@ -11,11 +11,11 @@ from typing import Final, cast
 from ..lifecycle.invocation import Invocation
 from ..lifecycle.phases import Phase
 from ..models.deliveries import Lose, Resolution, Resolve
-from ..models.ids import idempotency_key, invocation_path
+from ..models.ids import execute_id, idempotency_key, invocation_path
 from ..models.values import ABSENT, Json
 from ..turn.turn import Turn
 from .conductor import Conductor
-from .executing import Key, Means
+from .executing import Executions, Key, Means
 from .insisting import insist
 from .tools.context import ToolContext
 from .tools.outcomes import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
@@ -31,9 +31,10 @@ UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows wheth
 class Doubts:
     """What this process does about executions in doubt, each attempt once at a time."""
 
-    def __init__(self, means: Means) -> None:
-        """Begin with none."""
+    def __init__(self, means: Means, executions: Executions) -> None:
+        """Begin with none; what these executions run is waited for, whatever its lease says."""
         self._means = means
+        self._executions = executions
         self._under_way: set[Key] = set()
 
     def settle_all(self, conductor: Conductor) -> None:
@@ -47,7 +48,7 @@ class Doubts:
     def settle(self, conductor: Conductor, turn_id: str, invocation_id: str) -> None:
         """See to one invocation, if it is in doubt still."""
         turn = conductor.kernel.state.turn
-        if turn is not None and turn.turn_id == turn_id:
+        if turn is not None and turn.turn_id == turn_id and invocation_id in turn.members:
             self._settle(conductor, turn, turn.members[invocation_id])
 
     async def lose_what_died(self, conductor: Conductor) -> None:
@@ -70,18 +71,19 @@ class Doubts:
 
     def _settle(self, conductor: Conductor, turn: Turn, invocation: Invocation) -> None:
         tool = self._means.toolbox.get(invocation.tool_name)
-        key = conductor.run.run_id, turn.turn_id, invocation.invocation_id, invocation.attempt
+        path = invocation_path(turn.scope, invocation.invocation_id)
+        key = execute_id(path, invocation.attempt).partition("/")[2]
         if invocation.phase is not Phase.IN_DOUBT or invocation.owed or key in self._under_way:
             return  # settled, authorised to be retried, or seen to already
-        if tool is None:
-            return  # a tool that is not there any more cannot say: somebody is asked
+        if tool is None or self._executions.runs(key):
+            return  # nobody here can say: somebody is asked. Or it runs here, and will say itself
         self._under_way.add(key)
         context = ToolContext(
-            idempotency_key=idempotency_key(invocation_path(turn.scope, key[2])),
-            run_id=key[0],
-            turn_id=key[1],
-            invocation_id=key[2],
-            attempt=key[3],
+            idempotency_key=idempotency_key(path),
+            run_id=conductor.run.run_id,
+            turn_id=turn.turn_id,
+            invocation_id=invocation.invocation_id,
+            attempt=invocation.attempt,
             tool_name=tool.name,
             worker=self._means.worker,
         )

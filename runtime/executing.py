@@ -10,34 +10,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 import attrs
 
-from ..models.deliveries import Claim, Delivery, Log, Lose, Reject, Renew, Report
+from ..lifecycle.phases import TERMINAL
+from ..models.deliveries import Claim, Log, Renew
 from ..models.effects import Cancel, Execute
-from ..models.errors import TurnlockError
 from ..models.reasons import Reason
-from ..models.values import ABSENT
 from ..models.verdicts import Accepted
 from .clock import Clock
 from .conductor import Conductor
 from .errors import JournalError, Overloaded
-from .insisting import insist
+from .reporting import Lost, Reporting
 from .settings import Settings
 from .slots import Slots
 from .tasks import Tasks
 from .telemetry import Telemetry
 from .tools.context import ToolContext
 from .tools.errors import Rejected
-from .tools.outcomes import Failed, Outcome, Succeeded, Unknown
+from .tools.outcomes import Failed, Outcome, Succeeded
 from .tools.performing import perform, prepare
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
 
-Key: TypeAlias = tuple[str, str, str, int]
-"""Run, turn, invocation, attempt."""
+Key: TypeAlias = str
+"""`run/epoch/turn/invocation/attempt`: a turn id may be used again, its epoch never is (K-7)."""
 
 RENEWALS: Final = 3
 """Times that a lease is renewed before it would be over."""
@@ -55,6 +54,17 @@ class Means:
     settings: Settings
     telemetry: Telemetry
     worker: str
+    conductors: dict[str, Conductor]
+    """The runs that are performed here now, by their ids."""
+
+
+@attrs.define(eq=False)
+class _Attempt:
+    """One attempt under way; `context` is None while it waits for a slot: nothing is to cancel."""
+
+    conductor: Conductor
+    context: ToolContext | None = None
+    runs: bool = False
 
 
 class Executions:
@@ -63,33 +73,42 @@ class Executions:
     def __init__(self, means: Means) -> None:
         """Begin with none."""
         self._means = means
-        self._under_way: dict[Key, ToolContext | None] = {}
-        """None: it waits for a slot, and there is nothing to cancel yet."""
+        self._under_way: dict[Key, _Attempt] = {}
         self._starting = True
+        self._reporting = Reporting(conductors=means.conductors, settings=means.settings)
 
-    def __contains__(self, key: object) -> bool:
-        """Whether an attempt is under way here."""
-        return key in self._under_way
+    def when_lost(self, told: Lost) -> None:
+        """Have this told of an attempt that was in doubt while it ran here, and is lost indeed."""
+        self._reporting.lost = told
+
+    def runs(self, key: Key) -> bool:
+        """Whether the tool of this attempt runs here, and will be reported."""
+        attempt = self._under_way.get(key)
+        return attempt is not None and attempt.runs
 
     def perform(self, conductor: Conductor, effect: Execute) -> None:
-        """Begin an attempt, unless it is under way: an effect may be asked for again."""
-        key = key_of(conductor, effect)
-        if self._starting and key not in self._under_way:
-            self._under_way[key] = None
-            work = self._execute(conductor, effect)
+        """Begin an attempt, unless it is under way: an effect may be asked for again.
+
+        What was under way when the run was let go, and is opened here again, claims nothing more.
+        """
+        key = key_of(effect)
+        known = self._under_way.get(key)
+        if self._starting and (known is None or known.conductor is not conductor):
+            attempt = self._under_way[key] = _Attempt(conductor)
+            work = self._execute(attempt, effect)
             self._means.tasks.spawn(f"execute {effect.effect_id}", work)
 
-    def cancel(self, conductor: Conductor, effect: Cancel) -> None:
+    def cancel(self, effect: Cancel) -> None:
         """Ask a running tool to stop (K-53); it may still report truthfully."""
-        context = self._under_way.get(key_of(conductor, effect))
-        if context is not None:
-            context.cancel("the turn was interrupted")
+        attempt = self._under_way.get(key_of(effect))
+        if attempt is not None and attempt.context is not None:
+            attempt.context.cancel("the turn was interrupted")
 
     def abandon(self, run_id: str) -> None:
-        """Ask what runs for this run to stop: it belongs to somebody else."""
-        for key, context in self._under_way.items():
-            if key[0] == run_id and context is not None:
-                context.cancel("the run was taken over by another process")
+        """Ask what runs for this run to stop: it is not performed here any more."""
+        for attempt in self._under_way.values():
+            if attempt.conductor.run.run_id == run_id and attempt.context is not None:
+                attempt.context.cancel("the run is not performed by this process any more")
 
     def stop_starting(self) -> None:
         """Start nothing more: what is owed stays owed, for whoever owns the run next."""
@@ -105,7 +124,8 @@ class Executions:
                 invocation_id=effect.invocation_id,
                 text=text,
             )
-            means.tasks.spawn(f"log of {effect.effect_id}", _quietly(conductor, said))
+            work = self._reporting.quietly(conductor, said)
+            means.tasks.spawn(f"log of {effect.effect_id}", work)
 
         return ToolContext(
             idempotency_key=effect.idempotency_key,
@@ -120,20 +140,25 @@ class Executions:
             loop=asyncio.get_running_loop(),
         )
 
-    async def _execute(self, conductor: Conductor, effect: Execute) -> None:
+    async def _execute(self, attempt: _Attempt, effect: Execute) -> None:
+        conductor = attempt.conductor
         try:
             tool = self._means.toolbox.get(effect.tool_name)
             if tool is None:
-                await self._reject(conductor, effect, f"there is no tool {effect.tool_name!r}")
+                await self._reporting.reject(
+                    conductor, effect, f"there is no tool {effect.tool_name!r}"
+                )
                 return
-            outcome = await self._attempted(conductor, effect, tool)
+            outcome = await self._attempted(attempt, effect, tool)
             if outcome is not None:
-                await self._report(conductor, effect, outcome)
+                await self._reporting.report(conductor, effect, outcome)
         finally:
-            del self._under_way[key_of(conductor, effect)]
+            if self._under_way.get(key_of(effect)) is attempt:
+                del self._under_way[key_of(effect)]
 
-    async def _attempted(self, conductor: Conductor, effect: Execute, tool: Tool) -> Outcome | None:
+    async def _attempted(self, attempt: _Attempt, effect: Execute, tool: Tool) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
+        conductor = attempt.conductor
         policy = tool.policy
         async with self._means.slots.taken(
             run_id=conductor.run.run_id,
@@ -142,13 +167,15 @@ class Executions:
             sequential=policy.sequential,
         ):
             context = self._context(conductor, effect, tool)
-            self._under_way[key_of(conductor, effect)] = context
+            if not self._starting or _is_over(conductor, effect):
+                return None  # it was interrupted while it waited, say
+            attempt.context = context
             try:
                 arguments = await prepare(
                     tool, context, effect.arguments, threads=self._means.threads
                 )
             except Rejected as error:
-                await self._reject(conductor, effect, str(error))
+                await self._reporting.reject(conductor, effect, str(error))
                 return None
             if not self._starting or not await self._claimed(conductor, effect, tool):
                 return None
@@ -160,8 +187,14 @@ class Executions:
                 attempt=effect.attempt,
                 arguments=effect.arguments,
             ) as told:
-                async with self._renewed(conductor, effect, tool):
-                    outcome = await perform(tool, context, arguments, threads=self._means.threads)
+                attempt.runs = True
+                try:
+                    async with self._renewed(conductor, effect, tool):
+                        outcome = await perform(
+                            tool, context, arguments, threads=self._means.threads
+                        )
+                finally:
+                    attempt.runs = False
                 if isinstance(outcome, Succeeded):
                     told.succeeded(outcome.result)
                 elif isinstance(outcome, Failed):
@@ -215,7 +248,7 @@ class Executions:
         async def beat() -> None:
             while True:
                 await asyncio.sleep(tool.policy.lease / RENEWALS)
-                await _quietly(conductor, renew)
+                await self._reporting.quietly(conductor, renew)
 
         task = self._means.tasks.spawn(f"renew {effect.effect_id}", beat())
         try:
@@ -223,44 +256,16 @@ class Executions:
         finally:
             task.cancel()
 
-    async def _report(self, conductor: Conductor, effect: Execute, outcome: Outcome) -> None:
-        run_id, turn_id, invocation_id = conductor.run.run_id, effect.turn_id, effect.invocation_id
-        settings = self._means.settings
-        if isinstance(outcome, Unknown):
-            lost = Lose(
-                run_id=run_id,
-                turn_id=turn_id,
-                invocation_id=invocation_id,
-                attempt=effect.attempt,
-            )
-            await insist(conductor, lost, settings=settings)
-            outcome = await outcome.later
-        report = Report(
-            run_id=run_id,
-            turn_id=turn_id,
-            invocation_id=invocation_id,
-            attempt=effect.attempt,
-            result=outcome.result if isinstance(outcome, Succeeded) else ABSENT,
-            error=outcome.error if isinstance(outcome, Failed) else None,
-        )
-        await insist(conductor, report, settings=settings)
 
-    async def _reject(self, conductor: Conductor, effect: Execute, why: str) -> None:
-        rejection = Reject(
-            run_id=conductor.run.run_id,
-            turn_id=effect.turn_id,
-            invocation_id=effect.invocation_id,
-            error=why,
-        )
-        await insist(conductor, rejection, settings=self._means.settings)
-
-
-def key_of(conductor: Conductor, effect: Execute | Cancel) -> Key:
+def key_of(effect: Execute | Cancel) -> Key:
     """Name the attempt that an effect is about."""
-    return conductor.run.run_id, effect.turn_id, effect.invocation_id, effect.attempt
+    return effect.effect_id.partition("/")[2]
 
 
-async def _quietly(conductor: Conductor, delivery: Delivery) -> None:
-    """Deliver what may be lost: a log, or one of many renewals."""
-    with suppress(TurnlockError):
-        await conductor.deliver(delivery)
+def _is_over(conductor: Conductor, effect: Execute) -> bool:
+    """Whether nothing is to be done any more, for all that is known; the claim decides."""
+    turn = conductor.kernel.state.turn
+    if turn is None or turn.turn_id != effect.turn_id:
+        return True
+    invocation = turn.members.get(effect.invocation_id)
+    return invocation is None or invocation.phase in TERMINAL

@@ -39,7 +39,8 @@ class Hosting(Listener):
     ) -> None:
         """Begin with nothing to do."""
         self.executions: Final = Executions(means)
-        self.doubts: Final = Doubts(means)
+        self.doubts: Final = Doubts(means, self.executions)
+        self.executions.when_lost(self.doubts.settle)
         self.alarm: Final = Alarm(clock=means.clock, ring=self._ring)
         self.waits: Final = Waits()
         self._means = means
@@ -47,6 +48,7 @@ class Hosting(Listener):
         self._on_continue = on_continue
         self._conductors = conductors
         self._continuing: set[str] = set()
+        self._waking: set[str] = set()
         self._performing = True
 
     def kept(self, conductor: Conductor, served: Sequence[Served]) -> None:
@@ -58,6 +60,8 @@ class Hosting(Listener):
         for one in served:
             self._diagnose(conductor, one)
             self.perform(conductor, one.verdict.effects)
+        if conductor.stopped is not None:
+            return  # it was let go while this was written
         for fact in facts:
             self.waits.take(fact)
             if isinstance(fact, ExecutionInDoubt):
@@ -65,7 +69,8 @@ class Hosting(Listener):
         self._rearm(conductor)
 
     def folded(self, conductor: Conductor) -> None:
-        """Perform all that is owed: what the kernel in memory had brought may be lost."""
+        """Tell and perform all there is: what the kernel in memory had brought may be lost."""
+        self._streams.look_again(conductor.run.run_id)
         self.perform(conductor, conductor.kernel.pending_effects)
         self.doubts.settle_all(conductor)
         self.waits.recovered(conductor.kernel.state, now=self._means.clock.now())
@@ -104,7 +109,7 @@ class Hosting(Listener):
             if isinstance(effect, Execute):
                 self.executions.perform(conductor, effect)
             elif isinstance(effect, Cancel):
-                self.executions.cancel(conductor, effect)
+                self.executions.cancel(effect)
             elif isinstance(effect, Continue) and effect.effect_id not in self._continuing:
                 self._continuing.add(effect.effect_id)
                 work = self._continue(conductor, effect)
@@ -137,10 +142,17 @@ class Hosting(Listener):
 
     def _ring(self, run_id: str) -> None:
         conductor = self._conductors.get(run_id)
-        if conductor is not None and conductor.stopped is None:
+        if conductor is not None and conductor.stopped is None and run_id not in self._waking:
+            self._waking.add(run_id)
             self._means.tasks.spawn(f"wake {run_id}", self._wake(conductor))
 
     async def _wake(self, conductor: Conductor) -> None:
-        verdict = await insist(conductor, Tick(), settings=self._means.settings)
-        if not verdict.facts:  # the clock of the journal is ahead of ours: ring again
-            self._rearm(conductor)
+        """Let time pass for a run, once at a time however often the journal fails meanwhile."""
+        run_id = conductor.run.run_id
+        try:
+            await insist(conductor, Tick(), settings=self._means.settings)
+        finally:
+            self._waking.discard(run_id)
+            current = self._conductors.get(run_id)
+            if current is not None:
+                self._rearm(current)  # what rang meanwhile was not heard

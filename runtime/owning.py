@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
+from weakref import WeakValueDictionary
 
 from ..models.errors import TurnlockError
 from ..models.run import Run
 from .conductor import Conductor, folded
-from .errors import Closed, JournalError, RunFenced
+from .errors import Closed, RunFenced
 from .executing import Means
 from .hosting import Hosting
-from .journal.contract import Journal
+from .journal.contract import Journal, RunEntry
 from .workers import is_dead
 
 _log = logging.getLogger(__name__)
 
 RENEWALS: Final = 3
 """Times that the ownership of runs is renewed before it would be over."""
+
+AT_ONCE: Final = 100
+"""Runs that are taken over at once: a journal keeps together what is asked together."""
 
 
 class Owning:
@@ -37,35 +43,69 @@ class Owning:
         self._means = means
         self._hosting = hosting
         self._conductors = conductors
-        self._taking: dict[str, asyncio.Lock] = {}
+        self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One for each run that somebody is taking now."""
+        self._let_go: set[str] = set()
+        """Busy runs that were closed here on purpose: they are not taken over again unasked."""
+        self._closed = False
 
     async def own(self, run: Run) -> None:
         """Declare a run, take it, fold it, and perform what it owes; idempotent."""
         await self._journal.declare(run)
-        async with self._taking.setdefault(run.run_id, asyncio.Lock()):
-            if run.run_id not in self._conductors:
-                await self._take(run)
-        self._taking.pop(run.run_id, None)
+        await self._own(run)
 
     async def take_over(self) -> tuple[str, ...]:
         """Take the runs that have something under way and no living owner; return their ids."""
-        before = frozenset(self._conductors)
-        for entry in await self._journal.runs(busy=True):
+        busy = await self._journal.runs(busy=True)
+        self._let_go.intersection_update([entry.run.run_id for entry in busy])
+        free = self._free(busy)
+        taken: list[str] = []
+        waiting = iter(free)
+
+        async def take() -> None:
+            for run in waiting:
+                try:
+                    await self._own(run)
+                except TurnlockError as why:  # it was taken meanwhile, or cannot be read
+                    _log.warning("run %r is left alone: %s", run.run_id, why)
+                else:
+                    taken.append(run.run_id)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in free[:AT_ONCE]:
+                group.create_task(take())
+        return tuple(taken)
+
+    async def watch(self) -> None:
+        """Take over until cancelled: who was alive, or not proved dead, when we began may die."""
+        while True:
+            await asyncio.sleep(self._means.settings.ownership)
             try:
-                await self.own(entry.run)
-            except TurnlockError as why:  # a living owner's, or one that cannot be read
-                _log.warning("run %r is left alone: %s", entry.run.run_id, why)
-        return tuple(run_id for run_id in self._conductors if run_id not in before)
+                await self.take_over()
+            except TurnlockError as error:
+                _log.warning("it is not known which runs nobody owns: %s", error)
 
     async def release(self, run_id: str) -> None:
-        """Let a run go; what it owes stays owed."""
-        conductor = self._conductors.pop(run_id)
+        """Let a run go; what it owes stays owed, and what was being written is settled before."""
+        conductor = self._conductors.pop(run_id, None)
+        if conductor is None:
+            return
+        state = conductor.kernel.state
+        if state.turn is not None or state.continuations:
+            self._let_go.add(run_id)
         conductor.stop(Closed(f"run {run_id!r} was closed here; open it again, or elsewhere"))
         self._hosting.forget(run_id)
+        self._hosting.executions.abandon(run_id)
+        await conductor.ended()
         try:
             await self._journal.release(run_id, epoch=conductor.epoch)
-        except JournalError as error:
+        except TurnlockError as error:
             _log.warning("run %r stays owned until its lease is over: %s", run_id, error)
+
+    async def close(self) -> None:
+        """Let all runs go, those that are being taken, too."""
+        self._closed = True
+        await asyncio.gather(*map(self.release, tuple(self._conductors)))
 
     async def renew(self) -> None:
         """Renew until cancelled; let go of runs that somebody else has taken."""
@@ -77,12 +117,39 @@ class Owning:
                 renewed = await self._journal.renew(
                     owner=self._means.worker, now=self._means.clock.now(), lease=lease
                 )
-            except JournalError as error:
+            except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
                 continue
             for run_id in owned.keys() - renewed:
                 why = f"run {run_id!r} was taken over by another process while this one stood still"
                 owned[run_id].fence(RunFenced(why))
+
+    def _free(self, entries: Iterable[RunEntry]) -> list[Run]:
+        """Return those that nobody has who may be alive."""
+        now = self._means.clock.now()
+        gone: dict[str, bool] = {}  # to find out costs a look at the process, for thousands of runs
+        free: list[Run] = []
+        for entry in entries:
+            owner, run_id = entry.owner, entry.run.run_id
+            if run_id in self._conductors or run_id in self._let_go:
+                continue
+            if owner is not None and owner not in gone:
+                gone[owner] = owner == self._means.worker or is_dead(owner)
+            held = entry.owned_until is not None and now < entry.owned_until
+            if owner is None or gone[owner] or not held:
+                free.append(entry.run)
+        return free
+
+    async def _own(self, run: Run) -> None:
+        async with self._taking.setdefault(run.run_id, asyncio.Lock()):
+            if run.run_id in self._conductors:
+                return
+            self._let_go.discard(run.run_id)
+            try:
+                await self._take(run)
+            except BaseException:  # cancelled, too: nobody may own what nobody performs
+                await self._undo(run.run_id)
+                raise
 
     async def _take(self, run: Run) -> None:
         means = self._means
@@ -94,8 +161,11 @@ class Owning:
             lease=means.settings.ownership,
             gone=before if is_dead(before) else None,
         )
-        conductor = Conductor(
-            kernel=await folded(run, self._journal),
+        kernel = await folded(run, self._journal)
+        if self._closed:
+            raise Closed("the runtime was closed meanwhile; make another one")
+        conductor = self._conductors[run.run_id] = Conductor(
+            kernel=kernel,
             epoch=epoch,
             journal=self._journal,
             clock=means.clock,
@@ -103,6 +173,16 @@ class Owning:
             listener=self._hosting,
             tasks=means.tasks,
         )
-        self._conductors[run.run_id] = conductor
         await self._hosting.doubts.lose_what_died(conductor)
+        if conductor.stopped is not None:
+            raise conductor.stopped
         self._hosting.folded(conductor)
+
+    async def _undo(self, run_id: str) -> None:
+        """Let a run go that was taken and cannot be performed."""
+        await self.release(run_id)
+        self._let_go.discard(run_id)
+        with suppress(TurnlockError):
+            entry = await self._journal.entry(run_id)
+            if entry.owner == self._means.worker:
+                await self._journal.release(run_id, epoch=entry.epoch)

@@ -10,19 +10,18 @@ A crash at any instant loses nothing: whoever starts next with the same journal 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from ..models.calls import Call
-from ..models.deliveries import Decide, Delivery, Interrupt, Match, OpenTurn, Scope
+from ..models.deliveries import Delivery
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Verdict
-from .approvals import PendingApproval, gated, pending_approvals
+from .approvals import PendingApproval, as_declared, pending_approvals
 from .clock import Clock, SteadyClock
-from .conductor import Conductor
+from .conductor import Conductor, folded
 from .continuing import OnContinue
 from .errors import Closed
 from .executing import Means
@@ -30,20 +29,23 @@ from .hosting import Hosting
 from .journal.contract import Journal
 from .noting import keep_note
 from .owning import Owning
+from .patience import Patience
 from .posting import Posting
 from .settings import Settings
 from .slots import Slots
+from .status.projection import Standing, StatusProjection
 from .streams import DiagnosticSubscription, Streams, Subscription
-from .tasks import Tasks
+from .tasks import LETTING_GO, Tasks
 from .telemetry import Harmless, Silent, Telemetry
 from .tools.threads import Threads
 from .tools.toolbox import Toolbox
+from .verbs import Verbs
 from .workers import new_owner
 
 _log = logging.getLogger(__name__)
 
 
-class Runtime:
+class Runtime(Verbs):
     """Performs the runs that it owns. Enter it in the loop that it is to live in."""
 
     def __init__(  # noqa: PLR0913 - each has a default that serves
@@ -83,6 +85,7 @@ class Runtime:
             settings=self.settings,
             telemetry=Harmless(telemetry or Silent()),
             worker=self.owner,
+            conductors=self._conductors,
         )
         self._hosting = Hosting(
             means=self._means,
@@ -96,6 +99,7 @@ class Runtime:
         self._posting = Posting(
             journal=journal,
             settings=self.settings,
+            tools=tools,
             tasks=self._tasks,
             conductors=self._conductors,
         )
@@ -106,9 +110,11 @@ class Runtime:
         self._unobserve = self._means.telemetry.observe(self._hosting.observed)
         self._watchers.spawn("renew the ownership", self._owning.renew())
         self._watchers.spawn("watch for posts", self._posting.watch())
+        self._watchers.spawn("end what waits too long", Patience(self._means).watch())
         try:
             if self.settings.takes_over:
                 await self._owning.take_over()
+                self._watchers.spawn("take over", self._owning.watch())
         except BaseException:
             await self._close(drain=0.0)
             raise
@@ -149,89 +155,11 @@ class Runtime:
     async def deliver(self, run_id: str, delivery: Delivery) -> Verdict:
         """Have a delivery judged; what it brought is durable when the verdict is returned.
 
-        Raises `UnknownRun` for a run that is not open here, and what `Conductor.deliver` raises.
+        What the tools declare about approval is added to the calls that it brings. Raises
+        `UnknownRun` for a run that is not open here, and what `Conductor.deliver` raises.
         """
         self._means.telemetry.delivering(run_id, delivery)
-        return await self._conductor(run_id).deliver(delivery)
-
-    async def open_turn(
-        self,
-        run_id: str,
-        calls: Sequence[Call],
-        *,
-        turn_id: str,
-        epoch: int | None = None,
-        sealed: bool = True,
-    ) -> Verdict:
-        """Open a turn with these calls. What the tools declare about approval is added to each.
-
-        `epoch` makes it safe to open a turn again after a crash: see K-55.
-        """
-        opened = OpenTurn(
-            run_id=run_id,
-            turn_id=turn_id,
-            calls=tuple(gated(call, self.tools) for call in calls),
-            epoch=epoch,
-            sealed=sealed,
-        )
-        return await self.deliver(run_id, opened)
-
-    async def approve(  # noqa: PLR0913 - all that an approval can say
-        self,
-        run_id: str,
-        *,
-        turn_id: str,
-        invocation_id: str,
-        decided_by: str | None = None,
-        reason: str | None = None,
-        scope: Scope = Scope.ONCE,
-        match: Match = Match.EXACT,
-        expires_in: float | None = None,
-        arguments_digest: str | None = None,
-        arguments: Mapping[str, Json] | None = None,
-    ) -> Verdict:
-        """Approve a call (K-32, K-40 … K-42); `arguments` are edited ones, `expires_in` seconds."""
-        decision = Decide(
-            run_id=run_id,
-            turn_id=turn_id,
-            invocation_id=invocation_id,
-            approved=True,
-            decided_by=decided_by,
-            reason=reason,
-            scope=scope,
-            match=match,
-            expires_in=expires_in,
-            arguments_digest=arguments_digest,
-            arguments=arguments,
-        )
-        return await self.deliver(run_id, decision)
-
-    async def deny(
-        self,
-        run_id: str,
-        *,
-        turn_id: str,
-        invocation_id: str,
-        reason: str | None = None,
-        decided_by: str | None = None,
-    ) -> Verdict:
-        """Deny a call; the model is told the reason."""
-        decision = Decide(
-            run_id=run_id,
-            turn_id=turn_id,
-            invocation_id=invocation_id,
-            approved=False,
-            reason=reason,
-            decided_by=decided_by,
-        )
-        return await self.deliver(run_id, decision)
-
-    async def interrupt(
-        self, run_id: str, *, turn_id: str, reason: str | None = None, grace: float = 10.0
-    ) -> Verdict:
-        """Stop a turn; what runs may still report, for `grace` seconds (K-53)."""
-        stop = Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
-        return await self.deliver(run_id, stop)
+        return await self._conductor(run_id).deliver(as_declared(delivery, self.tools))
 
     async def note(self, run_id: str, name: str, value: Json) -> None:
         """Keep a note beside a run that is open here: see `keep_note` and `Journal.note`."""
@@ -244,6 +172,15 @@ class Runtime:
     def pending(self, run_id: str) -> tuple[PendingApproval, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
         return pending_approvals(self._conductor(run_id).kernel.state)
+
+    async def status(self, run_id: str) -> Standing:
+        """Return what the agent of a run does, as the journal has it; it need not be open here."""
+        run = (await self._journal.entry(run_id)).run
+        kernel = await folded(run, self._journal)
+        latest = None
+        if kernel.sequence:
+            (latest,) = await self._journal.read(run_id, after=kernel.sequence - 1, limit=1)
+        return StatusProjection.of(kernel.state, latest=latest).standing
 
     def subscribe(self, run_id: str, *, after: int = 0) -> Subscription:
         """Return the facts of a run after a sequence, those to come included, as an iterator.
@@ -279,15 +216,21 @@ class Runtime:
             return
         self._closed = True
         self._hosting.stop_performing()
-        await self._tasks.ended(within=drain)
-        await self._watchers.cancel()
-        await self._tasks.cancel()
-        self._hosting.alarm.close()
-        for run_id in tuple(self._conductors):
-            await self._owning.release(run_id)
-        self._streams.close()
-        self._unobserve()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        try:
+            await self._tasks.ended(within=drain)
+        finally:  # also when whoever waits for it is cancelled
+            await self._end()
+
+    async def _end(self) -> None:
+        try:
+            await self._watchers.cancel(within=LETTING_GO)
+            await self._tasks.cancel(within=LETTING_GO)
+            await self._owning.close()
+        finally:
+            self._hosting.alarm.close()
+            self._streams.close()
+            self._unobserve()
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _failed(self, name: str, error: BaseException) -> None:
         """Learn what a task let out: of a run that was stopped, or a mistake of ours."""

@@ -61,6 +61,12 @@ class Settings:
     """Before a continuation callback that raised, or a journal that failed, is tried again …"""
     retry_longest: float = _period(30.0)
     """… doubled with each failure up to this."""
+    unsealed: float = _period(3_600.0)
+    """How long a turn may wait to be sealed; then it is interrupted (K-57, as the next two)."""
+    unclaimed: float = _period(86_400.0)
+    """How long a ready call may wait to be claimed, for a slot say; then it is rejected."""
+    unresolved: float = _period(604_800.0)
+    """How long an execution may be in doubt; then it has failed, and its error says why."""
     buffer: int = _bound(1_000)
     """Facts that a subscriber may be behind what is live before it is cut off."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Final, Generic, Self, TypeVar
 
@@ -28,18 +28,25 @@ class _Channel(Generic[T]):
         self._buffer: deque[T] = deque()
         self._arrived = asyncio.Event()
         self._closed = False
+        self._left = False
+        self.when_closed: Callable[[], None] | None = None
+        """Called once it is closed, so that nobody keeps it."""
 
     def __aiter__(self) -> Self:
         return self
 
     async def aclose(self) -> None:
-        """Look on no more; an iteration under way ends."""
+        """Look on no more; an iteration under way ends at once."""
+        self._left = True
+        self._buffer.clear()
         self.close()
 
     def close(self) -> None:
         """End the iteration once the buffer is read."""
         self._closed = True
         self._arrived.set()
+        if self.when_closed is not None:
+            self.when_closed()
 
     @property
     def closed(self) -> bool:
@@ -73,17 +80,29 @@ class Subscription(_Channel[Fact]):
         """Take in facts that have just been kept."""
         if self._cut or self._closed:
             return
-        if len(self._buffer) + len(facts) > self._bound:
+        if len(facts) > self._bound:
+            self.look_again()  # nobody is slow where one turn brings more than a buffer holds
+        elif len(self._buffer) + len(facts) > self._bound:
             self._buffer.clear()
             self._missed = self._replaying
             self._cut = not self._replaying
+            if self._cut and self.when_closed is not None:
+                self.when_closed()
         else:
             self._buffer.extend(facts)
         self._arrived.set()
 
+    def look_again(self) -> None:
+        """Learn that facts may have been kept that were never offered: the journal has them."""
+        if self._cut or self._closed:
+            return
+        self._buffer.clear()
+        self._replaying = self._missed = True
+        self._arrived.set()
+
     async def __anext__(self) -> Fact:
         """Return the next fact. Raises `TooSlow`, and what the journal raises."""
-        while True:
+        while not self._left:
             source = self._page if self._replaying else self._buffer
             while source:
                 fact = source.popleft()
@@ -100,6 +119,7 @@ class Subscription(_Channel[Fact]):
                 )
             else:
                 await self._wait()
+        raise StopAsyncIteration
 
     async def _turn_page(self) -> None:
         self._missed = False
@@ -146,13 +166,13 @@ class Streams:
     def subscribe(self, run_id: str, *, after: int) -> Subscription:
         """Begin to listen to a run's facts after a sequence."""
         made = Subscription(journal=self._journal, run_id=run_id, after=after, bound=self._bound)
-        self._facts.setdefault(run_id, set()).add(made)
+        _add(self._facts, run_id, made)
         return made
 
     def diagnostics(self, run_id: str) -> DiagnosticSubscription:
         """Begin to listen to a run's diagnostics."""
         made = DiagnosticSubscription(bound=self._bound)
-        self._diagnostics.setdefault(run_id, set()).add(made)
+        _add(self._diagnostics, run_id, made)
         return made
 
     def listened(self, run_id: str) -> bool:
@@ -161,31 +181,38 @@ class Streams:
 
     def publish(self, run_id: str, facts: Sequence[Fact]) -> None:
         """Pass on facts that are durable."""
-        for listener in _open(self._facts, run_id):
+        for listener in tuple(self._facts.get(run_id, ())):
             listener.offer(facts)
+
+    def look_again(self, run_id: str) -> None:
+        """Have those who listen read the journal: what was kept may not have been passed on."""
+        for listener in tuple(self._facts.get(run_id, ())):
+            listener.look_again()
 
     def diagnose(self, run_id: str, diagnostic: Diagnostic) -> None:
         """Pass on a diagnostic."""
-        for listener in _open(self._diagnostics, run_id):
+        for listener in tuple(self._diagnostics.get(run_id, ())):
             listener.offer(diagnostic)
 
     def close(self) -> None:
         """End all iterations once their buffers are read."""
-        for subscription in chain.from_iterable(self._facts.values()):
+        for subscription in tuple(chain.from_iterable(self._facts.values())):
             subscription.close()
-        for diagnostics in chain.from_iterable(self._diagnostics.values()):
+        for diagnostics in tuple(chain.from_iterable(self._diagnostics.values())):
             diagnostics.close()
 
 
 C = TypeVar("C", Subscription, DiagnosticSubscription)
 
 
-def _open(by_run: dict[str, set[C]], run_id: str) -> Sequence[C]:
-    """Return who still listens, and forget the others."""
-    listeners = by_run.get(run_id)
-    if listeners is None:
-        return ()
-    listeners -= {one for one in listeners if one.closed}
-    if not listeners:
-        del by_run[run_id]
-    return tuple(listeners)
+def _add(by_run: dict[str, set[C]], run_id: str, made: C) -> None:
+    """Keep one who listens, until it is closed."""
+    by_run.setdefault(run_id, set()).add(made)
+
+    def forget() -> None:
+        listeners = by_run.get(run_id, set())
+        listeners.discard(made)
+        if not listeners:
+            by_run.pop(run_id, None)
+
+    made.when_closed = forget

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
+
+_log = logging.getLogger(__name__)
+
+LETTING_GO: Final = 10.0
+"""Seconds that cancelled tasks have to end: twice what SQLite waits for a locked file."""
 
 
 class Tasks:
@@ -36,12 +42,21 @@ class Tasks:
             await asyncio.wait(self._tasks, timeout=within)
         return not self._tasks
 
-    async def cancel(self) -> None:
-        """Cancel those that are left, and wait until they have ended."""
+    async def cancel(self, *, within: float = LETTING_GO) -> None:
+        """Cancel those that are left, and wait until they have ended, at most so many seconds.
+
+        What a user's code keeps from ending is let go, and said.
+        """
+        until = asyncio.get_running_loop().time() + within
         while self._tasks:
+            left = until - asyncio.get_running_loop().time()
+            if left <= 0:
+                names = sorted(task.get_name() for task in self._tasks)
+                _log.error("%d tasks did not end when they were cancelled: %s", len(names), names)
+                return
             for task in self._tasks:
                 task.cancel()
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=left)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

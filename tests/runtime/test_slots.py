@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,7 +116,8 @@ def test_who_is_cancelled_while_waiting_takes_nothing_along() -> None:
         await floor.goes("third")
         assert len(floor.slots) == 0
         assert not floor.slots._lines
-        assert not floor.slots._of_run
+        assert not floor.slots._of
+        assert not floor.slots._parked
 
     run(play())
 
@@ -133,6 +135,31 @@ def test_who_is_cancelled_in_the_middle_of_a_line_is_passed_over() -> None:
             floor.leave[f"call {number}"].set()
         await settled()
         assert floor.inside == ["call 2", "call 4"]
+
+    run(play())
+
+
+def test_a_slot_given_back_costs_little_however_many_wait() -> None:
+    """Each bound stops thousands of runs; what is looked at for one that leaves stays few."""
+
+    async def play() -> None:
+        slots = Slots(all_runs=64, each_run=16)
+        looked = 0
+        stopped_by = slots._stopped_by
+
+        def counted(waiting: Any) -> Any:
+            nonlocal looked
+            looked += 1
+            return stopped_by(waiting)
+
+        slots._stopped_by = counted  # type: ignore[method-assign]
+
+        async def hold(number: int) -> None:
+            async with slots.taken(run_id=f"r{number}", tool="t", concurrency=4):
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*map(hold, range(2_000)))
+        assert looked <= 4 * 2_000
 
     run(play())
 
@@ -166,6 +193,8 @@ def test_whoever_asks_comes_in_and_no_bound_is_broken(
         while left:
             check(floor)
             assert floor.inside, "somebody waits, and nobody is inside"
+            waiting = [name for name in names if name in left and name not in floor.inside]
+            assert not [name for name in waiting if may_start(floor, name, waiting)]
             name = data.draw(st.sampled_from(sorted(left)))
             if name in floor.inside:
                 await floor.goes(name)
@@ -175,6 +204,24 @@ def test_whoever_asks_comes_in_and_no_bound_is_broken(
                 await settled()
                 left.discard(name)
         assert len(floor.slots) == 0
+        assert not floor.slots._lines
+        assert not floor.slots._of
+
+    def kind(name: str) -> tuple[str, str, bool]:
+        return asked[int(name.rstrip("abxyz"))]
+
+    def may_start(floor: Floor, name: str, waiting: list[str]) -> bool:
+        """Whether no bound stops a call that waits: then it was forgotten."""
+        run_id, tool, sequential = kind(name)
+        inside = [kind(one) for one in floor.inside]
+        before = [kind(one) for one in waiting[: waiting.index(name)]]
+        alike = [one for one in inside if one[1:] == (tool, sequential)]
+        return (
+            len(inside) < all_runs
+            and len([one for one in inside if one[0] == run_id]) < each_run
+            and len(alike) < (concurrency[tool] or all_runs)
+            and not (sequential and [one for one in inside + before if one[::2] == (run_id, True)])
+        )
 
     def check(floor: Floor) -> None:
         assert len(floor.inside) <= all_runs

@@ -42,7 +42,7 @@ def stopped(folder: Path, *modes: str) -> World:
     """Stop a host for real while its tool runs; another takes over; then let the first go on.
 
     The tool sits in a thread, which ends and reports when the process goes on: while the heir asks
-    a person about it, who says after a second to try again.
+    a person about it, who says afterwards to try again.
     """
     with child(folder, "zombie", 1, "hold", *modes) as zombie:
         assert zombie.says("running")
@@ -51,6 +51,10 @@ def stopped(folder: Path, *modes: str) -> World:
         with child(folder, "heir", 1, "hold") as heir:
             assert heir.says("doubt")
             zombie.go_on()
+            while not any(left_behind(folder).ended):  # its tool has done what it does
+                time.sleep(0.05)
+            time.sleep(3 * LEASE)
+            (folder / "answer").touch()
             heir.end()
         time.sleep(LEASE)
     return left_behind(folder)

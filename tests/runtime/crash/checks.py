@@ -3,6 +3,8 @@
 Each function yields what is wrong; the negative controls show that each can.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,5 +1,7 @@
 """Wrong ways to do it, each of which the checks must see: a check that nothing can fail is none."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -13,7 +15,6 @@ from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.conductor import Conductor
 from turnlock.runtime.continuing import Continuation, OnContinue
-from turnlock.runtime.doubting import Doubts
 from turnlock.runtime.executing import Executions
 from turnlock.runtime.insisting import insist
 from turnlock.runtime.journal.contract import Appended, Journal
@@ -104,7 +105,7 @@ class Repeating:
     def __init__(self, executions: list[Executions]) -> None:
         self._executions = executions
 
-    async def lose_what_died(self, doubts: Doubts, conductor: Conductor) -> None:
+    async def lose_what_died(self, conductor: Conductor) -> None:
         turn = conductor.kernel.state.turn
         for member in () if turn is None else tuple(turn.unfinished()):
             if turn is not None and member.phase is Phase.STARTED:

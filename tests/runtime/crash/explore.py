@@ -1,10 +1,13 @@
 """Use cases played to their end, through as many crashes and zombies as are asked for."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import cache
 from typing import Final
 
 import attrs
@@ -83,6 +86,16 @@ def haunted(
     return _outcome(case, world, [zombie, heir])
 
 
+def cancelled(case: UseCase, at: int) -> Played:
+    """Play it with a first life whose main task is cancelled at this step: it ends cleanly."""
+    world = World()
+    first, second = Life(number=1, cancelled_at=at), Life(number=2)
+    begins = play(_alone(case, world, first, Stage()), first, at=0.0)
+    play(_alone(case, world, second, Stage()), second, at=begins + case.pause)
+    return _outcome(case, world, [first, second])
+
+
+@cache
 def points(case: UseCase) -> int:
     """Count the steps of a use case in which nobody dies."""
     undisturbed = played(case)
@@ -91,10 +104,10 @@ def points(case: UseCase) -> int:
     return steps
 
 
-def crashed_everywhere(case: UseCase) -> Iterator[Played]:
+@cache
+def crashed_everywhere(case: UseCase) -> Sequence[Played]:
     """Play it once for each of its steps, dying there."""
-    for step in range(1, points(case) + 1):
-        yield played(case, [step])
+    return [played(case, [step]) for step in range(1, points(case) + 1)]
 
 
 def _outcome(case: UseCase, world: World, lives: Sequence[Life]) -> Played:
@@ -113,6 +126,8 @@ async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
     await asyncio.wait({process}, timeout=PATIENCE)
     if not process.done():
         world.failed.append(f"life {life.number} does not end")
+    elif process.cancelled():
+        others.cancel()
     elif (error := process.exception()) is not None:
         world.failed.append(f"life {life.number} raised {error!r}")
     else:
@@ -137,7 +152,11 @@ async def _beside(case: UseCase, world: World, pair: _Pair, stage: Stage) -> Non
     first = begun(case, world, zombie, stage)
     await asyncio.wait({first, pausing}, timeout=PATIENCE, return_when="FIRST_COMPLETED")
     await asyncio.sleep(case.pause)
-    meanwhile = attrs.evolve(case, others=lambda _world: _done(others))
+
+    async def ending(_world: World) -> None:
+        await others
+
+    meanwhile = attrs.evolve(case, others=ending)
     second = asyncio.ensure_future(_alone(meanwhile, world, pair.heir, stage))
     await asyncio.wait({second}, timeout=pair.wakes_after)
     zombie.resume()
@@ -146,16 +165,13 @@ async def _beside(case: UseCase, world: World, pair: _Pair, stage: Stage) -> Non
     pausing.cancel()
 
 
-async def _done(others: asyncio.Future[None]) -> None:
-    await others
-
-
 def begun(case: UseCase, world: World, life: Life, stage: Stage) -> asyncio.Task[None]:
     """Begin a process: its tasks are this life's."""
     context = copy_context()
     context.run(LIFE.set, life)
     work = _process(case, world, life, stage)
-    return asyncio.get_running_loop().create_task(work, context=context)
+    life.main = asyncio.get_running_loop().create_task(work, context=context)
+    return life.main
 
 
 async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> None:

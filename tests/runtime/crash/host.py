@@ -1,5 +1,7 @@
 """A careful host: it delivers again what may not have arrived, and takes refusals for answers."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -13,7 +15,7 @@ from turnlock.models.deliveries import Delivery
 from turnlock.models.facts import ExecutionInDoubt
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.continuing import Continuation
-from turnlock.runtime.errors import JournalError, JournalOwned, Overloaded
+from turnlock.runtime.errors import JournalError, Overloaded
 from turnlock.runtime.runtime import Runtime
 
 from .life import Life
@@ -31,11 +33,14 @@ class Host:
         world: World,
         life: Life,
         continued: Callable[[Host, Continuation], Awaitable[None]],
+        pause: float = 1.0,
     ) -> None:
         self.world = world
         self.life = life
         self.runtime: Runtime = None  # type: ignore[assignment] # known once it is made
         self._continued = continued
+        self._pause = pause
+        """Seconds before anything is tried again."""
 
     async def on_continue(self, told: Continuation) -> None:
         """Be told, do what the use case does then, and take it."""
@@ -51,10 +56,8 @@ class Host:
         while True:
             try:
                 await self.runtime.open_run(run)
-            except JournalOwned:
-                await asyncio.sleep(1)
-            except JournalError:
-                await asyncio.sleep(0.5)
+            except JournalError:  # another's, or not to be read just now
+                await asyncio.sleep(self._pause)
             else:
                 return
 
@@ -64,7 +67,7 @@ class Host:
             try:
                 verdict = await deliver()
             except (JournalError, Overloaded):
-                await asyncio.sleep(1)
+                await asyncio.sleep(self._pause)
             else:
                 self.world.shows(self.life, verdict.facts)
                 return verdict
@@ -101,13 +104,21 @@ class Host:
 
     async def until(self, seen: Callable[[Fact], bool], *, run_id: str = "r") -> None:
         """Follow a run from its beginning, until this fact; settle what a person is asked about."""
-        async with aclosing(self.runtime.subscribe(run_id)) as facts:
-            async for fact in facts:
-                self.world.shows(self.life, [fact])
-                if seen(fact):
-                    return
-                if isinstance(fact, ExecutionInDoubt):
-                    await self._resolve(fact)
+        while not await self._follows(seen, run_id):  # noqa: ASYNC110 - it could not be read
+            await asyncio.sleep(self._pause)
+
+    async def _follows(self, seen: Callable[[Fact], bool], run_id: str) -> bool:
+        try:
+            async with aclosing(self.runtime.subscribe(run_id)) as facts:
+                async for fact in facts:
+                    self.world.shows(self.life, [fact])
+                    if seen(fact):
+                        return True
+                    if isinstance(fact, ExecutionInDoubt):
+                        await self._resolve(fact)
+        except JournalError:
+            return False
+        raise AssertionError("the facts of a run never end")
 
     async def until_closed(self, turn_id: str, *, run_id: str = "r") -> None:
         """Wait until the continuation of a turn was taken, or the turn interrupted."""

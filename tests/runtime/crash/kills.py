@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -56,7 +56,7 @@ class Child:
 
 
 @contextmanager
-def child(folder: Path, seed: str, turns: int, *modes: str) -> Iterator[Child]:
+def child(folder: Path, seed: str, turns: int, *modes: str) -> Generator[Child]:
     """Begin a host, and kill it at the end if it has not ended."""
     arguments = [sys.executable, "-W", "error", str(CHILD), str(folder), seed, str(turns), *modes]
     with (
@@ -92,7 +92,7 @@ def left_behind(folder: Path) -> World:
     How long the journal was at each moment is not known here: as long as it is now, at most.
     """
     world = World()
-    facts = asyncio.run(_moved(folder, world))
+    facts = asyncio.run(moved(folder, world))
     kept = len(facts)
     for line in _lines(folder / "ledger"):
         if line["what"] == "begin":
@@ -129,7 +129,7 @@ def left_behind(folder: Path) -> World:
     return world
 
 
-async def _moved(folder: Path, world: World) -> list[Fact]:
+async def moved(folder: Path, world: World) -> list[Fact]:
     """Move the run into the world's journal, and return its facts; fold its snapshot too."""
     async with await SqliteJournal.open(folder / "journal.db", create=False) as journal:
         await journal.check()

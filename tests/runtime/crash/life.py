@@ -9,7 +9,7 @@ ends, ends as a process does that is killed: nothing of it runs again, neither `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
@@ -29,9 +29,11 @@ class Dead(BaseException):
 
 
 class Life:
-    """One process. It dies before its step `dies_at`, or stands still there; 0: never."""
+    """One process. At a step it dies, stands still, or has its main task cancelled; 0: never."""
 
-    def __init__(self, *, number: int = 1, dies_at: int = 0, pauses_at: int = 0) -> None:
+    def __init__(
+        self, *, number: int = 1, dies_at: int = 0, pauses_at: int = 0, cancelled_at: int = 0
+    ) -> None:
         self.number = number
         self.steps = 0
         self.dead = False
@@ -41,6 +43,8 @@ class Life:
         """Set when it stands still."""
         self._dies_at = dies_at
         self._pauses_at = pauses_at
+        self._cancelled_at = cancelled_at
+        self.main: asyncio.Task[None] | None = None
         self._resumed: asyncio.Future[None] | None = None
         self._stepped: list[_Stepped] = []
 
@@ -57,6 +61,9 @@ class Life:
             self.where = where
             if self.paused is not None:
                 self.paused.set()
+        elif self.steps == self._cancelled_at and self.main is not None:
+            self.where = where
+            self.main.cancel()
 
     async def point(self, where: str) -> None:
         """Be a step in the middle of something."""
@@ -182,7 +189,8 @@ def play(work: Coroutine[Any, Any, None], *lives: Life, at: float) -> float:
     finally:
         for life in lives:
             life.bury()
-        for iteration in tuple(loop._asyncgens):  # type: ignore[attr-defined] # those of the dead
+        iterations: tuple[AsyncGenerator[Any, Any], ...] = tuple(vars(loop)["_asyncgens"])
+        for iteration in iterations:  # those of the dead
             with suppress(BaseException):
                 iteration.aclose().send(None)
         loop.close()

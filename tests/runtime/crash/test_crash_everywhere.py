@@ -12,20 +12,22 @@ import pytest
 from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
 
 from .depth import DEEP
-from .explore import Played, crashed_everywhere, played, points
+from .explore import Played, cancelled, crashed_everywhere, played, points
 from .usecase import UseCase
 from .usecases import DOUBTS, USE_CASES
 
-CHAINS: Final = 200 if DEEP else 6
+CHAINS: Final = 200 if DEEP else 4
 """Plays of each use case in which several lives end, each drawn by its seed."""
 FEWEST: Final = 40
 """Steps that the shortest use case has at least: fewer, and the harness has gone blind."""
+IN_ALL: Final = 1_700
+"""Steps that all use cases have at least, 1,831 when this was written."""
 
 
 @pytest.mark.parametrize("case", USE_CASES, ids=lambda case: case.name)
 def test_crash_everywhere(case: UseCase) -> None:
     """At every resumption of every task, and around every write: the next process goes on."""
-    plays = list(crashed_everywhere(case))
+    plays = crashed_everywhere(case)
 
     assert _wrong(plays) == []
     assert len(plays) >= FEWEST
@@ -38,7 +40,7 @@ def test_crash_everywhere(case: UseCase) -> None:
 @pytest.mark.parametrize("case", DOUBTS, ids=lambda case: case.name)
 def test_crashes_bring_what_the_policies_are_for(case: UseCase) -> None:
     """Some crashes leave an execution in doubt, and most do not."""
-    plays = list(crashed_everywhere(case))
+    plays = crashed_everywhere(case)
 
     doubts = sum(_holds(one, ExecutionInDoubt) for one in plays)
     retried = sum(_holds(one, ExecutionRetried) for one in plays)
@@ -58,6 +60,23 @@ def test_crash_while_recovering_from_a_crash(case: UseCase) -> None:
 
     assert _wrong(plays) == []
     assert max(len(one.deaths) for one in plays) > 2
+
+
+@pytest.mark.parametrize("case", USE_CASES, ids=lambda case: case.name)
+def test_cancelled_at_every_step(case: UseCase) -> None:
+    """The host's own task is cancelled: its runtime ends cleanly, and the next one goes on."""
+    plays = [cancelled(case, step) for step in range(1, points(case) + 1, 1 if DEEP else 4)]
+
+    assert _wrong(plays) == []
+    assert all(one.world.lives == 2 for one in plays)
+
+
+def test_the_use_cases_have_many_steps() -> None:
+    """Each is a crash point: this is how much "everywhere" is."""
+    in_all = sum(map(points, USE_CASES))
+
+    assert in_all >= IN_ALL
+    print(f"{in_all} crash points in all")
 
 
 def test_a_crash_leaves_nothing_running() -> None:

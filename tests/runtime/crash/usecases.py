@@ -56,7 +56,7 @@ REJECTED: Final = UseCase(
 
 
 def _pay(world: World, life: Life) -> tuple[Tool, ...]:
-    return (acting(world, life, "pay", approval=True, approval_timeout=60.0),)
+    return (acting(world, life, "pay", approval=True, approval_timeout=20.0),)
 
 
 async def _waits(host: Host) -> None:
@@ -142,7 +142,7 @@ DOUBTS: Final = (
 )
 LEASED: Final = UseCase(
     name="a lease that is renewed, and lapses before the next life",
-    tools=lambda world, life: (acting(world, life, "act", seconds=20.0, lease=6.0),),
+    tools=lambda world, life: (acting(world, life, "act", seconds=8.0, lease=3.0),),
     drive=_doubtful,
     pause=20.0,
 )

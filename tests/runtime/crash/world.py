@@ -4,6 +4,8 @@ The world notes beside each thing how long the journal was at that moment: what 
 or a tool did, must have been durable before.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,0 +1,108 @@
+"""What the kernel lets wait for ever, and the host bounds (K-57): each wait has an end here.
+
+A turn that nobody seals, a ready call that nobody claims, a doubt that nobody settles. How long
+they have waited is counted from when this process first saw them: they are looked at now and then,
+and nothing is kept of what waits no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, TypeAlias
+
+from ..lifecycle.invocation import Invocation
+from ..lifecycle.phases import Phase
+from ..models.deliveries import Delivery, Interrupt, Reject, Resolution, Resolve
+from ..models.ids import invocation_path
+from ..turn.phases import TurnPhase
+from ..turn.turn import Turn
+from .conductor import Conductor
+from .executing import Means
+from .insisting import insist
+from .settings import Settings
+
+LOOKS: Final = 10
+"""Times that a wait is looked at before it would be over."""
+SELDOM: Final = 60.0
+"""Seconds between two looks at most."""
+
+Wait: TypeAlias = tuple[str, float, Callable[[], Delivery]]
+"""What waits, for how many seconds at most, and what says so when they are over."""
+
+
+class Patience:
+    """Ends what has waited too long."""
+
+    def __init__(self, means: Means) -> None:
+        """Begin with nothing seen."""
+        self._means = means
+        self._since: dict[str, float] = {}
+
+    async def watch(self) -> None:
+        """Look now and then, until cancelled."""
+        bounds = self._means.settings
+        shortest = min(bounds.unsealed, bounds.unclaimed, bounds.unresolved)
+        while True:
+            await asyncio.sleep(min(shortest / LOOKS, SELDOM))
+            self._look()
+
+    def _look(self) -> None:
+        now = self._means.clock.now()
+        since: dict[str, float] = {}
+        for conductor in tuple(self._means.conductors.values()):
+            for name, bound, ending in _waits(conductor, self._means.settings):
+                since[name] = self._since.get(name, now)
+                if now - since[name] > bound:
+                    since[name] = now  # said now; said again if it is not heeded
+                    self._means.tasks.spawn(f"end {name}", self._end(conductor, ending()))
+        self._since = since
+
+    async def _end(self, conductor: Conductor, ending: Delivery) -> None:
+        await insist(conductor, ending, settings=self._means.settings)
+
+
+def _waits(conductor: Conductor, settings: Settings) -> Iterator[Wait]:
+    turn = conductor.kernel.state.turn
+    if turn is None:
+        return
+    run_id = conductor.run.run_id
+    if turn.phase is TurnPhase.OPEN:
+        bound = settings.unsealed
+        yield f"open/{turn.scope}", bound, partial(_stop, run_id, turn, bound)
+    for invocation in turn.unfinished():
+        path = invocation_path(turn.scope, invocation.invocation_id)
+        about = run_id, turn, invocation
+        if invocation.phase is Phase.IN_DOUBT:
+            bound = settings.unresolved
+            yield f"doubt/{path}/{invocation.attempt}", bound, partial(_settle, *about, bound)
+        elif invocation.owed:
+            bound = settings.unclaimed
+            yield f"ready/{path}", bound, partial(_reject, *about, bound)
+
+
+def _stop(run_id: str, turn: Turn, bound: float) -> Interrupt:
+    why = f"it was not sealed within {bound:g} s"
+    return Interrupt(run_id=run_id, turn_id=turn.turn_id, reason=why)
+
+
+def _reject(run_id: str, turn: Turn, invocation: Invocation, bound: float) -> Reject:
+    return Reject(
+        run_id=run_id,
+        turn_id=turn.turn_id,
+        invocation_id=invocation.invocation_id,
+        error=f"no executor took it within {bound:g} s",
+    )
+
+
+def _settle(run_id: str, turn: Turn, invocation: Invocation, bound: float) -> Resolve:
+    return Resolve(
+        run_id=run_id,
+        turn_id=turn.turn_id,
+        invocation_id=invocation.invocation_id,
+        attempt=invocation.attempt,
+        resolution=Resolution.ERROR,
+        error="the outcome is unknown: it was started, nobody knows whether it happened, and "
+        f"nobody said so within {bound:g} s",
+    )

@@ -1,0 +1,56 @@
+"""What a tool declares about approval holds for every call of it, whoever brings the call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from turnlock import AddCall, OpenTurn, Run
+from turnlock.runtime.runtime import Runtime
+
+from .test_runtime import World, calls
+from .virtual import run, settled
+
+RUN = Run(run_id="r")
+(PAY,) = calls("pay")
+
+
+async def by_open_turn(runtime: Runtime, _: World) -> None:
+    await runtime.open_turn("r", [PAY], turn_id="t1")
+
+
+async def by_delivery(runtime: Runtime, _: World) -> None:
+    await runtime.deliver("r", OpenTurn(turn_id="t1", calls=(PAY,)))
+
+
+async def by_add_call(runtime: Runtime, _: World) -> None:
+    await runtime.open_turn("r", [], turn_id="t1", sealed=False)
+    await runtime.add_call("r", PAY, turn_id="t1")
+    await runtime.seal_turn("r", turn_id="t1")
+
+
+async def by_post(_: Runtime, world: World) -> None:
+    await world.journal.post("r", OpenTurn(turn_id="t1", calls=(), sealed=False))
+    await world.journal.post("r", AddCall(turn_id="t1", call=PAY))
+
+
+@pytest.mark.parametrize("bring", [by_open_turn, by_delivery, by_add_call, by_post])
+def test_nobody_gets_round_the_approval_of_a_tool(
+    bring: Callable[[Runtime, World], Awaitable[None]],
+) -> None:
+    """The call says that it needs none, and waits for it all the same."""
+
+    async def play() -> None:
+        world = World()
+        async with world.process(world.tool("pay", approval=True)) as runtime:
+            await runtime.open_run(RUN)
+            await bring(runtime, world)
+            await asyncio.sleep(1)
+            await settled()
+            assert [one.tool_name for one in runtime.pending("r")] == ["pay"]
+
+        assert world.ledger == {}
+
+    run(play())

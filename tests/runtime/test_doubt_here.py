@@ -1,0 +1,147 @@
+"""Doubt about what runs in this very process, and about what cannot even be tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from turnlock import FactType, Resolution, Run, Status
+from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.policy import InDoubt
+from turnlock.runtime.tools.tool import tool
+
+from .test_runtime import World, calls, crash
+from .virtual import VirtualLoop, run, settled
+
+RUN = Run(run_id="r")
+
+
+def stand_still(seconds: float) -> None:
+    """Let time pass as if a function had kept the loop so long."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.pass_time(seconds)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"in_doubt": InDoubt.FAIL},
+        {"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True},
+        {"in_doubt": InDoubt.ASK},
+    ],
+    ids=["fail", "retry", "ask"],
+)
+def test_what_runs_here_is_waited_for_though_its_lease_is_over(policy: dict[str, Any]) -> None:
+    """The loop stood still, so the lease was not renewed; but we know that the tool still runs."""
+
+    async def play() -> None:
+        world = World()
+        slow = world.tool("slow", lambda: asyncio.sleep(100), lease=30.0, **policy)
+        async with world.process(slow) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("slow"), turn_id="t1")
+            await settled()
+            stand_still(31)
+            await asyncio.sleep(100)
+
+        facts = await world.facts()
+        assert FactType.EXECUTION_IN_DOUBT in facts
+        assert world.ledger == {"slow": 1}
+        assert world.told[0].results[0].status is Status.SUCCEEDED
+
+    run(play())
+
+
+def test_what_ran_on_in_doubt_and_is_lost_indeed_goes_the_way_of_its_policy() -> None:
+    """It does not stop when its time is over, in doubt already: then nobody here can say either."""
+
+    async def play() -> None:
+        world = World()
+        hang = asyncio.Event()
+
+        async def stubborn() -> None:
+            while not hang.is_set():
+                with suppress(asyncio.CancelledError):
+                    await hang.wait()
+
+        act = world.tool("act", stubborn, timeout=60.0, lease=30.0, in_doubt=InDoubt.FAIL)
+        async with world.process(act) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            stand_still(31)
+            await asyncio.sleep(20)
+            assert FactType.EXECUTION_IN_DOUBT in await world.facts()
+            assert world.told == []
+            await asyncio.sleep(60)
+            assert world.told[0].results[0].status is Status.FAILED
+            hang.set()
+
+    run(play())
+
+
+def test_a_retry_that_cannot_be_started_settles_its_doubt() -> None:
+    """It was authorised, so nobody else would look at it: the model is told all that is known."""
+
+    async def play() -> None:
+        world = World()
+        policy: dict[str, Any] = {"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}
+        first = world.process(world.tool("act", lambda: asyncio.sleep(3600), **policy))
+        await first.__aenter__()
+        await first.open_run(RUN)
+        await first.open_turn("r", calls("act"), turn_id="t1")
+        await settled()
+        await crash(first)
+        await asyncio.sleep(31)
+
+        async with world.process() as second:  # a host whose tool is not there any more
+            await second.open_run(RUN)
+            await settled()
+            assert not world.told
+            await second.resolve(
+                "r", turn_id="t1", invocation_id="act", attempt=1, resolution=Resolution.RETRY
+            )
+            await settled()
+
+        (result,) = world.told[0].results
+        assert result.status is Status.FAILED
+        assert "the outcome is unknown" in (result.error or "")
+        assert "there is no tool 'act'" in (result.error or "")
+
+    run(play())
+
+
+def test_an_interrupted_call_that_waited_for_a_slot_is_not_even_prepared() -> None:
+    """Its slot comes, and there is nothing to be done any more."""
+    prepared: list[str] = []
+
+    async def play() -> None:
+        world = World()
+        gate = asyncio.Event()
+
+        async def prepare(arguments: Mapping[str, Any], _: ToolContext) -> Mapping[str, Any]:
+            prepared.append("second")
+            return arguments
+
+        @tool(preprocessors=(prepare,))
+        async def second() -> None:
+            world.ledger["second"] += 1
+
+        slow = world.tool("slow", gate.wait)
+        async with world.process(slow, second, settings=Settings(executions=1)) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("slow", "second"), turn_id="t1")
+            await settled()
+            await runtime.interrupt("r", turn_id="t1")
+            gate.set()
+            await settled()
+
+        assert (world.ledger, prepared) == ({"slow": 1}, [])
+
+    run(play())
