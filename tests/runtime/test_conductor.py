@@ -16,7 +16,6 @@ from turnlock import (
     Kernel,
     OpenTurn,
     Reason,
-    Report,
     Run,
     Tick,
 )
