@@ -73,7 +73,8 @@ class ChatCompletionsModel:
         if tools:
             request["tools"] = plain(tools.as_function_schemas())
         try:
-            response = await self._client.chat.completions.with_raw_response.create(**request)
+            create: Any = self._client.chat.completions.with_raw_response.create
+            response = await create(**request)
             body: Any = parse(response.content)
         except InvalidValue as error:
             raise self._error(

@@ -30,8 +30,8 @@ def as_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _assistant(answer: Answer) -> dict[str, Any]:
     """Return the provider's own message, with what it may have added, under ids of ours."""
-    raw = answer.raw if isinstance(answer.raw, Mapping) else {}
-    message = {**plain(raw), "role": "assistant", "content": answer.text}
+    raw: dict[str, Any] = plain(answer.raw) if isinstance(answer.raw, Mapping) else {}
+    message = {**raw, "role": "assistant", "content": answer.text}
     message.pop("tool_calls", None)
     if answer.calls:
         message["tool_calls"] = [
@@ -104,8 +104,9 @@ def _object(text: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever was sent
 def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Return a frozen JSON value as dicts and lists, which every encoder takes."""
     if isinstance(value, Mapping):
-        items = cast("Mapping[str, Any]", value).items()
-        return {key: plain(item) for key, item in items}
+        members = cast("Mapping[str, Any]", value).items()
+        return {key: plain(item) for key, item in members}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
+        items = cast("list[Any]", value)
+        return [plain(item) for item in items]
     return value

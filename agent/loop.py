@@ -216,7 +216,8 @@ class Agent:
         while not holds():
             changed = self._changed
             try:
-                await asyncio.wait_for(changed.wait(), LOOK)
+                async with asyncio.timeout(LOOK):  # wait_for may swallow a cancellation (3.11)
+                    await changed.wait()
             except TimeoutError:
                 self._check_ours()
 

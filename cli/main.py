@@ -1,8 +1,8 @@
 """``turnlock``: the command and its subcommands, each loaded only when it is asked for.
 
 Exit status everywhere: 0 only when all was well, 1 when a check failed, 2 for wrong usage or input
-of which nothing could be read; `check` and `verify` have more, which their help lists. A closed
-pipe and Ctrl-C end a command with 1, without a traceback.
+of which nothing could be read; `check`, `run` and `verify` have more, which their help lists. A
+closed pipe and Ctrl-C end a command with 1, without a traceback.
 """
 
 from __future__ import annotations

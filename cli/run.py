@@ -116,8 +116,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
             script = shipped_script(Gate(gate)) if record is None else script_of(record, Gate(gate))
         decider: Decider | None = None
         if mode is not Mode.ASK:
-            denial = (lambda _turn, _call: None) if script is None else script.denial
-            decider = Unattended(mode, seed=seed, denial=denial)
+            decider = Unattended(mode, seed=seed, script=script)
         elif no_input:
             decider = Nobody()
         orders = Orders(

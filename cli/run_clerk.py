@@ -57,7 +57,8 @@ class Clerk:
         """Wait for a change; or, while a probe is out, for the time when it has failed."""
         doubted = any(it.phase is Phase.IN_DOUBT for it in self._calls.members.values())
         try:
-            await asyncio.wait_for(self._changed.wait(), PROBED if doubted else None)
+            async with asyncio.timeout(PROBED if doubted else None):  # as in Agent: no wait_for
+                await self._changed.wait()
         except TimeoutError:
             return
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol, TypeAlias
 
 import attrs
 
+from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.approvals import PendingApproval
@@ -91,28 +92,26 @@ class Nobody:
         return None
 
 
-Denial: TypeAlias = Callable[[str, str], str | None]
-"""Says by turn and invocation why a call was denied when it was recorded, if it was."""
-
-
 class Unattended:
     """Decides by an option. What was denied when it was recorded is denied again.
 
     A doubt is left: no option knows what happened.
     """
 
-    def __init__(self, mode: Mode, *, seed: int, denial: Denial) -> None:
+    def __init__(self, mode: Mode, *, seed: int, script: Script | None) -> None:
         """Approve, deny, or throw a coin, which falls alike for one seed and call."""
         self._mode: Final = mode
         self._seed: Final = seed
-        self._denial = denial
+        self._script = script
 
     async def decide(self, question: Question) -> Delivery | None:
         """Decide at once."""
         if not isinstance(question, Approval):
             return None
         waiting = question.waiting
-        reason = self._denial(waiting.turn_id, waiting.invocation_id)
+        reason = None
+        if self._script is not None:
+            reason = self._script.denial(waiting.turn_id, waiting.invocation_id)
         if reason is None and not self._approves(waiting):
             reason = f"denied by --decisions {self._mode}"
         by = f"--decisions {self._mode}"

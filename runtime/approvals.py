@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from operator import is_
 
@@ -15,6 +16,8 @@ from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.record import changed
 from ..models.values import Json
 from .tools.toolbox import Toolbox
+
+_log = logging.getLogger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -41,7 +44,10 @@ def gated(call: Call, tools: Toolbox) -> Call:
     tool = tools.get(call.tool_name)
     if tool is None or call.requires_approval:
         return call
-    if not tool.policy.needs_approval(call.arguments).needed:
+    need = tool.policy.needs_approval(call.arguments)
+    if need.why is not None:
+        _log.warning("%s: a person is asked, because %s", call.tool_name, need.why)
+    if not need.needed:
         return call
     timeout = tool.policy.approval_timeout
     return changed(call, requires_approval=True, approval_timeout=timeout)

@@ -158,8 +158,9 @@ class Runtime(Verbs):
         What the tools declare about approval is added to the calls that it brings. Raises
         `UnknownRun` for a run that is not open here, and what `Conductor.deliver` raises.
         """
+        conductor = self._conductor(run_id)
         self._means.telemetry.delivering(run_id, delivery)
-        return await self._conductor(run_id).deliver(as_declared(delivery, self.tools))
+        return await conductor.deliver(as_declared(delivery, self.tools))
 
     async def note(self, run_id: str, name: str, value: Json) -> None:
         """Keep a note beside a run that is open here: see `keep_note` and `Journal.note`."""

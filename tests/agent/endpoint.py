@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -51,7 +51,7 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint(*replies: Reply) -> Iterator[Endpoint]:
+def endpoint(*replies: Reply) -> Generator[Endpoint]:
     """Serve on loopback until left."""
     served = Endpoint([*replies])
 

@@ -1,5 +1,7 @@
 """Conversations for the tests of the loop: a script, tools with a ledger, and a way to crash."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

@@ -79,15 +79,14 @@ def test_tools_are_declared_and_results_go_back_under_the_ids_of_their_calls() -
     ]
 
 
-@pytest.mark.parametrize(
-    ("ids", "told"),
-    [
-        ([{"id": "c"}, {"id": "c"}], ["c", "c~2"]),
-        ([{}, {}], ["call~1", "call~2"]),
-        ([{"id": ""}, {"id": None}], ["call~1", "call~2"]),
-    ],
-    ids=["one id twice", "no ids", "empty ids"],
-)
+IDS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "one id twice": ([{"id": "c"}, {"id": "c"}], ["c", "c~2"]),
+    "no ids": ([{}, {}], ["call~1", "call~2"]),
+    "empty ids": ([{"id": ""}, {"id": None}], ["call~1", "call~2"]),
+}
+
+
+@pytest.mark.parametrize(("ids", "told"), IDS.values(), ids=IDS)
 def test_ids_that_are_no_ids(ids: list[dict[str, Any]], told: list[str]) -> None:
     """Each call runs once and has its own result, whatever ids the provider sent (K-20)."""
     calls = [call(f'{{"times": {n}}}', **it) for n, it in enumerate(ids)]

@@ -1,5 +1,7 @@
 """The loop: what it says, and that it goes on from wherever it was stopped."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -109,7 +111,7 @@ def test_a_crash_at_any_write_changes_nothing_that_is_said() -> None:
                 await second.ask("go")
             else:
                 assert await second.go_on() == GOODBYE
-            assert _told(second.conversation.messages()) == _told(messages)
+            assert [*second.conversation.messages()] == messages
         facts = [fact.type async for fact in faulty.facts("r")]
         assert died_working or method == "append"
         assert facts.count(FactType.TURN_SETTLED) == 3
@@ -121,16 +123,6 @@ def test_a_crash_at_any_write_changes_nothing_that_is_said() -> None:
     for case in cases:
         run(play(*case))
     assert len(cases) > 30
-
-
-def _told(messages: object) -> list[object]:
-    assert hasattr(messages, "__iter__")
-    return [
-        attrs.evolve(message, results=tuple(message.results))
-        if isinstance(message, Results)
-        else message
-        for message in messages
-    ]
 
 
 @pytest.mark.parametrize("method", ["note", "append"])
@@ -300,5 +292,21 @@ def test_notes_that_are_no_conversation_are_told(name: str, note: object) -> Non
         with pytest.raises(ConversationBroken, match=name):
             await World(journal).agent().__aenter__()
         assert (await journal.entry("r")).owner is None
+
+    run(play())
+
+
+def test_leaving_at_the_moment_of_a_change_is_not_lost() -> None:
+    """A cancellation that comes together with a fact ends the loop all the same."""
+
+    async def play() -> None:
+        async with World(MemoryJournal()).agent() as agent:
+            waiting = asyncio.ensure_future(agent._until(lambda: False))
+            await settled()
+            agent._tell()
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await settled()
+            assert waiting.cancelled()
 
     run(play())

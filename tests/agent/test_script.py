@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
 from turnlock import FactType
-from turnlock.agent.messages import Answer, Prompt, as_note, from_note
-from turnlock.agent.script import Ended, Script, ScriptedModel
+from turnlock.agent.messages import Answer, Message, Prompt, as_note, from_note
+from turnlock.agent.script import Ended, Script, ScriptedCall, ScriptedModel
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
@@ -71,7 +72,10 @@ def test_arguments_of_any_name_are_taken(name: str) -> None:
     """Recordings hold what models sent."""
 
     async def play() -> None:
-        script = Script(name="s", turns=((asked("look", **{name: "x"}, content="fine"),),))
+        call = attrs.evolve(asked().call, arguments={name: "x"})
+        script = Script(
+            name="s", turns=((ScriptedCall(call=call, ended=Ended.OK, content="fine"),),)
+        )
         world = World(MemoryJournal())
         async with world.agent(script, script.toolbox(Toolbox())) as agent:
             await agent.ask("go")
@@ -85,7 +89,7 @@ def test_what_it_says_depends_on_what_was_said_alone() -> None:
 
     async def play() -> None:
         model = ScriptedModel(TALK)
-        said = [Prompt(text="go"), Answer(calls=())]
+        said: list[Message] = [Prompt(text="go"), Answer(calls=())]
         assert await model.respond(said, Toolbox()) == await model.respond(said, Toolbox())
         assert len((await model.respond(said, Toolbox())).calls) == len(TALK.turns[1])
 

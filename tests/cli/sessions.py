@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def slow(context: ToolContext, seconds: float = 60.0) -> str:
 '''
 
 
-def recording(folder: Path, *turns: list[tuple[str, dict[str, Any], str]]) -> str:
+def recording(folder: Path, *turns: Sequence[tuple[str, Mapping[str, Any], str]]) -> str:
     """A recorded conversation: for each turn its calls, as tool, arguments and result."""
     lines: list[str] = []
     for number, calls in enumerate(turns):

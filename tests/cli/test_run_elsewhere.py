@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,11 @@ from turnlock.models.facts import ToolApproved, ToolDenied
 from .recordings import turnlock
 from .sessions import TOOLS, happens, kill, played, recording, started, types_of
 
-CALLS = [("look", {"at": "sky"}, "blue"), ("dig", {"deep": 1}, "gold"), ("dig", {"deep": 2}, "tin")]
+CALLS: list[tuple[str, dict[str, Any], str]] = [
+    ("look", {"at": "sky"}, "blue"),
+    ("dig", {"deep": 1}, "gold"),
+    ("dig", {"deep": 2}, "tin"),
+]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 from turnlock import FactType, Scope
 from turnlock.cli.databases import facts_of_db
@@ -17,7 +18,7 @@ LOOK = ("look", {"at": "sky"}, "blue")
 
 def test_approvals_are_asked_with_their_arguments(tmp_path: Path) -> None:
     """Deny with a reason; edit, badly at first; once in the turn for the tool: the rest follows."""
-    calls = [
+    calls: list[tuple[str, dict[str, Any], str]] = [
         ("look", {"at": "\x1b[2Jsky"}, "blue"),
         ("dig", {"deep": 1}, "gold"),
         ("walk", {"to": "a"}, "there"),

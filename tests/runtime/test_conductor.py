@@ -7,7 +7,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from turnlock import Call, Claim, Decide, Delivery, Fact, Kernel, OpenTurn, Reason, Run, Tick
+from turnlock import (
+    Call,
+    Claim,
+    Decide,
+    Delivery,
+    Fact,
+    Kernel,
+    OpenTurn,
+    Reason,
+    Run,
+    Tick,
+)
 from turnlock.models.verdicts import Verdict
 from turnlock.runtime.conductor import Conductor, Served, folded
 from turnlock.runtime.errors import JournalError, Overloaded, RunFenced
@@ -267,14 +278,16 @@ def test_a_snapshot_is_kept_now_and_then_and_the_fold_begins_there() -> None:
     async def play() -> None:
         stage = Stage(settings=Settings(snapshot_every=3))
         conductor = await stage.begin()
-        await conductor.deliver(opened("a", "b", gated=True))
+        await conductor.deliver(opened("a", gated=True))
         await conductor.deliver(Decide(turn_id="t1", invocation_id="a", approved=True))
+        assert await stage.inner.snapshot("r") is None
+        await conductor.deliver(claim("a"))
 
         snapshot = await stage.inner.snapshot("r")
         recovered = await folded(RUN, stage.inner)
 
         assert snapshot is not None
-        assert snapshot.sequence == 3
+        assert snapshot.sequence == 4
         assert recovered.snapshot() == Kernel.recover(RUN, await stage.facts()).snapshot()
 
     run(play())

@@ -54,3 +54,20 @@ def test_nobody_gets_round_the_approval_of_a_tool(
         assert world.ledger == {}
 
     run(play())
+
+
+def test_a_predicate_that_fails_to_say_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A person decides, and whoever wrote the predicate can find out why one was asked."""
+
+    def broken(_: object) -> bool:
+        raise ValueError("which account?")
+
+    async def play() -> None:
+        world = World()
+        async with world.process(world.tool("pay", approval=broken)) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", [PAY], turn_id="t1")
+            assert len(runtime.pending("r")) == 1
+
+    run(play())
+    assert "which account?" in caplog.text
