@@ -1,5 +1,8 @@
 """One timer for all runs."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

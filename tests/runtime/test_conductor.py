@@ -1,5 +1,8 @@
 """One run under way: judged, kept, and only then told; what the journal refuses is forgotten."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

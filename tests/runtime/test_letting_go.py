@@ -1,5 +1,8 @@
 """Runs let go and taken: nobody owns what nobody performs, and what is owed is not forgotten."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

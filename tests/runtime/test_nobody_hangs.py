@@ -1,5 +1,8 @@
 """Whatever goes wrong under a delivery, the caller hears of it, and the run can go on."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

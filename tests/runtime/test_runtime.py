@@ -1,5 +1,8 @@
 """The runtime as its users have it: turns opened, tools run, people asked, crashes survived."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -28,6 +31,7 @@ from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.context import ToolContext
 from turnlock.runtime.tools.outcomes import Happened, NeverHappened
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.tool import Tool, tool
@@ -255,16 +259,27 @@ def test_a_lease_is_renewed_as_long_as_the_tool_runs() -> None:
     run(play())
 
 
+def _happened(_: ToolContext) -> Happened:
+    return Happened("yes")
+
+
+def _never_happened(_: ToolContext) -> NeverHappened:
+    return NeverHappened()
+
+
+POLICIES: list[tuple[dict[str, Any], int, Status | None]] = [
+    ({"in_doubt": InDoubt.ASK}, 1, None),
+    ({"in_doubt": InDoubt.FAIL}, 1, Status.FAILED),
+    ({"in_doubt": InDoubt.RETRY_IF_SAFE}, 1, None),
+    ({"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}, 2, Status.SUCCEEDED),
+    ({"in_doubt": InDoubt.PROBE, "probe": _happened}, 1, Status.SUCCEEDED),
+    ({"in_doubt": InDoubt.PROBE, "probe": _never_happened}, 2, Status.SUCCEEDED),
+]
+
+
 @pytest.mark.parametrize(
     ("policy", "runs", "status"),
-    [
-        ({"in_doubt": InDoubt.ASK}, 1, None),
-        ({"in_doubt": InDoubt.FAIL}, 1, Status.FAILED),
-        ({"in_doubt": InDoubt.RETRY_IF_SAFE}, 1, None),
-        ({"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}, 2, Status.SUCCEEDED),
-        ({"in_doubt": InDoubt.PROBE, "probe": lambda _: Happened("yes")}, 1, Status.SUCCEEDED),
-        ({"in_doubt": InDoubt.PROBE, "probe": lambda _: NeverHappened()}, 2, Status.SUCCEEDED),
-    ],
+    POLICIES,
     ids=["ask", "fail", "unsafe retry", "safe retry", "probe: yes", "probe: no"],
 )
 def test_what_a_dead_process_ran_is_in_doubt_and_its_policy_decides(

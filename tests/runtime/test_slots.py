@@ -1,5 +1,8 @@
 """How many tools run at once, and who goes first."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

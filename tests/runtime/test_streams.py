@@ -1,5 +1,8 @@
 """Facts as they happen: from the journal, then live; no gap, no repeat, and nobody is harmed."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

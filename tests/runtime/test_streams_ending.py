@@ -1,5 +1,8 @@
 """Who looks on no more is forgotten at once, and who looks on is not cut off for one large turn."""
 
+# Looks inside: what is held, and who waits.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

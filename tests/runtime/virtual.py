@@ -34,7 +34,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += seconds
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _Selector(selectors.DefaultSelector):
     """Waits for nothing: lets time pass instead."""
 
     def __init__(self, loop: VirtualLoop) -> None:
