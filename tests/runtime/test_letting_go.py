@@ -140,10 +140,10 @@ def test_the_run_of_an_owner_that_dies_later_is_taken_over_later() -> None:
         await first.open_turn("r", calls("act"), turn_id="t1")
         await settled()
         async with world.process(world.tool("act", approval=True)) as heir:
-            assert len(heir.runs) == 0
+            assert list(heir.runs) == []
             await crash(first)
             await asyncio.sleep(61)
-            assert heir.runs == ("r",)
+            assert list(heir.runs) == ["r"]
 
     run(play())
 
