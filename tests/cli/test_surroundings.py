@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -118,23 +117,3 @@ def test_help_and_version_tell_the_exit_status() -> None:
         assert "2  wrong usage, or not one batch could be read" in shown
     assert turnlock("nonsense").exit_code == 2
     assert turnlock("replay").exit_code == 2
-
-
-def test_the_demo_ends_with_its_verdict(tmp_path: Path) -> None:
-    """`make demo` without make: twice the same, status 0, the verdict in the last line."""
-    (tmp_path / "turnlock").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m turnlock "$@"\n')
-    (tmp_path / "turnlock").chmod(0o755)
-    demo = Path(CORPUS).parents[1] / "demo.sh"
-    environment = {
-        **os.environ,
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "PYTHONPATH": str(demo.parents[1] / "src"),
-    }
-    outputs = [
-        subprocess.run(["bash", str(demo)], env=environment, capture_output=True, check=True).stdout  # noqa: S607
-        for _ in range(2)
-    ]
-
-    assert outputs[0] == outputs[1]
-    assert outputs[0].decode().splitlines()[-1].startswith("OK 58 turns settled")
-    assert "TURN_SETTLED" in outputs[0].decode()
