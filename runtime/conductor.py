@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 from typing import Final, Protocol
 
 import attrs
@@ -88,6 +89,8 @@ class Conductor:
         self.epoch: Final = epoch
         self.kernel = kernel
         """What is known of the run. Between two batches all of it is durable."""
+        self.owned_until = -inf
+        """Unix time: beyond it another process may have taken the run. Its owner keeps it."""
         self.stopped: TurnlockError | None = None
         """Why nothing more is served, once that is so."""
         self._journal = journal

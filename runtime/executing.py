@@ -23,6 +23,7 @@ from ..models.verdicts import Accepted
 from .clock import Clock
 from .conductor import Conductor
 from .errors import JournalError, Overloaded
+from .insisting import insist
 from .reporting import Lost, Reporting
 from .settings import Settings
 from .slots import Slots
@@ -30,7 +31,7 @@ from .tasks import Tasks
 from .telemetry import Telemetry
 from .tools.context import ToolContext
 from .tools.errors import Rejected
-from .tools.outcomes import Failed, Outcome, Succeeded
+from .tools.outcomes import NOT_STARTED, Failed, Outcome, Succeeded
 from .tools.performing import perform, prepare
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
@@ -38,6 +39,10 @@ from .tools.toolbox import Toolbox
 Key: TypeAlias = str
 """`run/epoch/turn/invocation/attempt`: a turn id may be used again, its epoch never is (K-7)."""
 
+STOOD_STILL: Final = Failed(
+    "it was not started: this process had stood still beyond its lease", NOT_STARTED
+)
+"""A true report of what was claimed and never ran."""
 RENEWALS: Final = 3
 """Times that a lease is renewed before it would be over."""
 
@@ -179,6 +184,8 @@ class Executions:
                 return None
             if not self._starting or not await self._claimed(conductor, effect, tool):
                 return None
+            if not await self._still_owned(conductor, effect, tool):
+                return STOOD_STILL
             with self._means.telemetry.execution(
                 run_id=conductor.run.run_id,
                 turn_id=effect.turn_id,
@@ -232,18 +239,25 @@ class Executions:
                 return isinstance(verdict, Accepted) or kept
         raise AssertionError("the pauses never end")
 
+    async def _still_owned(self, conductor: Conductor, effect: Execute, tool: Tool) -> bool:
+        """Ask the journal again before the tool starts, if this process stood still meanwhile.
+
+        A run that was taken over is fenced there, and this raises. The gap between the answer and
+        the first line of the tool stays: nobody can close it.
+        """
+        means = self._means
+        if means.clock.now() <= conductor.owned_until:
+            return True
+        renewal = _renewal(conductor, effect, tool)
+        verdict = await insist(conductor, renewal, settings=means.settings)
+        return isinstance(verdict, Accepted)
+
     @asynccontextmanager
     async def _renewed(
         self, conductor: Conductor, effect: Execute, tool: Tool
     ) -> AsyncGenerator[None]:
         """Keep the lease alive meanwhile: as long as this process lives, it is no doubt."""
-        renew = Renew(
-            run_id=conductor.run.run_id,
-            turn_id=effect.turn_id,
-            invocation_id=effect.invocation_id,
-            attempt=effect.attempt,
-            lease=tool.policy.lease,
-        )
+        renew = _renewal(conductor, effect, tool)
 
         async def beat() -> None:
             while True:
@@ -260,6 +274,16 @@ class Executions:
 def key_of(effect: Execute | Cancel) -> Key:
     """Name the attempt that an effect is about."""
     return effect.effect_id.partition("/")[2]
+
+
+def _renewal(conductor: Conductor, effect: Execute, tool: Tool) -> Renew:
+    return Renew(
+        run_id=conductor.run.run_id,
+        turn_id=effect.turn_id,
+        invocation_id=effect.invocation_id,
+        attempt=effect.attempt,
+        lease=tool.policy.lease,
+    )
 
 
 def _is_over(conductor: Conductor, effect: Execute) -> bool:

@@ -18,6 +18,7 @@ from .approvals import Waits
 from .conductor import Conductor, Listener, Served
 from .continuing import OnContinue, hand_over
 from .doubting import Doubts
+from .errors import RunFenced
 from .executing import Executions, Means
 from .insisting import insist
 from .streams import Streams
@@ -84,6 +85,8 @@ class Hosting(Listener):
         if self._conductors.get(run_id) is conductor:
             del self._conductors[run_id]
             self.forget(run_id)
+            if isinstance(conductor.stopped, RunFenced):
+                self._streams.fail(run_id, conductor.stopped)
 
     def forget(self, run_id: str) -> None:
         """Ring no more for a run, and count it no more."""

@@ -113,13 +113,14 @@ class Owning:
         while True:
             await asyncio.sleep(lease / RENEWALS)
             owned = dict(self._conductors)
+            now = self._means.clock.now()
             try:
-                renewed = await self._journal.renew(
-                    owner=self._means.worker, now=self._means.clock.now(), lease=lease
-                )
+                renewed = await self._journal.renew(owner=self._means.worker, now=now, lease=lease)
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
                 continue
+            for run_id in owned.keys() & renewed:
+                owned[run_id].owned_until = now + lease
             for run_id in owned.keys() - renewed:
                 why = f"run {run_id!r} was taken over by another process while this one stood still"
                 owned[run_id].fence(RunFenced(why))
@@ -154,11 +155,12 @@ class Owning:
     async def _take(self, run: Run) -> None:
         means = self._means
         before = (await self._journal.entry(run.run_id)).owner
+        now, lease = means.clock.now(), means.settings.ownership
         epoch = await self._journal.own(
             run.run_id,
             owner=means.worker,
-            now=means.clock.now(),
-            lease=means.settings.ownership,
+            now=now,
+            lease=lease,
             gone=before if is_dead(before) else None,
         )
         kernel = await folded(run, self._journal)
@@ -173,6 +175,7 @@ class Owning:
             listener=self._hosting,
             tasks=means.tasks,
         )
+        conductor.owned_until = now + lease
         await self._hosting.doubts.lose_what_died(conductor)
         if conductor.stopped is not None:
             raise conductor.stopped

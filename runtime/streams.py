@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Final, Generic, Self, TypeVar
 
 from ..models.diagnostics import Diagnostic
+from ..models.errors import TurnlockError
 from ..models.facts import Fact
 from .errors import TooSlow
 from .journal.contract import Journal
@@ -75,6 +76,14 @@ class Subscription(_Channel[Fact]):
         self._missed = False
         """Whether live facts were let go: the journal has them."""
         self._cut = False
+        self._failure: TurnlockError | None = None
+
+    def fail(self, why: TurnlockError) -> None:
+        """Raise this once all that the journal holds was read: nothing more is passed on here."""
+        self.look_again()
+        self._failure = why
+        if self.when_closed is not None:
+            self.when_closed()
 
     def offer(self, facts: Sequence[Fact]) -> None:
         """Take in facts that have just been kept."""
@@ -101,7 +110,7 @@ class Subscription(_Channel[Fact]):
         self._arrived.set()
 
     async def __anext__(self) -> Fact:
-        """Return the next fact. Raises `TooSlow`, and what the journal raises."""
+        """Return the next fact. Raises `TooSlow`, `RunFenced`, and what the journal raises."""
         while not self._left:
             source = self._page if self._replaying else self._buffer
             while source:
@@ -117,6 +126,8 @@ class Subscription(_Channel[Fact]):
                     f"behind; subscribe again after {self._last}",
                     after=self._last,
                 )
+            elif self._failure is not None:
+                raise self._failure
             else:
                 await self._wait()
         raise StopAsyncIteration
@@ -188,6 +199,11 @@ class Streams:
         """Have those who listen read the journal: what was kept may not have been passed on."""
         for listener in tuple(self._facts.get(run_id, ())):
             listener.look_again()
+
+    def fail(self, run_id: str, why: TurnlockError) -> None:
+        """End the facts of a run that is performed elsewhere from now on."""
+        for listener in tuple(self._facts.get(run_id, ())):
+            listener.fail(why)
 
     def diagnose(self, run_id: str, diagnostic: Diagnostic) -> None:
         """Pass on a diagnostic."""
