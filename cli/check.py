@@ -31,6 +31,7 @@ deliveries yield these very commits. Receipts are compared with those of a secon
 
 With --db, instead of a LOG, the runs of a journal are checked, or the one of --run; a line is then
 a fact, and line n of a run its n-th fact.
+
 \b
 Exit status:
   0  conforms

@@ -38,6 +38,7 @@ FILE from another terminal.
 
 Ctrl-C interrupts the turn; again, or without a turn, it leaves. At the end of standard input what
 was asked stays as it is.
+
 \b
 Exit status:
   0  the model has answered

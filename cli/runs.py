@@ -19,6 +19,7 @@ _HELP: Final = """List the runs of a journal: what each is doing, and who perfor
 
 A run whose owner is "-" goes on when somebody opens it, for instance `turnlock run` with the same
 --db and --run.
+
 \b
 Exit status:
   0  they were listed, or there are none

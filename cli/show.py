@@ -30,6 +30,7 @@ _ARGUMENTS: Final = 2_000
 _HELP: Final = """Show RUN: its status, the calls that wait for approval or are in doubt, its facts.
 
 Seconds are counted from the run's first fact.
+
 \b
 Exit status:
   0  it was shown

@@ -9,7 +9,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import click
 import pytest
+
+from turnlock.cli.main import main
 
 from .recordings import CORPUS, batch, call, launch, lines, turnlock, write
 
@@ -105,6 +108,17 @@ def test_what_is_not_needed_is_not_loaded(what: str, heavy: set[str]) -> None:
 
     assert command.returncode == 0
     assert heavy.isdisjoint(loaded.decode().split())
+
+
+COMMANDS = sorted({*main.list_commands(click.Context(main))} - {"diagram", "export", "stdio"})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_lists_its_exit_status(name: str) -> None:
+    """As a list, not in running text."""
+    lines = [line.strip() for line in turnlock(name, "--help").output.splitlines()]
+    assert "Exit status:" in lines
+    assert lines[lines.index("Exit status:") + 1].startswith("0  ")
 
 
 def test_help_and_version_tell_the_exit_status() -> None:
