@@ -29,6 +29,7 @@ from .diagram_input import (
     candidates_of_db,
     counts_of,
     findings_of,
+    regression_of,
     source_of,
 )
 from .diagram_output import EXIT_STATUS, STANDARD_OUTPUT, Output, drawing
@@ -48,7 +49,8 @@ _RUN_HELP: Final = f"""Draw one run of FILE, which is
 \b
 - a log as `turnlock check` reads it: facts, or deliveries with their receipts, or the wire;
 - a recording as `turnlock replay` reads it, then replayed with the same options;
-- what `turnlock verify --json` wrote: --run chooses the finding, its counterexample is drawn.
+- what `turnlock verify --json` wrote: --run chooses the finding, its counterexample is drawn;
+- a regression that a conformance suite told you to keep.
 
 With --db FILE instead it is a run of a journal, which `turnlock run` or your own runtime keeps.
 
@@ -166,6 +168,11 @@ def draw_run(  # noqa: PLR0913 - one parameter for each option
         _refuse("report", "view", "turn", "invocation", *hosted)
         _draw_finding(source, run, output)
         return
+    if source is not None and source.kind is Kind.REGRESSION:
+        _refuse("regression", "run", "view", "turn", "invocation", *hosted)
+        picture = regression_of(source)
+        output.take(lambda: picture)
+        return
     candidates = _candidates(source, db, problems, tally, hosted)
     listing = Listing(
         rows={name: (one.size, name) for name, one in candidates.items()},
@@ -235,6 +242,8 @@ def _candidates(
     hosted: dict[str, Any],
 ) -> dict[str, Candidate]:
     """Return the runs that can be drawn, at least one."""
+    if source is not None and source.kind is Kind.REGRESSION:
+        raise click.UsageError("a regression has no counts; play it with `turnlock verify`")
     if source is None or source.kind is Kind.LOG:
         _refuse("journal" if source is None else "log", *hosted)
     if source is None:

@@ -16,7 +16,8 @@ from ..diagrams.coverage.stored import MARK, counts_in
 from ..diagrams.recordings.reading import read_recordings
 from ..diagrams.recordings.recorder import Recorder
 from ..diagrams.recordings.recording import Recording
-from ..diagrams.sequence.counterexample import Listed, findings_in
+from ..diagrams.sequence.counterexample import Listed, findings_in, regression_picture
+from ..diagrams.sequence.picture import SequencePicture
 from ..models.errors import InvalidValue
 from ..models.facts import TurnOpened
 from ..models.safe_text import harmless
@@ -37,10 +38,13 @@ class Kind(StrEnum):
     """Tool batches, which are replayed: what `turnlock replay` reads."""
     DOCUMENT = "document"
     """One JSON object: a report of `turnlock verify --json`, or counts."""
+    REGRESSION = "regression"
+    """A script that once showed a violation, kept as a file."""
 
 
 _LOG_KEYS: Final = frozenset({"type", "delivery", "run", "scripts", "error"})
 _CONVERSATION_KEYS: Final = frozenset({"conv"})
+_REGRESSION_KEYS: Final = frozenset({"rule", "run"})
 _DOCUMENT_KEYS: Final = frozenset({"format", MARK})
 _WANTED: Final = (
     "give a log as `turnlock check` reads it, a recording as `turnlock replay` reads it, "
@@ -93,6 +97,8 @@ def _kind(line: bytes) -> Kind | None:
     if not isinstance(value, dict):
         return None
     keys = cast("dict[str, Any]", value).keys()
+    if keys >= _REGRESSION_KEYS:
+        return Kind.REGRESSION
     for kind, known in (
         (Kind.CONVERSATIONS, _CONVERSATION_KEYS),
         (Kind.DOCUMENT, _DOCUMENT_KEYS),
@@ -188,6 +194,14 @@ def findings_of(source: Source) -> dict[str, Listed]:
     if not found:
         raise Unreadable(f"{harmless(source.file)}: holds no finding: there is nothing to draw")
     return {one.id: one for one in found}
+
+
+def regression_of(source: Source) -> SequencePicture:
+    """Return the picture of a kept script. Raises `Unreadable`."""
+    try:
+        return regression_picture(source.whole().decode("utf-8", "replace"))
+    except InvalidValue as error:
+        raise _unreadable(source, error) from error
 
 
 def counts_of(source: Source) -> Counts:

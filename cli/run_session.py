@@ -21,6 +21,7 @@ from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
+from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
 from .run_calls import Calls
 from .run_clerk import Clerk
@@ -205,7 +206,13 @@ async def converse(orders: Orders, journal: Journal) -> End:
         known = (await journal.entry(run_id)).sequence
     except UnknownRun:
         known = 0
-    agent = Agent(run=orders.run, model=orders.model, journal=journal, tools=orders.tools)
+    agent = Agent(
+        run=orders.run,
+        model=orders.model,
+        journal=journal,
+        tools=orders.tools,
+        telemetry=standard(),
+    )
     try:
         async with agent:
             return await Session(agent, orders, known=known).play()

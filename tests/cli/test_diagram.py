@@ -440,3 +440,24 @@ def test_recorded_text_stays_text(tmp_path: Path, form: str) -> None:
         if form in {"svg", "html"}:
             assert "<script" not in ended.stdout
             assert_is(form, ended.stdout.encode())
+
+
+def test_a_regression_is_drawn_with_what_is_right(tmp_path: Path) -> None:
+    """The file that a conformance suite tells you to keep; it has no counts."""
+    lines_ = [
+        {"format": 1, "rule": "K-33", "message": "it started", "run": {"run_id": "r"}},
+        {"type": "claim", "now": 0.0, "turn_id": "T", "invocation_id": "a", "attempt": 1},
+    ]
+    path = tmp_path / "k-33.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines_))
+
+    drawn = turnlock("diagram", "run", str(path))
+    counted = turnlock("diagram", "coverage", str(path))
+    path.write_text(path.read_text() + "nonsense\n")
+    broken = turnlock("diagram", "run", str(path))
+
+    assert drawn.exit_code == 0
+    assert "no_active_turn" in drawn.output
+    assert (counted.exit_code, broken.exit_code) == (2, 2)
+    assert "a regression has no counts" in counted.output
+    assert "line 3" in broken.output
