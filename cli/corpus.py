@@ -33,6 +33,7 @@ LINE_LIMIT: Final = 64 * 1024 * 1024
 _SHOWN: Final = 20
 """Problems that are told one by one."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -203,10 +204,17 @@ def _skip_line(stream: io.BufferedIOBase, line: bytes) -> None:
 
 @contextmanager
 def opened(file: str) -> Generator[io.BufferedIOBase]:
-    """Open a file, gunzipped if its first bytes say so; standard input is left open."""
+    """Open a file, gunzipped if its first bytes say so; standard input is left open.
+
+    Raises `OSError`, and `ValueError` for a journal of the runtime, which holds no lines.
+    """
     stream = _standard_input() if file == "-" else open(file, "rb")  # noqa: SIM115, PTH123
     try:
         start = stream.read(len(_GZIP_MAGIC))
+        if start == _SQLITE_MAGIC[:2]:  # nothing more is waited for otherwise: a pipe may be slow
+            start += stream.read(len(_SQLITE_MAGIC) - len(start))
+        if start == _SQLITE_MAGIC:
+            raise ValueError("it is a SQLite database; check, diagram run and show take it as --db")
         whole = io.BufferedReader(_Rejoined(start, stream))
         yield gzip.GzipFile(fileobj=whole) if start == _GZIP_MAGIC else whole
     finally:

@@ -25,7 +25,7 @@ from ..runtime.workers import is_dead, short_name
 from .databases import db_option, entry_of, facts_of, with_journal
 
 _ARGUMENTS: Final = 2_000
-"""Characters of a waiting call's arguments that are shown; --json has all."""
+"""Characters of a call's arguments that are shown."""
 
 _HELP: Final = """Show RUN: its status, the calls that wait for approval or are in doubt, its facts.
 
@@ -98,18 +98,25 @@ def _tell(shown: _Shown) -> None:
     nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
     click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
     for waiting in shown.waiting:
-        arguments = harmless(canonical(waiting.arguments), limit=_ARGUMENTS)
-        click.echo(f"waits   {harmless(waiting.invocation_id)} {harmless(waiting.tool_name)}")
-        click.echo(f"        {arguments}")
+        _tell_call("waits", waiting)
         left = None if waiting.deadline is None else waiting.deadline - time.time()
         if left is not None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
     for it in shown.doubted:
-        click.echo(f"doubt   {harmless(it.invocation_id)} {harmless(it.tool_name)}")
+        _tell_call("doubt", it)
+        click.echo(
+            "        nobody knows whether it happened: its tool's policy decides, or whoever"
+        )
+        click.echo("        turnlock run asks")
     for it in shown.lost:
         who = short_name(it.worker or "")
-        click.echo(f"lost    {harmless(it.invocation_id)} {harmless(it.tool_name)}")
+        _tell_call("lost", it)
         click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
+
+
+def _tell_call(what: str, told: PendingApproval | Invocation) -> None:
+    click.echo(f"{what:7} {harmless(told.invocation_id)} {harmless(told.tool_name)}")
+    click.echo(f"        {harmless(canonical(told.arguments), limit=_ARGUMENTS)}")
 
 
 def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ..models.facts import (
     CallAdded,
     Fact,
     FactType,
+    ToolApproved,
     ToolExecutionStarted,
     TurnOpened,
     TurnSettled,
@@ -225,11 +226,16 @@ def _opened(fact: TurnOpened) -> str:
     return f"epoch {fact.epoch}, {calls} call{'' if calls == 1 else 's'}, {how}"
 
 
+def _approved(fact: ToolApproved) -> str:
+    edited = "" if fact.arguments is None else f", edited to {canonical(fact.arguments)}"
+    return f"by {fact.decided_by or 'somebody'}, {fact.scope}{edited}"
+
+
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
     FactType.TURN_OPENED: _opened,
     FactType.CALL_ADDED: lambda fact: canonical(fact.call.arguments),
     FactType.TOOL_APPROVAL_REQUESTED: lambda fact: canonical(fact.arguments),
-    FactType.TOOL_APPROVED: lambda fact: f"by {fact.decided_by or 'somebody'}, {fact.scope}",
+    FactType.TOOL_APPROVED: _approved,
     FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
     FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: canonical(fact.result),
     FactType.TOOL_EXECUTION_FAILED: lambda fact: str(fact.error),

@@ -56,6 +56,7 @@ def test_they_decide_without_running_anything(
     )
     (denial,) = [it for it in facts_of_db(db, "agent")[1] if isinstance(it, ToolDenied)]
     assert denial.reason == "no"
+    assert ', session, edited to {"deep":9}\n' in turnlock("show", "agent", "--db", db).output
 
     assert played(*command).returncode == 0
     assert types_of(Path(db)).count(FactType.TOOL_EXECUTION_SUCCEEDED) == 2
@@ -148,6 +149,19 @@ def test_what_is_no_journal_is_told_and_never_made(tmp_path: Path, command: list
         assert done.exit_code == 2
         assert told in done.output
     assert not (tmp_path / "nope.db").exists()
+
+
+@pytest.mark.parametrize("command", [["check"], ["diagram", "run"], ["replay"], ["trace"]])
+def test_a_journal_in_the_place_of_a_log_is_told(
+    waiting: tuple[str, list[str]], command: list[str]
+) -> None:
+    """What it is and how it is given, not what its bytes are as text."""
+    db, _ = waiting
+    done = turnlock(*command, db)
+
+    assert done.exit_code == 2
+    assert "it is a SQLite database; check, diagram run and show take it as --db" in done.output
+    assert len(done.output.splitlines()) <= 4
 
 
 def test_a_decision_about_what_was_shown_only(waiting: tuple[str, list[str]]) -> None:
