@@ -14,6 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from ..diagrams.palette import look_of
 from ..lifecycle.phases import Phase
 from ..models.facts import Fact, FactType, LifecycleFact, TurnFact, TurnOpened
 from ..models.safe_text import harmless
@@ -45,12 +46,16 @@ class Screen:
     def take(self, fact: Fact) -> None:
         """Show a fact that `calls` has not taken yet."""
         if fact.sequence > self._told_until and fact.type not in _QUIET:
-            self.tell(line_of(fact, self._calls))
+            line = line_of(fact, self._calls)
+            self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
 
-    def tell(self, line: Text | str) -> None:
-        """Print a line above what is shown live; text is harmless already, and never markup."""
-        text = Text(line) if isinstance(line, str) else line
-        self.console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+    def tell(self, said: Text | str) -> None:
+        """Say something above what is shown live, whole, for it may tell what to do.
+
+        Text is harmless already, and never markup.
+        """
+        text = Text(said) if isinstance(said, str) else said
+        self.console.print(text, soft_wrap=not self.console.is_terminal)
 
     def refresh(self) -> None:
         """Show the calls under way, or none: only on a terminal, and not during a question."""
@@ -138,7 +143,9 @@ _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
 def _row(member: CallTold) -> Table:
     row = Table.grid(padding=(0, 1))
     running = member.phase is Phase.STARTED
-    mark = Spinner("dots", style="cyan") if running else Text("?" if member.waits else "·")
+    ready = member.phase is Phase.REQUESTED and not member.waits
+    look = look_of("" if ready else member.phase)
+    mark = Spinner("dots", style="cyan") if running else Text(look.sign, look.colour)
     name = Text(harmless(member.call.tool_name, limit=40), "bold")
     arguments = Text(harmless(canonical(member.arguments), limit=80), "dim")
     row.add_row(mark, name, Text(member.word), arguments)

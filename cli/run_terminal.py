@@ -30,7 +30,7 @@ _SHOWN: Final = 4_000
 _APPROVAL: Final = (
     "  a  approve once          d [REASON]  deny\n"
     "  t  … in this turn        e [JSON]    edit the arguments, then approve\n"
-    "  s  … in this session     T, S        as t and s, whatever the arguments of this tool"
+    "  s  … in this session     T, S        as t and s, whatever the arguments"
 )
 _DOUBT: Final = (
     "  r  run it again          h [JSON]  it happened, with this result\n"
@@ -76,6 +76,7 @@ class Terminal:
                     continue
                 if decision is not None:
                     return decision
+                self._screen.tell(Text("  that decides nothing; one of these does:", "yellow"))
                 self._screen.tell(_APPROVAL if isinstance(question, Approval) else _DOUBT)
         finally:
             self._screen.ask(asking=False)
@@ -96,7 +97,7 @@ class Terminal:
     async def _asked(self, prompt: str) -> str | None:
         self._screen.console.print(Text(prompt), end="")
         line = await self._lines.next()
-        if not self._screen.console.is_terminal:
+        if line is None or not self._screen.console.is_terminal:
             self._screen.console.print()  # nobody's return key has ended the line
         return line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from turnlock.models.facts import ToolApproved, ToolDenied, ToolExecutionSucceed
 from .recordings import turnlock
 from .sessions import TOOLS, happens, on_terminal, recording, types_of
 
+END_OF_INPUT = b"\x04"
 LOOK = ("look", {"at": "sky"}, "blue")
 
 
@@ -31,7 +33,7 @@ def test_approvals_are_asked_with_their_arguments(tmp_path: Path) -> None:
     session.says("c0-0 wants to run")
     session.says(r"\u001b[2Jsky")
     session.type("what?")
-    session.says("approve once")
+    session.says("that decides nothing; one of these does:")
     session.type("d too far")
     session.says("c0-1 wants to run")
     session.type('e {"deep": }')
@@ -134,3 +136,23 @@ def test_a_decision_from_another_terminal_ends_the_question(tmp_path: Path) -> N
 
     assert session.ends() == 0
     assert types_of(db).count(FactType.TOOL_EXECUTION_SUCCEEDED) == 2
+
+
+def test_what_to_do_is_told_whole_however_narrow_the_terminal(tmp_path: Path) -> None:
+    """Facts are cut to the line; the choices and what to do next are not, and begin a line."""
+    session = on_terminal(
+        *("--record", recording(tmp_path, [LOOK]), "--gate", "all", "--db", "a.db"),
+        cwd=tmp_path,
+        COLUMNS="40",
+    )
+    session.says("wants to run")
+    session.says("> ")
+    os.write(session.keyboard, END_OF_INPUT)
+
+    assert session.ends() == 3
+    session.says("again")
+    words = session.shown.decode().split()
+    assert "T, S as t and s, whatever the arguments" in " ".join(words)
+    left = "left as it is: 1 call waits for an answer that nobody gave; decide with turnlock"
+    assert f"{left} approve or deny, or here, and start this run again" in " ".join(words)
+    assert "> left" not in session.shown.decode()
