@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import redirect_stdout
 from enum import IntEnum
 from functools import partial
 from typing import Final
@@ -73,6 +75,7 @@ class Session:
         self._work: asyncio.Task[End] | None = None
         self._interrupting = False
         self._stopping: asyncio.Task[None] | None = None
+        self._answers: Final = sys.stdout
 
     async def play(self) -> End:
         """Converse until there is nothing more to say, or nothing goes on here."""
@@ -143,7 +146,7 @@ class Session:
         if answer is None:
             return End.INTERRUPTED
         self.screen.refresh()
-        click.echo(harmless_lines(answer))
+        click.echo(harmless_lines(answer), file=self._answers)
         return End.ANSWERED
 
     def _left(self) -> End:
@@ -215,7 +218,9 @@ async def converse(orders: Orders, journal: Journal) -> End:
     )
     try:
         async with agent:
-            return await Session(agent, orders, known=known).play()
+            session = Session(agent, orders, known=known)
+            with redirect_stdout(sys.stderr):  # what tools print is no answer
+                return await session.play()
     except asyncio.CancelledError:
         raise click.Abort from None
     finally:

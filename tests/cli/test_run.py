@@ -33,6 +33,22 @@ def test_without_anything_it_plays_the_shipped_recording(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_tool_prints_is_no_answer(tmp_path: Path) -> None:
+    """Standard output holds the model's answer alone; a print goes where the rest goes."""
+    (tmp_path / "tools.py").write_text(
+        "from turnlock.runtime import tool\n\n@tool\ndef look(at: str) -> str:\n"
+        "    print('looking at', at)\n    return 'blue'\n"
+    )
+    done = in_pipes(
+        *("--record", recording(tmp_path, [LOOK]), "--tools", "tools.py", "--gate", "none"),
+        cwd=tmp_path,
+    )
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["The recording talk ends here: 1 turns, 1 calls."]
+    assert "looking at sky" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("decisions", "happened", "absent"),
     [
