@@ -37,7 +37,8 @@ def summary(timeline: Timeline) -> str:
         parts.append(how_closed(timeline.turns[0]))
     else:
         parts.append(", ".join(_how_many(closed)))
-    parts.append(f"{refused:,} deliver{'y' if refused == 1 else 'ies'} refused")
+    if refused:  # none may mean that none was recorded: a journal holds facts alone
+        parts.append(f"{refused:,} deliver{'y' if refused == 1 else 'ies'} refused")
     return " · ".join(part for part in parts if part)
 
 

@@ -43,7 +43,7 @@ def db(tmp_path: Path) -> str:
 
 
 def test_a_run_of_a_journal_is_drawn(db: str) -> None:
-    """As its log would be: timeline, sequence, life."""
+    """As its log would be: timeline, sequence, life; it cannot know how much was refused."""
     timeline = turnlock("diagram", "run", "--db", db, "--run", "one")
     sequence = turnlock("diagram", "run", "--db", db, "--run", "one", "--view", "sequence")
     life = turnlock(
@@ -52,6 +52,7 @@ def test_a_run_of_a_journal_is_drawn(db: str) -> None:
 
     assert (timeline.exit_code, sequence.exit_code, life.exit_code) == (0, 0, 0)
     assert "ls" in timeline.stdout
+    assert "refused" not in timeline.stdout
     assert "settled" in sequence.stdout
     assert "SUCCEEDED" in life.stdout
 
