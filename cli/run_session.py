@@ -222,6 +222,7 @@ async def converse(orders: Orders, journal: Journal) -> End:
             with redirect_stdout(sys.stderr):  # what tools print is no answer
                 return await session.play()
     except asyncio.CancelledError:
+        click.echo("left; the same command goes on where a journal was kept (--db)", err=True)
         raise click.Abort from None
     finally:
         await orders.model.close()

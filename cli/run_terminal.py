@@ -83,7 +83,8 @@ class Terminal:
 
     def _show(self, question: Question) -> None:
         told = question.waiting if isinstance(question, Approval) else question
-        asks = "wants to run" if isinstance(question, Approval) else "is in doubt"
+        approval = isinstance(question, Approval)
+        asks = "wants to run" if approval else "is in doubt: it may have happened, or run still"
         title = Text(f"{harmless(told.tool_name)}", "bold")
         title.append(f" {harmless(told.invocation_id)} {asks}", "")
         self._screen.tell(title)

@@ -131,9 +131,7 @@ class _Reader:
     def _spend(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise _bad(
-                f"is where the result grows beyond {self._limit:,} bytes of JSON", _RETURN_LESS
-            )
+            raise _bad(f"here the result grows beyond {self._limit:,} bytes of JSON", _RETURN_LESS)
 
 
 def _field_names(value: object) -> tuple[str, ...] | None:
