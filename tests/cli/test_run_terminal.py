@@ -114,6 +114,7 @@ def test_ctrl_c_twice_leaves_and_loses_nothing(tmp_path: Path) -> None:
     session.says("Ctrl-C again leaves")
     happens(db, FactType.TURN_INTERRUPTING)
     session.process.send_signal(signal.SIGINT)
+    session.says("the same command goes on")
 
     assert session.ends() == 1
     assert b"Traceback" not in session.shown
