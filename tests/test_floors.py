@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "turn": frozenset({"models", "machines", "lifecycle"}),
     "engine": frozenset({"models", "machines", "lifecycle", "turn"}),
     "wire": frozenset({"models", "engine"}),
-    "diagrams": frozenset({"models", "machines", "lifecycle", "turn", "engine"}),
+    "diagrams": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "runtime": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "verification": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire"}),
     "agent": frozenset({"models", "machines", "lifecycle", "turn", "engine", "wire", "runtime"}),

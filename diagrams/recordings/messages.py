@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from ...models.codec import Raw, read
 from ...models.errors import InvalidValue, shown
 from ...models.record import changed
 from ...models.run import Run
 from ...models.values import canonical
+from ...wire.plain import scripts_of
 from .exchanges import Exchanges
 
 PENDING: Final = 1_000
@@ -53,7 +54,7 @@ class Messages:
 
     def _answered(self, request: Raw, answer: Raw) -> list[Exchanges]:
         run = read(Run, request["run"], place="run")
-        scripts, receipts = _lists(request), _lists(answer)
+        scripts, receipts = scripts_of(request), scripts_of(answer)
         if [len(script) for script in scripts] != [len(answered) for answered in receipts]:
             raise InvalidValue(
                 place="scripts",
@@ -71,17 +72,3 @@ class Messages:
                     raise error.inside(f"scripts[{place}][{step}]") from None
             made.append(of)
         return made
-
-
-def _lists(message: Raw) -> list[list[Raw]]:
-    scripts = message.get("scripts")
-    if not isinstance(scripts, list):
-        raise InvalidValue(place="scripts", cause="is no JSON array", fix="give a list of scripts")
-    for place, script in enumerate(cast("list[object]", scripts)):
-        if not isinstance(script, list) or not all(
-            isinstance(step, dict) for step in cast("list[object]", script)
-        ):
-            raise InvalidValue(
-                place=f"scripts[{place}]", cause="is no list of objects", fix="give objects"
-            )
-    return cast("list[list[Raw]]", scripts)

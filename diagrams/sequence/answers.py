@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ...models.safe_text import harmless
+from ...wire.plain import alike, is_receipt
 from ..drawing.tables import Table
 from .words import PART, VALUE, plain, value_text
 
@@ -116,18 +117,6 @@ def answered(answer: object) -> str:
     return PART.join([verdict, *(_named(part) for part in parts if part.get("type") != "wake")])
 
 
-def is_receipt(answer: object) -> bool:
-    """Whether it has what every receipt has (section 12)."""
-    if not isinstance(answer, Mapping):
-        return False
-    fields = cast("Raw", answer)
-    return isinstance(fields.get("accepted"), bool) and all(
-        isinstance(fields.get(name), list)
-        and all(isinstance(part, Mapping) for part in cast("list[object]", fields[name]))
-        for name in ("facts", "effects")
-    )
-
-
 def _parts(receipt: Raw) -> dict[str, Raw]:
     """Return the verdict, the facts and the effects under names that pair them."""
     parts: dict[str, Raw] = {
@@ -178,18 +167,3 @@ def _named(part: Raw) -> str:
     """Name a fact or an effect by its type and what it is about."""
     about = part.get("invocation_id") or part.get("grant_id") or part.get("turn_id")
     return f"{plain(part.get('type'))} {plain(about)}" if about else plain(part.get("type"))
-
-
-def alike(one: object, other: object) -> bool:
-    """Whether two JSON values are equal: numbers by value, and no boolean is a number."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        mine, others = cast("Raw", one), cast("Raw", other)
-        return mine.keys() == others.keys() and all(
-            alike(mine[name], others[name]) for name in mine
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        items, rest = cast("list[object]", one), cast("list[object]", other)
-        return len(items) == len(rest) and all(map(alike, items, rest))
-    return one == other

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlock.diagrams.drawing.lettering import columns_of
-from turnlock.diagrams.sequence.answers import SHOWN, alike, answered, compared
+from turnlock.diagrams.sequence.answers import SHOWN, answered, compared
 from turnlock.diagrams.sequence.counterexample import (
     counterexample_picture,
     findings_in,
@@ -26,6 +26,7 @@ from turnlock.verification.findings import Finding
 from turnlock.verification.fuzz.guided import follow
 from turnlock.verification.regressions import written
 from turnlock.verification.rulebook import first_difference
+from turnlock.wire.plain import alike
 
 from .runs import CLAIM, OPEN, RESULT, Raw
 from .sequence_scenes import INJECTIONS, assert_readable

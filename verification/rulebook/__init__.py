@@ -3,9 +3,10 @@
 Pure functions over the dicts of the wire (section 12); nothing here knows the kernel.
 """
 
+from ...wire.plain import is_receipt
 from .attribution import rules_of
 from .blame import blamed
-from .difference import ABSENT, Difference, described, first_difference, is_receipt
+from .difference import ABSENT, Difference, described, first_difference
 from .rules import RULES, Rule, rule_called
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
+from ...wire.plain import is_receipt
 from .attribution import (
     REASON_RULES,
     Raw,
@@ -14,7 +15,7 @@ from .attribution import (
     rule_of_fact,
     rule_of_reason,
 )
-from .difference import ABSENT, Difference, first_difference, is_receipt
+from .difference import ABSENT, Difference, first_difference
 
 _REASONS_OF_MEMORY: Final = frozenset({"late", "turn_reused"})
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import attrs
 
-Raw: TypeAlias = dict[str, Any]
+from ...wire.plain import Raw, alike, is_receipt
 
 
 class Absent(Enum):
@@ -61,33 +61,6 @@ def first_difference(expected: Raw, got: Raw | None) -> Difference | None:
     return _between_facts(expected["facts"], received["facts"]) or _between_effects(
         expected["effects"], received["effects"]
     )
-
-
-def is_receipt(got: object) -> bool:
-    """Whether it has what every receipt has (section 12)."""
-    if not isinstance(got, dict):
-        return False
-    fields = cast("Raw", got)
-    return isinstance(fields.get("accepted"), bool) and all(
-        isinstance(fields.get(name), list)
-        and all(isinstance(part, dict) for part in cast("list[object]", fields[name]))
-        for name in ("facts", "effects")
-    )
-
-
-def alike(one: object, other: object) -> bool:
-    """Whether two JSON values are equal: numbers by value, and no boolean is a number."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        mine, others = cast("Raw", one), cast("Raw", other)
-        return mine.keys() == others.keys() and all(
-            alike(mine[name], others[name]) for name in mine
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        items, rest = cast("list[object]", one), cast("list[object]", other)
-        return len(items) == len(rest) and all(map(alike, items, rest))
-    return one == other
 
 
 def _between_facts(expected: Sequence[Raw], got: Sequence[Raw]) -> Difference | None:

@@ -12,9 +12,10 @@ from typing import Any, Final, TypeAlias, cast
 from ...models.checks import number
 from ...models.codec import read_delivery
 from ...models.errors import InvalidValue
+from ...wire.plain import is_receipt
 from ..oracle.oracle import Oracle
 from ..rulebook.blame import blamed
-from ..rulebook.difference import described, first_difference, is_receipt
+from ..rulebook.difference import described, first_difference
 from .impossible import Impossible
 
 Raw: TypeAlias = dict[str, Any]

@@ -6,17 +6,16 @@ with an error is passed over: what makes a request malformed is not for the orac
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, cast
+from typing import Final
 
 from ...models.codec import read, write
 from ...models.errors import InvalidValue
 from ...models.run import Run
+from ...wire.plain import Raw, scripts_of
 from ..oracle.reading import canonical
 from .exchanges import Exchanges
 from .impossible import Impossible
 from .outcome import Kind, RunCount
-
-Raw: TypeAlias = dict[str, Any]
 
 PENDING: Final = 1_000
 """Requests that may wait for their answer (K-6)."""
@@ -63,7 +62,7 @@ class WireLines:
 
     def _judge(self, request: Raw, answer: Raw) -> None:
         run = write(read(Run, request["run"], place="run"))
-        scripts, receipts = _lists(request), _lists(answer)
+        scripts, receipts = scripts_of(request), scripts_of(answer)
         if [len(script) for script in scripts] != [len(answered) for answered in receipts]:
             raise Impossible(
                 rule="section 12", cause="it does not hold one receipt for each delivery"
@@ -85,17 +84,3 @@ def _taken(of: Exchanges, delivery: Raw, receipt: Raw, place: str) -> None:
     except Impossible as error:
         cause = f"{place}: {error.cause}"
         raise Impossible(rule=error.rule, cause=cause, instead=error.instead) from None
-
-
-def _lists(message: Raw) -> list[list[Raw]]:
-    scripts = message.get("scripts")
-    if not isinstance(scripts, list):
-        raise InvalidValue(place="scripts", cause="is no JSON array", fix="give a list of scripts")
-    for place, script in enumerate(cast("list[object]", scripts)):
-        if not isinstance(script, list) or not all(
-            isinstance(step, dict) for step in cast("list[object]", script)
-        ):
-            raise InvalidValue(
-                place=f"scripts[{place}]", cause="is no list of objects", fix="give objects"
-            )
-    return cast("list[list[Raw]]", scripts)
