@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
-from typing import Final, NoReturn
+from typing import Final
 
 import attrs
 import click
@@ -82,7 +82,6 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--baseline", type=_FILE, help="Known violations: they fail nothing, until they pass."
 )
 @click.option("--write-baseline", type=_FILE, help="Write what was found there, as known.")
-@click.option("--selftest", is_flag=True, help="Hold every technique against every planted bug.")
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     sut: str | None,
@@ -97,13 +96,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     json_file: Path | None,
     baseline: Path | None,
     write_baseline: Path | None,
-    selftest: bool,
 ) -> None:
     """Run the techniques, write what was asked for, and end with the status."""
-    if selftest:
-        if sut is not None:
-            raise click.UsageError("--selftest plants bugs in our own kernel; leave --sut out")
-        _hold_the_kit(Profile(profile))
     known = _known(baseline)
     driver = _driver(sut, capabilities, timeout=timeout, processes=processes)
     began, started = perf_counter(), datetime.now(UTC)
@@ -139,19 +133,6 @@ def command(  # noqa: PLR0913 - one parameter an option
     _write(json_file, lambda: to_json(report))
     _write(write_baseline, lambda: to_baseline(report.violations))
     sys.exit(report.exit_status)
-
-
-def _hold_the_kit(profile: Profile) -> NoReturn:
-    """Plant every bug, print which technique found it, and end with 1 if one that must did not."""
-    from ..verification.catalogue.matrix import render  # noqa: PLC0415 - it plants bugs
-    from ..verification.catalogue.selftest import selftest  # noqa: PLC0415
-
-    matrix = selftest(profile=profile, progress=_tell)
-    click.echo(render(matrix))
-    shortfalls = matrix.shortfalls()
-    for shortfall in shortfalls:
-        click.echo(shortfall)
-    sys.exit(1 if shortfalls else 0)
 
 
 def _driver(

@@ -9,8 +9,8 @@ What became of each mutant is kept in build/mutants/*.jsonl, so that an interrup
 on where it was, as long as neither sources nor tests have changed. ``--again`` takes the tests as
 they are now and tries what had survived: tests that were only added revive no mutant.
 
-The rows of the tables are data, which mutmut leaves alone: `turnlock verify --selftest` plants
-mistakes there.
+The rows of the tables are data, which mutmut leaves alone: `make selftest` plants mistakes
+there.
 """
 
 from __future__ import annotations

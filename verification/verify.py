@@ -76,7 +76,6 @@ TECHNIQUES: Final = (
         needs=Capability.RECOVER,
     ),
     Technique(name="journal", at=".recovery.technique:check_journal", black_box=False),
-    Technique(name="concurrency", at=".concurrency.technique:check", black_box=False),
 )
 """In the order in which they run: first what tells whether the system is steady at all, then those
 that find most in the fewest steps."""

@@ -12,9 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from turnlock.cli.main import main
-from turnlock.verification.catalogue import selftest as selftest_module
-from turnlock.verification.catalogue.bugs import CATALOGUE
-from turnlock.verification.catalogue.matrix import Cell, Found, Line, Matrix
 
 # A kernel behind a pipe, right but for what `change` does to each answer.
 SHIM = """
@@ -116,7 +113,7 @@ def test_a_system_that_does_not_answer_is_told_so(command: str) -> None:
         (("--sut", "node 'shim.js"), "quote"),
         (("--sut", " "), "empty"),
         (("--baseline", "no/such/file"), "no/such/file"),
-        (("--selftest", "--sut", "x"), "leave --sut out"),
+        (("--selftest",), "No such option"),
         (("--profile", "slow"), "nightly"),
     ],
 )
@@ -146,30 +143,3 @@ def test_a_baseline_that_is_none_is_refused(tmp_path: Path) -> None:
 
     assert ended.exit_code == 2
     assert "format" in ended.output
-
-
-@pytest.mark.parametrize(("found", "status"), [(True, 0), (False, 1)])
-def test_the_self_test_fails_when_a_bug_is_missed(
-    found: bool, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The matrix is printed either way; a shortfall is told below it."""
-    seen = Cell(found=Found(steps=5, length=2), seconds=0.1)
-    missed = Cell(found=None, seconds=0.1)
-    matrix = Matrix(
-        techniques=("closure",),
-        lines=(
-            Line(bug=None, cells=(missed,)),
-            Line(bug=CATALOGUE[0], cells=(seen if found else missed,)),
-        ),
-        seconds=1.0,
-    )
-
-    def held(**_: object) -> Matrix:
-        return matrix
-
-    monkeypatch.setattr(selftest_module, "selftest", held)
-
-    ended = CliRunner().invoke(main, ["verify", "--selftest"])
-
-    assert CATALOGUE[0].name in ended.output
-    assert ended.exit_code == status, ended.output

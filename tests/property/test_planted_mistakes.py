@@ -10,8 +10,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from turnlock.verification.catalogue.bugs import CATALOGUE
-
+from ..catalogue.bugs import CATALOGUE
 from .test_kernel_machine import KernelMachine
 
 BUGS = {bug.name: bug for bug in CATALOGUE}

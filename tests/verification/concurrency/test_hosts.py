@@ -9,27 +9,28 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.concurrency import technique
-from turnlock.verification.concurrency.hosts import (
+from turnlock.verification.errors import HarnessFailed
+from turnlock.verification.findings import Profile, Status
+
+from . import technique
+from .hosts import (
     Host,
     LockedHost,
     Steps,
     locked,
     unlocked,
 )
-from turnlock.verification.concurrency.linearizability import Model
-from turnlock.verification.concurrency.mixes import ending, mix
-from turnlock.verification.concurrency.playing import judged, lock_finding, play_steps, play_threads
-from turnlock.verification.concurrency.stories import RUN, STORIES
-from turnlock.verification.concurrency.technique import (
+from .linearizability import Model
+from .mixes import ending, mix
+from .playing import judged, lock_finding, play_steps, play_threads
+from .stories import RUN, STORIES
+from .technique import (
     RIGHT,
     WRONG,
     Figures,
     check,
     first_failure,
 )
-from turnlock.verification.errors import HarnessFailed
-from turnlock.verification.findings import Profile, Status
 
 Raw = dict[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlock.verification.concurrency.histories import History, Operation
-from turnlock.verification.concurrency.linearizability import Model, linearized
+from .histories import History, Operation
+from .linearizability import Model, linearized
 
 Raw = dict[str, Any]
 

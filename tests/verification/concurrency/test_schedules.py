@@ -8,10 +8,11 @@ from math import comb
 
 import pytest
 
-from turnlock.verification.concurrency.event_loop import ControlledLoop
-from turnlock.verification.concurrency.schedules import Schedule, explored
-from turnlock.verification.concurrency.tasks import Point, Task, run_tasks
 from turnlock.verification.errors import HarnessFailed
+
+from .event_loop import ControlledLoop
+from .schedules import Schedule, explored
+from .tasks import Point, Task, run_tasks
 
 
 def writing(seen: list[str], name: str, steps: int) -> Task:

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.catalogue.bug import Bug
-from turnlock.verification.catalogue.recovery import BUGS
 from turnlock.verification.errors import SubjectFailed
 from turnlock.verification.findings import Finding, Profile, Status
 from turnlock.verification.oracle.oracle import Oracle
@@ -16,6 +14,9 @@ from turnlock.verification.recovery.technique import check
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import kernel_driver
 from turnlock.verification.subjects.subject import Capability
+
+from ...catalogue.bug import Bug
+from ...catalogue.recovery import BUGS
 
 Raw = dict[str, Any]
 

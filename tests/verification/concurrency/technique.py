@@ -12,9 +12,10 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from ..errors import HarnessFailed
-from ..findings import Finding, Profile, Progress, Result, Status
-from ..subjects.subject import Raw, Script
+from turnlock.verification.errors import HarnessFailed
+from turnlock.verification.findings import Finding, Profile, Progress, Result, Status
+from turnlock.verification.subjects.subject import Raw, Script
+
 from .hosts import (
     LockedHost,
     appended_late,
@@ -162,7 +163,7 @@ def _check_teeth(progress: Progress) -> None:
 
 def _threads(seed: int, runs: int, figures: Figures, progress: Progress) -> Finding | None:
     """Let real threads fight about one turn after the other, a history for each turn."""
-    draws = random.Random(seed)  # noqa: S311 - draws cases, not secrets
+    draws = random.Random(seed)
     for number in range(runs):
         progress(f"{THREADS} threads, {number * TURNS} turns so far")
         host, model = LockedHost(RUN), Model.of(RUN)

@@ -3,7 +3,7 @@
 All reaching into private parts of the kernel is done here.
 """
 
-# ruff: noqa: SLF001 - whoever plants a bug reaches inside
+
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
-from ...engine import decide, evolve, guards, invocation_facts, kernel
-from ...engine.decide import Decision
-from ...engine.kernel import Kernel
-from ...engine.state import State
-from ...lifecycle import table as invocation_table
-from ...lifecycle.invocation import Invocation
-from ...lifecycle.phases import Input, Phase
-from ...machines.rows import ALWAYS
-from ...models.deliveries import Delivery, OpenTurn
-from ...models.facts import Fact, FactType
-from ...models.reasons import Reason
-from ...models.record import changed
-from ...models.verdicts import Verdict
-from ...turn import table as turn_table
-from ...turn.phases import TurnInput, TurnPhase
-from ...turn.turn import Turn
+from turnlock.engine import decide, evolve, guards, invocation_facts, kernel
+from turnlock.engine.decide import Decision
+from turnlock.engine.kernel import Kernel
+from turnlock.engine.state import State
+from turnlock.lifecycle import table as invocation_table
+from turnlock.lifecycle.invocation import Invocation
+from turnlock.lifecycle.phases import Input, Phase
+from turnlock.machines.rows import ALWAYS
+from turnlock.models.deliveries import Delivery, OpenTurn
+from turnlock.models.facts import Fact, FactType
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.models.verdicts import Verdict
+from turnlock.turn import table as turn_table
+from turnlock.turn.phases import TurnInput, TurnPhase
+from turnlock.turn.turn import Turn
+
 from .bug import Plant
 
 Decider: TypeAlias = Callable[[State, Any, float], Decision]
@@ -132,7 +133,7 @@ def admitting(
     """Let `mistake` (state, turn_id, invocation_id, input, found) change what admission found."""
 
     def wrap(real: Admit) -> Admit:
-        def admit(  # noqa: PLR0913, PLR0917 - as admission has them
+        def admit(  # noqa: PLR0917 - as admission has them
             state: State,
             turn_id: str | None,
             invocation_id: str,

@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from ...engine import effects, kernel
-from ...engine.kernel import Kernel
-from ...engine.state import State
-from ...lifecycle.phases import Input, Phase
-from ...models.deliveries import Delivery
-from ...models.effects import Wake
-from ...models.facts import Fact, TurnInterrupted
-from ...models.verdicts import Verdict
-from ...turn.memory import Closed, Memory
-from ...turn.turn import Turn
+from turnlock.engine import effects, kernel
+from turnlock.engine.kernel import Kernel
+from turnlock.engine.state import State
+from turnlock.lifecycle.phases import Input, Phase
+from turnlock.models.deliveries import Delivery
+from turnlock.models.effects import Wake
+from turnlock.models.facts import Fact, TurnInterrupted
+from turnlock.models.verdicts import Verdict
+from turnlock.turn.memory import Closed, Memory
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .planting import Evolver, Receive, around, folding, receiving, replaced, row, together
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from ..subjects.subject import Raw, Script
+from turnlock.verification.subjects.subject import Raw, Script
 
 ROUND_SECONDS: Final = 100.0
 """Between the beginnings of two rounds, on the clock that the deliveries name."""
@@ -59,7 +59,7 @@ def _drawn(draws: random.Random, number: int) -> Raw:
     worker, attempt = draws.choice(_WORKERS), draws.choice([1, 1, 1, 2])
     kinds: list[Raw] = [
         {"type": "decide", **named, "approved": True, "scope": draws.choice(["once", "turn"])},
-        {"type": "decide", **named, "approved": draws.random() < 0.7},  # noqa: PLR2004 - a coin
+        {"type": "decide", **named, "approved": draws.random() < 0.7},
         *[{"type": "claim", **named, "attempt": attempt, "worker": worker, "lease": 20.0}] * 3,
         *[{"type": "report", **named, "result": worker}] * 2,
         {"type": "report", "invocation_id": invocation_id, "error": "no", "attempt": attempt},

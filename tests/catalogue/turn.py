@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...engine import evolve
-from ...engine.kernel import Kernel
-from ...engine.state import State
-from ...lifecycle.invocation import Invocation
-from ...lifecycle.phases import Input
-from ...models.deliveries import Delivery
-from ...models.fact import FactType
-from ...models.facts import Fact, TurnSealed
-from ...models.reasons import Reason
-from ...models.record import changed
-from ...models.verdicts import Verdict
-from ...turn.memory import Memory
-from ...turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.engine import evolve
+from turnlock.engine.kernel import Kernel
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Invocation
+from turnlock.lifecycle.phases import Input
+from turnlock.models.deliveries import Delivery
+from turnlock.models.fact import FactType
+from turnlock.models.facts import Fact, TurnSealed
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.models.verdicts import Verdict
+from turnlock.turn.memory import Memory
+from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+
 from .bug import Family, Shelf
 from .field import Field
 from .planting import (

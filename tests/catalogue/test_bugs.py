@@ -12,14 +12,14 @@ from typing import Any, cast
 import pytest
 
 from turnlock.models.values import canonical
-from turnlock.verification.catalogue.bug import Bug, Family
-from turnlock.verification.catalogue.bugs import CATALOGUE
-from turnlock.verification.catalogue.field import ANALOGUES, Field
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.fuzz.guided import RUNS, STEP_BYTES, follow
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.kernel import KernelSubject
 
+from .bug import Bug, Family
+from .bugs import CATALOGUE
+from .field import ANALOGUES, Field
 from .witnesses import WITNESSES
 
 Raw = dict[str, Any]

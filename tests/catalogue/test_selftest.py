@@ -8,11 +8,12 @@ import pytest
 
 from turnlock.engine import invocation_facts
 from turnlock.turn.memory import Memory
-from turnlock.verification.catalogue.bug import Bug, Family
-from turnlock.verification.catalogue.bugs import CATALOGUE
-from turnlock.verification.catalogue.matrix import Cell, Found, Line, Matrix, render
-from turnlock.verification.catalogue.selftest import Technique, selftest
 from turnlock.verification.findings import Profile
+
+from .bug import Bug, Family
+from .bugs import CATALOGUE
+from .matrix import Cell, Found, Line, Matrix, render
+from .selftest import Technique, selftest
 
 MUTE = next(bug for bug in CATALOGUE if bug.name == "a mute denial")
 FORGETFUL = next(bug for bug in CATALOGUE if bug.name == "nothing is remembered")

@@ -16,7 +16,8 @@ from time import perf_counter
 
 import attrs
 
-from ..findings import Profile, Progress
+from turnlock.verification.findings import Profile, Progress
+
 from .bug import Bug
 from .bugs import CATALOGUE
 from .matrix import Cell, Found, Line, Matrix

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from ..fuzz.differences import alike
-from ..oracle.moment import Moment
-from ..oracle.reading import new_state
-from ..oracle.wording import configured, receipt_of, well_formed
-from ..subjects.subject import Raw, Script
+from turnlock.verification.fuzz.differences import alike
+from turnlock.verification.oracle.moment import Moment
+from turnlock.verification.oracle.reading import new_state
+from turnlock.verification.oracle.wording import configured, receipt_of, well_formed
+from turnlock.verification.subjects.subject import Raw, Script
+
 from .histories import Operation
 
 

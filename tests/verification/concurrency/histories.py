@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from ..subjects.subject import Raw
+from turnlock.verification.subjects.subject import Raw
 
 
 @attrs.frozen(kw_only=True)

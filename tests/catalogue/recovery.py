@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ...engine import kernel
-from ...engine.state import State
-from ...lifecycle.invocation import Invocation
-from ...lifecycle.phases import Phase
-from ...models.facts import Fact, ToolApproved
-from ...turn.grants import Grants
-from ...turn.memory import Memory
+from turnlock.engine import kernel
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Invocation
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.facts import Fact, ToolApproved
+from turnlock.turn.grants import Grants
+from turnlock.turn.memory import Memory
+
 from .approval import unedited
 from .bug import Family, Shelf
 from .field import Field

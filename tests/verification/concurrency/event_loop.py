@@ -8,7 +8,8 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, TypeVarTuple
 
-from ..errors import HarnessFailed
+from turnlock.verification.errors import HarnessFailed
+
 from .schedules import Schedule
 
 Arguments = TypeVarTuple("Arguments")
@@ -28,15 +29,15 @@ class ControlledLoop(asyncio.BaseEventLoop):
 
     def run_all(self, coroutines: Sequence[Coroutine[Any, Any, None]]) -> None:
         """Run coroutines as tasks, to their ends. Raises what one raised, or `HarnessFailed`."""
-        outer = asyncio._get_running_loop()  # noqa: SLF001 - meant for those who write loops
-        asyncio._set_running_loop(self)  # noqa: SLF001 - likewise
+        outer = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
         try:
             tasks = [self.create_task(coroutine) for coroutine in coroutines]
             self._run_ready()
             waiting = [task for task in tasks if task.cancel()]
             self._run_ready()  # lets them end
         finally:
-            asyncio._set_running_loop(outer)  # noqa: SLF001 - likewise
+            asyncio._set_running_loop(outer)
             self.close()
         if waiting:
             raise HarnessFailed("coroutines wait for each other, or for what this loop has not")

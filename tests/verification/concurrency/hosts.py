@@ -13,13 +13,14 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeAlias
 
-from ...engine.kernel import Kernel
-from ...models.codec import read, read_delivery
-from ...models.facts import Fact
-from ...models.run import Run
-from ...models.verdicts import Verdict
-from ..subjects.kernel import receipt_of
-from ..subjects.subject import Raw, Script
+from turnlock.engine.kernel import Kernel
+from turnlock.models.codec import read, read_delivery
+from turnlock.models.facts import Fact
+from turnlock.models.run import Run
+from turnlock.models.verdicts import Verdict
+from turnlock.verification.subjects.kernel import receipt_of
+from turnlock.verification.subjects.subject import Raw, Script
+
 from .tasks import Point
 
 Steps: TypeAlias = Generator[Point, None, Raw]

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from heapq import heapify
 from typing import Any, Final
 
-from ...engine import kernel, minting, turn_facts
-from ...engine.kernel import Kernel
-from ...engine.lapse import lapsed
-from ...engine.state import State
-from ...lifecycle.invocation import Invocation
-from ...lifecycle.phases import Input, Phase
-from ...models.deliveries import Decide, Delivery
-from ...models.effects import Continue
-from ...models.fact import FactType
-from ...models.facts import Fact
-from ...models.record import changed
-from ...models.verdicts import Verdict
-from ...turn.turn import Turn
+from turnlock.engine import kernel, minting, turn_facts
+from turnlock.engine.kernel import Kernel
+from turnlock.engine.lapse import lapsed
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Invocation
+from turnlock.lifecycle.phases import Input, Phase
+from turnlock.models.deliveries import Decide, Delivery
+from turnlock.models.effects import Continue
+from turnlock.models.fact import FactType
+from turnlock.models.facts import Fact
+from turnlock.models.record import changed
+from turnlock.models.verdicts import Verdict
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .planting import Maker, Receive, around, making, moves, receiving, replaced, row, together
 
@@ -39,7 +40,7 @@ def _ties_backwards(real: Lapse) -> Lapse:
         heap = state.deadlines
         if not heap:
             return []
-        live = state._is_live  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as the heap does
+        live = state._is_live  # pyright: ignore[reportPrivateUsage] - as the heap does
         last = max(entry for entry in heap if entry[0] == heap[0][0] and live(entry))
         place = heap.index(last)
         heap[0], heap[place] = heap[place], heap[0]
@@ -51,7 +52,7 @@ def _ties_backwards(real: Lapse) -> Lapse:
 
 
 def _backwards(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:
-    def make(state: State, turn: Turn, *rest: Any) -> list[Fact]:  # noqa: ANN401
+    def make(state: State, turn: Turn, *rest: Any) -> list[Fact]:
         turn.order.reverse()
         try:
             return real(state, turn, *rest)

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from ..subjects.subject import Raw, Script
+from turnlock.verification.subjects.subject import Raw, Script
 
 
 @attrs.frozen

@@ -10,11 +10,12 @@ from typing import Final
 
 import attrs
 
-from ...engine.kernel import Kernel
-from ...models.errors import CorruptJournal
-from ..errors import HarnessFailed
-from ..findings import Finding
-from ..subjects.subject import Script
+from turnlock.engine.kernel import Kernel
+from turnlock.models.errors import CorruptJournal
+from turnlock.verification.errors import HarnessFailed
+from turnlock.verification.findings import Finding
+from turnlock.verification.subjects.subject import Script
+
 from .event_loop import ControlledLoop
 from .histories import History
 from .hosts import Awaited, Host, InSteps

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...engine import decide, kernel, minting
-from ...engine.decide import Decision
-from ...engine.state import State
-from ...lifecycle.phases import Guard, Input, Phase
-from ...models.calls import Status
-from ...models.deliveries import OpenTurn, Report
-from ...models.effects import Continue
-from ...models.fact import FactType
-from ...models.facts import CallAdded, ContinuationTaken, Fact, TurnSettled
-from ...models.ids import continue_id, turn_scope
-from ...models.reasons import Reason
-from ...models.record import changed
-from ...models.values import ABSENT, canonical
-from ...turn.phases import TurnGuard, TurnInput, TurnPhase
-from ...turn.turn import Turn
+from turnlock.engine import decide, kernel, minting
+from turnlock.engine.decide import Decision
+from turnlock.engine.state import State
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.models.calls import Status
+from turnlock.models.deliveries import OpenTurn, Report
+from turnlock.models.effects import Continue
+from turnlock.models.fact import FactType
+from turnlock.models.facts import CallAdded, ContinuationTaken, Fact, TurnSettled
+from turnlock.models.ids import continue_id, turn_scope
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.models.values import ABSENT, canonical
+from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .field import Field
 from .planting import (

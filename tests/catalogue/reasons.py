@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...engine import decide, guards
-from ...engine.decide import Decision
-from ...engine.state import State
-from ...lifecycle.invocation import Decision as Recorded
-from ...lifecycle.phases import Guard, Input, Phase
-from ...models.deliveries import Decide, Log, OpenTurn
-from ...models.reasons import Reason
-from ...models.record import changed
-from ...turn.phases import TurnInput, TurnPhase
+from turnlock.engine import decide, guards
+from turnlock.engine.decide import Decision
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Decision as Recorded
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.models.deliveries import Decide, Log, OpenTurn
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.turn.phases import TurnInput, TurnPhase
+
 from .bug import Family, Shelf
 from .planting import (
     Decider,

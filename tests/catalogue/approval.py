@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...engine import invocation_facts, minting
-from ...engine.decide import Decision
-from ...engine.state import State
-from ...lifecycle.invocation import DENIED_ONCE, Invocation
-from ...lifecycle.phases import Guard, Input, Phase
-from ...lifecycle.table import FOLD
-from ...models.deliveries import Decide, Scope
-from ...models.fact import FactType
-from ...models.facts import Fact, ToolApproved
-from ...models.reasons import Reason
-from ...models.record import changed
-from ...turn.turn import Turn
+from turnlock.engine import invocation_facts, minting
+from turnlock.engine.decide import Decision
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import DENIED_ONCE, Invocation
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.table import FOLD
+from turnlock.models.deliveries import Decide, Scope
+from turnlock.models.fact import FactType
+from turnlock.models.facts import Fact, ToolApproved
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .field import Field
 from .planting import (

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...engine import admission, effects, evolve, minting
-from ...engine.deadlines import DeadlineKind, Entry
-from ...engine.state import State
-from ...lifecycle.invocation import Invocation
-from ...lifecycle.phases import Guard, Input, Phase
-from ...models.effects import Execute
-from ...models.fact import FactType
-from ...models.facts import ExecutionInDoubt, ExecutionRetried
-from ...models.reasons import Reason
-from ...models.record import changed
-from ...turn.turn import Turn
+from turnlock.engine import admission, effects, evolve, minting
+from turnlock.engine.deadlines import DeadlineKind, Entry
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Invocation
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.models.effects import Execute
+from turnlock.models.fact import FactType
+from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
+from turnlock.models.reasons import Reason
+from turnlock.models.record import changed
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .planting import Evolver, around, folding, moves, replaced, row, together
 
@@ -47,7 +48,7 @@ def _stale_once_authorised(real: Stale) -> Stale:
 def _keeping_the_attempt(
     real: Callable[..., ExecutionRetried],
 ) -> Callable[..., ExecutionRetried]:
-    def execution_retried(*of: Any, attempt: int, **fields: Any) -> ExecutionRetried:  # noqa: ANN401
+    def execution_retried(*of: Any, attempt: int, **fields: Any) -> ExecutionRetried:
         return real(*of, attempt=attempt - 1, **fields)
 
     return execution_retried

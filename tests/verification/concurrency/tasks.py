@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeAlias
 
-from ..errors import HarnessFailed
+from turnlock.verification.errors import HarnessFailed
+
 from .schedules import Schedule
 
 Point: TypeAlias = Callable[[], bool] | None

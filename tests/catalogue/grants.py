@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...engine.state import State
-from ...lifecycle.invocation import Invocation
-from ...lifecycle.phases import Guard, Input, Phase
-from ...models.deliveries import Decide
-from ...models.fact import FactType
-from ...models.facts import Fact, GrantIssued, GrantRevoked
-from ...models.record import changed
-from ...turn.grants import Grant, Grants
-from ...turn.turn import Turn
+from turnlock.engine.state import State
+from turnlock.lifecycle.invocation import Invocation
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.models.deliveries import Decide
+from turnlock.models.fact import FactType
+from turnlock.models.facts import Fact, GrantIssued, GrantRevoked
+from turnlock.models.record import changed
+from turnlock.turn.grants import Grant, Grants
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .field import Field
 from .planting import Evolver, Maker, around, folding, making, moves, replaced, row

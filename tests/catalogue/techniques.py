@@ -7,18 +7,19 @@ from functools import partial
 from itertools import product
 from typing import Final
 
-from ..closure.explore import Explorer
-from ..closure.kernel_player import KernelPlayer
-from ..closure.technique import SCOPES, explore
-from ..conformance import technique as conformance
-from ..errors import SubjectFailed
-from ..findings import Finding, Profile, Progress
-from ..fuzz import technique as guided
-from ..fuzz.differences import difference, expected_receipts
-from ..fuzz.shorten import judge_by, shortest
-from ..recovery import technique as recovery
-from ..subjects.kernel import kernel_driver
-from ..subjects.subject import Driver, Raw, Script
+from turnlock.verification.closure.explore import Explorer
+from turnlock.verification.closure.kernel_player import KernelPlayer
+from turnlock.verification.closure.technique import SCOPES, explore
+from turnlock.verification.conformance import technique as conformance
+from turnlock.verification.errors import SubjectFailed
+from turnlock.verification.findings import Finding, Profile, Progress
+from turnlock.verification.fuzz import technique as guided
+from turnlock.verification.fuzz.differences import difference, expected_receipts
+from turnlock.verification.fuzz.shorten import judge_by, shortest
+from turnlock.verification.recovery import technique as recovery
+from turnlock.verification.subjects.kernel import kernel_driver
+from turnlock.verification.subjects.subject import Driver, Raw, Script
+
 from .matrix import Found
 from .selftest import Technique
 

@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 import attrs
 
-from ..errors import HarnessFailed
+from turnlock.verification.errors import HarnessFailed
+
 from .field import Field
 
 Plant: TypeAlias = Callable[[], AbstractContextManager[object]]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ...engine import decide, effects
-from ...engine.decide import Decision
-from ...engine.state import State
-from ...lifecycle.phases import Guard, Input, Phase
-from ...models.deliveries import Interrupt, Report
-from ...models.effects import Cancel
-from ...models.fact import FactType
-from ...models.facts import TurnInterrupting
-from ...models.reasons import Reason
-from ...turn.phases import TurnGuard, TurnInput, TurnPhase
-from ...turn.turn import Turn
+from turnlock.engine import decide, effects
+from turnlock.engine.decide import Decision
+from turnlock.engine.state import State
+from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.models.deliveries import Interrupt, Report
+from turnlock.models.effects import Cancel
+from turnlock.models.fact import FactType
+from turnlock.models.facts import TurnInterrupting
+from turnlock.models.reasons import Reason
+from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.turn.turn import Turn
+
 from .bug import Family, Shelf
 from .field import Field
 from .planting import (

@@ -6,11 +6,12 @@ from functools import partial
 
 import pytest
 
-from turnlock.verification.catalogue.bugs import CATALOGUE
-from turnlock.verification.catalogue.techniques import explored, played, techniques_of
 from turnlock.verification.findings import Finding, Profile
 from turnlock.verification.fuzz import technique as guided
 from turnlock.verification.subjects.subject import Driver, Raw
+
+from .bugs import CATALOGUE
+from .techniques import explored, played, techniques_of
 
 BUGS = {bug.name: bug for bug in CATALOGUE}
 RUN: Raw = {"run_id": "r"}

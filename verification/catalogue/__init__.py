@@ -1,1 +1,0 @@
-"""Single bugs, planted one at a time: the first user of every technique."""
