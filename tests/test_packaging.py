@@ -15,6 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = {"models", "machines", "lifecycle", "turn", "engine"}
 ROOT_FILES = {"__init__.py", "__main__.py", "py.typed"}
+# Of this folder the specification ships, as data, under turnlock/: the rules that answers name.
+DOCS = "docs"
+SPECIFICATION = f"{DOCS}/spec"
 # Folders that may hold Python and are never shipped.
 NOT_SHIPPED = {"tests", "examples", "benchmarks", "tools", "docs", "src", "build", "dist"}
 
@@ -67,7 +70,7 @@ def gaps(root: Path, settings: dict[str, Any]) -> list[str]:
             here | {"tests", "__init__.py", "__main__.py"},
         ),
         *compare("[tool.coverage.run] source", measured, (KERNEL | measured) & here),
-        *compare("src/turnlock", (link.name for link in links), here | ROOT_FILES),
+        *compare("src/turnlock", (link.name for link in links), here | ROOT_FILES | {DOCS}),
         *(
             f"src/turnlock/{link.name} is not a link to ../../{link.name}"
             for link in links
@@ -158,7 +161,8 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     dist_info = f"turnlock-{version}.dist-info/"
     shipped = {name for name in names if not name.startswith(dist_info)}
     package = {f"turnlock/{module}" for module in modules(ROOT)} | {"turnlock/py.typed"}
-    assert shipped == package | {"turnlock_pytest.py"}
+    rules = {f"turnlock/{SPECIFICATION}/{file.name}" for file in (ROOT / SPECIFICATION).iterdir()}
+    assert shipped == package | rules | {"turnlock_pytest.py"}
 
     metadata = {name.removeprefix(dist_info) for name in names if name.startswith(dist_info)}
     assert metadata >= {"METADATA", "entry_points.txt", "licenses/LICENSE"}
@@ -172,6 +176,8 @@ import turnlock
 missing = [name for name in turnlock.__all__ if not hasattr(turnlock, name)]
 assert not missing, missing
 assert pathlib.Path(turnlock.__file__).with_name("py.typed").is_file()
+from turnlock.verification.rulebook.specification import specification
+assert "K-33" in {rule.id for rule in specification().rules}
 print(turnlock.__file__)
 """
 

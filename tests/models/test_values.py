@@ -396,7 +396,7 @@ def test_k_32_the_digest_is_what_its_definition_says(arguments: dict[str, Any]) 
 
 
 def test_the_digest_is_the_one_that_the_examples_publish() -> None:
-    """That of {"n": 1}, in tests/data/wire-examples.jsonl."""
+    """That of {"n": 1}, in docs/spec/wire-examples.jsonl."""
     published = "2bfd14f43d17fc7cea24e0917a8879b4b2f880b8baeec1b9d90fbaad655e71bd"
 
     assert arguments_digest({"n": 1}) == published

@@ -20,7 +20,7 @@ from turnlock.verification.oracle.fold import refold
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
 
-EXAMPLES = Path(__file__).parents[1] / "data" / "wire-examples.jsonl"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 
 # Section 11, the closed list.
 REASONS = (

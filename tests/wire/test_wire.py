@@ -31,7 +31,7 @@ from turnlock.wire.answers import answer
 from ..models.strategies import identifiers
 from ..verification.test_oracle import shows, without_wakes
 
-EXAMPLES = Path(__file__).parents[1] / "data" / "wire-examples.jsonl"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 Step: TypeAlias = dict[str, Any]
 
 RUN: Step = {"run_id": "r", "agent_id": None, "agent_name": None, "limits": {}}
