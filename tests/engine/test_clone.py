@@ -13,7 +13,8 @@ from turnlock.engine.fingerprint import behaviour, fingerprint
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.models.codec import read, read_delivery
-from turnlock.verification.fuzz.scripts import run, script
+
+from ..random_scripts import run, script
 
 SEEDS = range(60)
 

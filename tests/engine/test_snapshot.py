@@ -26,8 +26,9 @@ from turnlock.engine.fingerprint import fingerprint
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.codec import read, read_delivery, record_from_json, to_json
 from turnlock.models.record import changed
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.wire.scripts import RECOVER
+
+from ..random_scripts import run, script
 
 
 def played(seed: int, length: int = 40) -> tuple[Kernel, list[Fact]]:

@@ -18,7 +18,6 @@ from turnlock.models.calls import Call, CallResult, Status
 from turnlock.models.deliveries import DELIVERIES, Decide, Report, Resolution, Resolve, Scope
 from turnlock.models.diagnostics import DeliveryRefused, ToolLog
 from turnlock.models.effects import EFFECTS
-from turnlock.models.envelope import Correlation, Envelope
 from turnlock.models.facts import FACTS, ToolDenied
 from turnlock.models.identify import ProviderCall
 from turnlock.models.record import Record, fields_of
@@ -30,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Fields: TypeAlias = dict[str, Any]
 
 STORED: tuple[type[Record], ...] = (
-    *(Call, CallResult, ProviderCall, Limits, Run, Correlation, Envelope),
+    *(Call, CallResult, ProviderCall, Limits, Run),
     *(ToolLog, DeliveryRefused),
     *(Decision, Grant, Owed, SavedInvocation, SavedTurn, SavedClosing, Snapshot),
 )

@@ -47,8 +47,8 @@ from turnlock.models.facts import (
 from turnlock.models.record import Record
 from turnlock.models.run import Run
 from turnlock.models.strict_json import parse
-from turnlock.verification.fuzz.scripts import run, script
 
+from ..random_scripts import run, script
 from .strategies import (
     SECONDS,
     STORED,

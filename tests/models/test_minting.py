@@ -31,8 +31,8 @@ from turnlock.models.reasons import Reason
 from turnlock.models.record import Record, fields_of, mint, mint_from
 from turnlock.models.run import Run
 from turnlock.models.verdicts import Accepted, Refused
-from turnlock.verification.fuzz.scripts import run, script
 
+from ..random_scripts import run, script
 from .strategies import arguments_of, build, complete, records
 
 MAKERS: dict[str, Callable[..., Any]] = {

@@ -8,9 +8,10 @@ import random
 import pytest
 
 from turnlock.models.values import canonical
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.wire.answers import answer
+
+from ..random_scripts import run, script
 
 
 def first_difference(seed: int) -> str | None:

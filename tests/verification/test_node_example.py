@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
 from turnlock.verification.subjects.process import ProcessDriver
 
+from ..random_scripts import run, script
 from .test_oracle import examples, shows, without_wakes
 
 SHIM = Path(__file__).parents[2] / "examples" / "node-kernel" / "shim.js"

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.fuzz.scripts import TYPES, run, script
 from turnlock.verification.oracle.fold import refold
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
+
+from ..random_scripts import TYPES, run, script
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.rulebook import (
     ABSENT,
@@ -22,6 +21,8 @@ from turnlock.verification.rulebook import (
     rules_of,
 )
 from turnlock.verification.rulebook.attribution import REASON_RULES, rule_of_reason
+
+from ..random_scripts import run, script
 
 Raw = dict[str, Any]
 

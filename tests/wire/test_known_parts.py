@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.wire import known_parts
 from turnlock.wire.answers import answer
 from turnlock.wire.known_parts import RequestReader
 from turnlock.wire.requests import Request, read_request
+
+from ..random_scripts import run, script
 
 COMPACT = (",", ":")
 SPACED = (", ", ": ")

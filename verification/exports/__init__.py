@@ -1,1 +1,1 @@
-"""The model of one turn, made from the enforced tables, for TLC, for Spin and for ourselves."""
+"""The model of one turn, made from the enforced tables, for TLC and for ourselves."""

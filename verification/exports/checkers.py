@@ -1,8 +1,7 @@
-"""Runs TLC and Spin on the texts, and reads what they counted.
+"""Runs TLC on the text, and reads what it counted.
 
-Both look at every state and every transition, and both count one transition more than there are,
-the way into the initial state: that one is taken off here. TLC says it as "states generated". Spin
-must run without partial order reduction, which leaves transitions out.
+TLC looks at every state and every transition, and counts one transition more than there are (its
+"states generated"), the way into the initial state: that one is taken off here.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ import attrs
 
 from ...models.errors import TurnlockError
 from ..errors import HarnessFailed
-from . import promela, tla
+from . import tla
 
 SECONDS: Final = 600
 """How long one step of a tool may take; four members take TLC about two minutes."""
-DEPTH: Final = 1_000_000
-"""The longest path that Spin follows. Every phase only rises, so paths are some dozens long."""
 
 JAR_VARIABLE: Final = "TLA2TOOLS_JAR"
 """Names a tla2tools.jar other than that of the installed wheel."""
@@ -35,10 +32,6 @@ _TLC_COUNTED: Final = re.compile(
 )
 _TLC_VIOLATED: Final = frozenset({10, 11, 12, 13})
 """Exit statuses: an assumption, a deadlock, an invariant or step, a liveness property."""
-_SPIN_ERRORS: Final = re.compile(r"errors: (\d+)")
-_SPIN_STATES: Final = re.compile(r"^ *(\d+) states, stored", re.MULTILINE)
-_SPIN_TRANSITIONS: Final = re.compile(r"^ *(\d+) transitions \(= stored\+matched\)", re.MULTILINE)
-_SPIN_CUT: Final = ("search depth too small", "out of memory", "interrupted")
 
 
 class ToolMissing(TurnlockError):
@@ -81,29 +74,6 @@ def tlc(files: Mapping[str, str], workdir: Path) -> Count:
     if done.returncode != 0 or counted is None:
         raise HarnessFailed(f"TLC ended with {done.returncode}: {done.stdout}{done.stderr}")
     return Count(states=int(counted[2]), transitions=int(counted[1]) - 1)
-
-
-def spin(files: Mapping[str, str], workdir: Path) -> Count:
-    """Let Spin count the states of `promela.promela(model)`, in `workdir`. Raises as `tlc` does."""
-    spin_ = _found("spin", "install Spin (Debian: apt-get install spin)")
-    cc = _found("cc", "Spin needs a C compiler (Debian: apt-get install gcc libc6-dev)")
-    _write(files, workdir)
-    options = ["-DSAFETY", "-DNOREDUCE", "-w"]  # -w: warnings about code that Spin wrote
-    for command in ([spin_, "-a", promela.FILE], [cc, *options, "-o", "pan", "pan.c"]):
-        made = _run(command, workdir)
-        if made.returncode != 0:
-            raise HarnessFailed(
-                f"{command[0]} ended with {made.returncode}: {made.stdout}{made.stderr}"
-            )
-    done = _run([str(workdir / "pan"), f"-m{DEPTH}"], workdir)
-    errors = _SPIN_ERRORS.search(done.stdout)
-    states, transitions = _SPIN_STATES.search(done.stdout), _SPIN_TRANSITIONS.search(done.stdout)
-    if errors is not None and int(errors[1]):
-        raise PropertyBroken(f"Spin: {done.stdout}")
-    cut = any(sign in done.stdout for sign in _SPIN_CUT)
-    if done.returncode != 0 or errors is None or states is None or transitions is None or cut:
-        raise HarnessFailed(f"Spin ended with {done.returncode}: {done.stdout}{done.stderr}")
-    return Count(states=int(states[1]), transitions=int(transitions[1]) - 1)
 
 
 def _found(name: str, remedy: str) -> str:

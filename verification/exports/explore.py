@@ -1,8 +1,8 @@
 """Our own walk through the model: every state, every transition, every invariant.
 
 A transition is one action of one member in one state, counted even where two of them lead to the
-same state or back to where they began: the count that TLC calls states generated and Spin
-transitions, both less one for the initial state.
+same state or back to where they began: what TLC calls states generated, less one for the initial
+state.
 """
 
 from __future__ import annotations

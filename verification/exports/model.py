@@ -1,6 +1,6 @@
-"""The words of the model: one turn as guarded actions, plain data for three readers.
+"""The words of the model: one turn as guarded actions, plain data for two readers.
 
-`explore` walks it, `tla` and `promela` write it down. Nothing here is retyped from the tables:
+`explore` walks it, `tla` writes it down. Nothing here is retyped from the tables:
 `derive` makes the actions from their rows.
 
 What the model leaves out changes no phase: payloads, digests, workers, times (a deadline may come

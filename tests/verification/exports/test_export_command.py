@@ -15,30 +15,20 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
 
-def test_promela_goes_to_standard_output() -> None:
-    """Byte for byte what would be written."""
-    result = run("promela")
-
-    assert result.exit_code == 0
-    assert result.output == export("promela", invocations=2)["turnlock.pml"]
-
-
 def test_tla_goes_to_standard_output_with_its_configuration() -> None:
     """The module ends with its own line, then the configuration follows."""
-    module, configuration = export("tla", invocations=3).values()
+    module, configuration = export(invocations=3).values()
 
     assert run("tla", "--invocations", 3).output == f"{module}\n{configuration}"
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"), [("tla", ["turnlock.cfg", "turnlock.tla"]), ("promela", ["turnlock.pml"])]
-)
-def test_files_are_written_and_named(kind: str, names: list[str], tmp_path: Path) -> None:
+def test_files_are_written_and_named(tmp_path: Path) -> None:
     """A folder that is not there is made; nothing else is written; again writes over."""
+    names = ["turnlock.cfg", "turnlock.tla"]
     folder = tmp_path / "new" / "folder"
 
     for _ in range(2):
-        result = run(kind, "--output", folder)
+        result = run("tla", "--output", folder)
 
         assert result.exit_code == 0
         assert sorted(path.name for path in folder.iterdir()) == names
@@ -49,7 +39,7 @@ def test_files_are_written_and_named(kind: str, names: list[str], tmp_path: Path
     ("arguments", "told"),
     [
         ((), "Missing argument"),
-        (("dot",), "'dot' is not one of 'tla', 'promela'"),
+        (("promela",), "'promela' is not 'tla'"),
         (("tla", "--invocations", 5), "1<=x<=4"),
         (("tla", "--invocations", "two"), "not a valid integer"),
     ],

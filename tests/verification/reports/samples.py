@@ -107,7 +107,7 @@ SKIPPED = Result(
     why="the system under test does not declare the capability recover",
 )
 NOT_DONE = Result(
-    technique="exports", status=Status.NOT_DONE, guarantee="", why="spin is missing: apt install it"
+    technique="exports", status=Status.NOT_DONE, guarantee="", why="java is missing: apt install it"
 )
 STOP = Stop(technique="conformance", verdict=Verdict.SUBJECT_FAILED, message="no answer for 10 s")
 

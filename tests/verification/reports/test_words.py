@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.reports.stories import (
     BY_FIELD,
@@ -19,6 +18,7 @@ from turnlock.verification.reports.stories import (
 )
 from turnlock.verification.reports.words import SENDERS, answered, printable, sender, told
 
+from ...random_scripts import run, script
 from .samples import HOSTILE, double_start, wrong_result
 
 

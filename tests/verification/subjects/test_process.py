@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from turnlock.verification.errors import SubjectFailed
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
 from turnlock.verification.subjects import child
 from turnlock.verification.subjects.process import ProcessDriver, own_command
 from turnlock.verification.subjects.subject import Capability, Driver
+
+from ...random_scripts import run, script
 
 COMMAND = [sys.executable, "-I", "-S", str(Path(__file__).with_name("misbehaving.py"))]
 RUN = {"run_id": "r"}

@@ -14,9 +14,9 @@ from turnlock import Call, CorruptJournal, Fact, InvalidValue, Kernel, OpenTurn,
 from turnlock.models.codec import fact_from_json, read, read_delivery, to_json
 from turnlock.models.record import changed
 from turnlock.models.values import arguments_digest
-from turnlock.verification.fuzz.scripts import run, script
 from turnlock.verification.traces.log import check
 
+from ...random_scripts import run, script
 from .recorded import Line, broken, checked, journal, journals, text
 
 # The journal of the corpus that is damaged: unsealed; one call denied, one approved and run.
