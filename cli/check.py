@@ -13,9 +13,9 @@ import attrs
 import click
 
 from ..models.safe_text import harmless
+from ..verification.replay.lines import LINE_LIMIT, opened
 from ..verification.traces.log import TooManyRuns, check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
-from .corpus import LINE_LIMIT, opened
 
 _HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
 

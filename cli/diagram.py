@@ -19,8 +19,9 @@ from ..diagrams.sequence.counterexample import counterexample_picture
 from ..lifecycle.table import INVOCATION
 from ..machines.rows import Machine
 from ..turn.table import TURN
+from ..verification.replay.lines import Problems
+from ..verification.replay.tally import Tally
 from .choosing import Listing
-from .corpus import Problems
 from .diagram_input import (
     Candidate,
     Kind,
@@ -34,8 +35,7 @@ from .diagram_input import (
 )
 from .diagram_output import EXIT_STATUS, STANDARD_OUTPUT, Output, drawing
 from .diagram_views import View, view_of
-from .options import hosting, settings_of, tell_problems
-from .tally import Tally
+from .replay_options import replay_options, settings_of, tell_problems
 
 _HELP: Final = f"""Draw the machines as they are enforced, or what was recorded.
 
@@ -146,7 +146,7 @@ def _draw_machine(
 @click.option("--turn", metavar="ID", help="This turn alone.")
 @click.option("--invocation", metavar="ID", help="This invocation alone.")
 @click.option("--view", type=click.Choice([str(view) for view in View]), help="What to draw.")
-@hosting
+@replay_options
 @_with_engine
 @drawing
 def draw_run(  # noqa: PLR0913 - one parameter for each option
@@ -202,7 +202,7 @@ def draw_run(  # noqa: PLR0913 - one parameter for each option
     show_default=True,
     help="Which machine.",
 )
-@hosting
+@replay_options
 @_with_engine
 @drawing
 def draw_coverage(

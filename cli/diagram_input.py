@@ -22,11 +22,12 @@ from ..models.errors import InvalidValue
 from ..models.facts import TurnOpened
 from ..models.safe_text import harmless
 from ..models.strict_json import parse
-from .corpus import Conversation, Problems, numbered_lines, read_recording, unique
+from ..verification.replay.host import Settings, replay_conversation, run_of
+from ..verification.replay.lines import Problems, numbered_lines, unique
+from ..verification.replay.recording import Conversation, read_recording
+from ..verification.replay.tally import Tally
 from .databases import entries_of_db, facts_of_db, log_lines
 from .diagram_output import Unreadable
-from .host import Settings, replay_conversation, run_of
-from .tally import Tally
 
 
 class Kind(StrEnum):

@@ -12,9 +12,16 @@ from ..agent.messages import ToolCall
 from ..agent.script import Ended, Script, ScriptedCall
 from ..agent.shipped import NAME, RECORDING
 from ..models.safe_text import harmless
-from .batches import Batch, RecordedResult, Status, read_batch
-from .corpus import Conversation, Problems, read_recording
-from .members import NO_REASON, NO_RESULT, error_of
+from ..verification.replay.calls import NO_REASON, NO_RESULT, error_of
+from ..verification.replay.lines import Problems
+from ..verification.replay.recording import (
+    Batch,
+    Conversation,
+    RecordedResult,
+    Status,
+    read_batch,
+    read_recording,
+)
 
 
 class Gate(StrEnum):

@@ -10,13 +10,22 @@ from typing import Final
 
 import click
 
-from .corpus import Conversation, Problems, Recording, read_recording
-from .host import Settings, replay_conversation
-from .members import Mode
-from .options import EXIT_STATUS, exit_status, hosting, settings_of, tell_problems, tell_verdict
-from .tally import Tally
+from ..verification.replay.calls import Mode
+from ..verification.replay.host import Settings, replay_conversation
+from ..verification.replay.lines import Problems
+from ..verification.replay.recording import Conversation, Recording, read_recording
+from ..verification.replay.tally import Tally
+from .replay_options import (
+    EXIT_STATUS,
+    exit_status,
+    replay_options,
+    settings_of,
+    tell_problems,
+    tell_verdict,
+)
 
 _LONG: Final = 500  # batches from which a progress bar is worth showing
+_NAMES_WIDTH: Final = 42
 
 _HELP: Final = f"""Replay recorded tool batches through the kernel, and check every turn.
 
@@ -33,7 +42,7 @@ A line that cannot be read is told with its place, cause and fix, and the rest i
     "replay", help=_HELP, short_help="Replay recorded tool batches and check every turn."
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-@hosting
+@replay_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option(
     "--timing/--no-timing", default=True, help="Tell the deliveries a second, or not: it varies."
@@ -60,10 +69,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
         told = {**tally.as_json(problems.count), "problems": list(problems.lines())}
         click.echo(json.dumps(told, indent=2))
     else:
-        from .tables import show_tally  # noqa: PLC0415 - rich loads only where something is shown
-
         if tally.batches:
-            show_tally(tally, timing=timing)
+            _show(tally, timing=timing)
         tell_verdict(tally, problems)
     sys.exit(exit_status(tally, problems))
 
@@ -87,10 +94,37 @@ def _shown(recording: Recording, settings: Settings) -> Iterable[Conversation]:
 
 
 def _with_progress(recording: Recording) -> Iterator[Conversation]:
-    from .tables import progress  # noqa: PLC0415 - rich loads only where something is shown
+    from rich.console import Console  # noqa: PLC0415 - rich loads only where something is shown
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    with progress() as bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("replaying", total=recording.batches)
         for conversation in recording.conversations:
             yield conversation
             bar.advance(task, len(conversation.turns))
+
+
+def _show(tally: Tally, *, timing: bool) -> None:
+    """Print the tables of a tally on standard output, without its verdict."""
+    from rich import box  # noqa: PLC0415 - rich loads only where something is shown
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    for title, rows in tally.tables(timing=timing):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table.add_column(title, min_width=_NAMES_WIDTH)
+        table.add_column("", justify="right")
+        for name, value in rows:
+            table.add_row(Text(name), Text(value))
+        console.print(table)
+        console.print()

@@ -12,7 +12,7 @@ import click
 from ..models.errors import TurnlockError
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
-from .members import Mode
+from ..verification.replay.calls import Mode
 from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used

@@ -12,7 +12,7 @@ from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.approvals import PendingApproval
-from .members import Mode
+from ..verification.replay.calls import Mode
 
 
 @attrs.frozen(kw_only=True)

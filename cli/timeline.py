@@ -36,7 +36,7 @@ from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
 from ..turn.phases import TurnPhase
 from ..turn.table import TURN
-from .tally import Hostility
+from ..verification.replay.tally import Hostility
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say
 _CUT: Final = 400  # characters of a detail; the column cuts further

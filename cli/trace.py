@@ -7,12 +7,20 @@ from typing import Final
 
 import click
 
+from ..verification.replay.checked_kernel import START
+from ..verification.replay.host import Settings, replay_conversation
+from ..verification.replay.lines import Problems
+from ..verification.replay.recording import Conversation, read_recording
+from ..verification.replay.tally import Tally
 from .choosing import Listing
-from .corpus import Conversation, Problems, read_recording
-from .courier import START
-from .host import Settings, replay_conversation
-from .options import EXIT_STATUS, exit_status, hosting, settings_of, tell_problems, tell_verdict
-from .tally import Tally
+from .replay_options import (
+    EXIT_STATUS,
+    exit_status,
+    replay_options,
+    settings_of,
+    tell_problems,
+    tell_verdict,
+)
 
 _HELP: Final = f"""Show the facts of one recorded conversation as a timeline.
 
@@ -27,7 +35,7 @@ Without --run, the runs of the file are listed.
 @click.option(
     "--run", "run", metavar="ID", help="The run: its id, or a part of it that no other run has."
 )
-@hosting
+@replay_options
 def command(*, file: str, run: str | None, decisions: str, hostile: int, seed: int) -> None:
     """List the runs of a file, or show one, and end with the status."""
     settings = settings_of(decisions=decisions, hostile=hostile, seed=seed)

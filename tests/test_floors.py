@@ -30,7 +30,8 @@ MEETS_LIBRARIES = ("models/codec*.py", "machines/interchange.py")
 
 FACE = ("__init__.py", "__main__.py")
 FACE_NAME = "the root's __init__.py"
-MAX_LINES = 300
+MAX_LINES = 500
+"""About 300 is the house size, a warning: a concept is not split for it. Beyond this it is two."""
 MAX_FACE_LINES = 60
 VAGUE_NAMES = frozenset({"utils", "helpers", "manager", "common"})
 
@@ -184,7 +185,7 @@ PLANTED = [
     ("models/decodec.py", "from cattrs import Converter\n", "may not import cattrs"),
     ("__init__.py", "from .engine.kernel import Kernel\n", "imports relatively"),
     ("__init__.py", "x = 1\n" * 61, "has 61 lines, more than 60"),
-    ("turn/long.py", "x = 1\n" * 301, "has 301 lines, more than 300"),
+    ("turn/long.py", "x = 1\n" * 501, "has 501 lines, more than 500"),
     ("turn/utils.py", "", "is called utils"),
     ("turn/common/rows.py", "", "is called common"),
     ("attic/bad.py", "", "the folder has no floor"),
@@ -210,7 +211,7 @@ def test_a_planted_violation_is_told(path: str, source: str, told: str) -> None:
         ("engine/kernel.py", "if TYPE_CHECKING:\n    import transitions\n"),
         ("cli/main.py", "import click\nfrom .. import Kernel\nfrom ..models import ids\n"),
         ("__init__.py", "from turnlock.engine.kernel import Kernel\n"),
-        ("turn/long.py", "x = 1\n" * 300),
+        ("turn/long.py", "x = 1\n" * 500),
     ],
 )
 def test_what_the_rules_allow_is_left_alone(path: str, source: str) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.cli import corpus
-from turnlock.cli.corpus import Problems, read_recording
+from turnlock.verification.replay import lines as corpus
+from turnlock.verification.replay.lines import Problems
+from turnlock.verification.replay.recording import read_recording
 
 from .recordings import answer, batch, call, lines, replayed, turnlock, write
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.cli.corpus import Problems, read_recording
+from turnlock.verification.replay.lines import Problems
+from turnlock.verification.replay.recording import read_recording
 
 from .recordings import CORPUS, answer, batch, call, lines, replayed, turnlock, write
 

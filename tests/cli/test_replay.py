@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.cli.tally import Hostility
+from turnlock.verification.replay.tally import Hostility
 
 from .recordings import CORPUS, answer, batch, call, lines, replayed, turnlock, write
 

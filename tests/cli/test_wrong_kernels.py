@@ -179,7 +179,7 @@ def test_a_wrong_kernel_is_found_out(
     monkeypatch: pytest.MonkeyPatch, wrong: type[Kernel], told: str
 ) -> None:
     """Status 1, FAILED in the last line, and the first failures with file, line, run and turn."""
-    monkeypatch.setattr("turnlock.cli.courier.Kernel", wrong)
+    monkeypatch.setattr("turnlock.verification.replay.checked_kernel.Kernel", wrong)
 
     result = turnlock("replay", CORPUS, "--hostile", "5")
 
@@ -198,6 +198,6 @@ def test_a_wrong_kernel_is_found_out(
 
 def test_without_hostility_a_wrong_kernel_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the control: what only hostile deliveries show is seen through them alone."""
-    monkeypatch.setattr("turnlock.cli.courier.Kernel", StartsTwice)
+    monkeypatch.setattr("turnlock.verification.replay.checked_kernel.Kernel", StartsTwice)
 
     assert turnlock("replay", CORPUS).exit_code == 0

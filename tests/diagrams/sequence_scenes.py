@@ -11,15 +11,16 @@ from xml.etree import ElementTree as ET
 import attrs
 from hypothesis import strategies as st
 
-from turnlock.cli.corpus import Problems, read_recording
-from turnlock.cli.host import Settings, replay_conversation
-from turnlock.cli.members import Decisions, Mode
-from turnlock.cli.tally import Tally
 from turnlock.diagrams.drawing.lettering import width_of
 from turnlock.diagrams.recordings.recorder import Recorder
 from turnlock.diagrams.recordings.recording import Recording
 from turnlock.models.run import Run
 from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode
+from turnlock.verification.replay.calls import Decisions, Mode
+from turnlock.verification.replay.host import Settings, replay_conversation
+from turnlock.verification.replay.lines import Problems
+from turnlock.verification.replay.recording import read_recording
+from turnlock.verification.replay.tally import Tally
 
 from .runs import recorded
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from turnlock.cli.corpus import Problems, read_recording
-from turnlock.cli.host import replay_conversation
-from turnlock.cli.options import settings_of
-from turnlock.cli.tally import Tally
+from turnlock.cli.replay_options import settings_of
 from turnlock.diagrams.recordings.playing import played
 from turnlock.diagrams.recordings.recorder import Recorder
 from turnlock.diagrams.recordings.recording import Recording
 from turnlock.models.run import Run
+from turnlock.verification.replay.host import replay_conversation
+from turnlock.verification.replay.lines import Problems
+from turnlock.verification.replay.recording import read_recording
+from turnlock.verification.replay.tally import Tally
 
 CORPUS = Path(__file__).resolve().parents[2] / "examples" / "corpus" / "turns.jsonl"
 Raw = dict[str, Any]

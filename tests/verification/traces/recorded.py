@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from turnlock import Fact, Verdict
-from turnlock.cli.corpus import Problems, read_recording
-from turnlock.cli.host import Settings, replay_conversation
-from turnlock.cli.members import Decisions, Mode
-from turnlock.cli.tally import Tally
 from turnlock.models.codec import to_json, write
 from turnlock.models.deliveries import Delivery
+from turnlock.verification.replay.calls import Decisions, Mode
+from turnlock.verification.replay.host import Settings, replay_conversation
+from turnlock.verification.replay.lines import Problems
+from turnlock.verification.replay.recording import read_recording
+from turnlock.verification.replay.tally import Tally
 from turnlock.verification.traces.log import check
 from turnlock.verification.traces.outcome import Broken, Outcome
 

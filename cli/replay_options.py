@@ -11,10 +11,10 @@ import click
 
 from ..models.safe_text import harmless, harmless_lines
 from ..models.values import Json
-from .corpus import Problems
-from .host import Settings
-from .members import Decisions, Mode
-from .tally import Tally
+from ..verification.replay.calls import Decisions, Mode
+from ..verification.replay.host import Settings
+from ..verification.replay.lines import Problems
+from ..verification.replay.tally import Tally
 
 _SHOWN_ARGUMENTS: Final = 4_000  # characters of the arguments that somebody is asked about
 
@@ -29,7 +29,7 @@ Exit status:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def hosting(command: F) -> F:
+def replay_options(command: F) -> F:
     """Add the options that say how the honest host behaves, and how hostile its world is."""
     for option in reversed(_OPTIONS):
         command = option(command)

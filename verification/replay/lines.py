@@ -1,13 +1,7 @@
-"""Recordings: files of tool batches, one JSON object a line, plain or gzipped (see `batches`).
+"""Files of JSON lines, plain or gzipped: their lines, and what is wrong with them.
 
-**What goes wrong, and what it costs.** Every fault is a `Problem` with file, line, field, cause and
-fix; everything else is served. The exit status of a command that reads recordings is 2 when its
-usage is wrong or not one batch could be read, 1 when some could and something was wrong with the
-rest, or when a check failed, and 0 only when all was well.
-
-**Memory.** Lines are streamed, and a line is at most `LINE_LIMIT` bytes. The batches of one file
-are held until it was replayed, because those of one conversation need not stand together; files
-come one after the other. Count on some ten times the size of the largest file, uncompressed.
+Every fault is a `Problem` with file, line, field, cause and fix; everything else is served. Lines
+are streamed, and a line is at most `LINE_LIMIT` bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +11,13 @@ import gzip
 import io
 import sys
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 import attrs
 
-from ..models.errors import InvalidValue
-from ..models.safe_text import harmless
-from .batches import Batch, read_batch
+from ...models.safe_text import harmless
 
 LINE_LIMIT: Final = 64 * 1024 * 1024
 """Bytes of one line; real ones have some hundred."""
@@ -75,75 +66,6 @@ class Problems:
         yield from map(str, self.kept)
         if self.count > len(self.kept):
             yield f"… and {self.count - len(self.kept)} more problems with the input"
-
-
-@attrs.frozen
-class Conversation:
-    """The batches of one conversation, by turn number, each under a turn id of its own."""
-
-    run_id: str
-    turns: tuple[tuple[str, Batch], ...]
-
-
-@attrs.frozen
-class Recording:
-    """One file: its conversations in the order in which they began, and what is odd about it."""
-
-    conversations: tuple[Conversation, ...]
-    oddities: Counter[str]
-
-    @property
-    def batches(self) -> int:
-        """How many batches it holds."""
-        return sum(len(conversation.turns) for conversation in self.conversations)
-
-
-def read_recording(
-    file: str, problems: Problems, lines: Iterable[tuple[int, bytes]] | None = None
-) -> Recording:
-    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`.
-
-    `lines` are the file's `numbered_lines` where somebody has begun to read it.
-    """
-    found: defaultdict[tuple[str, str], list[Batch]] = defaultdict(list)
-    told = problems.count
-    for number, text in numbered_lines(file, problems) if lines is None else lines:
-        try:
-            batch = read_batch(text, file=file, line=number)
-        except InvalidValue as error:
-            problems.add(
-                file=file, line=number, field=error.place, cause=error.cause, fix=error.fix
-            )
-        else:
-            found[batch.source, batch.conv].append(batch)
-    if not found and problems.count == told:
-        problems.add(
-            file=file,
-            cause="holds no batch",
-            fix="give a recording: one JSON object {conv, turn, calls, results} a line",
-        )
-    return _arranged(found)
-
-
-def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
-    """Name the conversations and their turns: by `conv`, by `source#conv` where two share one."""
-    oddities: Counter[str] = Counter()
-    sources = Counter(conv for _, conv in found)
-    taken: dict[str, int] = {}
-    conversations: list[Conversation] = []
-    for (source, conv), batches in found.items():
-        run_id = unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
-        ordered = sorted(batches, key=lambda batch: batch.turn)
-        oddities["batches out of order"] += sum(
-            later is not batch for later, batch in zip(ordered, batches, strict=True)
-        )
-        turn_ids: dict[str, int] = {}
-        turns = tuple((unique(str(batch.turn), turn_ids), batch) for batch in ordered)
-        oddities["repeated turn numbers"] += sum(
-            turn_id != str(batch.turn) for turn_id, batch in turns
-        )
-        conversations.append(Conversation(run_id, turns))
-    return Recording(tuple(conversations), oddities)
 
 
 def unique(stem: str, taken: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""One line of a recording: the tool calls of one model response, and what came back.
+"""Recordings: the tool calls of model responses, and what came back, a line for each response.
 
 A line is a JSON object ``{conv, turn, calls, results}`` with, where known, ``source``, ``provider``
 (texts) and ``streaming`` (true or false). A call is ``{id, name, args}``, a result ``{id, status,
@@ -6,21 +6,26 @@ content}`` with the status ok, error or denied.
 ``args`` is JSON text, as providers send it. Fields beyond these are passed over: recordings carry
 more. What a provider may really send (no ids, one id twice, arguments that are no JSON) is no fault
 of the line; everything else that is wrong raises `InvalidValue` with the path of the field.
+
+The batches of one file are held until it was replayed, because those of one conversation need not
+stand together; files come one after the other. Count on some ten times the size of the largest
+file, uncompressed.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NoReturn, cast
 
 import attrs
 
-from ..models.errors import InvalidValue, shown
-from ..models.strict_json import parse
-from ..models.values import Json, check_text, freeze
+from ...models.errors import InvalidValue, shown
+from ...models.strict_json import parse
+from ...models.values import Json, check_text, freeze
+from .lines import Problems, numbered_lines, unique
 
 _NO_ID: Final = re.compile(r"noid-\d+")
 """What recordings write where the provider sent no call id."""
@@ -90,6 +95,75 @@ class Batch:
             else:
                 strays.append(result)
         return answers, strays
+
+
+@attrs.frozen
+class Conversation:
+    """The batches of one conversation, by turn number, each under a turn id of its own."""
+
+    run_id: str
+    turns: tuple[tuple[str, Batch], ...]
+
+
+@attrs.frozen
+class Recording:
+    """One file: its conversations in the order in which they began, and what is odd about it."""
+
+    conversations: tuple[Conversation, ...]
+    oddities: Counter[str]
+
+    @property
+    def batches(self) -> int:
+        """How many batches it holds."""
+        return sum(len(conversation.turns) for conversation in self.conversations)
+
+
+def read_recording(
+    file: str, problems: Problems, lines: Iterable[tuple[int, bytes]] | None = None
+) -> Recording:
+    """Read one file, or standard input for ``-``; what is wrong with it goes to `problems`.
+
+    `lines` are the file's `numbered_lines` where somebody has begun to read it.
+    """
+    found: defaultdict[tuple[str, str], list[Batch]] = defaultdict(list)
+    told = problems.count
+    for number, text in numbered_lines(file, problems) if lines is None else lines:
+        try:
+            batch = read_batch(text, file=file, line=number)
+        except InvalidValue as error:
+            problems.add(
+                file=file, line=number, field=error.place, cause=error.cause, fix=error.fix
+            )
+        else:
+            found[batch.source, batch.conv].append(batch)
+    if not found and problems.count == told:
+        problems.add(
+            file=file,
+            cause="holds no batch",
+            fix="give a recording: one JSON object {conv, turn, calls, results} a line",
+        )
+    return _arranged(found)
+
+
+def _arranged(found: dict[tuple[str, str], list[Batch]]) -> Recording:
+    """Name the conversations and their turns: by `conv`, by `source#conv` where two share one."""
+    oddities: Counter[str] = Counter()
+    sources = Counter(conv for _, conv in found)
+    taken: dict[str, int] = {}
+    conversations: list[Conversation] = []
+    for (source, conv), batches in found.items():
+        run_id = unique(conv if sources[conv] == 1 else f"{source}#{conv}", taken)
+        ordered = sorted(batches, key=lambda batch: batch.turn)
+        oddities["batches out of order"] += sum(
+            later is not batch for later, batch in zip(ordered, batches, strict=True)
+        )
+        turn_ids: dict[str, int] = {}
+        turns = tuple((unique(str(batch.turn), turn_ids), batch) for batch in ordered)
+        oddities["repeated turn numbers"] += sum(
+            turn_id != str(batch.turn) for turn_id, batch in turns
+        )
+        conversations.append(Conversation(run_id, turns))
+    return Recording(tuple(conversations), oddities)
 
 
 def read_batch(text: bytes, *, file: str, line: int) -> Batch:

@@ -1,7 +1,7 @@
 """What a recorded batch means to the honest host: its calls, who is asked, and what must come out.
 
-The kernel never sees a recording. Here each recorded call becomes a `Member`: the call that opens
-or joins the turn, what its tool will answer, and how far the host has come with it.
+The kernel never sees a recording. Here each recorded call becomes a `ReplayedCall`: the call that
+opens or joins the turn, what its tool will answer, and how far the host has come with it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 
 import attrs
 
-from ..models.calls import Call, CallResult
-from ..models.calls import Status as Outcome
-from ..models.deliveries import Decide, Report
-from ..models.identify import ProviderCall, identify_calls
-from ..models.values import ABSENT, Json
-from .batches import Batch, RecordedCall, RecordedResult, Status
+from ...models.calls import Call, CallResult
+from ...models.calls import Status as Outcome
+from ...models.deliveries import Decide, Report
+from ...models.identify import ProviderCall, identify_calls
+from ...models.values import ABSENT, Json
+from .recording import Batch, RecordedCall, RecordedResult, Status
 
 NO_RESULT: Final = "no result was recorded"
 NO_ERROR_TEXT: Final = "the tool failed without saying why"
@@ -80,7 +80,7 @@ class Progress(IntEnum):
 
 
 @attrs.define(eq=False)
-class Member:
+class ReplayedCall:
     """One call on its way. `answer` is what its tool will say; `fault` means it cannot start."""
 
     call: Call
@@ -154,8 +154,8 @@ def report_of(
     )
 
 
-def members_of(batch: Batch, decisions: Decisions, rng: Random) -> list[Member]:
-    """Return the members of a batch, in the order of its calls, with unique ids (K-20)."""
+def replayed_calls(batch: Batch, decisions: Decisions, rng: Random) -> list[ReplayedCall]:
+    """Return the calls of a batch in their order, with unique ids (K-20)."""
     answers, _ = batch.matched()
     calls = identify_calls(
         ProviderCall(
@@ -169,7 +169,7 @@ def members_of(batch: Batch, decisions: Decisions, rng: Random) -> list[Member]:
         for gated in [decisions.gates(rng) or _was_denied(answer)]
     )
     return [
-        Member(
+        ReplayedCall(
             call=call,
             answer=answer or RecordedResult(recorded.recorded_id, Status.OK, NO_RESULT),
             fault=recorded.fault if answer is None else None,

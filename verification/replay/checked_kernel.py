@@ -1,4 +1,4 @@
-"""Brings deliveries to the kernel of one conversation, and checks every verdict that comes back.
+"""The kernel of one conversation: brings it deliveries, and checks every verdict that comes back.
 
 Honest deliveries must be accepted, hostile ones refused, and a refusal must change nothing: no
 facts, no effects, no sequence number, no state (K-2). The kernel's own word is not taken for it:
@@ -8,17 +8,18 @@ what is owed is asked for again, and a sample of the states is compared as a who
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from ..engine.fingerprint import fingerprint
-from ..engine.kernel import Kernel
-from ..models.deliveries import Claim, Delivery
-from ..models.effects import Continue, Effect
-from ..models.errors import TurnlockError
-from ..models.facts import Fact, TurnSettled
-from ..models.run import Run
-from ..models.verdicts import Accepted, Verdict
+from ...engine.fingerprint import fingerprint
+from ...engine.kernel import Kernel
+from ...models.deliveries import Claim, Delivery
+from ...models.effects import Continue, Effect
+from ...models.errors import TurnlockError
+from ...models.facts import Fact, TurnSettled
+from ...models.run import Run
+from ...models.verdicts import Accepted, Verdict
+from .calls import ReplayedCall
 from .tally import Hostility, Tally
 
 START: Final = 1_767_225_600.0
@@ -40,8 +41,11 @@ class AbandonedError(Exception):
     """The kernel refused an honest delivery: there is no way on with this conversation."""
 
 
-class Courier:
-    """One conversation's way to its kernel. `where` names file, line, run and turn in failures."""
+class CheckedKernel:
+    """The kernel of one conversation, and the books of what it said.
+
+    `where` names file, line, run and turn in failures.
+    """
 
     def __init__(self, run: Run, tally: Tally, observe: Observe | None = None) -> None:
         """Begin the conversation."""
@@ -158,6 +162,25 @@ class Courier:
             self.fail("a kernel recovered from the journal owes other effects")
         elif recovered.snapshot() != self.kernel.snapshot():
             self.fail("a kernel recovered from the journal has another state")
+
+    def check_settlement(self, turn_id: str, calls: Sequence[ReplayedCall]) -> None:
+        """Check that a turn settled and continued once, as recorded, and ran each tool once.
+
+        K-33, K-50 … K-52. A turn without calls settles without a continuation.
+        """
+        if self.settled[turn_id] != 1:
+            self.fail(f"the turn settled {self.settled[turn_id]} times, not once")
+        continued = self.continued.get(turn_id, [])
+        if len(continued) != bool(calls):
+            self.fail(f"the turn continued {len(continued)} times, not {bool(calls):d}")
+        for effect in continued:
+            if effect.results != tuple(call.expected for call in calls):
+                self.fail("the continuation's results are not the recorded ones, in order")
+        for call in calls:
+            ran = self.executions[turn_id, call.invocation_id]
+            may_run = call.fault is None and (call.decision is None or call.decision.approved)
+            if ran != may_run:
+                self.fail(f"the tool of {call.invocation_id!r} ran {ran} times, not {may_run:d}")
 
 
 def _named(delivery: Delivery) -> str:

@@ -6,15 +6,15 @@ kernel refuses in that very state: whatever it is, if it is accepted the kernel 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from random import Random
 from typing import Any, Final, TypeAlias, TypedDict
 
 import attrs
 
-from ..models.calls import Call
-from ..models.deliveries import (
+from ...models.calls import Call
+from ...models.deliveries import (
     Acknowledge,
     AddCall,
     Claim,
@@ -32,9 +32,8 @@ from ..models.deliveries import (
     Scope,
     SealTurn,
 )
-from .members import Member, Progress
+from .calls import Progress, ReplayedCall
 from .tally import Hostility
-from .view import View
 
 LEASE: Final = 3_600.0
 _INTRUDER: Final = "intruder"
@@ -51,13 +50,30 @@ Made: TypeAlias = Callable[[], Delivery]
 Maker: TypeAlias = Callable[[], Delivery | None]
 
 
+@attrs.define(eq=False)
+class Seen:
+    """What the adversary sees of the honest host's side of one conversation."""
+
+    run_id: str
+    turn_id: str | None = None
+    """The turn that is open, or None between turns."""
+    epoch: int = 0
+    """That of the latest turn; `sealed` and `calls`, in expected order, are that turn's too."""
+    sealed: bool = True
+    calls: Sequence[ReplayedCall] = ()
+    sent: list[Delivery] = attrs.field(factory=list[Delivery])
+    """The honest deliveries of the latest turn."""
+    past: list[Delivery] = attrs.field(factory=list[Delivery])
+    """Those of the turns before it."""
+
+
 class Adversary:
     """Makes hostile deliveries, `per_honest` for each honest one, kind after kind."""
 
-    def __init__(self, view: View, rng: Random, per_honest: int) -> None:
+    def __init__(self, seen: Seen, rng: Random, per_honest: int) -> None:
         """Watch one conversation."""
         self.per_honest = per_honest
-        self._view = view
+        self._seen = seen
         self._rng = rng
         kinds: dict[Hostility, tuple[Maker, ...]] = {
             Hostility.DUPLICATED: (self._again,),
@@ -89,19 +105,19 @@ class Adversary:
     # DUPLICATED
 
     def _again(self) -> Delivery | None:
-        return self._rng.choice(self._view.sent) if self._view.sent else None
+        return self._rng.choice(self._seen.sent) if self._seen.sent else None
 
     # STALE
 
     def _from_the_past(self) -> Delivery | None:
-        return self._rng.choice(self._view.past) if self._view.past else None
+        return self._rng.choice(self._seen.past) if self._seen.past else None
 
     def _other_attempt(self) -> Delivery | None:
-        member = self._member()
-        if member is None:
+        call = self._call_of_the_turn()
+        if call is None:
             return None
-        ids = self._ids(member)
-        attempt = self._rng.choice((0, member.attempt + 1, -1, 10**12))
+        ids = self._ids(call)
+        attempt = self._rng.choice((0, call.attempt + 1, -1, 10**12))
         return self._rng.choice(
             (
                 lambda: Claim(**ids, attempt=attempt, worker=_INTRUDER, lease=LEASE),
@@ -114,32 +130,32 @@ class Adversary:
         )()
 
     def _old_epoch(self) -> Delivery | None:
-        if not self._view.epoch:
+        if not self._seen.epoch:
             return None
-        return OpenTurn(turn_id=self._invented("turn"), calls=(_CALL,), epoch=self._view.epoch)
+        return OpenTurn(turn_id=self._invented("turn"), calls=(_CALL,), epoch=self._seen.epoch)
 
     # MISMATCHED
 
     def _other_run(self) -> Delivery | None:
-        sent = self._view.sent or self._view.past
+        sent = self._seen.sent or self._seen.past
         if not sent:
             return None
         delivery: Any = self._rng.choice(sent)
-        elsewhere: Delivery = attrs.evolve(delivery, run_id=f"{self._view.run_id}/other")
+        elsewhere: Delivery = attrs.evolve(delivery, run_id=f"{self._seen.run_id}/other")
         return elsewhere
 
     def _other_turn(self) -> Delivery | None:
         """Address what is true of this turn to one that is not open."""
-        member = self._member(of_a_closed_turn=True)
-        if member is None:
+        call = self._call_of_the_turn(of_a_closed_turn=True)
+        if call is None:
             return None
         turn_id = self._turn_elsewhere()
-        ids = _Ids(turn_id=turn_id, invocation_id=member.invocation_id)
+        ids = _Ids(turn_id=turn_id, invocation_id=call.invocation_id)
         return self._rng.choice(
             (
                 lambda: Decide(**ids, approved=True),
-                lambda: Claim(**ids, attempt=member.attempt),
-                lambda: Report(**ids, result=member.answer.content),
+                lambda: Claim(**ids, attempt=call.attempt),
+                lambda: Report(**ids, result=call.answer.content),
                 lambda: Reject(**ids, error="for another turn"),
                 lambda: AddCall(turn_id=turn_id, call=_CALL),
                 lambda: SealTurn(turn_id=turn_id),
@@ -149,15 +165,15 @@ class Adversary:
 
     def _other_arguments(self) -> Delivery | None:
         """Approve what was never shown (K-32)."""
-        member = self._member()
-        if member is None or member.progress is not Progress.WAITING:
+        call = self._call_of_the_turn()
+        if call is None or call.progress is not Progress.WAITING:
             return None
-        return Decide(**self._ids(member), approved=True, arguments_digest="0" * 64)
+        return Decide(**self._ids(call), approved=True, arguments_digest="0" * 64)
 
     # UNKNOWN
 
     def _nobody_in_turn(self) -> Delivery:
-        turn_id = self._view.turn_id or self._invented("turn")
+        turn_id = self._seen.turn_id or self._invented("turn")
         return self._about(turn_id, self._invented("call"))
 
     def _nowhere(self) -> Delivery:
@@ -194,14 +210,14 @@ class Adversary:
     # REORDERED
 
     def _too_early(self) -> Delivery | None:
-        """Say of a member what only later, or never again, can be said."""
-        member = self._member()
-        if member is None or member.progress is Progress.DONE:
+        """Say of a call what only later, or never again, can be said."""
+        call = self._call_of_the_turn()
+        if call is None or call.progress is Progress.DONE:
             return None
-        ids, answer = self._ids(member), member.answer.content
+        ids, answer = self._ids(call), call.answer.content
 
         def retry() -> Delivery:
-            return Resolve(**ids, attempt=member.attempt, resolution=Resolution.RETRY)
+            return Resolve(**ids, attempt=call.attempt, resolution=Resolution.RETRY)
 
         unstarted: tuple[Made, ...] = (
             lambda: Report(**ids, result=answer),
@@ -209,25 +225,25 @@ class Adversary:
             lambda: Renew(**ids, lease=LEASE),
             retry,
         )
-        if member.progress is Progress.READY:
+        if call.progress is Progress.READY:
             return self._rng.choice(unstarted)()
-        if member.progress is Progress.STARTED:
+        if call.progress is Progress.STARTED:
             return self._rng.choice((lambda: Reject(**ids, error="too late"), retry))()
         if self._rng.random() < 0.5:  # noqa: PLR2004 - claims matter most: they start work (K-33)
-            return Claim(**ids, attempt=member.attempt, worker=_INTRUDER)
+            return Claim(**ids, attempt=call.attempt, worker=_INTRUDER)
         return self._rng.choice(unstarted)()
 
     def _turn_out_of_order(self) -> Delivery | None:
-        turn_id = self._view.turn_id
+        turn_id = self._seen.turn_id
         if turn_id is None:
             return Claim(turn_id=self._invented("turn"), invocation_id="early", attempt=1)
         made: list[Made] = [
             lambda: Acknowledge(turn_id=turn_id),
             lambda: OpenTurn(
-                turn_id=self._invented("turn"), calls=(_CALL,), epoch=self._view.epoch + 1
+                turn_id=self._invented("turn"), calls=(_CALL,), epoch=self._seen.epoch + 1
             ),
         ]
-        if self._view.sealed:
+        if self._seen.sealed:
             made += [
                 lambda: SealTurn(turn_id=turn_id),
                 lambda: AddCall(turn_id=turn_id, call=_CALL),
@@ -237,12 +253,12 @@ class Adversary:
     # CONFLICTING
 
     def _contradiction(self) -> Delivery | None:
-        member = self._member()
-        if member is None:
+        call = self._call_of_the_turn()
+        if call is None:
             return None
-        ids = self._ids(member)
+        ids = self._ids(call)
         made: list[Made] = []
-        decision, progress, attempt = member.decision, member.progress, member.attempt
+        decision, progress, attempt = call.decision, call.progress, call.attempt
         if decision is not None:
             made += [
                 lambda: Decide(**ids, approved=not decision.approved),
@@ -261,17 +277,17 @@ class Adversary:
 
     # What they are made of
 
-    def _member(self, *, of_a_closed_turn: bool = False) -> Member | None:
-        view = self._view
-        if not view.members or (view.turn_id is None and not of_a_closed_turn):
+    def _call_of_the_turn(self, *, of_a_closed_turn: bool = False) -> ReplayedCall | None:
+        seen = self._seen
+        if not seen.calls or (seen.turn_id is None and not of_a_closed_turn):
             return None
-        return self._rng.choice(view.members)
+        return self._rng.choice(seen.calls)
 
-    def _ids(self, member: Member) -> _Ids:
-        return _Ids(turn_id=self._view.turn_id or "", invocation_id=member.invocation_id)
+    def _ids(self, call: ReplayedCall) -> _Ids:
+        return _Ids(turn_id=self._seen.turn_id or "", invocation_id=call.invocation_id)
 
     def _turn_elsewhere(self) -> str:
-        past = self._view.past
+        past = self._seen.past
         if past and self._rng.random() < 0.75:  # noqa: PLR2004 - mostly a real one
             turn_id: str | None = getattr(self._rng.choice(past), "turn_id", None)
             if turn_id is not None:

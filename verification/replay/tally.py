@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from ..models.fact import FactType
-from ..models.safe_text import harmless
+from ...models.fact import FactType
+from ...models.safe_text import harmless
 
 _KEPT: Final = 10
 """Failures that are told one by one."""
