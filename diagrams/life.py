@@ -23,14 +23,13 @@ from .graphs.graph import Edge, Graph, Mark, Move, Node
 from .recordings.lives import Life, life_in, named
 from .recordings.recording import Recording
 from .recordings.steps import AnyRow, RefusedStep, Step
-from .timeline.durations import duration
 
 TIMES: Final = 3
 """Times that a move tells; the rest is counted."""
 PATH: Final = 12
 """Phases of the path that a description tells; the rest is counted."""
-SHORT: Final = 0.1
-"""Seconds below which a length is told in milliseconds or microseconds."""
+UNITS: Final = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
+"""From how many seconds on a life is told in which unit, all its times in the same one."""
 VALUE: Final = 60
 """Characters of a recorded value in a table."""
 
@@ -71,7 +70,7 @@ def life_of(
 def _description(life: Life) -> str:
     path = [phase for _, phase in life.arrivals]
     more = f" and {len(path) - PATH:,} more phases, last {path[-1]}" if len(path) > PATH else ""
-    took = f" in {_seconds(life.since(life.steps[-1].at))}" if life.steps else ""
+    took = f" in {_time(life, life.since(life.steps[-1].at))}" if life.steps else ""
     tool = harmless(life.birth.tool_name, limit=VALUE)
     refused = f" Refused meanwhile: {len(life.refused):,}." if life.refused else ""
     return f"A call of {tool}: {' → '.join(path[:PATH])}{more}{took}.{refused}"
@@ -81,12 +80,12 @@ def _node(node: Node, life: Life) -> Node:
     arrivals = life.arrivals
     last_at, last = arrivals[-1]
     if node.name == last:
-        note = "" if last in TERMINAL else f"since +{_seconds(life.since(last_at))}"
+        note = "" if last in TERMINAL else f"since +{_time(life, life.since(last_at))}"
         return attrs.evolve(node, mark=Mark.CURRENT, note=note)
     stays = [left - came for (came, phase), (left, _) in pairwise(arrivals) if phase == node.name]
     if not stays:
         return attrs.evolve(node, mark=Mark.FADED)
-    return attrs.evolve(node, mark=Mark.TAKEN, note=_seconds(sum(stays)))
+    return attrs.evolve(node, mark=Mark.TAKEN, note=_time(life, sum(stays)))
 
 
 def _edge(edge: Edge, life: Life) -> Edge:
@@ -114,7 +113,7 @@ def _is(row: AnyRow, move: Move) -> bool:
 
 def _note(life: Life, steps: Sequence[tuple[int, Step]]) -> str:
     shown = [
-        f"{number}: +{_seconds(life.since(step.at))}{'' if len(step.rows) == 1 else ', perhaps'}"
+        f"{number}: +{_time(life, life.since(step.at))}{'' if len(step.rows) == 1 else ', perhaps'}"
         for number, step in steps[:TIMES]
     ]
     more = [f"{len(steps):,} × in all"] if len(steps) > TIMES else []
@@ -171,8 +170,8 @@ def _step_rows(life: Life) -> Iterator[tuple[str, ...]]:
     for number, step in enumerate(life.steps, start=1):
         yield (
             str(number),
-            f"+{_seconds(life.since(step.at))}",
-            _seconds(step.at - before),
+            f"+{_time(life, life.since(step.at))}",
+            _time(life, step.at - before),
             f"{step.source} → {step.target}",
             " or ".join(_called(row) for row in step.rows),
             ", ".join(_details(step)),
@@ -195,7 +194,7 @@ def _details(step: Step) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {harmless(str(value), limit=VALUE)}"
     until = getattr(fact, "lease_until", None)
     if until is not None:
-        yield f"lease {_seconds(until - fact.at)}"
+        yield f"lease {until - fact.at:.6g} s"
 
 
 def _refusal_rows(life: Life) -> Iterator[tuple[str, ...]]:
@@ -203,10 +202,13 @@ def _refusal_rows(life: Life) -> Iterator[tuple[str, ...]]:
     for one in life.refused:
         groups.setdefault((one.phase or "", one.kind, one.reason), []).append(one)
     for (phase, kind, reason), found in groups.items():
-        first, last = (f"+{_seconds(life.since(one.at))}" for one in (found[0], found[-1]))
+        first, last = (f"+{_time(life, life.since(one.at))}" for one in (found[0], found[-1]))
         yield phase, kind, str(reason), f"{len(found):,}", first, last
 
 
-def _seconds(seconds: float) -> str:
-    """Say a length of time; short ones in smaller units, since that is what kernels take."""
-    return duration(seconds) if abs(seconds) < SHORT else f"{seconds:.6g} s"
+def _time(life: Life, seconds: float) -> str:
+    """Say a length of time in the unit of this life: kernels take microseconds, people days."""
+    lasted = life.since(life.steps[-1].at) if life.steps else 0.0
+    scale, unit = next((scale, unit) for least, scale, unit in UNITS if (lasted or 1.0) >= least)
+    many = scale == 1 or abs(seconds) >= 1000 * scale
+    return f"{seconds / scale:.6g} {unit}" if many else f"{seconds / scale:.3g} {unit}"

@@ -6,6 +6,7 @@ phase has a sign besides, so that nothing is said by colour alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -69,6 +70,7 @@ class Look:
         return mixed(self.colour, PAPERS[theme].ground, _FILL[theme])
 
 
+_COLOURS: Final = (ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY)
 _STROKE: Final = {Theme.LIGHT: ("#1f2328", 0.75), Theme.DARK: ("#ffffff", 0.75)}
 _FILL: Final = {Theme.LIGHT: 0.22, Theme.DARK: 0.35}
 
@@ -110,3 +112,22 @@ def mixed(colour: str, other: str, share: float) -> str:
 
 def _channels(colour: str) -> tuple[int, ...]:
     return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+
+
+_TINT: Final = 0.14
+"""How much of the warning's colour lies behind what differs."""
+TINTS: Final = {theme: mixed(paper.warning, paper.ground, _TINT) for theme, paper in PAPERS.items()}
+"""What lies behind what differs from what is right."""
+
+
+def _in_the_dark() -> Iterator[tuple[str, str]]:
+    light, dark = Theme.LIGHT, Theme.DARK
+    yield from zip(attrs.astuple(PAPERS[light]), attrs.astuple(PAPERS[dark]), strict=True)
+    yield TINTS[light], TINTS[dark]
+    for look in (Look(colour, "") for colour in _COLOURS):
+        yield look.stroke(light), look.stroke(dark)
+        yield look.fill(light), look.fill(dark)
+
+
+IN_THE_DARK: Final = dict(_in_the_dark())
+"""Each colour of light pictures, and the one that dark ones have in its place."""

@@ -8,13 +8,16 @@ nothing that steers, hides or reverses text, nothing that XML forbids.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from ...models.safe_text import CUT, harmless
 
 LONGEST: Final = 400
 """Characters of one text that are looked at before it is cut to what fits."""
+
+SHORT: Final = 16
+"""Characters of a short name."""
 
 _NARROW: Final = frozenset("iIljtf|.,:;'!()[]{} `/\\-")
 _WIDE: Final = frozenset("mwMWGOQ@%_—…✓✗→≥≤")
@@ -54,6 +57,40 @@ def cut_to(text: str, columns: int) -> str:
         if left < 0:
             return whole[:place] + CUT
     return whole
+
+
+def short_names(names: Iterable[str], *, taken: Container[str] = ()) -> dict[str, str]:
+    """Return a name for each of these, short enough for a head or a bar, and none twice.
+
+    Long names of one make begin alike: those of our runtimes with their make and host. So a long
+    one is told by host and process, else by its process or its end; where that does not do, they
+    are counted.
+    `taken` are names that others have.
+    """
+    given = list(dict.fromkeys(names))
+    for form in (_whole, _host_and_process, _process, _end):
+        told = {name: _whole(name) if len(name) <= SHORT else form(name) for name in given}
+        distinct = len(set(told.values())) == len(told)
+        if distinct and not any(len(it) > SHORT or it in taken or not it for it in told.values()):
+            return told
+    return {name: f"worker {place}" for place, name in enumerate(given, start=1)}
+
+
+def _whole(name: str) -> str:
+    return harmless(name)
+
+
+def _host_and_process(name: str) -> str:
+    return harmless(":".join(name.split(":")[1:3]))
+
+
+def _process(name: str) -> str:
+    number = name.split(":")[2:3]
+    return f"process {harmless(number[0])}" if number and number[0].isdecimal() else ""
+
+
+def _end(name: str) -> str:
+    return CUT + harmless(name[1 - SHORT :])
 
 
 def fitted(text: str, width: float, size: float, *, mono: bool = False) -> str:

@@ -38,6 +38,11 @@ _ORDER: Final[dict[str, int]] = {
 """Graphviz lays phases out by the order of their statements. Of those tried, this one has one
 crossing and is 940 pixels wide, so that it fits a page; that of the table has four, and 1,080."""
 
+_HEIGHT: Final = 0.5
+_TALLER: Final = 0.04
+_FEW: Final = 4
+"""Inches of a phase, and how much each end of an arrow beyond a few adds: they need room."""
+
 Attributes: TypeAlias = dict[str, str]
 
 
@@ -72,7 +77,13 @@ def dot_of(graph: Graph, *, theme: Theme = Theme.LIGHT) -> str:
             if is_in_box(edge) and edge.source == node.name
             for line in refused_lines(edge)
         )
-        digraph.node(places[node.name], **_node(node, (*node_lines(node), *refused), theme))
+        lines = (*node_lines(node), *refused)
+        ends = sum(
+            (edge.source, edge.target).count(node.name)
+            for edge in graph.edges
+            if not is_in_box(edge)
+        )
+        digraph.node(places[node.name], **_node(node, lines, ends, theme))
     for node in graph.nodes:
         if node.initial:
             _initial(digraph, node, places[node.name], theme)
@@ -99,7 +110,7 @@ def _digraph(name: str, theme: Theme) -> Digraph:
             "ranksep": "0.32",
             "pad": "0.06",
         },
-        node_attr={"shape": "box", "height": "0.5", "margin": "0.12,0.06", **letters},
+        node_attr={"shape": "box", "margin": "0.12,0.06", **letters},
         edge_attr={"fontsize": str(SIZE), "arrowsize": "0.8", **letters},
     )
     return digraph
@@ -112,7 +123,7 @@ def _initial(digraph: Digraph, node: Node, target: str, theme: Theme) -> None:
     digraph.edge(f"i{target}", target, id=f"{id_}-arrow", color=ink)
 
 
-def _node(node: Node, lines: Sequence[Line], theme: Theme) -> Attributes:
+def _node(node: Node, lines: Sequence[Line], ends: int, theme: Theme) -> Attributes:
     pen = frame_pen(node, theme)
     dashed = ",dashed" if pen.dashed else ""
     # our widths are generous, those that Graphviz estimates know nothing of bold
@@ -121,6 +132,7 @@ def _node(node: Node, lines: Sequence[Line], theme: Theme) -> Attributes:
         "id": phase_id(node.name),
         "label": _label(lines, r"\n"),
         "width": f"{inches:.2f}",
+        "height": f"{_HEIGHT + _TALLER * max(0, ends - _FEW):.2f}",
         "style": f"rounded,filled{dashed}",
         "fillcolor": fill_of(node, theme),
         **_pen(pen),

@@ -45,7 +45,8 @@ def frame_pen(node: Node, theme: Theme) -> Pen:
     """Return the frame of a phase."""
     if node.mark in {Mark.NEVER, Mark.FADED}:
         return mark_pen(node.mark, theme)
-    widths = {Mark.CURRENT: 4.5, Mark.TAKEN: 2.4}
+    # the two frames of a terminal phase stand four pixels apart
+    widths = {Mark.CURRENT: 2.8 if node.terminal else 4.5, Mark.TAKEN: 2.4}
     return Pen(colour=look_of(node.name).stroke(theme), width=widths.get(node.mark, 1.4))
 
 

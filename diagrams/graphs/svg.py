@@ -13,10 +13,11 @@ from typing import Final
 
 from ..drawing.canvas import Canvas
 from ..drawing.graphviz import Engine, svg_of
-from ..drawing.lettering import fitted, width_of
+from ..drawing.lettering import fitted, folded, width_of
 from ..drawing.metrics import measured
 from ..errors import CannotDraw
 from ..palette import PAPERS, Theme
+from .arrow_ends import parted
 from .dot import dot_of
 from .graph import Edge, Graph, Mark, Move, Node
 from .ids import Ids, initial_id, phase_id, picture_id
@@ -41,12 +42,17 @@ _SWATCH: Final = 26.0
 _WORDS: Final = 600.0
 """Pixels that the words of an entry may take."""
 _EDGE: Final = 9.0
-"""Pixels around the legend."""
+"""Pixels around the legend, and before the title."""
+_TITLE: Final = 16
+_HEAD: Final = 30.0
+_LINE: Final = 16.0
+"""Pixels of the title, and of each line below it where the description tells what happened."""
 
 
 def svg_text(graph: Graph, *, theme: Theme = Theme.LIGHT, engine: Engine = Engine.AUTO) -> str:
     """Return the picture as one `svg` element. Raises `CannotDraw`."""
     layout = layout_of(svg_of(dot_of(graph, theme=theme), engine=engine))
+    layout = parted(layout, graph)
     return _Drawing(graph, layout, theme).done()
 
 
@@ -68,7 +74,8 @@ class _Drawing:
 
     def done(self) -> str:
         canvas, graph = self._canvas, self._graph
-        with canvas.group(transform=self._layout.transform):
+        head = self._head()
+        with canvas.group(transform=f"translate(0 {head:g}) {self._layout.transform}"):
             for edge, id_ in zip(graph.edges, self._ids.edges, strict=True):
                 if not is_in_box(edge):
                     self._outlines(id_, title=_edge_title(edge))
@@ -77,7 +84,22 @@ class _Drawing:
             for number, edge in enumerate(graph.edges):
                 if not is_in_box(edge):
                     self._label(number)
-        return canvas.done(ceil(self._layout.height + self._key()))
+        top = head + self._layout.height
+        return canvas.done(ceil(top + self._key(top)))
+
+    def _head(self) -> float:
+        """Write the title, and below it what happened; return how high that is."""
+        canvas, graph = self._canvas, self._graph
+        room = canvas.width - 2 * _EDGE
+        title = fitted(graph.title, room, _TITLE)
+        canvas.text(_EDGE, 22, title, size=_TITLE, font_weight="600")
+        if not graph.legend:  # the plain machine: nothing happened
+            return _HEAD
+        y = _HEAD - 6
+        for line in folded(graph.description, room, 12):
+            y += _LINE
+            canvas.text(_EDGE, y, line, size=12, fill=canvas.paper.soft)
+        return y + 10
 
     def _place(self, id_: str) -> Place:
         try:
@@ -181,9 +203,9 @@ class _Drawing:
             **fitting,
         )
 
-    def _key(self) -> float:
+    def _key(self, top: float) -> float:
         """Draw the legend; return how high it is."""
-        y = self._layout.height
+        y = top
         for row in self._legend:
             x = _EDGE
             for mark, words in row:
@@ -191,7 +213,7 @@ class _Drawing:
                 self._canvas.text(x + _SWATCH + 6, y + _ENTRY / 2 + 4, words, size=SIZE)
                 x += _entry_width((mark, words))
             y += _ENTRY
-        return y - self._layout.height + (_EDGE if self._legend else 0)
+        return y - top + (_EDGE if self._legend else 0)
 
     def _swatch(self, mark: Mark, x: float, y: float) -> None:
         pen = mark_pen(mark, self._theme)

@@ -10,7 +10,7 @@ from ...models.deliveries import Scope
 from ...models.facts import Fact, FactType
 from ...turn.phases import TurnPhase
 from .names import Names
-from .words import counted, joined, plain, seconds, value_text
+from .words import counted, joined, plain, quoted, seconds, value_text
 
 PHASE: Final[dict[FactType, str]] = {
     FactType.TOOL_APPROVAL_REQUESTED: Phase.REQUESTED,
@@ -73,7 +73,7 @@ def _span(until: float | None, fact: Fact, what: str) -> str:
 
 def _executing(verb: str) -> Callable[[Any, Names], tuple[str, ...]]:
     def told(fact: Any, names: Names) -> tuple[str, ...]:  # noqa: ANN401 - as in _call
-        worker = "" if fact.worker is None else f"by {plain(fact.worker)}"
+        worker = "" if fact.worker is None else f"by {names.worker(fact.worker)}"
         lease = _span(fact.lease_until, fact, "lease")
         return (f"{_call(fact, names)} {verb}", f"attempt {fact.attempt}", worker, lease)
 
@@ -90,7 +90,7 @@ def _approved(fact: Any, names: Names) -> tuple[str, ...]:  # noqa: ANN401 - as 
 
 def _denied(fact: Any, names: Names) -> tuple[str, ...]:  # noqa: ANN401 - as in _call
     reason = fact.reason if fact.reason is not None else fact.error
-    return (f"{_call(fact, names)} denied", f"“{plain(reason)}”")
+    return (f"{_call(fact, names)} denied", quoted(reason))
 
 
 def _opened(fact: Any, _: Names) -> tuple[str, ...]:  # noqa: ANN401 - a TurnOpened
@@ -119,7 +119,7 @@ _WORDS: Final[dict[FactType, Callable[[Any, Names], tuple[str, ...]]]] = {
     ),
     FactType.TOOL_EXECUTION_FAILED: lambda fact, names: (
         f"{_call(fact, names)} failed",
-        f"“{plain(fact.error)}”",
+        quoted(fact.error),
     ),
     FactType.EXECUTION_IN_DOUBT: lambda fact, names: (
         f"{_call(fact, names)} in doubt",
@@ -143,7 +143,7 @@ _WORDS: Final[dict[FactType, Callable[[Any, Names], tuple[str, ...]]]] = {
     FactType.TURN_INTERRUPTING: lambda fact, _: (
         f"turn {plain(fact.turn_id)} interrupting",
         _span(fact.grace_until, fact, "grace"),
-        "" if not fact.reason else f"“{plain(fact.reason)}”",
+        quoted(fact.reason) if fact.reason else "",
     ),
     FactType.TURN_INTERRUPTED: lambda fact, _: (f"turn {plain(fact.turn_id)} interrupted",),
     FactType.CONTINUATION_TAKEN: lambda fact, _: (

@@ -14,7 +14,7 @@ import attrs
 
 from ...models.safe_text import CUT
 from ..drawing.lettering import fitted, folded, width_of
-from .messages import ANSWER_SIGNS, Kind, Message, Party, Step, parties_of
+from .messages import Kind, Message, Party, Step, parties_of
 from .words import PART, clock
 
 WIDTH: Final = 960
@@ -40,8 +40,8 @@ _NOTE_PAD: Final = 4
 _BETWEEN_NOTES: Final = 3
 _BETWEEN_STEPS: Final = 9
 _LINES: Final = 3
-_ANSWER_LINES: Final = 6
-"""Lines of a label, and of an answer that is compared: the rest of a longer one is cut."""
+_NOTE_LINES: Final = 6
+"""Lines of a label, and of a note, which may tell an error: the rest of a longer one is cut."""
 
 
 @attrs.frozen(kw_only=True)
@@ -168,8 +168,7 @@ def _arrow(message: Message, number: int, lanes: dict[Party, float], top: float)
 def _note(message: Message, number: int, kernel: float, top: float) -> Placed:
     """Place a note; the sign of its phase goes before the words."""
     x = kernel + BESIDE_KERNEL + _NOTE_PAD + 20
-    most = _ANSWER_LINES if message.kind in ANSWER_SIGNS else _LINES
-    lines = _folded(message.label, WIDTH - MARGIN - _NOTE_PAD - x, most)
+    lines = _folded(message.label, WIDTH - MARGIN - _NOTE_PAD - x, _NOTE_LINES)
     return Placed(
         number=number,
         message=message,

@@ -27,10 +27,11 @@ class Role(IntEnum):
 
 @attrs.frozen(order=True)
 class Party:
-    """One participant; a worker's name comes from the recording and may be anything."""
+    """One participant; `in_full` is the name of a worker as it was recorded."""
 
     role: Role
     name: str
+    in_full: str = ""
 
 
 MODEL: Final = Party(Role.MODEL, "model")
@@ -39,6 +40,8 @@ PERSON: Final = Party(Role.PERSON, "person")
 EXECUTORS: Final = Party(Role.EXECUTORS, "executors")
 CLOCK: Final = Party(Role.CLOCK, "clock")
 KERNEL: Final = Party(Role.KERNEL, "kernel")
+PARTIES: Final = (MODEL, HOST, PERSON, EXECUTORS, CLOCK, KERNEL)
+"""All that are no single worker."""
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..drawing.canvas import Canvas
 from ..drawing.lettering import fitted, width_of
-from ..palette import GREEN, Look, mixed
+from ..palette import GREEN, TINTS, Look
 from .answers import Comparison, Pair
 from .layout import LINE, MARGIN, SIZE, WIDTH
 
@@ -15,8 +15,6 @@ RIGHT: Final = Look(GREEN, "=")
 _ROW: Final = 20
 _FIELD, _EXPECTED, _GOT = MARGIN + 24, 392, 672
 _PAD: Final = 12
-_TINT: Final = 0.14
-"""How much of the warning's colour lies behind what differs."""
 
 
 def draw_panel(canvas: Canvas, comparison: Comparison, *, top: float) -> float:
@@ -55,7 +53,7 @@ def _draw_pair(canvas: Canvas, pair: Pair, top: float) -> None:
     title = f"{pair.field}: expected {pair.expected}, got {pair.got}"
     with canvas.group(title=title):
         if pair.differs:
-            tint = mixed(canvas.paper.warning, canvas.paper.ground, _TINT)
+            tint = TINTS[canvas.theme]
             canvas.rect(MARGIN, top, WIDTH - 2 * MARGIN, _ROW, fill=tint)
         canvas.text(MARGIN + 6, y, "≠" if pair.differs else "=", size=SIZE)
         for x, end, words in columns:

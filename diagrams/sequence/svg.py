@@ -102,7 +102,9 @@ class _Draft:
         for party, x in self._sheet.lanes.items():
             stroke = self._paper.ink if party.role is Role.KERNEL else self._paper.soft
             name = fitted(party.name, width - 6, 11)
-            with self._canvas.group(title=f"{party.role.name.lower()}: {party.name}"):
+            with self._canvas.group(
+                title=f"{party.role.name.lower()}: {party.in_full or party.name}"
+            ):
                 self._canvas.rect(
                     x - width / 2, top, width, HEAD, rx="5", fill=self._paper.ground, stroke=stroke
                 )

@@ -21,7 +21,18 @@ from ...models.facts import (
 )
 from ..recordings.recording import Moment, Recording
 from .facts_told import about, happened, ids_in_full, phase_of
-from .messages import CLOCK, EXECUTORS, KERNEL, MODEL, PERSON, Kind, Message, Party, Role, Step
+from .messages import (
+    CLOCK,
+    EXECUTORS,
+    KERNEL,
+    MODEL,
+    PERSON,
+    Kind,
+    Message,
+    Party,
+    Role,
+    Step,
+)
 from .names import Names
 from .senders import (
     SENDER,
@@ -55,7 +66,12 @@ class _Teller:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._names = Names(recording.moments)
-        self._lanes = _lanes(recording)
+        workers = self._names.workers
+        self._lanes = (
+            {name: Party(Role.WORKER, short, name) for name, short in workers.items()}
+            if len(workers) <= MOST_WORKERS
+            else {}
+        )
         self._active: str | None = None
         self._holders: dict[tuple[str, str], Party] = {}
         self._leases: dict[tuple[str, str], float] = {}
@@ -226,19 +242,3 @@ def _key(fact: Fact) -> tuple[str, str]:
 
 def _arrow(kind: Kind, sender: Party, words: str) -> Message:
     return Message(kind=kind, sender=sender, receiver=KERNEL, name=kind, words=words)
-
-
-def _lanes(recording: Recording) -> dict[str, Party]:
-    """Return the lanes of the executors that gave their names, unless there are too many."""
-    names: dict[str, None] = {}
-    for moment in recording.moments:
-        if moment.kind == "claim" and moment.delivery is not None:
-            worker = moment.delivery.get("worker")
-            if worker is not None:
-                names[str(worker)] = None
-        for fact in moment.facts:
-            if isinstance(fact, ToolExecutionStarted | ExecutionRetried) and fact.worker:
-                names[fact.worker] = None
-        if len(names) > MOST_WORKERS:
-            return {}
-    return {name: Party(Role.WORKER, name) for name in names}

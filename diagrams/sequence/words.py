@@ -18,6 +18,8 @@ from .names import NAME, Names
 
 VALUE: Final = 60
 """Characters of a value from outside, as JSON."""
+TOLD: Final = 280
+"""Characters of an error or a reason: three lines of a note hold about so many."""
 LISTED: Final = 6
 """Calls that an opening names; the others are counted."""
 
@@ -33,6 +35,11 @@ Raw: TypeAlias = Mapping[str, Any]
 def plain(text: object) -> str:
     """Return a name or a sentence from outside, harmless and not too long."""
     return harmless(str(text), limit=NAME)
+
+
+def quoted(text: object) -> str:
+    """Return an error or a reason in quotation marks, as long as there may be room for."""
+    return f"“{harmless(str(text), limit=TOLD)}”"
 
 
 def value_text(value: object, *, limit: int = VALUE) -> str:
@@ -136,6 +143,10 @@ def _given(fields: Raw, name: str, phrase: str) -> str:
     return phrase.format(plain(value) if isinstance(value, str) else value_text(value))
 
 
+def _quoted(fields: Raw, name: str) -> str:
+    return "" if fields.get(name) is None else quoted(fields[name])
+
+
 def _opening(fields: Raw, names: Names) -> tuple[str, ...]:
     calls = cast("list[dict[str, Any]]", fields.get("calls") or [])
     listed = ", ".join(_call(call, names) for call in calls[:LISTED])
@@ -161,7 +172,7 @@ def _decision(fields: Raw, names: Names) -> tuple[str, ...]:
     if approved is None:
         return (_named("decide about", fields, names),)
     by = _given(fields, "decided_by", "by {}")
-    reason = _given(fields, "reason", "“{}”")
+    reason = _quoted(fields, "reason")
     if not approved:
         return (_named("deny", fields, names), by, reason)
     scope = fields.get("scope") or "once"
@@ -174,7 +185,7 @@ def _decision(fields: Raw, names: Names) -> tuple[str, ...]:
 
 
 def _claim(fields: Raw, names: Names) -> tuple[str, ...]:
-    worker = _given(fields, "worker", "by {}")
+    worker = "" if fields.get("worker") is None else f"by {names.worker(fields['worker'])}"
     lease = "" if fields.get("lease") is None else f"lease {seconds(fields['lease'])}"
     return (_named("claim", fields, names), _attempt(fields.get("attempt")), worker, lease)
 
@@ -187,7 +198,7 @@ def _renewal(fields: Raw, names: Names) -> tuple[str, ...]:
 def outcome(fields: Raw) -> str:
     """Tell a result or an error; neither where neither was recorded."""
     if fields.get("error") is not None:
-        return f"error {value_text(fields['error'])}"
+        return f"error {value_text(fields['error'], limit=TOLD)}"
     return f"result {value_text(fields['result'])}" if "result" in fields else ""
 
 
@@ -202,7 +213,7 @@ def _resolution(fields: Raw, names: Names) -> tuple[str, ...]:
 
 def _interrupt(fields: Raw, _: Names) -> tuple[str, ...]:
     grace = "" if fields.get("grace") is None else f"grace {seconds(fields['grace'])}"
-    return (_turn("interrupt", fields), grace, _given(fields, "reason", "“{}”"))
+    return (_turn("interrupt", fields), grace, _quoted(fields, "reason"))
 
 
 _WORDS: Final[dict[str, Callable[[Raw, Names], tuple[str, ...]]]] = {
@@ -224,7 +235,7 @@ _WORDS: Final[dict[str, Callable[[Raw, Names], tuple[str, ...]]]] = {
     "revoke": lambda fields, _: (f"revoke {plain(fields.get('grant_id'))}",),
     "log": lambda fields, names: (
         _named("log", fields, names),
-        _given(fields, "text", "“{}”"),
+        _quoted(fields, "text"),
     ),
     "tick": lambda _, __: ("tick",),
     "recover": lambda _, __: ("crash, and recover from the journal",),

@@ -25,6 +25,7 @@ from ...models.facts import (
 from ...models.reasons import Reason
 from ...turn.phases import TurnPhase
 from ...turn.table import FOLD as TURN_FOLD
+from ..drawing.lettering import short_names
 from ..recordings.recording import Moment, Recording
 from .spans import Kind, Lane, Mark, MarkKind, Span, Timeline, TurnLine, TurnSpan, kind_of
 
@@ -38,7 +39,11 @@ def timeline_of(recording: Recording) -> Timeline:
         folding.take(moment)
     turns = tuple(turn.line() for turn in folding.turns)
     end = max((moment.at for moment in recording.moments), default=0.0)
-    return Timeline(run=recording.run, turns=turns, end=end, strays=tuple(folding.strays))
+    spans = (span for turn in turns for lane in turn.lanes for span in lane.spans)
+    workers = short_names(span.worker for span in spans if span.worker)
+    return Timeline(
+        run=recording.run, turns=turns, end=end, strays=tuple(folding.strays), workers=workers
+    )
 
 
 class _Life:
@@ -203,7 +208,13 @@ class _Folding:
         for fact in moment.facts:
             self._fold(fact)
         if moment.reason is not None:
-            mark = Mark(at=moment.at, kind=MarkKind.REFUSED, text=f"{moment.kind}: {moment.reason}")
+            named = "no turn" if moment.turn_id is None else f"turn {moment.turn_id}"
+            mark = Mark(
+                at=moment.at,
+                kind=MarkKind.REFUSED,
+                text=f"{moment.kind} of {named}: {moment.reason}",
+                turn_id=moment.turn_id,
+            )
             self._marks_of(moment).append(mark)
 
     def _fold(self, fact: Fact) -> None:
@@ -222,15 +233,15 @@ class _Folding:
             named.take(fact)
 
     def _marks_of(self, moment: Moment) -> list[Mark]:
-        """Find whom a refusal concerns: what the delivery names, else the active turn."""
-        turn = self._by_id.get(moment.turn_id) if moment.turn_id else self._active()
-        if turn is None or moment.reason is Reason.RUN_MISMATCH:
+        """Find whom a refusal concerns: what the delivery names, else the turn it came in."""
+        if not self.turns:
             return self.strays
+        if moment.reason is Reason.RUN_MISMATCH:
+            return self.turns[-1].marks
+        turn = self._by_id.get(moment.turn_id or "", self.turns[-1])
         life = turn.lives.get(moment.invocation_id) if moment.invocation_id else None
-        return turn.marks if life is None else life.marks
-
-    def _active(self) -> _TurnLife | None:
-        return self.turns[-1] if self.turns and not self.turns[-1].closed else None
+        meant = life is not None and moment.turn_id in {None, turn.turn_id}
+        return life.marks if life is not None and meant else turn.marks
 
 
 def _impossible(fact: Fact, cause: str) -> CorruptJournal:

@@ -7,7 +7,7 @@ of the recording.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -40,11 +40,15 @@ class MarkKind(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Mark:
-    """One point in time; `text` says what, such as the reason of a refusal."""
+    """One point in time; `text` says what, such as the reason of a refusal.
+
+    `turn_id` is the turn that a refused delivery named, None for one that named none.
+    """
 
     at: float
     kind: MarkKind
     text: str
+    turn_id: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -156,13 +160,15 @@ class TurnLine:
 class Timeline:
     """The turns of one run, or some of them; `end` is the last time that the recording knows.
 
-    `strays` are refused deliveries that name no turn which is shown.
+    `strays` are refused deliveries that came before the first turn. `workers` are short names of
+    executors, by their own.
     """
 
     run: Run
     turns: tuple[TurnLine, ...]
     end: float
     strays: tuple[Mark, ...]
+    workers: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
     def lanes(self) -> Iterator[Lane]:

@@ -13,10 +13,10 @@ from .axis import Axis, axis_of
 from .bars import across, bar, deadline, refusal
 from .durations import duration
 from .looks import DRAWN
-from .rows import CrowdRow, LaneRow, Row, TurnRow
+from .rows import LaneRow, Row, TurnRow
 from .spans import Kind, MarkKind, Timeline
 from .svg_crowds import CROWD_HEIGHT, draw_crowd
-from .svg_rows import LANE_HEIGHT, TURN_HEIGHT, draw_lane, draw_turn
+from .svg_rows import TURN_HEIGHT, draw_lane, draw_turn, lane_height
 from .words import begins, description, summary, title
 
 WIDTH: Final = 960.0
@@ -26,7 +26,6 @@ RIGHT: Final = 106.0
 """Room behind the axis, for how what ended last ended."""
 _MARGIN: Final = 16.0
 _CUT: Final = 26.0
-_HEIGHTS: Final = {TurnRow: TURN_HEIGHT, LaneRow: LANE_HEIGHT, CrowdRow: CROWD_HEIGHT}
 _TICKS: Final = 8
 _FINE: Final = 20
 """Ticks where they are named, and where they are not."""
@@ -46,17 +45,24 @@ def svg_of(timeline: Timeline, rows: tuple[Row, ...], theme: Theme) -> str:
     y = _head(canvas, timeline)
     y = _legend(canvas, _drawn_marks(axis, rows), y + 8)
     top = y + 34
-    bottom = top + sum(_HEIGHTS[type(row)] for row in rows)
+    heights = [_height(axis, row) for row in rows]
+    bottom = top + sum(heights)
     _grid(canvas, axis, top, bottom)
-    for row in rows:
+    for row, height in zip(rows, heights, strict=True):
         if isinstance(row, TurnRow):
-            draw_turn(canvas, axis, row.turn, y=top, end=timeline.end)
+            draw_turn(canvas, axis, row.turn, y=top, timeline=timeline)
         elif isinstance(row, LaneRow):
-            draw_lane(canvas, axis, row.lane, y=top, end=timeline.end)
+            draw_lane(canvas, axis, row.lane, y=top, timeline=timeline)
         else:
             draw_crowd(canvas, axis, row, y=top, end=timeline.end)
-        top += _HEIGHTS[type(row)]
+        top += height
     return canvas.done(bottom + _MARGIN)
+
+
+def _height(axis: Axis, row: Row) -> float:
+    if isinstance(row, LaneRow):
+        return lane_height(axis, row.lane, WIDTH)
+    return TURN_HEIGHT if isinstance(row, TurnRow) else CROWD_HEIGHT
 
 
 def _head(canvas: Canvas, timeline: Timeline) -> float:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from ..drawing.canvas import Canvas
-from ..drawing.lettering import fitted, width_of
+from ..drawing.lettering import fitted, folded, width_of
 from ..palette import look_of
 from .axis import Axis
 from .bars import SIGN, across, bar, deadline, onwards, refusal, sign
 from .durations import duration
 from .looks import DRAWN
-from .spans import Lane, Mark, MarkKind, Span, TurnLine, TurnSpan
+from .spans import Lane, Mark, MarkKind, Span, Timeline, TurnLine, TurnSpan
 from .words import how_closed, of_marks, of_span
 
 TURN_HEIGHT: Final = 40.0
@@ -26,12 +26,17 @@ _OWED: Final = 30.0
 """Length of the line for a continuation that nobody took."""
 _NEAR: Final = 24.0
 """Refusals nearer to each other than this, in pixels, are drawn as one, with their number …"""
+_TINY: Final = 9
+"""Pixels of the letters at a refusal."""
+_DETAIL: Final = 14.0
+"""From one line of an error below a bar to the next."""
 _DENSE: Final = 12.0
 """… and other marks of one kind as one, lest they look like a pattern."""
 
 
-def draw_turn(canvas: Canvas, axis: Axis, turn: TurnLine, *, y: float, end: float) -> None:
+def draw_turn(canvas: Canvas, axis: Axis, turn: TurnLine, *, y: float, timeline: Timeline) -> None:
     """Draw a turn whose row begins at `y`: its phases, and until when its continuation is owed."""
+    end = timeline.end
     top = y + 11
     middle = top + _BAND / 2
     how = how_closed(turn)
@@ -53,7 +58,7 @@ def draw_turn(canvas: Canvas, axis: Axis, turn: TurnLine, *, y: float, end: floa
                 line = {"stroke": stroke, "stroke_width": "2", "stroke_dasharray": "4 3"}
                 with canvas.group(title=how):
                     canvas.line(x + 4, middle, taken, middle, **line)
-        _marks(canvas, axis, turn.marks, (top, top + _BAND))
+        _marks(canvas, axis, turn.marks, (top, top + _BAND), turn.turn_id)
 
 
 def _phase(canvas: Canvas, axis: Axis, span: TurnSpan, top: float, end: float) -> None:
@@ -71,8 +76,22 @@ def _phase(canvas: Canvas, axis: Axis, span: TurnSpan, top: float, end: float) -
         onwards(canvas, look, right + 3, top, _BAND)
 
 
-def draw_lane(canvas: Canvas, axis: Axis, lane: Lane, *, y: float, end: float) -> None:
+def lane_height(axis: Axis, lane: Lane, width: float) -> float:
+    """Return how high a lane is on a sheet of this width: an error may need lines of its own."""
+    return LANE_HEIGHT + _DETAIL * len(_below(axis, lane, width))
+
+
+def _below(axis: Axis, lane: Lane, width: float) -> tuple[str, ...]:
+    """Return the lines of what is said below the bar because behind it there is no room."""
+    x = axis.place(lane.since if lane.until is None else lane.until) + 2 * SIGN + 8
+    if x + width_of(lane.detail, SMALL) + 6 <= width:
+        return ()
+    return folded(lane.detail, width - axis.left - 6, SMALL)
+
+
+def draw_lane(canvas: Canvas, axis: Axis, lane: Lane, *, y: float, timeline: Timeline) -> None:
     """Draw an invocation whose row begins at `y`: its spans, how it ended, and its marks."""
+    end = timeline.end
     top = y + 10
     middle = top + _BAR / 2
     name = f"{lane.tool_name} {lane.invocation_id}"
@@ -82,23 +101,27 @@ def draw_lane(canvas: Canvas, axis: Axis, lane: Lane, *, y: float, end: float) -
         canvas.text(LABEL, y + 27, id_, size=10, mono=True, fill=canvas.paper.soft)
         for span in lane.spans:
             if span.until != span.since:  # a grant's approval takes no time
-                _span(canvas, axis, span, top, end)
+                _span(canvas, axis, span, top, timeline)
         right = axis.place(end if lane.until is None else lane.until)
         if lane.outcome is None:
             _said(canvas, right + 16, middle + 4, "not ended")
         else:
             sign(canvas, look_of(lane.outcome), right, middle)
-            _said(canvas, right + 2 * SIGN + 8, middle + 4, lane.detail)
-        _marks(canvas, axis, lane.marks, (top, top + _BAR))
+            below = _below(axis, lane, canvas.width)
+            if not below:
+                _said(canvas, right + 2 * SIGN + 8, middle + 4, lane.detail)
+            for number, line in enumerate(below):
+                _said(canvas, axis.left, y + LANE_HEIGHT + 6 + number * _DETAIL, line)
+        _marks(canvas, axis, lane.marks, (top, top + _BAR), lane.turn_id)
 
 
-def _span(canvas: Canvas, axis: Axis, span: Span, top: float, end: float) -> None:
-    drawn = DRAWN[span.kind]
+def _span(canvas: Canvas, axis: Axis, span: Span, top: float, timeline: Timeline) -> None:
+    drawn, end = DRAWN[span.kind], timeline.end
     left = axis.place(span.since)
     right = axis.place(end if span.until is None else span.until)
     told = of_span(span, begin=axis.begin, end=end)
     bar(canvas, drawn, (left, top, right - left, _BAR), title=told)
-    worker = fitted(span.worker or "", 120, SMALL)
+    worker = timeline.workers.get(span.worker or "", "")
     if worker and width_of(worker, SMALL) + 10 <= right - left:
         ground = canvas.paper.ground
         canvas.text(left + 5, top + 11, worker, size=SMALL, fill=ground, pointer_events="none")
@@ -122,27 +145,42 @@ def _said(canvas: Canvas, x: float, y: float, words: str) -> None:
         )
 
 
-def _marks(canvas: Canvas, axis: Axis, marks: Iterable[Mark], sides: tuple[float, float]) -> None:
-    """Draw deadlines above the bar, refusals below it, everything else across."""
+def _marks(
+    canvas: Canvas, axis: Axis, marks: Iterable[Mark], sides: tuple[float, float], turn_id: str
+) -> None:
+    """Draw deadlines above the bar, refusals below it, everything else across.
+
+    A refusal that named another turn than that of the row says which.
+    """
     top, low = sides
     inside = sorted((mark for mark in marks if axis.holds(mark.at)), key=lambda mark: mark.at)
     for kind in MarkKind:
         refused = kind is MarkKind.REFUSED
         of_kind = [mark for mark in inside if mark.kind is kind]
-        for x, together in _grouped(axis, of_kind, _NEAR if refused else _DENSE):
+        groups = _grouped(axis, of_kind, _NEAR if refused else _DENSE)
+        ends = [*(x for x, _ in groups[1:]), canvas.width]
+        for (x, together), end in zip(groups, ends, strict=False):
             with canvas.group(title=of_marks(together, begin=axis.begin)):
                 if refused:
-                    _refusals(canvas, x, low + 5, len(together))
+                    others = {mark.turn_id for mark in together} - {turn_id, None}
+                    _refusals(canvas, x, low + 5, len(together), others, room=end - x - 10)
                 elif kind in {MarkKind.DEADLINE, MarkKind.MET}:
                     deadline(canvas, x, top - 7, met=kind is MarkKind.MET)
                 else:
                     across(canvas, kind, x, sides)
 
 
-def _refusals(canvas: Canvas, x: float, y: float, number: int) -> None:
+def _refusals(  # noqa: PLR0913 - where it stands, and what is said
+    canvas: Canvas, x: float, y: float, number: int, others: Collection[str | None], *, room: float
+) -> None:
     refusal(canvas, x, y)
-    if number > 1:
-        canvas.text(x + 5, y + 3, f"{number:,}", size=9, fill=canvas.paper.soft)
+    count = f"{number:,}" if number > 1 else ""
+    named = "other turns" if len(others) > 1 else "".join(f"turn {turn_id}" for turn_id in others)
+    said = f"{count} {named}".strip()
+    if width_of(said, _TINY) > room:
+        said = count
+    if said:
+        canvas.text(x + 5, y + 3, said, size=_TINY, fill=canvas.paper.soft)
 
 
 def _grouped(axis: Axis, marks: Iterable[Mark], near: float) -> list[tuple[float, list[Mark]]]:

@@ -17,6 +17,7 @@ from turnlock.diagrams.drawing.lettering import (
     cut_to,
     fitted,
     folded,
+    short_names,
     width_of,
 )
 from turnlock.diagrams.drawing.page import page
@@ -30,10 +31,11 @@ from turnlock.diagrams.drawing.tables import (
     plain_markdown,
     text_table,
 )
-from turnlock.diagrams.palette import PAPERS, Theme
+from turnlock.diagrams.palette import IN_THE_DARK, PAPERS, Theme
+from turnlock.diagrams.runs import run_picture
 from turnlock.models.safe_text import CUT, harmless
 
-from .sequence_scenes import INJECTIONS, SVG
+from .sequence_scenes import INJECTIONS, SVG, hostile_run
 
 TEXTS = st.text(max_size=120) | st.sampled_from(INJECTIONS)
 WIDTHS = st.floats(30, 600)
@@ -243,3 +245,61 @@ def test_a_page_is_whole_and_needs_nothing(evil: str, theme: Theme) -> None:
     assert PAPERS[theme].ground in whole
     assert "@import" not in whole
     assert "url(" not in whole
+
+
+def test_a_light_page_is_dark_for_those_who_want_it() -> None:
+    """Every colour, of the page and of its pictures, follows the reader's scheme; no word does."""
+    canvas = Canvas(name="p", title="#ffffff", description="d", width=100, theme=Theme.LIGHT)
+    canvas.text(0, 20, 'fill="#1f2328"')
+    canvas.line(0, 0, 9, 9)
+    whole = page(
+        title="t", description="d", pictures=[canvas.done(40)], tables=[], theme=Theme.LIGHT
+    )
+
+    schemes, rest = whole.split("}}", 1)
+    assert "@media (prefers-color-scheme:dark)" in schemes
+    assert re.findall("#[0-9a-f]{6}", rest) == ["#ffffff", "#1f2328"]  # the words
+    for light, dark in IN_THE_DARK.items():
+        assert f"--{light[1:]}:{light};" in schemes
+        assert f"--{light[1:]}:{dark};" in schemes
+
+
+def test_all_colours_of_a_run_have_their_like_in_the_dark() -> None:
+    """Otherwise a page would hold a light colour on dark ground; the other theme is the proof."""
+    picture = run_picture(hostile_run())
+    light, dark = (
+        re.findall("#[0-9a-f]{6}", picture.svg(theme=theme) + picture.sequence.svg(theme=theme))
+        for theme in Theme
+    )
+
+    assert {one: IN_THE_DARK[one] for one in light} == dict(zip(light, dark, strict=True))
+
+
+OWNERS = [f"turnlock:build-7:{1000 + n}:98{n}5:{n}fe3" for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["w1", "w2"], ["w1", "w2"]),
+        (OWNERS, ["build-7:1000", "build-7:1001", "build-7:1002"]),
+        (["turnlock:a-host-with-a-name:77:1:a"], ["process 77"]),
+        ([*OWNERS[:1], "w1"], ["build-7:1000", "w1"]),
+        ([f"arn:aws:lambda:eu:{n:040}" for n in (1, 2)], [f"{CUT}{n:015}" for n in (1, 2)]),
+        ([f"{n}{'x' * 30}" for n in (1, 2)], ["worker 1", "worker 2"]),
+        (["kernel", "w"], ["worker 1", "worker 2"]),
+        ([], []),
+    ],
+)
+def test_names_of_workers_are_short_and_distinct(names: list[str], told: list[str]) -> None:
+    """Cut at the end they would all be called alike: they begin with their make and host."""
+    assert short_names(names, taken={"kernel"}) == dict(zip(names, told, strict=True))
+
+
+@given(st.lists(TEXTS, unique=True))
+def test_no_two_workers_share_a_name(names: list[str]) -> None:
+    short = short_names(names)
+
+    assert list(short) == names
+    assert len(set(short.values())) == len(names)
+    assert all(0 < len(it) <= 16 for it in short.values())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnlock.diagrams.drawing.graphviz import Engine
 from turnlock.diagrams.errors import NothingToDraw
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Edge, Graph, Mark
+from turnlock.diagrams.graphs.svg import svg_text
 from turnlock.diagrams.life import life_of
 from turnlock.diagrams.recordings.recording import Recording
 from turnlock.diagrams.recordings.steps import refusals, steps
@@ -22,6 +25,7 @@ from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode
 from .runs import ABOUT, CALL, CLAIM, OPEN, RESULT, RUN, Raw, journal_of, recorded, story
 
 SCRIPTS = st.binary(min_size=1 + 8 * STEP_BYTES, max_size=1 + MAX_STEPS * STEP_BYTES).map(decode)
+SVG = "{http://www.w3.org/2000/svg}"
 
 DENY: Raw = {"type": "decide", **ABOUT, "approved": False}
 LOSE: Raw = {"type": "lose", **ABOUT}
@@ -247,14 +251,23 @@ def test_of_turns_with_one_id_the_latest_is_meant() -> None:
     assert len(first.tables[0].rows) == 3
 
 
-def test_short_times_are_told_in_small_units() -> None:
-    """What a kernel's host does takes microseconds; decimals of a second nobody can read."""
+def test_the_times_of_a_life_have_one_unit() -> None:
+    """The one that suits how long it lasted: times in several cannot be held against each other."""
     graph = drawn(
         story({**CLAIM, "now": 2**-20}, {**CLAIM, "now": 0.002}, {**RESULT, "now": 2**-9 + 0.0005})
     )
 
     assert arrows(graph, Mark.TAKEN) == {
-        "REQUESTED → STARTED": ["claim [free] / TOOL_EXECUTION_STARTED · 1: +0.954 µs"],
+        "REQUESTED → STARTED": ["claim [free] / TOOL_EXECUTION_STARTED · 1: +0.000954 ms"],
         "STARTED → SUCCEEDED": ["report_result / TOOL_EXECUTION_SUCCEEDED · 2: +2.45 ms"],
     }
     assert graph.tables[1].rows[0][-2:] == ("+2 ms", "+2 ms")
+
+
+def test_the_picture_says_whose_life_it_is() -> None:
+    """Above the machine, not only in what screen readers read."""
+    graph = drawn(RETRIED)
+    root = ET.fromstring(svg_text(graph, engine=Engine.WASI))  # noqa: S314 - our own
+
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    assert words[:2] == [graph.title, graph.description]

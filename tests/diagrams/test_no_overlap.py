@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
+from math import dist
 from pathlib import Path
 from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given, settings
 
+from turnlock.diagrams.drawing.graphviz import Engine
 from turnlock.diagrams.drawing.metrics import measured
+from turnlock.diagrams.graphs.extract import graph_of
+from turnlock.diagrams.graphs.svg import svg_text
+
+from .machines import AnyMachine, machines
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SVG = "{http://www.w3.org/2000/svg}"
 MACHINES = ("invocation", "turn", "status", "life", "coverage")
 
+PAIR = re.compile(r"(-?[\d.]+),(-?[\d.]+)")
+NEAR = 8.0
+"""Pixels between a beginning and a tip below which they read as one: a tip is six wide."""
+LEAST = 2.5
+
+Point: TypeAlias = tuple[float, float]
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 
@@ -81,15 +94,56 @@ def test_every_label_is_inside_the_picture(name: str) -> None:
     moved = next(
         group.attrib["transform"] for group in root.iter(f"{SVG}g") if "transform" in group.attrib
     )
-    shift = re.search(r"translate\(([-\d.]+)[ ,]([-\d.]+)\)", moved)
-    assert shift is not None
-    left, down = float(shift[1]), float(shift[2])
+    shifts = re.findall(r"translate\(([-\d.]+)[ ,]([-\d.]+)\)", moved)
+    left, down = (sum(map(float, axis)) for axis in zip(*shifts, strict=True))
 
     for words, (x, y, right, bottom) in labels(root).items():
         assert x + left >= 0, words
         assert y + down >= 0, words
         assert right + left <= float(root.attrib["width"]), words
         assert bottom + down <= float(root.attrib["height"]), words
+
+
+def arrows(root: ET.Element) -> list[tuple[str, Point, Point]]:
+    """The id, the beginning and the tip of every arrow."""
+    found: list[tuple[str, Point, Point]] = []
+    for group in root.iter(f"{SVG}g"):
+        if re.search(r"-edge-(?!.*-(label|refused)$)", group.get("id", "")):
+            line, head = (
+                [(float(x), float(y)) for x, y in PAIR.findall(path.attrib["d"])]
+                for path in group.iter(f"{SVG}path")
+            )
+            found.append(
+                (group.attrib["id"], line[0], max(head, key=lambda it: dist(it, line[-2])))
+            )
+    return found
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_no_arrow_leaves_where_another_arrives(name: str) -> None:
+    """One that began at another's tip read as an arrow with two heads, or the wrong way round."""
+    drawn_arrows = arrows(drawn(name))
+
+    assert len(drawn_arrows) > 5
+    assert [
+        (one, other)
+        for one, begins, _ in drawn_arrows
+        for other, _, ends in drawn_arrows
+        if dist(begins, ends) < NEAR
+    ] == []
+
+
+@given(machines())
+@settings(max_examples=25)
+def test_no_arrow_of_any_machine_leaves_where_another_arrives(machine: AnyMachine) -> None:
+    """Where a side is too short for all that touch it they share it out evenly."""
+    graph = graph_of(machine)
+    root = ET.fromstring(svg_text(graph, engine=Engine.WASI))  # noqa: S314 - our own
+
+    drawn_arrows = arrows(root)
+    for _, begins, _ in drawn_arrows:
+        for _, _, ends in drawn_arrows:
+            assert dist(begins, ends) >= LEAST
 
 
 def test_two_labels_that_meet_are_seen() -> None:

@@ -130,7 +130,7 @@ def test_a_story_with_everything() -> None:
         (MarkKind.REFUSED, 12.5),
     ]
     assert [(mark.kind, mark.at) for mark in mail.marks] == [(MarkKind.DEADLINE, 9.5)]
-    assert rm.marks[0].text == "claim: not_approved"
+    assert rm.marks[0].text == "claim of turn T1: not_approved"
     assert [(span.phase, span.since, span.until) for span in turn.spans] == [
         (TurnPhase.OPEN, 0, 2),
         (TurnPhase.SEALED, 2, 12),
@@ -159,7 +159,7 @@ def test_an_interrupt_and_a_turn_that_goes_on() -> None:
 
 
 def test_a_refusal_belongs_to_what_it_names_else_to_the_active_turn() -> None:
-    """Strays name another run, or come when nothing is active."""
+    """Only what comes before the first turn is a stray; each mark says which turn was named."""
     script = (
         {"type": "revoke", "now": 0, "grant_id": "g"},
         opens(1, "T1", asked("a", "ls")),
@@ -173,8 +173,13 @@ def test_a_refusal_belongs_to_what_it_names_else_to_the_active_turn() -> None:
     timeline = timeline_of(recorded(script))
 
     (turn,) = timeline.turns
-    assert [mark.at for mark in timeline.strays] == [0, 3, 4]
-    assert [mark.at for mark in turn.marks] == [2, 6]
+    assert [mark.at for mark in timeline.strays] == [0]
+    assert [(mark.at, mark.text) for mark in turn.marks] == [
+        (2, "revoke of no turn: unknown_grant"),
+        (3, "report of turn T9: turn_mismatch"),
+        (4, "report of turn T1: run_mismatch"),
+        (6, "report of no turn: unknown_invocation"),
+    ]
     assert [mark.at for mark in turn.lanes[0].marks] == [5]
 
 

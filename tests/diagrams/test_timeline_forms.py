@@ -19,6 +19,7 @@ from turnlock.diagrams.palette import Theme
 from turnlock.diagrams.picture import Format
 from turnlock.diagrams.recordings.playing import played
 from turnlock.diagrams.recordings.recording import Recording
+from turnlock.diagrams.sequence.picture import sequence_picture
 from turnlock.diagrams.timeline.mermaid import safe
 from turnlock.diagrams.timeline.picture import TimelinePicture, timeline_picture
 from turnlock.diagrams.timeline.rows import LaneRow, TurnRow
@@ -246,8 +247,66 @@ def test_each_span_says_what_it_is_when_pointed_at() -> None:
 
     assert "executing (STARTED) from +8.6 s to +11 s, 2.4 s; attempt 2 by w3" in titles
     assert "in doubt (IN_DOUBT) from +7 s to +8.6 s, 1.6 s; attempt 1" in titles
-    assert "refused claim: not_approved at +3.1 s" in titles
+    assert "refused claim of turn T1: not_approved at +3.1 s" in titles
     assert "deadline of the lease at +6.2 s" in titles
+
+
+def test_an_error_is_not_cut_while_there_is_room() -> None:
+    """Behind a bar that ends at the right there is little: it stands below, on lines of its own."""
+    error = "the tool failed: " + "no such file or directory, " * 8
+    script = (
+        opens(0, "T1", asked("a", "read"), asked("b", "read")),
+        about("claim", 0, "a"),
+        about("claim", 0, "b"),
+        about("report", 0.1, "a", error="short"),
+        about("report", 9, "b", error=error),
+    )
+    picture = check_all(recorded(script))
+
+    words = " ".join(it.text or "" for it in element(picture).iter(f"{SVG}text"))
+    assert "short" in words
+    assert error.strip() in words
+    assert error.strip() in " ".join(
+        it.text or "" for it in element_of(sequence_picture(recorded(script)).svg())
+    )
+
+
+def element_of(svg: str) -> list[ET.Element]:
+    """The texts of a picture."""
+    return list(ET.fromstring(svg).iter(f"{SVG}text"))  # noqa: S314 - our own
+
+
+def test_workers_are_told_apart_on_their_bars() -> None:
+    """By the names that a runtime gives itself, which begin alike."""
+    script = (
+        opens(0, "T1", asked("a", "read"), asked("b", "read")),
+        about("claim", 0, "a", worker="turnlock:host-of-a-long-name:4711:1:aa"),
+        about("claim", 0, "b", worker="turnlock:host-of-a-long-name:4712:1:bb"),
+        about("report", 9, "a", result=1),
+        about("report", 9, "b", result=1),
+    )
+
+    for svg in (timeline_picture(recorded(script)).svg(), sequence_picture(recorded(script)).svg()):
+        words = [it.text for it in element_of(svg)]
+        assert "process 4711" in words
+        assert "process 4712" in words
+
+
+def test_a_refusal_says_which_turn_it_named() -> None:
+    """In its tooltip always; on the sheet where it is not the turn of the row."""
+    script = (
+        opens(0, "T1", asked("a", "read")),
+        about("claim", 1, "a", turn_id="T0"),
+        about("claim", 2, "a"),
+        about("renew", 2.5, "a", lease=-0.0, attempt=7),
+        about("report", 9, "a", result=1),
+    )
+    root = element(timeline_picture(recorded(script)))
+
+    titles = {it.text for it in root.iter(f"{SVG}title")}
+    assert "refused claim of turn T0: turn_mismatch at +1 s" in titles
+    assert "refused renew of turn T1: stale_attempt at +2.5 s" in titles
+    assert [it.text for it in root.iter(f"{SVG}text")].count("turn T0") == 1
 
 
 def test_open_spans_are_drawn_open() -> None:
