@@ -23,9 +23,10 @@ from ..models.reasons import Reason
 from ..models.run import Run
 from ..runtime.approvals import PendingApproval
 from ..runtime.clock import Clock
-from ..runtime.continuing import Continuation
+from ..runtime.continuation import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.journal.contract import Journal
+from ..runtime.retry import retried
 from ..runtime.runtime import Runtime
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
@@ -143,7 +144,7 @@ class Agent:
     async def _say(self, said: Prompt | Answer) -> None:
         """Keep a message, then take it for said."""
         name, note = self.conversation.next_name, as_note(said)
-        await self._insist(partial(self.runtime.note, self.run.run_id, name, note))
+        await self._kept(partial(self.runtime.note, self.run.run_id, name, note))
         self.conversation.said.append(said)
         self._tell()
 
@@ -154,7 +155,7 @@ class Agent:
             raise AssertionError(self.conversation.owed)
         calls = answer.identified()
         epoch = self.conversation.epoch
-        verdict = await self._insist(
+        verdict = await self._kept(
             partial(self.runtime.open_turn, self.run.run_id, calls, turn_id=turn_id, epoch=epoch)
         )
         entry = await self._journal.entry(self.run.run_id)
@@ -174,7 +175,7 @@ class Agent:
         turn_id = self.conversation.turn_id
         for invocation_id, fault in self._faulty().items():
             rejection = Reject(turn_id=turn_id, invocation_id=invocation_id, error=fault)
-            await self._insist(partial(self.runtime.deliver, self.run.run_id, rejection))
+            await self._kept(partial(self.runtime.deliver, self.run.run_id, rejection))
 
     def _faulty(self) -> dict[str, str]:
         answer = self._latest()
@@ -230,12 +231,11 @@ class Agent:
                 f"run {self.run.run_id!r} was taken over by another process; it goes on there"
             )
 
-    async def _insist(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _kept(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what may be done again until the journal has it."""
-        for pause in self.runtime.settings.pauses():
-            try:
-                return await work()
-            except JournalError:
-                self._check_ours()
-                await asyncio.sleep(pause)
-        raise AssertionError("the pauses never end")
+
+        def failed(_: Exception, __: float) -> None:
+            self._check_ours()
+
+        pauses = self.runtime.settings.pauses()
+        return await retried(work, pauses=pauses, on=(JournalError,), failed=failed)

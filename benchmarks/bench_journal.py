@@ -148,10 +148,10 @@ def _ours(facts: Sequence[Fact], size: int) -> Work:
 async def _fill(path: Path, facts: Sequence[Fact], size: int) -> float:
     async with await SqliteJournal.open(path) as journal:
         await journal.declare(RUN)
-        epoch = await journal.own(RUN.run_id, owner="bench", now=0.0, lease=1.0)
+        fence = await journal.own(RUN.run_id, owner="bench", now=0.0, lease=1.0)
         start = perf_counter()
         for at in range(0, len(facts), size):
-            await _append(journal, RUN.run_id, epoch, facts[at : at + size])
+            await _append(journal, RUN.run_id, fence, facts[at : at + size])
         return (perf_counter() - start) / len(facts)
 
 
@@ -163,17 +163,17 @@ def _at_once(ticks: int) -> Work:
 
     async def fill(path: Path) -> float:
         async with await SqliteJournal.open(path) as journal:
-            epochs: dict[str, int] = {}
+            fences: dict[str, int] = {}
             for run in RUNS:
                 await journal.declare(run)
-                epochs[run.run_id] = await journal.own(
+                fences[run.run_id] = await journal.own(
                     run.run_id, owner="bench", now=0.0, lease=1.0
                 )
             start = perf_counter()
             for tick in range(ticks):
                 await asyncio.gather(
                     *(
-                        _append(journal, run_id, epochs[run_id], facts[tick : tick + 1])
+                        _append(journal, run_id, fences[run_id], facts[tick : tick + 1])
                         for run_id, facts in told.items()
                     )
                 )
@@ -182,9 +182,9 @@ def _at_once(ticks: int) -> Work:
     return _in_folder(fill)
 
 
-async def _append(journal: SqliteJournal, run_id: str, epoch: int, facts: Sequence[Fact]) -> None:
+async def _append(journal: SqliteJournal, run_id: str, fence: int, facts: Sequence[Fact]) -> None:
     after = facts[0].sequence - 1
-    answer = await journal.append(run_id, epoch=epoch, after=after, facts=facts, busy=True)
+    answer = await journal.append(run_id, fence=fence, after=after, facts=facts, busy=True)
     if answer is not Appended.OK:
         raise AssertionError(answer)
 

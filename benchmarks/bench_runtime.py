@@ -20,14 +20,14 @@ from typing import Final, Self
 from timing import QUICK, Line
 
 from turnlock import Call, Kernel, Run
-from turnlock.runtime.conductor import folded
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
+from turnlock.runtime.writer import fold_run
 
 STARTS: Final = 500
 QUICK_STARTS: Final = 20
@@ -182,7 +182,7 @@ async def _recovery(path: Path, turns: int) -> list[Line]:
             for _ in range(turns):
                 await played.play("act")
         sequence = (await journal.entry("run-1")).sequence
-        for what, fold in (("the snapshot", folded), ("all facts", _folded_whole)):
+        for what, fold in (("the snapshot", fold_run), ("all facts", _folded_whole)):
             gc.collect()
             began = process_time()
             await fold(RUN, journal)

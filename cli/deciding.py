@@ -14,9 +14,9 @@ from ..engine.state import State
 from ..models.deliveries import Decide, Interrupt
 from ..models.safe_text import harmless
 from ..runtime.approvals import PendingApproval, pending_approvals
-from ..runtime.conductor import folded
 from ..runtime.journal.contract import Journal
-from ..runtime.visiting import visit
+from ..runtime.submit import submit
+from ..runtime.writer import fold_run
 from .databases import db_option, entry_of, with_journal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,10 +72,10 @@ def deliver(
 
     async def work(journal: Journal) -> tuple[Decide | Interrupt, dict[str, Any], bool]:
         entry = await entry_of(journal, run_id)
-        state = (await folded(entry.run, journal)).state
+        state = (await fold_run(entry.run, journal)).state
         delivery = choose(Found(state=state, waiting=pending_approvals(state)))
-        visited = await visit(journal, run_id, delivery, within=wait)
-        return delivery, visited.receipt, visited.by_owner
+        submitted = await submit(journal, run_id, delivery, within=wait)
+        return delivery, submitted.receipt, submitted.by_owner
 
     delivery, receipt, by_owner = with_journal(db, work)
     what = harmless(delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id)

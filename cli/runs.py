@@ -11,7 +11,7 @@ import click
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.status.projection import status_of
-from ..runtime.visiting import is_owned
+from ..runtime.submit import is_owned
 from ..runtime.workers import short_name
 from .databases import db_option, facts_of, with_journal
 

@@ -109,6 +109,20 @@ class Kernel:
         replay(kernel.state, facts)
         return kernel
 
+    def catch_up(self, facts: Iterable[Fact]) -> None:
+        """Fold the next facts of the run's journal, which another writer has kept (K-2).
+
+        The kernel is then what `recover` would make of the whole journal. Facts that it knows are
+        passed over. Raises as `recover` does, and is of no use afterwards.
+        """
+        replay(self.state, facts)
+
+    def copy(self) -> Kernel:
+        """Return a kernel that shares nothing which changes: to judge what may not be kept."""
+        twin = Kernel.__new__(Kernel)
+        twin.state = self.state.clone()
+        return twin
+
     def snapshot(self) -> Snapshot:
         """Return all of the state at its sequence: equal to the fold of the journal up to there."""
         from .snapshot import take  # noqa: PLC0415 - as in recover

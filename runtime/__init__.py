@@ -6,7 +6,7 @@ runs and turns. `docs/runtime.md` says what it promises, and what it cannot know
 
 from .approvals import PendingApproval
 from .clock import Clock, SteadyClock
-from .continuing import Continuation, OnContinue
+from .continuation import Continuation, OnContinue
 from .errors import (
     Closed,
     JournalError,

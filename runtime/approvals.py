@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from operator import is_
 
 import attrs
 
 from ..engine.state import State
-from ..models.calls import Call
-from ..models.deliveries import AddCall, Delivery, OpenTurn
 from ..models.fact import Fact
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
-from ..models.record import changed
 from ..models.values import Json
-from .tools.toolbox import Toolbox
-
-_log = logging.getLogger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -34,35 +26,6 @@ class PendingApproval:
     arguments: Mapping[str, Json]
     arguments_digest: str
     deadline: float | None
-
-
-def gated(call: Call, tools: Toolbox) -> Call:
-    """Return the call as its tool declares it: whether it needs approval, and for how long.
-
-    A call that is gated already stays as it is: a host may ask for more than the tool does.
-    """
-    tool = tools.get(call.tool_name)
-    if tool is None or call.requires_approval:
-        return call
-    need = tool.policy.needs_approval(call.arguments)
-    if need.why is not None:
-        _log.warning("%s: a person is asked, because %s", call.tool_name, need.why)
-    if not need.needed:
-        return call
-    timeout = tool.policy.approval_timeout
-    return changed(call, requires_approval=True, approval_timeout=timeout)
-
-
-def as_declared(delivery: Delivery, tools: Toolbox) -> Delivery:
-    """Return a delivery with its calls as their tools declare them, whoever made it."""
-    if isinstance(delivery, OpenTurn):
-        calls = tuple(gated(call, tools) for call in delivery.calls)
-        same = all(map(is_, calls, delivery.calls))
-        return delivery if same else changed(delivery, calls=calls)
-    if isinstance(delivery, AddCall):
-        call = gated(delivery.call, tools)
-        return delivery if call is delivery.call else changed(delivery, call=call)
-    return delivery
 
 
 def pending_approvals(state: State) -> tuple[PendingApproval, ...]:

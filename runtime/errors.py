@@ -12,6 +12,10 @@ class JournalError(TurnlockError):
     """
 
 
+class Conflict(JournalError):
+    """Another writer has kept facts that this one does not know: read them, and try again."""
+
+
 class JournalOwned(JournalError):
     """Somebody else owns this journal, or this run, and their lease is not over."""
 

@@ -6,7 +6,7 @@ It is told to whoever performs the run now, and nothing of it is dropped in sile
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -17,30 +17,27 @@ from ..models.ids import idempotency_key, invocation_path
 from ..models.reasons import Reason
 from ..models.values import ABSENT
 from ..models.verdicts import Verdict
-from .conductor import Conductor
-from .insisting import insist
-from .settings import Settings
+from .actor import Actor, Actors
 from .tools.outcomes import Failed, Outcome, Succeeded, Unknown
 
 _log = logging.getLogger(__name__)
 
-Lost: TypeAlias = Callable[[Conductor, str, str], None]
+Lost: TypeAlias = Callable[[Actor, str, str], None]
 """Takes a run, a turn and an invocation of which nobody knows the end, not even its executor."""
 
 
 class Reporting:
     """Tells the kernels what became of what they asked for."""
 
-    def __init__(self, *, conductors: Mapping[str, Conductor], settings: Settings) -> None:
+    def __init__(self, actors: Actors) -> None:
         """Begin with nothing to tell."""
-        self._conductors = conductors
-        self._settings = settings
+        self._actors = actors
         self.lost: Lost | None = None
         """Told of what was in doubt already while it ran, and is lost indeed."""
 
-    async def report(self, conductor: Conductor, effect: Execute, outcome: Outcome) -> None:
+    async def report(self, actor: Actor, effect: Execute, outcome: Outcome) -> None:
         """Report until it was judged; what nobody knows is lost first, and told when it ends."""
-        run_id, turn_id, invocation_id = conductor.run.run_id, effect.turn_id, effect.invocation_id
+        run_id, turn_id, invocation_id = actor.run.run_id, effect.turn_id, effect.invocation_id
         if isinstance(outcome, Unknown):
             lost = Lose(
                 run_id=run_id,
@@ -48,9 +45,9 @@ class Reporting:
                 invocation_id=invocation_id,
                 attempt=effect.attempt,
             )
-            verdict = await self._insist(conductor, lost)
+            verdict = await self._deliver(actor, lost)
             if verdict.reason is Reason.DUPLICATE and self.lost is not None:
-                self.lost(self._current(conductor), turn_id, invocation_id)
+                self.lost(self._actors.current(actor), turn_id, invocation_id)
             outcome = await outcome.later
         report = Report(
             run_id=run_id,
@@ -61,57 +58,53 @@ class Reporting:
             error=outcome.error if isinstance(outcome, Failed) else None,
         )
         try:
-            if _is_of_another_turn(self._current(conductor), effect):
+            if _is_of_another_turn(self._actors.current(actor), effect):
                 _log.warning("the outcome of %s came too late to be told", effect.effect_id)
                 return
-            verdict = await self._insist(conductor, report)
+            verdict = await self._deliver(actor, report)
         except TurnlockError as error:
             _log.warning("the outcome of %s could not be reported: %s", effect.effect_id, error)
             raise
         if verdict.reason not in {None, Reason.DUPLICATE}:
             _log.warning("the outcome of %s was refused: %s", effect.effect_id, verdict.reason)
 
-    async def reject(self, conductor: Conductor, effect: Execute, why: str) -> None:
+    async def reject(self, actor: Actor, effect: Execute, why: str) -> None:
         """Say that it cannot be started. Of a retry that is what the doubt comes to (K-35)."""
         rejection: Delivery = Reject(
-            run_id=conductor.run.run_id,
+            run_id=actor.run.run_id,
             turn_id=effect.turn_id,
             invocation_id=effect.invocation_id,
             error=why,
         )
         if effect.attempt > 1:
             rejection = Resolve(
-                run_id=conductor.run.run_id,
+                run_id=actor.run.run_id,
                 turn_id=effect.turn_id,
                 invocation_id=effect.invocation_id,
                 attempt=effect.attempt - 1,  # until a claim the old attempt is the current one
                 resolution=Resolution.ERROR,
                 error=f"the outcome is unknown, and the retry could not be started: {why}",
             )
-        await self._insist(conductor, rejection)
+        await self._deliver(actor, rejection)
 
-    def _current(self, conductor: Conductor) -> Conductor:
-        """Return who performs the run now: it may have been let go, and opened here again."""
-        return self._conductors.get(conductor.run.run_id, conductor)
-
-    async def _insist(self, conductor: Conductor, delivery: Delivery) -> Verdict:
+    async def _deliver(self, actor: Actor, delivery: Delivery) -> Verdict:
         while True:
-            current = self._current(conductor)
+            current = self._actors.current(actor)
             try:
-                return await insist(current, delivery, settings=self._settings)
+                return await current.deliver_surely(delivery)
             except TurnlockError:
-                if self._current(conductor) is current:
+                if self._actors.current(actor) is current:
                     raise
 
-    async def quietly(self, conductor: Conductor, delivery: Delivery) -> None:
+    async def quietly(self, actor: Actor, delivery: Delivery) -> None:
         """Deliver what may be lost: a log, or one of many renewals."""
         with suppress(TurnlockError):
-            await self._current(conductor).deliver(delivery)
+            await self._actors.current(actor).deliver(delivery)
 
 
-def _is_of_another_turn(conductor: Conductor, effect: Execute) -> bool:
+def _is_of_another_turn(actor: Actor, effect: Execute) -> bool:
     """Whether its turn is gone, and its id was used again: reports do not name the epoch."""
-    turn = conductor.kernel.state.turn
+    turn = actor.kernel.state.turn
     if turn is None or turn.turn_id != effect.turn_id:
         return False
     return effect.idempotency_key != idempotency_key(

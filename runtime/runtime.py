@@ -19,33 +19,33 @@ from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Verdict
-from .approvals import PendingApproval, as_declared, pending_approvals
+from .actor import Actor, Actors
+from .approvals import PendingApproval, pending_approvals
 from .clock import Clock, SteadyClock
-from .conductor import Conductor, folded
-from .continuing import OnContinue
+from .commands import Commands
+from .continuation import OnContinue
+from .dispatcher import Dispatcher
 from .errors import Closed
-from .executing import Means
-from .hosting import Hosting
+from .executions import RuntimeContext
 from .journal.contract import Journal
-from .noting import keep_note
-from .owning import Owning
-from .patience import Patience
-from .posting import Posting
+from .limiter import Limiter
+from .mailbox import Mailbox
+from .ownership import Ownership
 from .settings import Settings
-from .slots import Slots
 from .status.projection import Standing, StatusProjection
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .tasks import LETTING_GO, Tasks
 from .telemetry import Harmless, Silent, Telemetry
 from .tools.threads import Threads
 from .tools.toolbox import Toolbox
-from .verbs import Verbs
+from .watchdog import Watchdog
 from .workers import new_owner
+from .writer import fold_run
 
 _log = logging.getLogger(__name__)
 
 
-class Runtime(Verbs):
+class Runtime(Commands):
     """Performs the runs that it owns. Enter it in the loop that it is to live in."""
 
     def __init__(  # noqa: PLR0913 - each has a default that serves
@@ -68,15 +68,15 @@ class Runtime(Verbs):
         self.settings: Final = settings or Settings()
         self.tools: Final = tools
         self._journal = journal
-        self._conductors: dict[str, Conductor] = {}
+        self._actors = Actors()
         self._closed = False
         self._tasks = Tasks(failed=self._failed)
         self._watchers = Tasks(failed=self._failed)
         self._threads = Threads(self.settings.executions)
         self._streams = Streams(journal=journal, bound=self.settings.buffer)
-        self._means = Means(
+        self._runtime = RuntimeContext(
             toolbox=tools,
-            slots=Slots(
+            slots=Limiter(
                 all_runs=self.settings.executions, each_run=self.settings.executions_of_run
             ),
             tasks=self._tasks,
@@ -85,36 +85,34 @@ class Runtime(Verbs):
             settings=self.settings,
             telemetry=Harmless(telemetry or Silent()),
             worker=self.owner,
-            conductors=self._conductors,
+            actors=self._actors,
         )
-        self._hosting = Hosting(
-            means=self._means,
+        self._dispatcher = Dispatcher(
+            runtime=self._runtime,
             streams=self._streams,
             on_continue=on_continue,
-            conductors=self._conductors,
         )
-        self._owning = Owning(
-            journal=journal, means=self._means, hosting=self._hosting, conductors=self._conductors
+        self._ownership = Ownership(
+            journal=journal, runtime=self._runtime, dispatcher=self._dispatcher
         )
-        self._posting = Posting(
+        self._mailbox = Mailbox(
             journal=journal,
             settings=self.settings,
-            tools=tools,
             tasks=self._tasks,
-            conductors=self._conductors,
+            actors=self._actors,
         )
 
     async def __aenter__(self) -> Self:
         """Take over, unless told not to, what has something under way and no living owner."""
-        self._means.telemetry.declared(tuple(self.tools))
-        self._unobserve = self._means.telemetry.observe(self._hosting.observed)
-        self._watchers.spawn("renew the ownership", self._owning.renew())
-        self._watchers.spawn("watch for posts", self._posting.watch())
-        self._watchers.spawn("end what waits too long", Patience(self._means).watch())
+        self._runtime.telemetry.declared(tuple(self.tools))
+        self._unobserve = self._runtime.telemetry.observe(self._dispatcher.observed)
+        self._watchers.spawn("renew the ownership", self._ownership.renew())
+        self._watchers.spawn("watch for posts", self._mailbox.watch())
+        self._watchers.spawn("end what waits too long", Watchdog(self._runtime).watch())
         try:
             if self.settings.takes_over:
-                await self._owning.take_over()
-                self._watchers.spawn("take over", self._owning.watch())
+                await self._ownership.take_over()
+                self._watchers.spawn("take over", self._ownership.watch())
         except BaseException:
             await self._close(drain=0.0)
             raise
@@ -136,7 +134,7 @@ class Runtime(Verbs):
         that are owned now and were not.
         """
         self._check_open()
-        return await self._owning.take_over()
+        return await self._ownership.take_over()
 
     async def open_run(self, run: Run) -> None:
         """Begin a run, or go on with it; one that is owned here already stays as it is.
@@ -145,26 +143,26 @@ class Runtime(Verbs):
         performs it, and `CorruptJournal` for a journal that no run can have written.
         """
         self._check_open()
-        await self._owning.own(run)
+        await self._ownership.own(run)
 
     async def close_run(self, run_id: str) -> None:
         """Let a run go, whatever it owes: whoever opens it next goes on. Raises `UnknownRun`."""
-        self._conductor(run_id)
-        await self._owning.release(run_id)
+        self._actor(run_id)
+        await self._ownership.release(run_id)
 
     async def deliver(self, run_id: str, delivery: Delivery) -> Verdict:
         """Have a delivery judged; what it brought is durable when the verdict is returned.
 
         What the tools declare about approval is added to the calls that it brings. Raises
-        `UnknownRun` for a run that is not open here, and what `Conductor.deliver` raises.
+        `UnknownRun` for a run that is not open here, and what `Actor.deliver` raises.
         """
-        conductor = self._conductor(run_id)
-        self._means.telemetry.delivering(run_id, delivery)
-        return await conductor.deliver(as_declared(delivery, self.tools))
+        actor = self._actor(run_id)
+        self._runtime.telemetry.delivering(run_id, delivery)
+        return await actor.deliver(delivery)
 
     async def note(self, run_id: str, name: str, value: Json) -> None:
-        """Keep a note beside a run that is open here: see `keep_note` and `Journal.note`."""
-        await keep_note(self._journal, self._conductor(run_id), name=name, value=value)
+        """Keep a note beside a run that is open here: see `RunWriter.note` and `Journal.note`."""
+        await self._actor(run_id).writer.note(name, value)
 
     async def notes(self, run_id: str) -> Mapping[str, Json]:
         """Return the notes of a run, in the order in which they were kept."""
@@ -172,12 +170,12 @@ class Runtime(Verbs):
 
     def pending(self, run_id: str) -> tuple[PendingApproval, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
-        return pending_approvals(self._conductor(run_id).kernel.state)
+        return pending_approvals(self._actor(run_id).kernel.state)
 
     async def status(self, run_id: str) -> Standing:
         """Return what the agent of a run does, as the journal has it; it need not be open here."""
         run = (await self._journal.entry(run_id)).run
-        kernel = await folded(run, self._journal)
+        kernel = await fold_run(run, self._journal)
         latest = None
         if kernel.sequence:
             (latest,) = await self._journal.read(run_id, after=kernel.sequence - 1, limit=1)
@@ -199,14 +197,14 @@ class Runtime(Verbs):
     @property
     def runs(self) -> tuple[str, ...]:
         """The runs that are owned here."""
-        return tuple(self._conductors)
+        return tuple(self._actors)
 
-    def _conductor(self, run_id: str) -> Conductor:
+    def _actor(self, run_id: str) -> Actor:
         self._check_open()
-        conductor = self._conductors.get(run_id)
-        if conductor is None:
+        actor = self._actors.get(run_id)
+        if actor is None:
             raise UnknownRun(f"run {run_id!r} is not open here; open it with open_run(Run(…))")
-        return conductor
+        return actor
 
     def _check_open(self) -> None:
         if self._closed:
@@ -216,7 +214,7 @@ class Runtime(Verbs):
         if self._closed:
             return
         self._closed = True
-        self._hosting.stop_performing()
+        self._dispatcher.stop_performing()
         try:
             await self._tasks.ended(within=drain)
         finally:  # also when whoever waits for it is cancelled
@@ -226,9 +224,9 @@ class Runtime(Verbs):
         try:
             await self._watchers.cancel(within=LETTING_GO)
             await self._tasks.cancel(within=LETTING_GO)
-            await self._owning.close()
+            await self._ownership.close()
         finally:
-            self._hosting.alarm.close()
+            self._dispatcher.alarm.close()
             self._streams.close()
             self._unobserve()
             self._threads.shutdown(wait=False, cancel_futures=True)

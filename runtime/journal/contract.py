@@ -1,16 +1,18 @@
 """What a journal promises. Every journal passes one suite: tests/runtime/journal/contract.py.
 
 A journal keeps runs: their configuration, their facts in order, at most one snapshot of each, who
-owns them, their notes, and the deliveries that others have posted. Three promises carry the
+owns them, their notes, and the deliveries that others have posted. Four promises carry the
 runtime:
 
 - **Atomic and durable.** When `append` says OK, all its facts are kept, whatever happens next; when
   it says anything else, or raises, none is. (The exceptions are a crash while it answers, and an
   error whose message says so: then the next `read` tells.)
-- **Fenced.** Each owner of a run has an epoch, which only grows. An append under an older one is
-  FENCED, inside the same transaction that would have kept it: a stopped process that wakes up after
-  its run was taken over writes nothing. Whoever released a run is fenced, too. A lease that is over
-  fences nobody as long as nobody else takes the run.
+- **Fenced.** Each owner of a run has a fencing token (`fence`), which only grows. An append under
+  an older one is FENCED, inside the same transaction that would have kept it: a stopped process
+  that wakes up after its run was taken over writes nothing. Whoever released a run is fenced, too.
+  A lease that is over fences nobody as long as nobody else takes the run.
+- **Or shared.** A run that nobody owns may be written by anybody, with None for a fence. From the
+  moment when somebody owns it, whatever the lease says, such a write is FENCED.
 - **In order.** `after` is the sequence of the last fact that the writer knows. Where the journal
   holds another, the answer is CONFLICT.
 
@@ -75,7 +77,7 @@ class RunEntry:
     run: Run
     sequence: int
     busy: bool
-    epoch: int
+    fence: int
     owner: str | None
     owned_until: float | None
 
@@ -117,7 +119,7 @@ class Journal(ABC):
     async def own(
         self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
     ) -> int:
-        """Take a run for `lease` seconds, and return the epoch: one more than any before.
+        """Take a run for `lease` seconds, and return the fencing token: one more than any before.
 
         A run that is free, whose lease is over at `now`, that is the same owner's already, or whose
         owner is `gone` is taken; otherwise raises `JournalOwned`. `gone` is an owner of whom the
@@ -132,19 +134,20 @@ class Journal(ABC):
         """
 
     @abstractmethod
-    async def release(self, run_id: str, *, epoch: int) -> None:
+    async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go; without effect when another owner has it."""
 
     @abstractmethod
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         """Keep the facts of one or more whole commits, all or none.
 
-        `epoch` is what `own` returned, `after` the sequence of the last fact kept before (0: none).
-        FENCED goes before CONFLICT. `busy` says whether the run has something under way afterwards.
-        Raises `InvalidValue` for what is no commit: no fact, another run's, a gap, half a commit;
-        and `Overloaded` for more than one append may be.
+        `fence` is what `own` returned, or None to write a run that nobody owns; `after` is the
+        sequence of the last fact kept before (0: none). FENCED goes before CONFLICT. `busy` says
+        whether the run has something under way afterwards. Raises `InvalidValue` for what is no
+        commit: no fact, another run's, a gap, half a commit; and `Overloaded` for more than one
+        append may be.
         """
 
     @abstractmethod
@@ -173,7 +176,7 @@ class Journal(ABC):
         """Return one run's entry."""
 
     @abstractmethod
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot instead of the run's older one.
 
         CONFLICT for one of a sequence that the journal has not reached, or older than the kept one.
@@ -185,7 +188,7 @@ class Journal(ABC):
         """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
 
     @abstractmethod
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
         """Keep what belongs to a run and is no fact: what was said in its conversation, say.
 
         A note never changes: OK also where this name has an equal value, CONFLICT where it has

@@ -15,13 +15,17 @@ class Head:
 
     number: int
     sequence: int
-    epoch: int
+    fence: int
     owner: str | None
     owned_until: float | None
 
-    def is_owned(self, epoch: int) -> bool:
-        """Say whether this is the epoch of an owner who has not let go."""
-        return self.owner is not None and epoch == self.epoch
+    def is_owned(self, fence: int) -> bool:
+        """Say whether this is the fence of an owner who has not let go."""
+        return self.owner is not None and fence == self.fence
+
+    def admits(self, fence: int | None) -> bool:
+        """Say whether this may be written: by its owner; by whoever owns nothing if nobody does."""
+        return self.owner is None if fence is None else self.is_owned(fence)
 
 
 def head_of(connection: sqlite3.Connection, run_id: str) -> Head:

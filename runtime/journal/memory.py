@@ -25,15 +25,19 @@ class _Kept:
     run: Run
     facts: list[Fact] = attrs.field(factory=list[Fact])
     busy: bool = False
-    epoch: int = 0
+    fence: int = 0
     owner: str | None = None
     owned_until: float | None = None
     snapshot: Snapshot | None = None
     notes: dict[str, Json] = attrs.field(factory=dict[str, Json])
 
-    def is_owned(self, epoch: int) -> bool:
-        """Say whether this is the epoch of an owner who has not let go."""
-        return self.owner is not None and epoch == self.epoch
+    def is_owned(self, fence: int) -> bool:
+        """Say whether this is the fence of an owner who has not let go."""
+        return self.owner is not None and fence == self.fence
+
+    def admits(self, fence: int | None) -> bool:
+        """Say whether this may be written: by its owner; by whoever owns nothing if nobody does."""
+        return self.owner is None if fence is None else self.is_owned(fence)
 
     def entry(self) -> RunEntry:
         """Return what a list of runs shows."""
@@ -41,7 +45,7 @@ class _Kept:
             run=self.run,
             sequence=len(self.facts),
             busy=self.busy,
-            epoch=self.epoch,
+            fence=self.fence,
             owner=self.owner,
             owned_until=self.owned_until,
         )
@@ -75,10 +79,10 @@ class MemoryJournal(Journal):
         held = kept.owned_until is not None and now < kept.owned_until
         if held and kept.owner is not None and kept.owner not in {owner, gone}:
             raise owned(run_id, owner=kept.owner, until=kept.owned_until or now)
-        kept.epoch += 1
+        kept.fence += 1
         kept.owner = owner
         kept.owned_until = now + lease
-        return kept.epoch
+        return kept.fence
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         """Renew the leases of an owner."""
@@ -89,21 +93,21 @@ class MemoryJournal(Journal):
             kept.owned_until = now + lease
         return frozenset(mine)
 
-    async def release(self, run_id: str, *, epoch: int) -> None:
+    async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
         await self._turn()
         kept = self._kept(run_id)
-        if kept.is_owned(epoch):
+        if kept.is_owned(fence):
             kept.owner = kept.owned_until = None
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         """Keep facts."""
         check_batch(run_id, after=after, facts=facts)
         await self._turn()
         kept = self._kept(run_id)
-        if not kept.is_owned(epoch):
+        if not kept.admits(fence):
             return Appended.FENCED
         if after != len(kept.facts):
             return Appended.CONFLICT
@@ -129,13 +133,13 @@ class MemoryJournal(Journal):
         await self._turn()
         return self._kept(run_id).entry()
 
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
         await self._turn()
         kept = self._kept(snapshot.run.run_id)
         if snapshot.run != kept.run:
             raise run_differs(snapshot.run, kept.run)
-        if not kept.is_owned(epoch):
+        if not kept.admits(fence):
             return Appended.FENCED
         oldest = 0 if kept.snapshot is None else kept.snapshot.sequence
         if not oldest <= snapshot.sequence <= len(kept.facts):
@@ -148,12 +152,12 @@ class MemoryJournal(Journal):
         await self._turn()
         return self._kept(run_id).snapshot
 
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
         """Keep a note."""
         frozen, _ = checked_note(run_id, name=name, value=value)
         await self._turn()
         kept = self._kept(run_id)
-        if not kept.is_owned(epoch):
+        if not kept.admits(fence):
             return Appended.FENCED
         same = same_json(kept.notes.setdefault(name, frozen), frozen)
         return Appended.OK if same else Appended.CONFLICT

@@ -43,7 +43,7 @@ def entries(
 
 
 def _entry(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
-    run_id, content, kept, sequence, busy, epoch, owner, owned_until = row
+    run_id, content, kept, sequence, busy, fence, owner, owned_until = row
     try:
         run = record_from_json(Run, content) if checksum(content, run_id) == kept else None
     except InvalidValue as error:
@@ -54,7 +54,7 @@ def _entry(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
         run=run,
         sequence=sequence,
         busy=bool(busy),
-        epoch=epoch,
+        fence=fence,
         owner=owner,
         owned_until=owned_until,
     )

@@ -2,8 +2,10 @@
 
 One row of `appends` holds the facts of one append as lines of JSON: a row for each fact took 1.7
 times as long to write in batches of 100 (measured: 6.8 and 4.0 µs a fact, with the disk).
-`sequence` in `runs` says where a run ends, so that rows lost from the end are missed too.
-`checksum` is CRC-32 (see `rows`); the flags of a run, which change with every lease, have none.
+`sequence` in `runs` says where a run ends, so that rows lost from the end are missed too. `epoch`
+is the fencing token of the run's owner: the column keeps its first name, so that the version before
+can read the file. `checksum` is CRC-32 (see `rows`); the flags of a run, which change with every
+lease, have none.
 """
 
 from __future__ import annotations

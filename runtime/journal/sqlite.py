@@ -118,12 +118,12 @@ class SqliteJournal(Journal):
         check_lease(owner, now=now, lease=lease)
         return await self._write(partial(writes.renew, owner=owner, until=now + lease))
 
-    async def release(self, run_id: str, *, epoch: int) -> None:
+    async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
-        await self._write(partial(writes.release, run_id=run_id, epoch=epoch))
+        await self._write(partial(writes.release, run_id=run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         """Keep facts. They are encoded here, while the writer may be waiting for the disk."""
         check_batch(run_id, after=after, facts=facts)
@@ -134,7 +134,7 @@ class SqliteJournal(Journal):
                 f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
             )
         return await self._write(
-            partial(writes.append, run_id=run_id, row=row, epoch=epoch, busy=busy)
+            partial(writes.append, run_id=run_id, row=row, fence=fence, busy=busy)
         )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
@@ -152,7 +152,7 @@ class SqliteJournal(Journal):
         """Return one run's entry."""
         return await self._read(partial(reads.entry, run_id=run_id, where=self._where))
 
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
         content = to_json(snapshot)
         return await self._write(
@@ -160,7 +160,7 @@ class SqliteJournal(Journal):
                 writes.keep_snapshot,
                 snapshot=snapshot,
                 content=content,
-                epoch=epoch,
+                fence=fence,
                 where=self._where,
             )
         )
@@ -169,11 +169,11 @@ class SqliteJournal(Journal):
         """Return the kept snapshot."""
         return await self._read(partial(reads.snapshot, run_id=run_id))
 
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
         """Keep a note."""
         _, content = checked_note(run_id, name=name, value=value)
         return await self._write(
-            partial(writes.note, run_id=run_id, epoch=epoch, name=name, content=content)
+            partial(writes.note, run_id=run_id, fence=fence, name=name, content=content)
         )
 
     async def notes(self, run_id: str) -> Mapping[str, Json]:

@@ -54,9 +54,9 @@ def own(connection: sqlite3.Connection, run_id: str, *, lease: Lease) -> int:
         raise owned(run_id, owner=head.owner, until=head.owned_until)
     connection.execute(
         "UPDATE runs SET epoch = ?, owner = ?, owned_until = ? WHERE number = ?",
-        (head.epoch + 1, lease.owner, lease.until, head.number),
+        (head.fence + 1, lease.owner, lease.until, head.number),
     )
-    return head.epoch + 1
+    return head.fence + 1
 
 
 def renew(connection: sqlite3.Connection, *, owner: str, until: float) -> frozenset[str]:
@@ -66,21 +66,21 @@ def renew(connection: sqlite3.Connection, *, owner: str, until: float) -> frozen
     return frozenset(run_id for (run_id,) in rows)
 
 
-def release(connection: sqlite3.Connection, run_id: str, *, epoch: int) -> None:
+def release(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
     """Let a run go."""
     head = head_of(connection, run_id)
-    if head.is_owned(epoch):
+    if head.is_owned(fence):
         connection.execute(
             "UPDATE runs SET owner = NULL, owned_until = NULL WHERE number = ?", (head.number,)
         )
 
 
 def append(
-    connection: sqlite3.Connection, run_id: str, row: Row, *, epoch: int, busy: bool
+    connection: sqlite3.Connection, run_id: str, row: Row, *, fence: int | None, busy: bool
 ) -> Appended:
     """Keep the facts of one append."""
     head = head_of(connection, run_id)
-    if not head.is_owned(epoch):
+    if not head.admits(fence):
         return Appended.FENCED
     if head.sequence != row.first - 1:
         return Appended.CONFLICT
@@ -95,7 +95,12 @@ def append(
 
 
 def keep_snapshot(
-    connection: sqlite3.Connection, snapshot: Snapshot, content: bytes, *, epoch: int, where: str
+    connection: sqlite3.Connection,
+    snapshot: Snapshot,
+    content: bytes,
+    *,
+    fence: int | None,
+    where: str,
 ) -> Appended:
     """Keep a snapshot; `content` is its JSON."""
     run = snapshot.run
@@ -103,7 +108,7 @@ def keep_snapshot(
     known = entry(connection, run.run_id, where=where).run
     if known != run:
         raise run_differs(run, known)
-    if not head.is_owned(epoch):
+    if not head.admits(fence):
         return Appended.FENCED
     kept = connection.execute(
         "SELECT sequence FROM snapshots WHERE run = ?", (head.number,)
@@ -119,11 +124,11 @@ def keep_snapshot(
 
 
 def note(
-    connection: sqlite3.Connection, run_id: str, *, epoch: int, name: str, content: bytes
+    connection: sqlite3.Connection, run_id: str, *, fence: int | None, name: str, content: bytes
 ) -> Appended:
     """Keep a note; `content` is the canonical JSON of its value."""
     head = head_of(connection, run_id)
-    if not head.is_owned(epoch):
+    if not head.admits(fence):
         return Appended.FENCED
     connection.execute(
         "INSERT OR IGNORE INTO notes (run, name, value, checksum) VALUES (?, ?, ?, ?)",

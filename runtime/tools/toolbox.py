@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from ...models.errors import InvalidValue
+from .policy import Policy
 from .tool import Tool, tool
 from .tool_file import load_tools
 
@@ -24,6 +26,11 @@ class Toolbox(Mapping[str, Tool]):
                     cause="is there twice, with two functions",
                     fix="give one of them another name=",
                 )
+
+        self.policies: Final[Mapping[str, Policy]] = MappingProxyType(
+            {name: it.policy for name, it in self._tools.items()}
+        )
+        """What each tool declares, by its name."""
 
     @classmethod
     def of(cls, *tools: Tool | Callable[..., Any]) -> Toolbox:

@@ -110,8 +110,8 @@ async def crash(agent: Agent) -> None:
     """End a process without a word, and let its lease run out."""
     runtime = agent.runtime
     await runtime._watchers.cancel()
-    for conductor in runtime._conductors.values():
-        conductor.stop(Closed("crashed"))
+    for actor in runtime._actors.values():
+        actor.stop(Closed("crashed"))
     await runtime._tasks.cancel()
     if agent._following is not None:
         agent._following.cancel()

@@ -264,9 +264,9 @@ def test_another_ones_turns_are_told() -> None:
     async def play() -> None:
         journal = MemoryJournal()
         await journal.declare(RUN)
-        epoch = await journal.own("r", owner="ada", now=0.0, lease=1.0)
+        fence = await journal.own("r", owner="ada", now=0.0, lease=1.0)
         opened = Kernel(RUN).receive(OpenTurn(turn_id="x", calls=(), sealed=False), 0.0)
-        await journal.append("r", epoch=epoch, after=0, facts=opened.facts, busy=True)
+        await journal.append("r", fence=fence, after=0, facts=opened.facts, busy=True)
         async with World(journal).agent() as agent:
             with pytest.raises(ConversationBroken, match="turn_busy"):
                 await agent.ask("go")
@@ -286,9 +286,9 @@ def test_notes_that_are_no_conversation_are_told(name: str, note: object) -> Non
     async def play() -> None:
         journal = MemoryJournal()
         await journal.declare(RUN)
-        epoch = await journal.own("r", owner="ada", now=0.0, lease=1.0)
-        await journal.note("r", epoch=epoch, name="colour", value="blue")
-        await journal.note("r", epoch=epoch, name=name, value=note)  # type: ignore[arg-type]
+        fence = await journal.own("r", owner="ada", now=0.0, lease=1.0)
+        await journal.note("r", fence=fence, name="colour", value="blue")
+        await journal.note("r", fence=fence, name=name, value=note)  # type: ignore[arg-type]
         with pytest.raises(ConversationBroken, match=name):
             await World(journal).agent().__aenter__()
         assert (await journal.entry("r")).owner is None

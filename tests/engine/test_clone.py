@@ -19,13 +19,6 @@ from ..random_scripts import run, script
 SEEDS = range(60)
 
 
-def twin_of(kernel: Kernel) -> Kernel:
-    """A kernel over a clone of the state."""
-    twin = Kernel(kernel.run)
-    twin.state = kernel.state.clone()
-    return twin
-
-
 def everything(state: State) -> str:
     """All that a snapshot and the heap of deadlines hold."""
     kernel = Kernel(state.run)
@@ -45,7 +38,7 @@ def test_a_clone_is_equal_and_shares_nothing_that_changes(seed: int) -> None:
         kernel.receive(read_delivery({k: v for k, v in step.items() if k != "now"}), step["now"])
     before = everything(kernel.state)
 
-    twin = twin_of(kernel)
+    twin = kernel.copy()
 
     assert everything(twin.state) == before
     assert fingerprint(twin.state) == fingerprint(kernel.state)

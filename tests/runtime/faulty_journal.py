@@ -54,13 +54,13 @@ class WrappedJournal(Journal):
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         return await self.inner.renew(owner=owner, now=now, lease=lease)
 
-    async def release(self, run_id: str, *, epoch: int) -> None:
-        await self.inner.release(run_id, epoch=epoch)
+    async def release(self, run_id: str, *, fence: int) -> None:
+        await self.inner.release(run_id, fence=fence)
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
-        return await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         return await self.inner.read(run_id, after=after, limit=limit)
@@ -71,14 +71,14 @@ class WrappedJournal(Journal):
     async def entry(self, run_id: str) -> RunEntry:
         return await self.inner.entry(run_id)
 
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
-        return await self.inner.keep_snapshot(snapshot, epoch=epoch)
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
+        return await self.inner.keep_snapshot(snapshot, fence=fence)
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self.inner.snapshot(run_id)
 
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
-        return await self.inner.note(run_id, epoch=epoch, name=name, value=value)
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
+        return await self.inner.note(run_id, fence=fence, name=name, value=value)
 
     async def notes(self, run_id: str) -> Mapping[str, Json]:
         return await self.inner.notes(run_id)
@@ -131,15 +131,15 @@ class FaultyJournal(WrappedJournal):
             "renew", lambda: self.inner.renew(owner=owner, now=now, lease=lease)
         )
 
-    async def release(self, run_id: str, *, epoch: int) -> None:
-        await self._with_fault("release", lambda: self.inner.release(run_id, epoch=epoch))
+    async def release(self, run_id: str, *, fence: int) -> None:
+        await self._with_fault("release", lambda: self.inner.release(run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         return await self._with_fault(
             "append",
-            lambda: self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy),
+            lambda: self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy),
         )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
@@ -147,17 +147,17 @@ class FaultyJournal(WrappedJournal):
             "read", lambda: self.inner.read(run_id, after=after, limit=limit)
         )
 
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         return await self._with_fault(
-            "keep_snapshot", lambda: self.inner.keep_snapshot(snapshot, epoch=epoch)
+            "keep_snapshot", lambda: self.inner.keep_snapshot(snapshot, fence=fence)
         )
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self._with_fault("snapshot", lambda: self.inner.snapshot(run_id))
 
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
         return await self._with_fault(
-            "note", lambda: self.inner.note(run_id, epoch=epoch, name=name, value=value)
+            "note", lambda: self.inner.note(run_id, fence=fence, name=name, value=value)
         )
 
     async def post(self, run_id: str, delivery: Delivery) -> int:

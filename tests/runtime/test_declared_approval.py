@@ -9,9 +9,10 @@ import pytest
 
 from turnlock import AddCall, OpenTurn, Run
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.submit import SharedRun, submit
 
 from .test_runtime import World, calls
-from .virtual import run, settled
+from .virtual import LoopClock, run, settled
 
 RUN = Run(run_id="r")
 (PAY,) = calls("pay")
@@ -36,7 +37,35 @@ async def by_post(_: Runtime, world: World) -> None:
     await world.journal.post("r", AddCall(turn_id="t1", call=PAY))
 
 
-@pytest.mark.parametrize("bring", [by_open_turn, by_delivery, by_add_call, by_post])
+async def by_submit(runtime: Runtime, world: World) -> None:
+    await runtime.close_run("r")
+    opening = OpenTurn(turn_id="t1", calls=(PAY,))
+    submitted = await submit(
+        world.journal,
+        "r",
+        opening,
+        within=1,
+        policies=runtime.tools.policies,
+        clock=LoopClock(),
+    )
+    assert (submitted.by_owner, submitted.receipt["accepted"]) == (False, True)
+    await runtime.open_run(RUN)
+
+
+async def by_shared_run(runtime: Runtime, world: World) -> None:
+    await runtime.close_run("r")
+    shared = await SharedRun.open(
+        world.journal, "r", policies=runtime.tools.policies, clock=LoopClock()
+    )
+    await shared.submit(
+        OpenTurn(turn_id="t1", calls=(), sealed=False), AddCall(turn_id="t1", call=PAY)
+    )
+    await runtime.open_run(RUN)
+
+
+@pytest.mark.parametrize(
+    "bring", [by_open_turn, by_delivery, by_add_call, by_post, by_submit, by_shared_run]
+)
 def test_nobody_gets_round_the_approval_of_a_tool(
     bring: Callable[[Runtime, World], Awaitable[None]],
 ) -> None:

@@ -72,7 +72,7 @@ def test_an_answer_can_be_planned(fault: Fault, answer: Appended) -> None:
     async def story(journal: FaultyJournal) -> None:
         journal.fail("append", fault)
         told = facts(1, after=1)
-        said = await journal.append(RUN.run_id, epoch=1, after=1, facts=told, busy=True)
+        said = await journal.append(RUN.run_id, fence=1, after=1, facts=told, busy=True)
         assert said is answer
         assert await everything(journal) == facts(1)
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from turnlock import Call, Delivery, FactType, Kernel, OpenTurn, Run, Tick, TurnlockError, Verdict
-from turnlock.runtime.conductor import Conductor
-from turnlock.runtime.hosting import Hosting
+from turnlock.runtime.actor import Actor
+from turnlock.runtime.dispatcher import Dispatcher
 from turnlock.runtime.journal.memory import MemoryJournal
 
 from .faulty_journal import Fault, FaultyJournal
@@ -33,20 +33,20 @@ class Lying(Kernel):
         raise ZeroDivisionError
 
 
-def defect_of_the_kernel(conductor: Conductor, _: pytest.MonkeyPatch) -> None:
-    conductor.kernel = Lying(conductor.run)
+def defect_of_the_kernel(actor: Actor, _: pytest.MonkeyPatch) -> None:
+    actor.writer.kernel = Lying(actor.run)
 
 
-def defect_of_the_host(_: Conductor, patch: pytest.MonkeyPatch) -> None:
+def defect_of_the_host(_: Actor, patch: pytest.MonkeyPatch) -> None:
     def raises(*_: object) -> None:
         raise ZeroDivisionError
 
-    patch.setattr(Hosting, "kept", raises)
+    patch.setattr(Dispatcher, "kept", raises)
 
 
 @pytest.mark.parametrize("defect", [defect_of_the_kernel, defect_of_the_host])
 def test_a_defect_is_told_to_all_who_wait_and_the_run_can_be_opened_again(
-    defect: Callable[[Conductor, pytest.MonkeyPatch], None],
+    defect: Callable[[Actor, pytest.MonkeyPatch], None],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_defect_is_told_to_all_who_wait_and_the_run_can_be_opened_again(
         async with world.process(world.tool("act", approval=True)) as runtime:
             await runtime.open_run(RUN)
             with monkeypatch.context() as patch:
-                defect(runtime._conductors["r"], patch)
+                defect(runtime._actors["r"], patch)
                 outcomes = await asyncio.gather(
                     runtime.deliver("r", OPENED),
                     runtime.deliver("r", Tick()),

@@ -25,7 +25,7 @@ from turnlock import (
     Status,
     UnknownRun,
 )
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.errors import Closed, JournalOwned, RunFenced
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
@@ -92,8 +92,8 @@ def calls(*names: str) -> list[Call]:
 async def crash(runtime: Runtime) -> None:
     """End a process without a word: nothing it has not kept is kept."""
     await runtime._watchers.cancel()
-    for conductor in runtime._conductors.values():
-        conductor.stop(Closed("crashed"))
+    for actor in runtime._actors.all():
+        actor.stop(Closed("crashed"))
     await runtime._tasks.cancel()
 
 
@@ -406,7 +406,7 @@ def test_a_claim_of_another_make_is_left_to_its_lease() -> None:
         async with world.process(world.tool("act", approval=True)) as runtime:
             await runtime.open_run(RUN)
             await runtime.open_turn("r", calls("act"), turn_id="t1")
-            runtime._hosting.executions.stop_starting()
+            runtime._dispatcher.executions.stop_starting()
             await runtime.approve("r", turn_id="t1", invocation_id="act")
             await runtime.deliver(
                 "r", Claim(turn_id="t1", invocation_id="act", attempt=1, worker="elsewhere")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from turnlock import Report
 from turnlock.runtime.settings import Settings
 
-from .test_conductor import Stage, claim, opened
+from .test_actor import Stage, claim, opened
 from .virtual import run
 
 
@@ -14,14 +14,14 @@ def test_a_large_turn_is_not_copied_again_and_again() -> None:
 
     async def play() -> None:
         stage = Stage(settings=Settings(snapshot_every=10))
-        conductor = await stage.begin()
+        actor = await stage.begin()
         names = [f"call {number}" for number in range(100)]
-        await conductor.deliver(opened(*names))
+        await actor.deliver(opened(*names))
         for name in names:
-            await conductor.deliver(claim(name))
+            await actor.deliver(claim(name))
         assert stage.journal.calls["keep_snapshot"] == 0
         for name in names:
-            await conductor.deliver(Report(turn_id="t1", invocation_id=name, result=1))
+            await actor.deliver(Report(turn_id="t1", invocation_id=name, result=1))
         assert stage.journal.calls["keep_snapshot"] == 1
 
     run(play())

@@ -54,7 +54,7 @@ class Stage:
 
     async def begin(self) -> None:
         await self.journal.declare(RUN)
-        self.epoch = await self.journal.own("r", owner="o", now=0.0, lease=1e9)
+        self.fence = await self.journal.own("r", owner="o", now=0.0, lease=1e9)
 
     async def happen(self, commits: int) -> None:
         for _ in range(commits):
@@ -62,7 +62,7 @@ class Stage:
             await self.keep(FACTS[self.at : end])
 
     async def keep(self, facts: Sequence[Fact]) -> None:
-        await self.journal.append("r", epoch=self.epoch, after=self.at, facts=facts, busy=False)
+        await self.journal.append("r", fence=self.fence, after=self.at, facts=facts, busy=False)
         self.at = facts[-1].sequence
         self.streams.publish("r", facts)
 

@@ -75,7 +75,7 @@ def test_a_stopped_owner_is_fenced_when_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_without_the_fence_a_stopped_owner_writes(tmp_path: Path) -> None:
-    """The control: a journal that does not heed the epoch lets it."""
+    """The control: a journal that does not heed the fence lets it."""
     world = stopped(tmp_path, "unfenced")
 
     assert any(wrong.startswith("one_writer") for wrong in violations(world, ["t1"]))

@@ -28,7 +28,7 @@ from turnlock.models.facts import (
     TurnSettled,
 )
 from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
@@ -81,20 +81,20 @@ class Notes:
 
 
 class NotingJournal(SqliteJournal):
-    """Notes who has written which facts under which epoch."""
+    """Notes who has written which facts under which fence."""
 
     notebooks: Notes
     fenced = True
-    """Whether it heeds the epoch: the negative control does not."""
+    """Whether it heeds the fence: the negative control does not."""
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
-        under = epoch if self.fenced else (await self.entry(run_id)).epoch
-        answer = await super().append(run_id, epoch=under, after=after, facts=facts, busy=busy)
+        under = fence if self.fenced else (await self.entry(run_id)).fence
+        answer = await super().append(run_id, fence=under, after=after, facts=facts, busy=busy)
         if answer is Appended.OK:
             last = facts[-1].sequence
-            self.notebooks.written.write(epoch=epoch, first=after + 1, last=last, by=os.getpid())
+            self.notebooks.written.write(fence=fence, first=after + 1, last=last, by=os.getpid())
         return answer
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:

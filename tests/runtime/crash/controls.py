@@ -13,10 +13,9 @@ from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Acknowledge
 from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
-from turnlock.runtime.conductor import Conductor
-from turnlock.runtime.continuing import Continuation, OnContinue
-from turnlock.runtime.executing import Executions
-from turnlock.runtime.insisting import insist
+from turnlock.runtime.actor import Actor
+from turnlock.runtime.continuation import Continuation, OnContinue
+from turnlock.runtime.executions import Executions
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.settings import Settings
 
@@ -27,10 +26,10 @@ class Unfenced(WrappedJournal):
     """The fence is switched off: whoever writes is taken for the owner."""
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
-        newest = (await self.inner.entry(run_id)).epoch
-        return await self.inner.append(run_id, epoch=newest, after=after, facts=facts, busy=busy)
+        newest = (await self.inner.entry(run_id)).fence
+        return await self.inner.append(run_id, fence=newest, after=after, facts=facts, busy=busy)
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         await self.inner.renew(owner=owner, now=now, lease=lease)
@@ -61,18 +60,18 @@ async def unclaimed(*_: object) -> bool:
 def unclaimed_again(claimed: Any) -> Any:
     """Instead of `Executions._claimed`: what was claimed by a dead process counts as claimed."""
 
-    async def again(self: Executions, conductor: Conductor, effect: Execute, tool: Any) -> bool:
-        return effect.effect_id.startswith("again/") or await claimed(self, conductor, effect, tool)
+    async def again(self: Executions, actor: Actor, effect: Execute, tool: Any) -> bool:
+        return effect.effect_id.startswith("again/") or await claimed(self, actor, effect, tool)
 
     return again
 
 
 async def acknowledged_first(
-    conductor: Conductor, effect: Continue, on_continue: OnContinue, *, settings: Settings
+    actor: Actor, effect: Continue, on_continue: OnContinue, *, settings: Settings
 ) -> None:
     """Instead of `hand_over`: take it off the books, then hand it over."""
-    run_id = conductor.run.run_id
-    await insist(conductor, Acknowledge(run_id=run_id, turn_id=effect.turn_id), settings=settings)
+    run_id = actor.run.run_id
+    await actor.deliver_surely(Acknowledge(run_id=run_id, turn_id=effect.turn_id))
     await on_continue(
         Continuation(
             run_id=run_id,
@@ -84,17 +83,17 @@ async def acknowledged_first(
 
 
 def told_before_kept(serve_batch: Any) -> Any:
-    """Instead of `Conductor._serve_batch`: tell everybody, then append."""
+    """Instead of `Actor._serve_batch`: tell everybody, then append."""
 
-    async def serve(self: Conductor) -> None:
-        judged = self._judge()
+    async def serve(self: Actor) -> None:
+        judged = self.writer.judge(self._taken())
         self._listener.kept(self, judged)
         await asyncio.sleep(0)
-        self._judge = lambda: judged  # type: ignore[method-assign]
+        self.writer.judge = lambda _: judged  # type: ignore[method-assign,assignment]
         try:
             await serve_batch(self)
         finally:
-            del self._judge
+            del self.writer.judge
 
     return serve
 
@@ -105,8 +104,8 @@ class Repeating:
     def __init__(self, executions: list[Executions]) -> None:
         self._executions = executions
 
-    async def lose_what_died(self, conductor: Conductor) -> None:
-        turn = conductor.kernel.state.turn
+    async def lose_what_died(self, actor: Actor) -> None:
+        turn = actor.kernel.state.turn
         for member in () if turn is None else tuple(turn.unfinished()):
             if turn is not None and member.phase is Phase.STARTED:
                 key = idempotency_key(invocation_path(turn.scope, member.invocation_id))
@@ -119,10 +118,10 @@ class Repeating:
                     arguments=member.arguments or {},
                     idempotency_key=key,
                 )
-                self._executions[-1].perform(conductor, again)
+                self._executions[-1].perform(actor, again)
 
 
 async def without_the_last(run: Run, journal: Journal) -> Kernel:
-    """Instead of `folded`: replay drops what was kept last."""
+    """Instead of `fold_run`: replay drops what was kept last."""
     facts = [fact async for fact in journal.facts(run.run_id)]
     return Kernel.recover(run, facts[:-1])

@@ -190,8 +190,8 @@ async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> Non
         await host.own()
         await case.drive(host)
         for run_id in runtime.runs:
-            conductor = runtime._conductors[run_id]
-            while conductor._serving is not None:  # noqa: ASYNC110 - it tells nobody
+            actor = runtime._actors[run_id]
+            while actor._serving is not None:  # noqa: ASYNC110 - it tells nobody
                 await asyncio.sleep(1)
             if world.lives == life.number:
-                world.live[run_id] = conductor.kernel.snapshot()
+                world.live[run_id] = actor.kernel.snapshot()

@@ -14,7 +14,7 @@ from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Delivery
 from turnlock.models.facts import ExecutionInDoubt
 from turnlock.models.ids import idempotency_key, invocation_path
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.errors import JournalError, Overloaded
 from turnlock.runtime.runtime import Runtime
 
@@ -130,8 +130,8 @@ class Host:
 
     async def _resolve(self, asked: ExecutionInDoubt) -> None:
         """Be the person who is asked: look whether it was done, and say so."""
-        conductor = self.runtime._conductors.get(asked.run_id)
-        turn = None if conductor is None else conductor.kernel.state.turn
+        actor = self.runtime._actors.get(asked.run_id)
+        turn = None if actor is None else actor.kernel.state.turn
         member = None if turn is None else turn.members.get(asked.invocation_id)
         if turn is None or member is None or turn.turn_id != asked.turn_id:
             return

@@ -18,8 +18,8 @@ import attrs
 
 from turnlock import Fact
 from turnlock.models.codec import fact_from_json
-from turnlock.runtime.conductor import folded
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.writer import fold_run
 
 from .world import Begun, Told, World, Written
 
@@ -123,9 +123,9 @@ def left_behind(folder: Path) -> World:
         world.shown += [(fact_from_json(told.encode()), kept) for told in line["facts"]]
     newest = 0
     for line in sorted(_lines(folder / "written"), key=lambda line: int(line["first"])):
-        epoch = line["epoch"]
-        world.written.append(Written(run_id="r", last=line["last"], by=epoch, taken=epoch > newest))
-        newest = max(newest, epoch)
+        fence = line["fence"]
+        world.written.append(Written(run_id="r", last=line["last"], by=fence, taken=fence > newest))
+        newest = max(newest, fence)
     return world
 
 
@@ -137,9 +137,9 @@ async def moved(folder: Path, world: World) -> list[Fact]:
         facts = [fact async for fact in journal.facts("r")]
         await world.memory.declare(entry.run)
         if facts:
-            epoch = await world.memory.own("r", owner="o", now=0.0, lease=1.0)
-            await world.memory.append("r", epoch=epoch, after=0, facts=facts, busy=False)
-        world.live["r"] = (await folded(entry.run, journal)).snapshot()
+            fence = await world.memory.own("r", owner="o", now=0.0, lease=1.0)
+            await world.memory.append("r", fence=fence, after=0, facts=facts, busy=False)
+        world.live["r"] = (await fold_run(entry.run, journal)).snapshot()
     return facts
 
 

@@ -12,10 +12,10 @@ import pytest
 from turnlock import Fact
 from turnlock.models.facts import ContinuationTaken, ToolExecutionSucceeded
 from turnlock.models.record import changed
-from turnlock.runtime import conductor, hosting, owning
-from turnlock.runtime.conductor import Conductor
-from turnlock.runtime.doubting import Doubts
-from turnlock.runtime.executing import Executions, Means
+from turnlock.runtime import dispatcher, ownership, writer
+from turnlock.runtime.actor import Actor
+from turnlock.runtime.executions import Executions, RuntimeContext
+from turnlock.runtime.in_doubt import InDoubtResolver
 
 from . import controls
 from .checks import violations
@@ -66,16 +66,16 @@ def test_effects_before_the_append_are_seen() -> None:
 
 
 def test_telling_before_the_append_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A conductor that tells its listeners what it is about to keep."""
-    told = controls.told_before_kept(Conductor._serve_batch)
-    monkeypatch.setattr(Conductor, "_serve_batch", told)
+    """An actor that tells its listeners what it is about to keep."""
+    told = controls.told_before_kept(Actor._serve_batch)
+    monkeypatch.setattr(Actor, "_serve_batch", told)
 
     assert "nothing_lost" in rules(played(FREE).wrong)
 
 
 def test_acknowledging_before_the_callback_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash between the two, the host is never told."""
-    monkeypatch.setattr(hosting, "hand_over", controls.acknowledged_first)
+    monkeypatch.setattr(dispatcher, "hand_over", controls.acknowledged_first)
 
     assert seen("one_continuation", CHAINED)
 
@@ -85,22 +85,22 @@ def test_a_retry_in_silence_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Executions] = []
     begin = Executions.__init__
 
-    def noted(self: Executions, means: Means) -> None:
-        begin(self, means)
+    def noted(self: Executions, runtime: RuntimeContext) -> None:
+        begin(self, runtime)
         made.append(self)
 
     repeating = controls.Repeating(made)
     monkeypatch.setattr(Executions, "__init__", noted)
     monkeypatch.setattr(Executions, "_claimed", controls.unclaimed_again(Executions._claimed))
-    monkeypatch.setattr(Doubts, "lose_what_died", repeating.lose_what_died)
+    monkeypatch.setattr(InDoubtResolver, "lose_what_died", repeating.lose_what_died)
 
     assert seen("no_attempt_runs_twice", ASKED)
 
 
 def test_a_replay_that_drops_a_fact_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next process knows less than the journal: it cannot go on, and that is seen."""
-    monkeypatch.setattr(owning, "folded", controls.without_the_last)
-    monkeypatch.setattr(conductor, "folded", controls.without_the_last)
+    monkeypatch.setattr(ownership, "fold_run", controls.without_the_last)
+    monkeypatch.setattr(writer, "fold_run", controls.without_the_last)
 
     assert seen("settled", ASKED)
 

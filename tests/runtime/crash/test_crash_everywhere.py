@@ -32,7 +32,7 @@ def test_crash_everywhere(case: UseCase) -> None:
     assert _wrong(plays) == []
     assert len(plays) >= FEWEST
     places = {place for one in plays for place in one.deaths}
-    assert {"before append", "after append", "Conductor._serve"} < places
+    assert {"before append", "after append", "Actor._serve"} < places
     assert any(len(one.world.heard) > len(case.turns) for one in plays) or "interrupt" in case.name
     print(f"{case.name}: {len(plays)} crash points")
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from turnlock import Call
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.context import ToolContext
 from turnlock.runtime.tools.outcomes import Happened, NeverHappened, ProbeAnswer

@@ -17,7 +17,7 @@ import attrs
 from turnlock import Fact, Run
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.calls import CallResult
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.context import ToolContext
@@ -166,10 +166,10 @@ class LivingJournal(WrappedJournal):
 
     async def own(self, run_id: str, **given: Any) -> int:
         await self._life.point("before own")
-        epoch = await super().own(run_id, **given)
+        fence = await super().own(run_id, **given)
         self._world.writes(self._life, run_id, taken=True)
         await self._life.point("after own")
-        return epoch
+        return fence
 
     async def renew(self, **given: Any) -> frozenset[str]:
         await self._life.point("before renew")
@@ -177,22 +177,22 @@ class LivingJournal(WrappedJournal):
         await self._life.point("after renew")
         return renewed
 
-    async def release(self, run_id: str, *, epoch: int) -> None:
-        await self._between("release", super().release(run_id, epoch=epoch))
+    async def release(self, run_id: str, *, fence: int) -> None:
+        await self._between("release", super().release(run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         await self._life.point("before append")
-        appended = await super().append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        appended = await super().append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         if appended is Appended.OK:
             self._world.writes(self._life, run_id)
         await self._life.point("after append")
         return appended
 
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         await self._life.point("before keep_snapshot")
-        appended = await super().keep_snapshot(snapshot, epoch=epoch)
+        appended = await super().keep_snapshot(snapshot, fence=fence)
         if appended is Appended.OK:
             self._world.writes(self._life, snapshot.run.run_id)
         await self._life.point("after keep_snapshot")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,11 +51,11 @@ class Appends(JournalStage):
         """OK means all of them, equal and of the same class, whatever the size of the commits."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             told = [*facts(1), *facts(10, after=1, commit=3), *facts(100, after=11, commit=100)]
-            await kept(journal, told[:1], epoch)
-            await kept(journal, told[1:11], epoch)
-            await kept(journal, told[11:], epoch)
+            await kept(journal, told[:1], fence)
+            await kept(journal, told[1:11], fence)
+            await kept(journal, told[11:], fence)
 
             assert await everything(journal) == told
             assert await journal.read(RUN.run_id, after=5) == tuple(told[5:])
@@ -66,11 +68,11 @@ class Appends(JournalStage):
         """A page may end and begin anywhere, inside appends and commits too."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             told = facts(30, commit=7)
-            await kept(journal, told[:14], epoch)
-            await kept(journal, told[14:21], epoch)
-            await kept(journal, told[21:], epoch)
+            await kept(journal, told[:14], fence)
+            await kept(journal, told[14:21], fence)
+            await kept(journal, told[21:], fence)
 
             for limit in range(1, 32):
                 found: list[Fact] = []
@@ -93,7 +95,7 @@ class Appends(JournalStage):
 
         self.play(tmp_path, story)
 
-    def test_an_older_epoch_is_fenced(self, tmp_path: Path) -> None:
+    def test_an_older_fence_is_fenced(self, tmp_path: Path) -> None:
         """After another took the run, its former owner writes nothing, fitting or not."""
 
         async def story(journal: Journal) -> None:
@@ -104,7 +106,7 @@ class Appends(JournalStage):
             for after in (1, 0, 7):
                 told = facts(1, after=after)
                 answer = await journal.append(
-                    RUN.run_id, epoch=old, after=after, facts=told, busy=False
+                    RUN.run_id, fence=old, after=after, facts=told, busy=False
                 )
                 assert answer is Appended.FENCED
 
@@ -114,21 +116,84 @@ class Appends(JournalStage):
 
         self.play(tmp_path, story)
 
-    @pytest.mark.parametrize("epoch", [0, 1, 2, -1])
-    def test_nobody_writes_who_does_not_own(self, tmp_path: Path, epoch: int) -> None:
-        """Neither before the first owner, nor after a release, nor under an epoch to come."""
+    @pytest.mark.parametrize("fence", [0, 1, 2, -1])
+    def test_nobody_writes_who_does_not_own(self, tmp_path: Path, fence: int) -> None:
+        """Neither before the first owner, nor after a release, nor under a fence to come."""
 
         async def story(journal: Journal) -> None:
             await journal.declare(RUN)
             for _ in ("never owned", "released"):
                 answer = await journal.append(
-                    RUN.run_id, epoch=epoch, after=0, facts=facts(1), busy=True
+                    RUN.run_id, fence=fence, after=0, facts=facts(1), busy=True
                 )
                 assert answer is Appended.FENCED
                 taken = await journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE)
-                await journal.release(RUN.run_id, epoch=taken)
+                await journal.release(RUN.run_id, fence=taken)
 
             assert await everything(journal) == []
+
+        self.play(tmp_path, story)
+
+    def test_a_run_that_nobody_owns_is_written_by_anybody(self, tmp_path: Path) -> None:
+        """By whoever owns nothing: before its first owner, and after one has let go."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            await kept(journal, facts(2), None)
+            await journal.release(RUN.run_id, fence=await owned(journal))
+            await kept(journal, facts(1, after=2), None, busy=False)
+
+            for after in (0, 2, 7):  # an optimistic writer that has missed something
+                told = facts(1, after=after)
+                answer = await journal.append(
+                    RUN.run_id, fence=None, after=after, facts=told, busy=True
+                )
+                assert answer is Appended.CONFLICT
+
+            assert await everything(journal) == facts(3)
+            entry = await journal.entry(RUN.run_id)
+            assert (entry.owner, entry.fence, entry.busy) == (None, 1, False)
+
+        self.play(tmp_path, story)
+
+    def test_a_run_that_somebody_owns_is_not_shared(self, tmp_path: Path) -> None:
+        """Not even once the lease is over, and whatever the writer knows: FENCED goes first."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            fence = await journal.own(RUN.run_id, owner="ada", now=0.0, lease=0.0)
+            await kept(journal, facts(1), fence)
+
+            for after in (1, 0):
+                told = facts(1, after=after)
+                answer = await journal.append(
+                    RUN.run_id, fence=None, after=after, facts=told, busy=False
+                )
+                assert answer is Appended.FENCED
+
+            assert await everything(journal) == facts(1)
+            assert (await journal.entry(RUN.run_id)).busy is True
+
+        self.play(tmp_path, story)
+
+    @pytest.mark.parametrize("writers", [2, 20])
+    def test_of_many_who_share_a_run_one_at_a_time_is_kept(
+        self, tmp_path: Path, writers: int
+    ) -> None:
+        """Each appends what follows the same fact; one is kept, the others have missed it."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            for after in range(3):
+                told = facts(1, after=after)
+                answers = await asyncio.gather(
+                    *(
+                        journal.append(RUN.run_id, fence=None, after=after, facts=told, busy=True)
+                        for _ in range(writers)
+                    )
+                )
+                assert Counter(answers) == {Appended.OK: 1, Appended.CONFLICT: writers - 1}
+            assert await everything(journal) == facts(3)
 
         self.play(tmp_path, story)
 
@@ -137,9 +202,9 @@ class Appends(JournalStage):
 
         async def story(journal: Journal) -> None:
             await journal.declare(RUN)
-            epoch = await journal.own(RUN.run_id, owner="ada", now=0.0, lease=0.0)
+            fence = await journal.own(RUN.run_id, owner="ada", now=0.0, lease=0.0)
 
-            await kept(journal, facts(1), epoch)
+            await kept(journal, facts(1), fence)
 
         self.play(tmp_path, story)
 
@@ -148,12 +213,12 @@ class Appends(JournalStage):
         """Whoever thinks that the journal ends elsewhere has missed something: nothing is kept."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
-            await kept(journal, facts(3), epoch, busy=False)
+            fence = await owned(journal)
+            await kept(journal, facts(3), fence, busy=False)
 
             told = facts(2, after=after)
             answer = await journal.append(
-                RUN.run_id, epoch=epoch, after=after, facts=told, busy=True
+                RUN.run_id, fence=fence, after=after, facts=told, busy=True
             )
 
             assert answer is Appended.CONFLICT
@@ -169,9 +234,9 @@ class Appends(JournalStage):
         """Half a commit would be dropped by the next recovery, so it is not kept at all (K-9)."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             with pytest.raises(InvalidValue, match=cause):
-                await journal.append(RUN.run_id, epoch=epoch, after=after, facts=told, busy=True)
+                await journal.append(RUN.run_id, fence=fence, after=after, facts=told, busy=True)
 
             assert await everything(journal) == []
 

@@ -22,11 +22,11 @@ class NoFence(WrappedJournal):
     """Whoever appends is taken for the owner."""
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         entry = await self.inner.entry(run_id)
         return await self.inner.append(
-            run_id, epoch=entry.epoch, after=after, facts=facts, busy=busy
+            run_id, fence=entry.fence, after=after, facts=facts, busy=busy
         )
 
 
@@ -34,20 +34,41 @@ class AnybodyWrites(WrappedJournal):
     """A run that nobody owns is open to all."""
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
         if (await self.inner.entry(run_id)).owner is None:
-            epoch = await self.inner.own(run_id, owner="anybody", now=0.0, lease=0.0)
-        return await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+            fence = await self.inner.own(run_id, owner="anybody", now=0.0, lease=0.0)
+        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+
+
+class AnybodyShares(WrappedJournal):
+    """Who owns nothing writes a run that somebody owns."""
+
+    async def append(
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        fence = (await self.inner.entry(run_id)).fence if fence is None else fence
+        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+
+
+class NobodyShares(WrappedJournal):
+    """A run is written by an owner alone."""
+
+    async def append(
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+    ) -> Appended:
+        if fence is None:
+            return Appended.FENCED
+        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
 
 
 class ConflictFirst(WrappedJournal):
     """A writer who is both fenced and behind hears only that it is behind."""
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
-        answer = await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         behind = after != (await self.inner.entry(run_id)).sequence
         return Appended.CONFLICT if answer is Appended.FENCED and behind else answer
 
@@ -64,9 +85,9 @@ class AnyAfter(WrappedJournal):
     """It does not matter what the writer knows: facts that do not follow are dropped with an OK."""
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
-        answer = await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         return Appended.OK if answer is Appended.CONFLICT else answer
 
 
@@ -78,9 +99,9 @@ class BusyAnyway(WrappedJournal):
         self.said: dict[str, bool] = {}
 
     async def append(
-        self, run_id: str, *, epoch: int, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
     ) -> Appended:
-        answer = await self.inner.append(run_id, epoch=epoch, after=after, facts=facts, busy=busy)
+        answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         if answer is Appended.CONFLICT:
             self.said[run_id] = busy
         return answer
@@ -90,8 +111,8 @@ class BusyAnyway(WrappedJournal):
         return attrs.evolve(entry, busy=self.said.get(run_id, entry.busy))
 
 
-class EpochsComeAgain(WrappedJournal):
-    """Whoever owns a run again has the epoch from before."""
+class FencesComeAgain(WrappedJournal):
+    """Whoever owns a run again has the fence from before."""
 
     def __init__(self, inner: Journal) -> None:
         super().__init__(inner)
@@ -100,8 +121,8 @@ class EpochsComeAgain(WrappedJournal):
     async def own(
         self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
     ) -> int:
-        epoch = await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
-        return self.given.setdefault((run_id, owner), epoch)
+        fence = await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
+        return self.given.setdefault((run_id, owner), fence)
 
 
 class NoLease(WrappedJournal):
@@ -126,8 +147,8 @@ class ForgetsToRenew(WrappedJournal):
 class AnyRelease(WrappedJournal):
     """Whoever releases is taken for the owner."""
 
-    async def release(self, run_id: str, *, epoch: int) -> None:
-        await self.inner.release(run_id, epoch=(await self.inner.entry(run_id)).epoch)
+    async def release(self, run_id: str, *, fence: int) -> None:
+        await self.inner.release(run_id, fence=(await self.inner.entry(run_id)).fence)
 
 
 class AnyConfiguration(WrappedJournal):
@@ -147,9 +168,9 @@ class AnySnapshot(WrappedJournal):
         super().__init__(inner)
         self.latest: dict[str, Snapshot] = {}
 
-    async def keep_snapshot(self, snapshot: Snapshot, *, epoch: int) -> Appended:
+    async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         self.latest[snapshot.run.run_id] = snapshot
-        return await self.inner.keep_snapshot(snapshot, epoch=epoch)
+        return await self.inner.keep_snapshot(snapshot, fence=fence)
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return self.latest.get(run_id)
@@ -158,16 +179,16 @@ class AnySnapshot(WrappedJournal):
 class AnybodysNotes(WrappedJournal):
     """Whoever notes is taken for the owner."""
 
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
         entry = await self.inner.entry(run_id)
-        return await self.inner.note(run_id, epoch=entry.epoch, name=name, value=value)
+        return await self.inner.note(run_id, fence=entry.fence, name=name, value=value)
 
 
 class AnyNote(WrappedJournal):
     """Another note of the same name is dropped with an OK."""
 
-    async def note(self, run_id: str, *, epoch: int, name: str, value: Json) -> Appended:
-        kept = await self.inner.note(run_id, epoch=epoch, name=name, value=value)
+    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
+        kept = await self.inner.note(run_id, fence=fence, name=name, value=value)
         return Appended.OK if kept is Appended.CONFLICT else kept
 
 
@@ -221,5 +242,5 @@ class OneTaskAtATime(WrappedJournal):
             return await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
         except JournalOwned:
             if owner == "owner-7":
-                return (await self.inner.entry(run_id)).epoch
+                return (await self.inner.entry(run_id)).fence
             raise

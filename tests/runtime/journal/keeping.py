@@ -35,15 +35,15 @@ class Keeping(JournalStage):
         """The kernel recovered from it and from the facts after it is the one of all facts."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             told, kernel = told_run()
-            await kept(journal, told, epoch)
+            await kept(journal, told, fence)
             assert await journal.snapshot(RUN.run_id) is None
             taken: list[Snapshot] = []
             for count in (3, 8):
                 whole = max(fact.commit for fact in told[:count])
                 taken.append(Kernel.recover(RUN, told[:whole]).snapshot())
-                assert await journal.keep_snapshot(taken[-1], epoch=epoch) is Appended.OK
+                assert await journal.keep_snapshot(taken[-1], fence=fence) is Appended.OK
 
             found = await journal.snapshot(RUN.run_id)
 
@@ -58,10 +58,10 @@ class Keeping(JournalStage):
         """One of facts that the journal does not hold would hide what happens next."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
-            await kept(journal, facts(4), epoch)
+            fence = await owned(journal)
+            await kept(journal, facts(4), fence)
             answers = [
-                await journal.keep_snapshot(_snapshot(sequence), epoch=epoch)
+                await journal.keep_snapshot(_snapshot(sequence), fence=fence)
                 for sequence in (5, 3, 2, 3, 4, 3)
             ]
 
@@ -79,12 +79,27 @@ class Keeping(JournalStage):
             await kept(journal, facts(2), old)
             new = await journal.own(RUN.run_id, owner="bob", now=NOW + LEASE, lease=LEASE)
             for sequence in (1, 7):
-                answer = await journal.keep_snapshot(_snapshot(sequence), epoch=old)
+                answer = await journal.keep_snapshot(_snapshot(sequence), fence=old)
                 assert answer is Appended.FENCED
-            await journal.release(RUN.run_id, epoch=new)
-            assert await journal.keep_snapshot(_snapshot(1), epoch=new) is Appended.FENCED
+            await journal.release(RUN.run_id, fence=new)
+            assert await journal.keep_snapshot(_snapshot(1), fence=new) is Appended.FENCED
 
             assert await journal.snapshot(RUN.run_id) is None
+
+        self.play(tmp_path, story)
+
+    def test_a_run_that_nobody_owns_has_snapshots_too(self, tmp_path: Path) -> None:
+        """Whoever owns nothing keeps one while nobody does, and none once somebody has it."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            await kept(journal, facts(2), None)
+            assert await journal.keep_snapshot(_snapshot(3), fence=None) is Appended.CONFLICT
+            assert await journal.keep_snapshot(_snapshot(1), fence=None) is Appended.OK
+            await owned(journal)
+            assert await journal.keep_snapshot(_snapshot(2), fence=None) is Appended.FENCED
+
+            assert await journal.snapshot(RUN.run_id) == _snapshot(1)
 
         self.play(tmp_path, story)
 
@@ -92,11 +107,11 @@ class Keeping(JournalStage):
         """With other limits it would not be the fold of these facts."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
-            await kept(journal, facts(1), epoch)
+            fence = await owned(journal)
+            await kept(journal, facts(1), fence)
             with pytest.raises(RunDiffers):
                 await journal.keep_snapshot(
-                    changed(_snapshot(1), run=changed(RUN, agent_id="b")), epoch=epoch
+                    changed(_snapshot(1), run=changed(RUN, agent_id="b")), fence=fence
                 )
 
             assert await journal.snapshot(RUN.run_id) is None
@@ -196,9 +211,9 @@ class Keeping(JournalStage):
         """An append that was under way has its answer, and tells the truth."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             begun = asyncio.create_task(
-                journal.append(RUN.run_id, epoch=epoch, after=0, facts=facts(2), busy=True)
+                journal.append(RUN.run_id, fence=fence, after=0, facts=facts(2), busy=True)
             )
             await asyncio.sleep(0)
             await asyncio.gather(journal.close(), journal.close())
@@ -217,23 +232,23 @@ class Outliving(JournalStage):
         """Opened again, a durable journal holds all of it."""
 
         async def write(journal: Journal) -> None:
-            epoch = await owned(journal)
-            await kept(journal, facts(7, commit=3), epoch)
-            await journal.keep_snapshot(_snapshot(3), epoch=epoch)
-            await journal.note(RUN.run_id, epoch=epoch, name="said", value="hello")
+            fence = await owned(journal)
+            await kept(journal, facts(7, commit=3), fence)
+            await journal.keep_snapshot(_snapshot(3), fence=fence)
+            await journal.note(RUN.run_id, fence=fence, name="said", value="hello")
             await journal.answer(await journal.post(RUN.run_id, DECISION), {"accepted": True})
             await journal.post(RUN.run_id, Tick())
 
         async def read(journal: Journal) -> None:
             (entry,) = await journal.runs(busy=True)
-            assert (entry.run, entry.sequence, entry.epoch, entry.owner) == (RUN, 7, 1, "ada")
+            assert (entry.run, entry.sequence, entry.fence, entry.owner) == (RUN, 7, 1, "ada")
             assert entry.owned_until == NOW + LEASE
             assert await everything(journal) == facts(7, commit=3)
             assert await journal.snapshot(RUN.run_id) == _snapshot(3)
             assert await journal.notes(RUN.run_id) == {"said": "hello"}
             assert [post.delivery for post in await journal.posts([RUN.run_id])] == [Tick()]
             assert await journal.answered(1) == {"accepted": True}
-            await kept(journal, facts(1, after=7), entry.epoch)
+            await kept(journal, facts(1, after=7), entry.fence)
 
         self.play(tmp_path, write)
         self.play(tmp_path, read)

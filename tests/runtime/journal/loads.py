@@ -44,12 +44,12 @@ class Loads(JournalStage):
         """The kernel that is folded from the journal has the state of the one that wrote it."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             told, kernel = told_run()
             start = 0
             for fact in told:
                 if fact.sequence == fact.commit:
-                    await kept(journal, told[start : fact.sequence], epoch)
+                    await kept(journal, told[start : fact.sequence], fence)
                     start = fact.sequence
 
             recovered = Kernel.recover(RUN, await everything(journal))
@@ -78,10 +78,10 @@ class Loads(JournalStage):
         """Ten megabytes in one fact, and sixty in one append, come out as they went in."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             told = [_large(number) for number in range(1, 7)]
-            await kept(journal, told[:1], epoch)
-            await kept(journal, told[1:], epoch)
+            await kept(journal, told[:1], fence)
+            await kept(journal, told[1:], fence)
 
             assert await everything(journal) == told
 
@@ -94,12 +94,12 @@ class Loads(JournalStage):
             runs = [Run(run_id=f"run-{number}") for number in range(20)]
 
             async def write(run: Run) -> None:
-                epoch = await owned(journal, run)
+                fence = await owned(journal, run)
                 for after in range(0, 30, 3):
                     told = facts(3, after=after, commit=3, run_id=run.run_id)
-                    await kept(journal, told, epoch)
+                    await kept(journal, told, fence)
                     again = await journal.append(
-                        run.run_id, epoch=epoch, after=after, facts=told, busy=True
+                        run.run_id, fence=fence, after=after, facts=told, busy=True
                     )
                     assert again is Appended.CONFLICT
 
@@ -115,11 +115,11 @@ class Loads(JournalStage):
         """The check of `after` and the keeping are one step."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
 
             async def write() -> Appended:
                 return await journal.append(
-                    RUN.run_id, epoch=epoch, after=0, facts=facts(2), busy=True
+                    RUN.run_id, fence=fence, after=0, facts=facts(2), busy=True
                 )
 
             answers = await asyncio.gather(*(write() for _ in range(50)))
@@ -134,9 +134,9 @@ class Loads(JournalStage):
         """When `CancelledError` comes out, what can be read is what stays."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             task = asyncio.create_task(
-                journal.append(RUN.run_id, epoch=epoch, after=0, facts=facts(2), busy=True)
+                journal.append(RUN.run_id, fence=fence, after=0, facts=facts(2), busy=True)
             )
             for _ in range(steps):
                 await asyncio.sleep(0)
@@ -145,7 +145,7 @@ class Loads(JournalStage):
             found = await everything(journal)
 
             assert found == facts(2) or (task.cancelled() and not found)
-            await kept(journal, facts(1, after=len(found)), epoch)
+            await kept(journal, facts(1, after=len(found)), fence)
             assert await everything(journal) == facts(len(found) + 1)
 
         self.play(tmp_path, story)

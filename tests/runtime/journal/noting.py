@@ -28,14 +28,14 @@ class Noting(JournalStage):
         """Each run has its own; they are no facts and do not stand in their way."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             other = await owned(journal, OTHER)
             assert await journal.notes(RUN.run_id) == {}
             for name, value in SAID.items():
-                kept_ = await journal.note(RUN.run_id, epoch=epoch, name=name, value=value)
+                kept_ = await journal.note(RUN.run_id, fence=fence, name=name, value=value)
                 assert kept_ is Appended.OK
-            await journal.note(OTHER.run_id, epoch=other, name="é", value="another")
-            await kept(journal, facts(2), epoch)
+            await journal.note(OTHER.run_id, fence=other, name="é", value="another")
+            await kept(journal, facts(2), fence)
 
             found = await journal.notes(RUN.run_id)
 
@@ -49,10 +49,10 @@ class Noting(JournalStage):
         """To keep it again is OK, however its keys stand; under its name nothing else is kept."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             values: list[Json] = [{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}, None]
             answers = [
-                await journal.note(RUN.run_id, epoch=epoch, name="said", value=value)
+                await journal.note(RUN.run_id, fence=fence, name="said", value=value)
                 for value in values
             ]
 
@@ -67,16 +67,31 @@ class Noting(JournalStage):
 
         async def story(journal: Journal) -> None:
             old = await owned(journal, owner="ada")
-            await journal.note(RUN.run_id, epoch=old, name="first", value=1)
+            await journal.note(RUN.run_id, fence=old, name="first", value=1)
             new = await journal.own(RUN.run_id, owner="bob", now=NOW + LEASE, lease=LEASE)
             answers = [
-                await journal.note(RUN.run_id, epoch=old, name=name, value=value)
+                await journal.note(RUN.run_id, fence=old, name=name, value=value)
                 for name, value in [("first", 1), ("first", 2), ("second", 2)]
             ]
-            await journal.release(RUN.run_id, epoch=new)
-            answers.append(await journal.note(RUN.run_id, epoch=new, name="second", value=2))
+            await journal.release(RUN.run_id, fence=new)
+            answers.append(await journal.note(RUN.run_id, fence=new, name="second", value=2))
 
             assert answers == [Appended.FENCED] * 4
+            assert await journal.notes(RUN.run_id) == {"first": 1}
+
+        self.play(tmp_path, story)
+
+    def test_a_run_that_nobody_owns_has_notes_too(self, tmp_path: Path) -> None:
+        """Whoever owns nothing keeps one while nobody does, and none once somebody has it."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            first = await journal.note(RUN.run_id, fence=None, name="first", value=1)
+            other = await journal.note(RUN.run_id, fence=None, name="first", value=2)
+            await owned(journal)
+            second = await journal.note(RUN.run_id, fence=None, name="second", value=2)
+
+            assert (first, other, second) == (Appended.OK, Appended.CONFLICT, Appended.FENCED)
             assert await journal.notes(RUN.run_id) == {"first": 1}
 
         self.play(tmp_path, story)
@@ -91,9 +106,9 @@ class Noting(JournalStage):
         """Names are texts that are not empty, values are JSON."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             with pytest.raises(InvalidValue, match=f"^{place}: "):
-                await journal.note(RUN.run_id, epoch=epoch, name=name, value=value)
+                await journal.note(RUN.run_id, fence=fence, name=name, value=value)
 
             assert await journal.notes(RUN.run_id) == {}
 
@@ -104,9 +119,9 @@ class Noting(JournalStage):
         monkeypatch.setattr(checks, "NOTE_BYTES", 10)
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             with pytest.raises(Overloaded, match=r"'n' has 11 bytes; NOTE_BYTES is 10"):
-                await journal.note(RUN.run_id, epoch=epoch, name="n", value="x" * 9)
+                await journal.note(RUN.run_id, fence=fence, name="n", value="x" * 9)
 
             assert await journal.notes(RUN.run_id) == {}
 

@@ -21,14 +21,14 @@ from .stage import LEASE, NOW, OTHER, RUN, JournalStage, facts, kept, owned
 
 ASKED: dict[str, Callable[[Journal, str], Awaitable[Any]]] = {
     "own": lambda journal, name: journal.own(name, owner="ada", now=NOW, lease=LEASE),
-    "release": lambda journal, name: journal.release(name, epoch=1),
+    "release": lambda journal, name: journal.release(name, fence=1),
     "append": lambda journal, name: journal.append(
-        name, epoch=1, after=0, facts=facts(1, run_id=name), busy=True
+        name, fence=1, after=0, facts=facts(1, run_id=name), busy=True
     ),
     "read": lambda journal, name: journal.read(name),
     "entry": lambda journal, name: journal.entry(name),
     "snapshot": lambda journal, name: journal.snapshot(name),
-    "note": lambda journal, name: journal.note(name, epoch=1, name="said", value="hello"),
+    "note": lambda journal, name: journal.note(name, fence=1, name="said", value="hello"),
     "notes": lambda journal, name: journal.notes(name),
     "post": lambda journal, name: journal.post(name, Tick()),
 }
@@ -96,18 +96,18 @@ class Ownership(JournalStage):
 
         self.play(tmp_path, story)
 
-    def test_each_owner_has_a_higher_epoch(self, tmp_path: Path) -> None:
-        """Also one who comes again, or after a release: an epoch is never given twice."""
+    def test_each_owner_has_a_higher_fence(self, tmp_path: Path) -> None:
+        """Also one who comes again, or after a release: a fence is never given twice."""
 
         async def story(journal: Journal) -> None:
             await journal.declare(RUN)
-            epochs: list[int] = []
+            fences: list[int] = []
             for owner in ("ada", "ada", "bob", "ada"):
-                epochs.append(await journal.own(RUN.run_id, owner=owner, now=NOW, lease=LEASE))
-                if owner == "bob" or len(epochs) == 2:
-                    await journal.release(RUN.run_id, epoch=epochs[-1])
+                fences.append(await journal.own(RUN.run_id, owner=owner, now=NOW, lease=LEASE))
+                if owner == "bob" or len(fences) == 2:
+                    await journal.release(RUN.run_id, fence=fences[-1])
 
-            assert epochs == [1, 2, 3, 4]
+            assert fences == [1, 2, 3, 4]
 
         self.play(tmp_path, story)
 
@@ -115,14 +115,14 @@ class Ownership(JournalStage):
         """The message names the owner and the end of the lease; the owner is not disturbed."""
 
         async def story(journal: Journal) -> None:
-            epoch = await owned(journal, owner="host-7:4242")
+            fence = await owned(journal, owner="host-7:4242")
             for gone in (None, "host-8:1"):
                 with pytest.raises(JournalOwned, match=r"host-7:4242 owns it until .*00:17:10"):
                     await journal.own(
                         RUN.run_id, owner="bob", now=NOW + LEASE - 0.1, lease=LEASE, gone=gone
                     )
 
-            await kept(journal, facts(1), epoch)
+            await kept(journal, facts(1), fence)
             entry = await journal.entry(RUN.run_id)
             assert (entry.owner, entry.owned_until) == ("host-7:4242", NOW + LEASE)
 
@@ -136,7 +136,7 @@ class Ownership(JournalStage):
 
             assert await journal.own(RUN.run_id, owner="bob", now=NOW + LEASE, lease=1.0) == 2
             entry = await journal.entry(RUN.run_id)
-            assert (entry.owner, entry.owned_until, entry.epoch) == ("bob", NOW + LEASE + 1, 2)
+            assert (entry.owner, entry.owned_until, entry.fence) == ("bob", NOW + LEASE + 1, 2)
 
         self.play(tmp_path, story)
 
@@ -146,9 +146,9 @@ class Ownership(JournalStage):
         async def story(journal: Journal) -> None:
             await owned(journal, owner="ada")
 
-            epoch = await journal.own(RUN.run_id, owner="bob", now=NOW, lease=LEASE, gone="ada")
+            fence = await journal.own(RUN.run_id, owner="bob", now=NOW, lease=LEASE, gone="ada")
 
-            assert epoch == 2
+            assert fence == 2
             with pytest.raises(JournalOwned, match="bob"):
                 await journal.own(RUN.run_id, owner="cleo", now=NOW, lease=LEASE, gone="ada")
 
@@ -197,27 +197,27 @@ class Ownership(JournalStage):
             await owned(journal, RUN, owner="ada")
             released = await owned(journal, OTHER, owner="ada")
             await journal.own(RUN.run_id, owner="bob", now=NOW + LEASE, lease=LEASE)
-            await journal.release(OTHER.run_id, epoch=released)
+            await journal.release(OTHER.run_id, fence=released)
 
             assert await journal.renew(owner="ada", now=NOW, lease=LEASE) == frozenset()
 
         self.play(tmp_path, story)
 
     def test_a_released_run_is_free(self, tmp_path: Path) -> None:
-        """Only its owner can let it go; an older epoch has nothing to release."""
+        """Only its owner can let it go; an older fence has nothing to release."""
 
         async def story(journal: Journal) -> None:
             first = await owned(journal, owner="ada")
             second = await journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE)
-            await journal.release(RUN.run_id, epoch=first)
+            await journal.release(RUN.run_id, fence=first)
             with pytest.raises(JournalOwned):
                 await journal.own(RUN.run_id, owner="bob", now=NOW, lease=LEASE)
 
-            await journal.release(RUN.run_id, epoch=second)
-            await journal.release(RUN.run_id, epoch=second)
+            await journal.release(RUN.run_id, fence=second)
+            await journal.release(RUN.run_id, fence=second)
 
             entry = await journal.entry(RUN.run_id)
-            assert (entry.owner, entry.owned_until, entry.epoch) == (None, None, second)
+            assert (entry.owner, entry.owned_until, entry.fence) == (None, None, second)
             assert await journal.own(RUN.run_id, owner="bob", now=NOW, lease=LEASE) == second + 1
 
         self.play(tmp_path, story)
@@ -272,4 +272,4 @@ class Ownership(JournalStage):
 
 def untouched(run: Run) -> RunEntry:
     """The entry of a run that was only declared."""
-    return RunEntry(run=run, sequence=0, busy=False, epoch=0, owner=None, owned_until=None)
+    return RunEntry(run=run, sequence=0, busy=False, fence=0, owner=None, owned_until=None)

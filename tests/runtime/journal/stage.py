@@ -72,11 +72,13 @@ def facts(count: int, *, after: int = 0, commit: int = 1, run_id: str = RUN.run_
     ]
 
 
-async def kept(journal: Journal, told: Iterable[Fact], epoch: int, *, busy: bool = True) -> None:
+async def kept(
+    journal: Journal, told: Iterable[Fact], fence: int | None, *, busy: bool = True
+) -> None:
     """Append facts that fit, as one append."""
     batch = tuple(told)
     answer = await journal.append(
-        batch[0].run_id, epoch=epoch, after=batch[0].sequence - 1, facts=batch, busy=busy
+        batch[0].run_id, fence=fence, after=batch[0].sequence - 1, facts=batch, busy=busy
     )
     assert answer is Appended.OK
 

@@ -55,7 +55,7 @@ class Told:
     """What the model knows of a run."""
 
     facts: list[Fact] = attrs.field(factory=list[Fact])
-    epoch: int = 0
+    fence: int = 0
     owner: str | None = None
     until: float = 0.0
     busy: bool = False
@@ -71,8 +71,8 @@ class Model:
         told = self.told[which]
         if told.owner not in {None, owner, gone} and now < told.until:
             return None
-        told.epoch, told.owner, told.until = told.epoch + 1, owner, now + 5.0
-        return told.epoch
+        told.fence, told.owner, told.until = told.fence + 1, owner, now + 5.0
+        return told.fence
 
     def renew(self, owner: str, now: float) -> frozenset[str]:
         mine = [which for which, told in enumerate(self.told) if told.owner == owner]
@@ -80,13 +80,13 @@ class Model:
             self.told[which].until = now + 5.0
         return frozenset(RUNS[which].run_id for which in mine)
 
-    def release(self, which: int, epoch: int) -> None:
-        if self.told[which].epoch == epoch:
+    def release(self, which: int, fence: int) -> None:
+        if self.told[which].fence == fence:
             self.told[which].owner = None
 
-    def append(self, which: int, epoch: int, after: int, batch: list[Fact]) -> Appended:
+    def append(self, which: int, fence: int, after: int, batch: list[Fact]) -> Appended:
         told = self.told[which]
-        if told.owner is None or told.epoch != epoch:
+        if told.owner is None or told.fence != fence:
             return Appended.FENCED
         if len(told.facts) != after:
             return Appended.CONFLICT
@@ -133,10 +133,10 @@ class Stories(JournalStage):
 async def _own(
     journal: Journal, model: Model, *, which: int, owner: str, now: float, gone: str | None
 ) -> None:
-    epoch: int | None = None
+    fence: int | None = None
     with suppress(JournalOwned):
-        epoch = await journal.own(RUNS[which].run_id, owner=owner, now=now, lease=5.0, gone=gone)
-    assert epoch == model.own(which, owner, now, gone)
+        fence = await journal.own(RUNS[which].run_id, owner=owner, now=now, lease=5.0, gone=gone)
+    assert fence == model.own(which, owner, now, gone)
 
 
 async def _renew(journal: Journal, model: Model, *, owner: str, now: float) -> None:
@@ -145,20 +145,20 @@ async def _renew(journal: Journal, model: Model, *, owner: str, now: float) -> N
 
 
 async def _release(journal: Journal, model: Model, *, which: int, ago: int) -> None:
-    epoch = model.told[which].epoch + ago
-    await journal.release(RUNS[which].run_id, epoch=epoch)
-    model.release(which, epoch)
+    fence = model.told[which].fence + ago
+    await journal.release(RUNS[which].run_id, fence=fence)
+    model.release(which, fence)
 
 
 async def _append(
     journal: Journal, model: Model, *, which: int, ago: int, ahead: int, size: int, commit: int
 ) -> None:
     name = RUNS[which].run_id
-    epoch = model.told[which].epoch + ago
+    fence = model.told[which].fence + ago
     after = max(0, len(model.told[which].facts) + ahead)
     batch = facts(size, after=after, commit=commit, run_id=name)
-    answer = await journal.append(name, epoch=epoch, after=after, facts=batch, busy=size % 2 == 0)
-    assert answer is model.append(which, epoch, after, batch)
+    answer = await journal.append(name, fence=fence, after=after, facts=batch, busy=size % 2 == 0)
+    assert answer is model.append(which, fence, after, batch)
 
 
 async def _read(journal: Journal, model: Model, *, which: int, after: int, limit: int) -> None:
@@ -181,5 +181,5 @@ async def _same_in_the_end(journal: Journal, model: Model) -> None:
         found = [fact async for fact in journal.facts(run.run_id)]
         assert found == told.facts
         assert (entry.run, entry.sequence) == (run, len(told.facts))
-        assert (entry.epoch, entry.owner, entry.busy) == (told.epoch, told.owner, told.busy)
+        assert (entry.fence, entry.owner, entry.busy) == (told.fence, told.owner, told.busy)
         assert entry.owned_until == (None if told.owner is None else told.until)

@@ -17,6 +17,7 @@ from ..faulty_journal import WrappedJournal
 from .broken import (
     AllRuns,
     AnyAfter,
+    AnybodyShares,
     AnybodysNotes,
     AnybodyWrites,
     AnyConfiguration,
@@ -26,11 +27,12 @@ from .broken import (
     BusyAnyway,
     ConflictFirst,
     EndlessPosts,
-    EpochsComeAgain,
     EverybodysPosts,
+    FencesComeAgain,
     ForgetsToRenew,
     LastAnswer,
     LosesTheLast,
+    NobodyShares,
     NoFence,
     NoLease,
     OneTaskAtATime,
@@ -38,14 +40,16 @@ from .broken import (
 from .contract import JournalContract
 
 CAUGHT: list[tuple[type[WrappedJournal], str]] = [
-    (NoFence, "test_an_older_epoch_is_fenced"),
+    (NoFence, "test_an_older_fence_is_fenced"),
     (AnybodyWrites, "test_nobody_writes_who_does_not_own"),
-    (ConflictFirst, "test_an_older_epoch_is_fenced"),
+    (AnybodyShares, "test_a_run_that_somebody_owns_is_not_shared"),
+    (NobodyShares, "test_a_run_that_nobody_owns_is_written_by_anybody"),
+    (ConflictFirst, "test_an_older_fence_is_fenced"),
     (LosesTheLast, "test_every_fact_of_an_append_is_read_again_in_order"),
     (AnyAfter, "test_facts_that_do_not_follow_conflict"),
     (AnyAfter, "test_of_many_who_append_the_same_one_succeeds"),
     (BusyAnyway, "test_facts_that_do_not_follow_conflict"),
-    (EpochsComeAgain, "test_each_owner_has_a_higher_epoch"),
+    (FencesComeAgain, "test_each_owner_has_a_higher_fence"),
     (NoLease, "test_a_lease_in_force_keeps_others_out"),
     (ForgetsToRenew, "test_an_owner_renews_all_its_leases"),
     (AnyRelease, "test_a_released_run_is_free"),
@@ -80,7 +84,7 @@ def test_an_honest_wrapper_is_not(tmp_path: Path, named: str) -> None:
     assert not any(_is_red(test, tmp_path, case) for case in _cases(test))
 
 
-@pytest.mark.parametrize("broken", [NoFence, EpochsComeAgain, NoLease, AnyRelease])
+@pytest.mark.parametrize("broken", [NoFence, FencesComeAgain, NoLease, AnyRelease])
 def test_stories_find_it_too(tmp_path: Path, broken: type[WrappedJournal]) -> None:
     """Random stories against the model find broken promises without being told which."""
     contract = _contract(broken)

@@ -38,10 +38,10 @@ def test_an_append_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(under_test, "APPEND_BYTES", 1_000)
 
     async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
+        fence = await owned(journal)
         with pytest.raises(Overloaded, match=r"APPEND_BYTES is 1,000"):
-            await kept(journal, facts(20), epoch)
-        await kept(journal, facts(2), epoch)
+            await kept(journal, facts(20), fence)
+        await kept(journal, facts(2), fence)
 
     play(tmp_path / "journal.db", story)
 
@@ -51,9 +51,9 @@ def test_a_page_of_large_facts_is_short(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("turnlock.runtime.journal.reads.PAGE_BYTES", 500)
 
     async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
+        fence = await owned(journal)
         for after in range(0, 20, 2):
-            await kept(journal, facts(2, after=after), epoch)
+            await kept(journal, facts(2, after=after), fence)
 
         assert 2 <= len(await journal.read(RUN.run_id)) < 20
         assert await everything(journal) == facts(20)

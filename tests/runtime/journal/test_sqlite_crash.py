@@ -31,13 +31,13 @@ async def main(path):
     journal = await SqliteJournal.open(path)
     await journal.declare(Run(run_id="run-1", agent_id="agent-1", agent_name="Ada"))
     owner = this_process()
-    epoch = await journal.own("run-1", owner=owner, now=1000.0, lease=30.0, gone=sys.argv[2])
+    fence = await journal.own("run-1", owner=owner, now=1000.0, lease=30.0, gone=sys.argv[2])
     after = (await journal.entry("run-1")).sequence
     print(owner, flush=True)
     while True:
         size = 1 + after % 5
         batch = [fact(after + 1 + n, after + size) for n in range(size)]
-        answer = await journal.append("run-1", epoch=epoch, after=after, facts=batch, busy=True)
+        answer = await journal.append("run-1", fence=fence, after=after, facts=batch, busy=True)
         assert answer is Appended.OK
         after += size
         print(after, flush=True)

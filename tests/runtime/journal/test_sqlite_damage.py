@@ -45,11 +45,11 @@ def told_journal(path: Path) -> list[Fact]:
 
     async def story() -> None:
         async with await SqliteJournal.open(path) as journal:
-            epoch = await owned(journal)
-            await kept(journal, told, epoch)
+            fence = await owned(journal)
+            await kept(journal, told, fence)
             for start in range(len(told), len(many) - 40, 2):
-                await kept(journal, many[start : start + 2], epoch)
-            await kept(journal, many[-40:], epoch)
+                await kept(journal, many[start : start + 2], fence)
+            await kept(journal, many[-40:], fence)
 
     asyncio.run(story())
     return many
@@ -98,9 +98,9 @@ def test_lost_rows_are_missed(tmp_path: Path, lost: int) -> None:
 
     async def story() -> None:
         async with await SqliteJournal.open(path) as journal:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             for after in (0, 2, 4):
-                await kept(journal, facts(2, after=after), epoch)
+                await kept(journal, facts(2, after=after), fence)
 
     asyncio.run(story())
     with closing(sqlite3.connect(path)) as connection:
@@ -165,9 +165,9 @@ def test_a_torn_end_loses_the_last_append_at_most(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with await SqliteJournal.open(path) as journal:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             for after in range(3):
-                await kept(journal, facts(1, after=after), epoch)
+                await kept(journal, facts(1, after=after), fence)
                 shutil.copy(path, torn)
                 shutil.copy(wal, whole_wal)
                 sizes.append(whole_wal.stat().st_size)
@@ -196,10 +196,10 @@ def test_a_damaged_snapshot_is_none(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with await SqliteJournal.open(path) as journal:
-            epoch = await owned(journal)
+            fence = await owned(journal)
             told, kernel = told_run()
-            await kept(journal, told, epoch)
-            await journal.keep_snapshot(kernel.snapshot(), epoch=epoch)
+            await kept(journal, told, fence)
+            await journal.keep_snapshot(kernel.snapshot(), fence=fence)
             with closing(sqlite3.connect(path)) as connection:
                 connection.execute("UPDATE snapshots SET snapshot = replace(snapshot, '9', '8')")
                 connection.commit()

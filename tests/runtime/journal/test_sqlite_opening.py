@@ -198,7 +198,7 @@ def test_an_older_file_is_brought_up_to_date(
     async def goes_on() -> Appended:
         async with await SqliteJournal.open(path) as journal:
             return await journal.append(
-                RUN.run_id, epoch=1, after=3, facts=facts(1, after=3), busy=True
+                RUN.run_id, fence=1, after=3, facts=facts(1, after=3), busy=True
             )
 
     assert asyncio.run(goes_on()) is Appended.OK

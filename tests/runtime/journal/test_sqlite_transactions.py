@@ -51,14 +51,14 @@ def test_what_arrives_in_a_tick_is_one_transaction(tmp_path: Path) -> None:
 
     async def story(journal: SqliteJournal) -> None:
         runs = [Run(run_id=f"run-{number}") for number in range(100)]
-        epochs = [await owned(journal, run) for run in runs]
+        fences = [await owned(journal, run) for run in runs]
         said: list[str] = []
         await writer_of(journal).do(lambda connection: connection.set_trace_callback(said.append))
 
         await asyncio.gather(
             *(
-                kept(journal, facts(2, run_id=run.run_id), epoch)
-                for run, epoch in zip(runs, epochs, strict=True)
+                kept(journal, facts(2, run_id=run.run_id), fence)
+                for run, fence in zip(runs, fences, strict=True)
             )
         )
 
@@ -76,15 +76,15 @@ def test_each_of_a_group_has_its_own_outcome(tmp_path: Path) -> None:
         ours, theirs = RUN.run_id, OTHER.run_id
 
         answers = await outcomes(
-            journal.append(ours, epoch=first, after=0, facts=facts(2), busy=True),
-            journal.append(ours, epoch=first, after=0, facts=facts(2), busy=True),
-            journal.append(ours, epoch=9, after=2, facts=facts(1, after=2), busy=True),
-            journal.append("no", epoch=1, after=0, facts=facts(1, run_id="no"), busy=True),
+            journal.append(ours, fence=first, after=0, facts=facts(2), busy=True),
+            journal.append(ours, fence=first, after=0, facts=facts(2), busy=True),
+            journal.append(ours, fence=9, after=2, facts=facts(1, after=2), busy=True),
+            journal.append("no", fence=1, after=0, facts=facts(1, run_id="no"), busy=True),
             journal.own(theirs, owner="cleo", now=NOW, lease=LEASE),
             journal.append(
-                theirs, epoch=second, after=0, facts=facts(1, run_id=theirs), busy=False
+                theirs, fence=second, after=0, facts=facts(1, run_id=theirs), busy=False
             ),
-            journal.append(ours, epoch=first, after=2, facts=facts(1, after=2), busy=False),
+            journal.append(ours, fence=first, after=2, facts=facts(1, after=2), busy=False),
         )
 
         assert answers[:3] == [Appended.OK, Appended.CONFLICT, Appended.FENCED]
@@ -104,11 +104,11 @@ def test_a_mistake_of_one_caller_spares_the_others(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
     async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
+        fence = await owned(journal)
 
         answers = await outcomes(
             writer_of(journal).do(mistaken),
-            journal.append(RUN.run_id, epoch=epoch, after=0, facts=facts(2), busy=True),
+            journal.append(RUN.run_id, fence=fence, after=0, facts=facts(2), busy=True),
             writer_of(journal).do(mistaken),
         )
 
@@ -141,9 +141,9 @@ def test_a_full_disk_keeps_nothing_of_a_group(tmp_path: Path) -> None:
 
         answers = await outcomes(
             journal.append(
-                OTHER.run_id, epoch=second, after=0, facts=facts(1, run_id="run-2"), busy=True
+                OTHER.run_id, fence=second, after=0, facts=facts(1, run_id="run-2"), busy=True
             ),
-            journal.append(RUN.run_id, epoch=first, after=1, facts=[large], busy=True),
+            journal.append(RUN.run_id, fence=first, after=1, facts=[large], busy=True),
         )
 
         assert [type(answer) for answer in answers] == [JournalError, JournalError]
@@ -163,15 +163,15 @@ def test_a_lock_held_too_long_is_told(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
 
     async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
+        fence = await owned(journal)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(JournalError, match="another process holds its lock"):
-                await kept(journal, facts(1), epoch)
+                await kept(journal, facts(1), fence)
             assert await everything(journal) == []
             other.execute("ROLLBACK")
 
-        await kept(journal, facts(1), epoch)
+        await kept(journal, facts(1), fence)
 
     play(path, story)
 
@@ -181,10 +181,10 @@ def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
 
     async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
+        fence = await owned(journal)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            begun = asyncio.create_task(kept(journal, facts(1), epoch))
+            begun = asyncio.create_task(kept(journal, facts(1), fence))
             assert await everything(journal) == []
             await asyncio.sleep(0.05)
             assert not begun.done()
@@ -226,8 +226,8 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
 
     async def story(journal: SqliteJournal) -> None:
         async with await SqliteJournal.open(path, create=False) as other:
-            epoch = await owned(journal, owner="host-7:4242")
-            await kept(journal, facts(3), epoch)
+            fence = await owned(journal, owner="host-7:4242")
+            await kept(journal, facts(3), fence)
             assert await everything(other) == facts(3)
             assert await journal.posts([RUN.run_id]) == ()
 
@@ -240,7 +240,7 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
                 await other.own(RUN.run_id, owner="host-8:1", now=NOW, lease=LEASE)
             taken = await other.own(RUN.run_id, owner="host-8:1", now=NOW + LEASE, lease=LEASE)
             answer = await journal.append(
-                RUN.run_id, epoch=epoch, after=3, facts=facts(1, after=3), busy=True
+                RUN.run_id, fence=fence, after=3, facts=facts(1, after=3), busy=True
             )
             assert answer is Appended.FENCED
             await kept(other, facts(1, after=3), taken)
@@ -253,9 +253,9 @@ def test_closing_while_appends_are_cancelled_ends(tmp_path: Path) -> None:
     """Nothing hangs, and the file holds whole appends."""
 
     async def story(journal: SqliteJournal) -> None:
-        epoch = await owned(journal)
+        fence = await owned(journal)
         tasks = [
-            asyncio.create_task(kept(journal, facts(2, after=2 * number), epoch))
+            asyncio.create_task(kept(journal, facts(2, after=2 * number), fence))
             for number in range(10)
         ]
         await asyncio.sleep(0)

@@ -71,11 +71,11 @@ def test_a_file_of_version_1_is_read_and_written(tmp_path: Path) -> None:
     async def story() -> None:
         async with await SqliteJournal.open(path) as journal:
             (entry,) = await journal.runs(busy=True)
-            assert (entry.run, entry.sequence, entry.epoch) == (RUN, 2, 3)
+            assert (entry.run, entry.sequence, entry.fence) == (RUN, 2, 3)
             assert (entry.owner, entry.owned_until) == ("host:1", 1_030.0)
             assert await everything(journal) == facts(2, commit=2)
             more = facts(1, after=2)
-            answer = await journal.append(RUN.run_id, epoch=3, after=2, facts=more, busy=False)
+            answer = await journal.append(RUN.run_id, fence=3, after=2, facts=more, busy=False)
             assert answer is Appended.OK
             assert await everything(journal) == [*facts(2, commit=2), *more]
 

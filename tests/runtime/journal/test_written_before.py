@@ -104,7 +104,7 @@ def test_the_journal_is_gone_on_with() -> None:
             assert fence == 3
             for given, appended in ((2, Appended.FENCED), (3, Appended.OK)):
                 said = await journal.append(
-                    "story", epoch=given, after=FACTS, facts=facts, busy=True
+                    "story", fence=given, after=FACTS, facts=facts, busy=True
                 )
                 assert said is appended
             (approved,) = await journal.read("story", after=FACTS)

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.runtime.slots import Slots
+from turnlock.runtime.limiter import Limiter
 
 from .virtual import run, settled
 
@@ -19,7 +19,7 @@ from .virtual import run, settled
 class Floor:
     """Who has a slot now, and in which order they got it; each leaves when told."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Limiter) -> None:
         self.slots = slots
         self.inside: list[str] = []
         self.order: list[str] = []
@@ -57,7 +57,7 @@ def test_the_bounds_of_all_of_a_run_and_of_a_tool_hold_together() -> None:
     """A call takes all its slots together, or none: nobody waits with half of them."""
 
     async def play() -> None:
-        floor = Floor(Slots(all_runs=3, each_run=2))
+        floor = Floor(Limiter(all_runs=3, each_run=2))
         floor.ask("a1", run_id="a")
         floor.ask("a2", run_id="a")
         floor.ask("a3", run_id="a")
@@ -80,7 +80,7 @@ def test_of_the_sequential_tools_of_a_run_one_runs_in_the_order_of_asking() -> N
     """Different tools, one line; what is not sequential, and other runs, pass by."""
 
     async def play() -> None:
-        floor = Floor(Slots(all_runs=9, each_run=9))
+        floor = Floor(Limiter(all_runs=9, each_run=9))
         floor.ask("write 1", tool="write", sequential=True)
         floor.ask("move", tool="move", sequential=True)
         floor.ask("write 2", tool="write", sequential=True)
@@ -105,7 +105,7 @@ def test_who_is_cancelled_while_waiting_takes_nothing_along() -> None:
     """Nor does one that was let in at the very moment of its cancellation."""
 
     async def play() -> None:
-        floor = Floor(Slots(all_runs=1, each_run=1))
+        floor = Floor(Limiter(all_runs=1, each_run=1))
         floor.ask("first", tool="x", sequential=True)
         floor.ask("second", tool="y", sequential=True)
         floor.ask("third", tool="z", sequential=True)
@@ -129,7 +129,7 @@ def test_who_is_cancelled_in_the_middle_of_a_line_is_passed_over() -> None:
     """Also when the line moves in the very tick of the cancellation."""
 
     async def play() -> None:
-        floor = Floor(Slots(all_runs=2, each_run=2))
+        floor = Floor(Limiter(all_runs=2, each_run=2))
         for number in range(5):
             floor.ask(f"call {number}")
         await settled()
@@ -146,7 +146,7 @@ def test_a_slot_given_back_costs_little_however_many_wait() -> None:
     """Each bound stops thousands of runs; what is looked at for one that leaves stays few."""
 
     async def play() -> None:
-        slots = Slots(all_runs=64, each_run=16)
+        slots = Limiter(all_runs=64, each_run=16)
         looked = 0
         stopped_by = slots._stopped_by
 
@@ -180,7 +180,7 @@ def test_whoever_asks_comes_in_and_no_bound_is_broken(
     concurrency = {"x": 1, "y": 2, "z": None}
 
     async def play() -> None:
-        floor = Floor(Slots(all_runs=all_runs, each_run=each_run))
+        floor = Floor(Limiter(all_runs=all_runs, each_run=each_run))
         names = [f"{number}{run_id}{tool}" for number, (run_id, tool, _) in enumerate(asked)]
         for name, (run_id, tool, sequential) in zip(names, asked, strict=True):
             # one tool is either sequential or not

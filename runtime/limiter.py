@@ -43,7 +43,7 @@ class _Waiting:
         return (*always, ("sequential", self.run_id)) if self.sequential else always
 
 
-class Slots:
+class Limiter:
     """The slots of one runtime."""
 
     def __init__(self, *, all_runs: int, each_run: int) -> None:

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from ..models.codec import write
 from ..models.errors import TurnlockError
-from ..models.verdicts import Accepted, Verdict
-from .approvals import as_declared
-from .conductor import Conductor
+from ..models.verdicts import Verdict
+from .actor import Actor, Actors
 from .errors import JournalError, Overloaded
 from .journal.contract import Journal, Post
+from .retry import retried
 from .settings import Settings
+from .submit import receipt_of
 from .tasks import Tasks
-from .tools.toolbox import Toolbox
 
 _log = logging.getLogger(__name__)
 
 
-def receipt_of(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as the wire writes it, without the effects: those are the owner's."""
-    written: dict[str, Any] = {"accepted": isinstance(verdict, Accepted)}
-    if verdict.reason is not None:
-        written["reason"] = str(verdict.reason)
-    return {**written, "facts": [write(fact) for fact in verdict.facts]}
-
-
-class Posting:
+class Mailbox:
     """Looks for posts as long as it runs.
 
     One that was judged and not answered, because of a crash in between, is judged again and then
@@ -41,16 +31,14 @@ class Posting:
         *,
         journal: Journal,
         settings: Settings,
-        tools: Toolbox,
         tasks: Tasks,
-        conductors: Mapping[str, Conductor],
+        actors: Actors,
     ) -> None:
         """Begin with nothing taken."""
         self._journal = journal
         self._settings = settings
-        self._tools = tools
         self._tasks = tasks
-        self._conductors = conductors
+        self._actors = actors
         self._under_way: set[int] = set()
 
     async def watch(self) -> None:
@@ -59,7 +47,7 @@ class Posting:
         while True:
             pause = self._settings.poll
             try:
-                self._take(await self._journal.posts(tuple(self._conductors)))
+                self._take(await self._journal.posts(tuple(self._actors)))
                 pauses = self._settings.pauses()
             except TurnlockError as error:
                 pause = max(pause, next(pauses))
@@ -68,14 +56,14 @@ class Posting:
 
     def _take(self, posts: Iterable[Post]) -> None:
         for post in posts:
-            conductor = self._conductors.get(post.run_id)
-            if conductor is not None and post.number not in self._under_way:
+            actor = self._actors.get(post.run_id)
+            if actor is not None and post.number not in self._under_way:
                 self._under_way.add(post.number)
-                self._tasks.spawn(f"post {post.number}", self._serve(conductor, post))
+                self._tasks.spawn(f"post {post.number}", self._serve(actor, post))
 
-    async def _serve(self, conductor: Conductor, post: Post) -> None:
+    async def _serve(self, actor: Actor, post: Post) -> None:
         try:
-            verdict = await conductor.deliver(as_declared(post.delivery, self._tools))
+            verdict = await actor.deliver(post.delivery)
             await self._answer(post.number, verdict)
         except (JournalError, Overloaded):
             return  # it stands there still, and is taken again
@@ -85,9 +73,4 @@ class Posting:
     async def _answer(self, number: int, verdict: Verdict) -> None:
         """Answer until that is kept: judged again, what was accepted would be refused."""
         receipt = receipt_of(verdict)
-        for pause in self._settings.pauses():
-            try:
-                return await self._journal.answer(number, receipt)
-            except JournalError:
-                await asyncio.sleep(pause)
-        raise AssertionError("the pauses never end")
+        await retried(lambda: self._journal.answer(number, receipt), pauses=self._settings.pauses())

@@ -18,9 +18,8 @@ from ..models.deliveries import Delivery, Interrupt, Reject, Resolution, Resolve
 from ..models.ids import invocation_path
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
-from .conductor import Conductor
-from .executing import Means
-from .insisting import insist
+from .actor import Actor
+from .executions import RuntimeContext
 from .settings import Settings
 
 LOOKS: Final = 10
@@ -32,42 +31,39 @@ Wait: TypeAlias = tuple[str, float, Callable[[], Delivery]]
 """What waits, for how many seconds at most, and what says so when they are over."""
 
 
-class Patience:
+class Watchdog:
     """Ends what has waited too long."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, runtime: RuntimeContext) -> None:
         """Begin with nothing seen."""
-        self._means = means
+        self._runtime = runtime
         self._since: dict[str, float] = {}
 
     async def watch(self) -> None:
         """Look now and then, until cancelled."""
-        bounds = self._means.settings
+        bounds = self._runtime.settings
         shortest = min(bounds.unsealed, bounds.unclaimed, bounds.unresolved)
         while True:
             await asyncio.sleep(min(shortest / LOOKS, SELDOM))
             self._look()
 
     def _look(self) -> None:
-        now = self._means.clock.now()
+        now = self._runtime.clock.now()
         since: dict[str, float] = {}
-        for conductor in tuple(self._means.conductors.values()):
-            for name, bound, ending in _waits(conductor, self._means.settings):
+        for actor in self._runtime.actors.all():
+            for name, bound, ending in _waits(actor, self._runtime.settings):
                 since[name] = self._since.get(name, now)
                 if now - since[name] > bound:
                     since[name] = now  # said now; said again if it is not heeded
-                    self._means.tasks.spawn(f"end {name}", self._end(conductor, ending()))
+                    self._runtime.tasks.spawn(f"end {name}", actor.deliver_surely(ending()))
         self._since = since
 
-    async def _end(self, conductor: Conductor, ending: Delivery) -> None:
-        await insist(conductor, ending, settings=self._means.settings)
 
-
-def _waits(conductor: Conductor, settings: Settings) -> Iterator[Wait]:
-    turn = conductor.kernel.state.turn
+def _waits(actor: Actor, settings: Settings) -> Iterator[Wait]:
+    turn = actor.kernel.state.turn
     if turn is None:
         return
-    run_id = conductor.run.run_id
+    run_id = actor.run.run_id
     if turn.phase is TurnPhase.OPEN:
         bound = settings.unsealed
         yield f"open/{turn.scope}", bound, partial(_stop, run_id, turn, bound)

@@ -22,7 +22,7 @@ from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
 
 
-class Verbs(ABC):
+class Commands(ABC):
     """Makes deliveries, and has them judged. All raise what `deliver` raises."""
 
     @abstractmethod

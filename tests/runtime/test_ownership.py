@@ -41,9 +41,9 @@ async def left_by(owner: str) -> MemoryJournal:
     """A journal with a call that is ready, owned for long by somebody."""
     journal = MemoryJournal()
     await journal.declare(RUN)
-    epoch = await journal.own("r", owner=owner, now=0.0, lease=FAR)
+    fence = await journal.own("r", owner=owner, now=0.0, lease=FAR)
     opened = Kernel(RUN).receive(OpenTurn(turn_id="t1", calls=(CALL,)), 0.0)
-    await journal.append("r", epoch=epoch, after=0, facts=opened.facts, busy=True)
+    await journal.append("r", fence=fence, after=0, facts=opened.facts, busy=True)
     return journal
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -12,8 +11,8 @@ import attrs
 from ..models.calls import CallResult
 from ..models.deliveries import Acknowledge
 from ..models.effects import Continue
-from .conductor import Conductor
-from .insisting import insist
+from .actor import Actor
+from .retry import retried
 from .settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -38,20 +37,23 @@ again after a pause."""
 
 
 async def hand_over(
-    conductor: Conductor, effect: Continue, on_continue: OnContinue, *, settings: Settings
+    actor: Actor, effect: Continue, on_continue: OnContinue, *, settings: Settings
 ) -> None:
     """Call the host until it returns, then acknowledge."""
-    run_id = conductor.run.run_id
+    run_id = actor.run.run_id
     told = Continuation(
         run_id=run_id, turn_id=effect.turn_id, effect_id=effect.effect_id, results=effect.results
     )
-    for pause in settings.pauses():
-        try:
-            await on_continue(told)
-            break
-        except Exception:  # noqa: BLE001 - the host's own; the turn stays owed
-            _log.exception(
-                "the host did not take %s; it is called again in %.3g s", effect.effect_id, pause
-            )
-            await asyncio.sleep(pause)
-    await insist(conductor, Acknowledge(run_id=run_id, turn_id=effect.turn_id), settings=settings)
+
+    def failed(error: Exception, pause: float) -> None:
+        _log.error(
+            "the host did not take %s; it is called again in %.3g s",
+            effect.effect_id,
+            pause,
+            exc_info=error,
+        )
+
+    await retried(
+        lambda: on_continue(told), pauses=settings.pauses(), on=(Exception,), failed=failed
+    )
+    await actor.deliver_surely(Acknowledge(run_id=run_id, turn_id=effect.turn_id))

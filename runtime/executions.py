@@ -19,14 +19,13 @@ from ..lifecycle.phases import TERMINAL
 from ..models.deliveries import Claim, Log, Renew
 from ..models.effects import Cancel, Execute
 from ..models.reasons import Reason
-from ..models.verdicts import Accepted
+from ..models.verdicts import Accepted, Verdict
+from .actor import Actor, Actors
 from .clock import Clock
-from .conductor import Conductor
-from .errors import JournalError, Overloaded
-from .insisting import insist
+from .limiter import Limiter
 from .reporting import Lost, Reporting
+from .retry import retried
 from .settings import Settings
-from .slots import Slots
 from .tasks import Tasks
 from .telemetry import Telemetry
 from .tools.context import ToolContext
@@ -48,26 +47,25 @@ RENEWALS: Final = 3
 
 
 @attrs.frozen(kw_only=True)
-class Means:
+class RuntimeContext:
     """What every execution uses, and they all share."""
 
     toolbox: Toolbox
-    slots: Slots
+    slots: Limiter
     tasks: Tasks
     threads: Executor
     clock: Clock
     settings: Settings
     telemetry: Telemetry
     worker: str
-    conductors: dict[str, Conductor]
-    """The runs that are performed here now, by their ids."""
+    actors: Actors
 
 
 @attrs.define(eq=False)
 class _Attempt:
     """One attempt under way; `context` is None while it waits for a slot: nothing is to cancel."""
 
-    conductor: Conductor
+    actor: Actor
     context: ToolContext | None = None
     runs: bool = False
 
@@ -75,12 +73,12 @@ class _Attempt:
 class Executions:
     """All attempts that this process has under way, or waiting for a slot."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, runtime: RuntimeContext) -> None:
         """Begin with none."""
-        self._means = means
+        self._runtime = runtime
         self._under_way: dict[Key, _Attempt] = {}
         self._starting = True
-        self._reporting = Reporting(conductors=means.conductors, settings=means.settings)
+        self._reporting = Reporting(runtime.actors)
 
     def when_lost(self, told: Lost) -> None:
         """Have this told of an attempt that was in doubt while it ran here, and is lost indeed."""
@@ -91,17 +89,17 @@ class Executions:
         attempt = self._under_way.get(key)
         return attempt is not None and attempt.runs
 
-    def perform(self, conductor: Conductor, effect: Execute) -> None:
+    def perform(self, actor: Actor, effect: Execute) -> None:
         """Begin an attempt, unless it is under way: an effect may be asked for again.
 
         What was under way when the run was let go, and is opened here again, claims nothing more.
         """
         key = key_of(effect)
         known = self._under_way.get(key)
-        if self._starting and (known is None or known.conductor is not conductor):
-            attempt = self._under_way[key] = _Attempt(conductor)
+        if self._starting and (known is None or known.actor is not actor):
+            attempt = self._under_way[key] = _Attempt(actor)
             work = self._execute(attempt, effect)
-            self._means.tasks.spawn(f"execute {effect.effect_id}", work)
+            self._runtime.tasks.spawn(f"execute {effect.effect_id}", work)
 
     def cancel(self, effect: Cancel) -> None:
         """Ask a running tool to stop (K-53); it may still report truthfully."""
@@ -112,15 +110,15 @@ class Executions:
     def abandon(self, run_id: str) -> None:
         """Ask what runs for this run to stop: it is not performed here any more."""
         for attempt in self._under_way.values():
-            if attempt.conductor.run.run_id == run_id and attempt.context is not None:
+            if attempt.actor.run.run_id == run_id and attempt.context is not None:
                 attempt.context.cancel("the run is not performed by this process any more")
 
     def stop_starting(self) -> None:
         """Start nothing more: what is owed stays owed, for whoever owns the run next."""
         self._starting = False
 
-    def _context(self, conductor: Conductor, effect: Execute, tool: Tool) -> ToolContext:
-        means, run_id, timeout = self._means, conductor.run.run_id, tool.policy.timeout
+    def _context(self, actor: Actor, effect: Execute, tool: Tool) -> ToolContext:
+        runtime, run_id, timeout = self._runtime, actor.run.run_id, tool.policy.timeout
 
         def log(text: str) -> None:
             said = Log(
@@ -129,8 +127,8 @@ class Executions:
                 invocation_id=effect.invocation_id,
                 text=text,
             )
-            work = self._reporting.quietly(conductor, said)
-            means.tasks.spawn(f"log of {effect.effect_id}", work)
+            work = self._reporting.quietly(actor, said)
+            runtime.tasks.spawn(f"log of {effect.effect_id}", work)
 
         return ToolContext(
             idempotency_key=effect.idempotency_key,
@@ -139,55 +137,55 @@ class Executions:
             invocation_id=effect.invocation_id,
             attempt=effect.attempt,
             tool_name=effect.tool_name,
-            deadline=None if timeout is None else means.clock.now() + timeout,
-            worker=means.worker,
+            deadline=None if timeout is None else runtime.clock.now() + timeout,
+            worker=self._runtime.worker,
             on_log=log,
             loop=asyncio.get_running_loop(),
         )
 
     async def _execute(self, attempt: _Attempt, effect: Execute) -> None:
-        conductor = attempt.conductor
+        actor = attempt.actor
         try:
-            tool = self._means.toolbox.get(effect.tool_name)
+            tool = self._runtime.toolbox.get(effect.tool_name)
             if tool is None:
                 await self._reporting.reject(
-                    conductor, effect, f"there is no tool {effect.tool_name!r}"
+                    actor, effect, f"there is no tool {effect.tool_name!r}"
                 )
                 return
             outcome = await self._attempted(attempt, effect, tool)
             if outcome is not None:
-                await self._reporting.report(conductor, effect, outcome)
+                await self._reporting.report(actor, effect, outcome)
         finally:
             if self._under_way.get(key_of(effect)) is attempt:
                 del self._under_way[key_of(effect)]
 
     async def _attempted(self, attempt: _Attempt, effect: Execute, tool: Tool) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
-        conductor = attempt.conductor
+        actor = attempt.actor
         policy = tool.policy
-        async with self._means.slots.taken(
-            run_id=conductor.run.run_id,
+        async with self._runtime.slots.taken(
+            run_id=actor.run.run_id,
             tool=tool.name,
             concurrency=policy.concurrency,
             sequential=policy.sequential,
         ):
-            context = self._context(conductor, effect, tool)
-            if not self._starting or _is_over(conductor, effect):
+            context = self._context(actor, effect, tool)
+            if not self._starting or _is_over(actor, effect):
                 return None  # it was interrupted while it waited, say
             attempt.context = context
             try:
                 arguments = await prepare(
-                    tool, context, effect.arguments, threads=self._means.threads
+                    tool, context, effect.arguments, threads=self._runtime.threads
                 )
             except Rejected as error:
-                await self._reporting.reject(conductor, effect, str(error))
+                await self._reporting.reject(actor, effect, str(error))
                 return None
-            if not self._starting or not await self._claimed(conductor, effect, tool):
+            if not self._starting or not await self._claimed(actor, effect, tool):
                 return None
-            if not await self._still_owned(conductor, effect, tool):
+            if not await self._still_owned(actor, effect, tool):
                 return STOOD_STILL
-            with self._means.telemetry.execution(
-                run_id=conductor.run.run_id,
+            with self._runtime.telemetry.execution(
+                run_id=actor.run.run_id,
                 turn_id=effect.turn_id,
                 invocation_id=effect.invocation_id,
                 tool_name=tool.name,
@@ -196,9 +194,9 @@ class Executions:
             ) as told:
                 attempt.runs = True
                 try:
-                    async with self._renewed(conductor, effect, tool):
+                    async with self._renewed(actor, effect, tool):
                         outcome = await perform(
-                            tool, context, arguments, threads=self._means.threads
+                            tool, context, arguments, threads=self._runtime.threads
                         )
                 finally:
                     attempt.runs = False
@@ -210,61 +208,58 @@ class Executions:
                     told.unknown(outcome.why)
             return outcome
 
-    async def _claimed(self, conductor: Conductor, effect: Execute, tool: Tool) -> bool:
+    async def _claimed(self, actor: Actor, effect: Execute, tool: Tool) -> bool:
         """Claim the attempt; only an accepted claim starts a tool.
 
         Where the journal failed, it is not known whether the claim was kept. Then it is made again;
         that it is this very worker's already, who has one task for it, says that it was.
         """
-        means = self._means
         claim = Claim(
-            run_id=conductor.run.run_id,
+            run_id=actor.run.run_id,
             turn_id=effect.turn_id,
             invocation_id=effect.invocation_id,
             attempt=effect.attempt,
-            worker=means.worker,
+            worker=self._runtime.worker,
             lease=tool.policy.lease,
         )
-        again = False
-        for pause in means.settings.pauses():
-            try:
-                verdict = await conductor.deliver(claim)
-            except (JournalError, Overloaded):
-                if conductor.stopped is not None:
-                    raise
-                again = True
-                await asyncio.sleep(pause)
-            else:
-                kept = again and verdict.reason is Reason.DUPLICATE
-                return isinstance(verdict, Accepted) or kept
-        raise AssertionError("the pauses never end")
+        deliveries = 0
 
-    async def _still_owned(self, conductor: Conductor, effect: Execute, tool: Tool) -> bool:
+        async def deliver() -> Verdict:
+            nonlocal deliveries
+            deliveries += 1
+            return await actor.deliver(claim)
+
+        verdict = await retried(
+            deliver,
+            pauses=self._runtime.settings.pauses(),
+            is_hopeless=lambda: actor.stopped is not None,
+        )
+        kept_before = deliveries > 1 and verdict.reason is Reason.DUPLICATE
+        return isinstance(verdict, Accepted) or kept_before
+
+    async def _still_owned(self, actor: Actor, effect: Execute, tool: Tool) -> bool:
         """Ask the journal again before the tool starts, if this process stood still meanwhile.
 
         A run that was taken over is fenced there, and this raises. The gap between the answer and
         the first line of the tool stays: nobody can close it.
         """
-        means = self._means
-        if means.clock.now() <= conductor.owned_until:
+        if self._runtime.clock.now() <= actor.owned_until:
             return True
-        renewal = _renewal(conductor, effect, tool)
-        verdict = await insist(conductor, renewal, settings=means.settings)
+        renewal = _renewal(actor, effect, tool)
+        verdict = await actor.deliver_surely(renewal)
         return isinstance(verdict, Accepted)
 
     @asynccontextmanager
-    async def _renewed(
-        self, conductor: Conductor, effect: Execute, tool: Tool
-    ) -> AsyncGenerator[None]:
+    async def _renewed(self, actor: Actor, effect: Execute, tool: Tool) -> AsyncGenerator[None]:
         """Keep the lease alive meanwhile: as long as this process lives, it is no doubt."""
-        renew = _renewal(conductor, effect, tool)
+        renew = _renewal(actor, effect, tool)
 
         async def beat() -> None:
             while True:
                 await asyncio.sleep(tool.policy.lease / RENEWALS)
-                await self._reporting.quietly(conductor, renew)
+                await self._reporting.quietly(actor, renew)
 
-        task = self._means.tasks.spawn(f"renew {effect.effect_id}", beat())
+        task = self._runtime.tasks.spawn(f"renew {effect.effect_id}", beat())
         try:
             yield
         finally:
@@ -276,9 +271,9 @@ def key_of(effect: Execute | Cancel) -> Key:
     return effect.effect_id.partition("/")[2]
 
 
-def _renewal(conductor: Conductor, effect: Execute, tool: Tool) -> Renew:
+def _renewal(actor: Actor, effect: Execute, tool: Tool) -> Renew:
     return Renew(
-        run_id=conductor.run.run_id,
+        run_id=actor.run.run_id,
         turn_id=effect.turn_id,
         invocation_id=effect.invocation_id,
         attempt=effect.attempt,
@@ -286,9 +281,9 @@ def _renewal(conductor: Conductor, effect: Execute, tool: Tool) -> Renew:
     )
 
 
-def _is_over(conductor: Conductor, effect: Execute) -> bool:
+def _is_over(actor: Actor, effect: Execute) -> bool:
     """Whether nothing is to be done any more, for all that is known; the claim decides."""
-    turn = conductor.kernel.state.turn
+    turn = actor.kernel.state.turn
     if turn is None or turn.turn_id != effect.turn_id:
         return True
     invocation = turn.members.get(effect.invocation_id)

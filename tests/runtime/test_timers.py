@@ -10,7 +10,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.runtime.alarm import STALE, Alarm
+from turnlock.runtime.timers import STALE, Timers
 
 from .virtual import START, LoopClock, run
 
@@ -21,7 +21,7 @@ def test_it_rings_at_the_time_that_was_set_last() -> None:
     async def play() -> None:
         rung: list[tuple[str, float]] = []
         clock = LoopClock()
-        alarm = Alarm(clock=clock, ring=lambda name: rung.append((name, clock.now() - START)))
+        alarm = Timers(clock=clock, ring=lambda name: rung.append((name, clock.now() - START)))
         alarm.set("a", START + 10)
         alarm.set("b", START + 5)
         alarm.set("a", START + 20)
@@ -40,7 +40,7 @@ def test_a_time_that_has_passed_rings_at_once() -> None:
 
     async def play() -> None:
         rung: list[str] = []
-        Alarm(clock=LoopClock(), ring=rung.append).set("a", START - 1e6)
+        Timers(clock=LoopClock(), ring=rung.append).set("a", START - 1e6)
         await asyncio.sleep(0.001)
         assert rung == ["a"]
 
@@ -52,7 +52,7 @@ def test_a_deadline_beyond_all_time_needs_no_timer_of_that_length() -> None:
 
     async def play() -> None:
         rung: list[str] = []
-        alarm = Alarm(clock=LoopClock(), ring=rung.append)
+        alarm = Timers(clock=LoopClock(), ring=rung.append)
         alarm.set("a", 1.7976931348623157e308)
         await asyncio.sleep(10_000)
         assert rung == []
@@ -70,7 +70,7 @@ def test_the_heap_is_bounded_and_every_run_rings_at_its_last_time(
     async def play() -> None:
         rung: dict[str, float] = {}
         clock = LoopClock()
-        alarm = Alarm(clock=clock, ring=lambda name: rung.update({name: clock.now() - START}))
+        alarm = Timers(clock=clock, ring=lambda name: rung.update({name: clock.now() - START}))
         for name, at in settings:
             alarm.set(name, None if at is None else START + 1 + at)
             assert len(alarm._heap) <= 2 * len(alarm._due) + STALE

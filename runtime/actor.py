@@ -1,100 +1,80 @@
-"""One run under way: what arrives is judged, its facts are kept, and only then is anything done.
+"""The actor of one run: it owns the run, and everything that arrives for it goes through here.
 
 Deliveries wait in the kernel's inbox. A batch of them is judged, all their facts go to the journal
-in one append, and when that says OK the callers get their verdicts, subscribers their facts, and
-the host its effects. When it does not, the kernel in memory knows more than the journal: it is
-thrown away and folded anew, and the callers are told that nothing is known to have happened.
+in one append (see `writer`), and when that says OK the callers get their verdicts, subscribers
+their facts, and the dispatcher its effects. When it does not, the journal is folded anew, and the
+callers are told that nothing is known to have happened.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from math import inf
 from typing import Final, Protocol
-
-import attrs
 
 from ..engine.inbox import Inbox
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, TurnlockError
-from ..models.facts import Fact
-from ..models.run import Run
 from ..models.verdicts import Verdict
 from .clock import Clock
 from .errors import JournalError, Overloaded, RunFenced
-from .journal.contract import Appended, Journal
+from .journal.contract import Journal
+from .retry import retried
 from .settings import Settings
 from .tasks import Tasks
+from .tools.policy import Policy
+from .writer import Judged, RunWriter
 
 FACTS_A_CALL: Final = 4
 """Facts for each call of the turn under way before a snapshot is worth its time."""
 
 
-@attrs.frozen
-class Served:
-    """One delivery that was judged, at `at`, Unix time; its facts are kept."""
-
-    delivery: Delivery
-    verdict: Verdict
-    at: float
-
-
 class Listener(Protocol):
-    """Who learns what a conductor has kept. None of these may raise or wait."""
+    """Who learns what a actor has kept. None of these may raise or wait."""
 
-    def kept(self, conductor: Conductor, served: Sequence[Served]) -> None:
+    def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         """Learn that these were judged, in this order, and that what they brought is durable."""
         ...
 
-    def folded(self, conductor: Conductor) -> None:
+    def folded(self, actor: Actor) -> None:
         """Learn that the kernel was folded anew from the journal: perform what is owed."""
         ...
 
-    def fenced(self, conductor: Conductor) -> None:
+    def fenced(self, actor: Actor) -> None:
         """Learn that nothing more is served here, and why: `stopped`. Mostly another has it now."""
         ...
 
 
-async def folded(run: Run, journal: Journal) -> Kernel:
-    """Return the kernel that the journal holds: its snapshot, and the facts after it (K-2, K-9).
-
-    A commit is kept whole, so nothing is dropped. Raises `CorruptJournal` for what no run can have
-    written.
-    """
-    snapshot = await journal.snapshot(run.run_id)
-    after = 0 if snapshot is None else snapshot.sequence
-    facts = [fact async for fact in journal.facts(run.run_id, after=after)]
-    return Kernel.recover(run, facts, snapshot=snapshot)
-
-
-class Conductor:
+class Actor:
     """The one writer of one run; it serves while something waits, and costs no task otherwise."""
 
-    def __init__(  # noqa: PLR0913 - what a runtime shares among its conductors
+    def __init__(  # noqa: PLR0913 - what a runtime shares among its actors
         self,
         *,
         kernel: Kernel,
-        epoch: int,
+        fence: int,
         journal: Journal,
         clock: Clock,
+        policies: Mapping[str, Policy],
         settings: Settings,
         listener: Listener,
         tasks: Tasks,
     ) -> None:
-        """Take over a kernel that is the fold of the journal, owned under this epoch."""
+        """Take over a kernel that is the fold of the journal, owned under this fence."""
         self.run: Final = kernel.run
-        self.epoch: Final = epoch
-        self.kernel = kernel
-        """What is known of the run. Between two batches all of it is durable."""
+        self.fence: Final = fence
+        self.writer: Final = RunWriter(
+            kernel, journal=journal, clock=clock, policies=policies, fence=fence
+        )
         self.owned_until = -inf
         """Unix time: beyond it another process may have taken the run. Its owner keeps it."""
         self.stopped: TurnlockError | None = None
         """Why nothing more is served, once that is so."""
         self._journal = journal
-        self._clock = clock
         self._settings = settings
         self._listener = listener
         self._tasks = tasks
@@ -102,14 +82,16 @@ class Conductor:
         """There while something waits: most runs wait for a person, and are many."""
         self._waiting: dict[int, deque[asyncio.Future[Verdict]]] = {}
         """By the id of a delivery, which the inbox keeps alive: who wants its verdict."""
-        self._kept = kernel.sequence
         self._snapped = 0
         """Up to where a snapshot was kept from here; how old the journal's is, is not asked."""
         self._batch = settings.batch
-        self._stale = False
-        """Whether the kernel may know more than the journal."""
         self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def kernel(self) -> Kernel:
+        """What is known of the run."""
+        return self.writer.kernel
 
     async def deliver(self, delivery: Delivery) -> Verdict:
         """Have a delivery judged, and return the verdict once what it brought is durable.
@@ -134,6 +116,18 @@ class Conductor:
             self._serving = self._tasks.spawn(f"serve {self.run.run_id}", self._serve())
         return await wanted
 
+    async def deliver_surely(self, delivery: Delivery) -> Verdict:
+        """Deliver until it was judged, however often the journal fails meanwhile.
+
+        For what must not be lost: the true report above all. Raises what stopped the run, if that
+        was stopped.
+        """
+        return await retried(
+            lambda: self.deliver(delivery),
+            pauses=self._settings.pauses(),
+            is_hopeless=lambda: self.stopped is not None,
+        )
+
     def stop(self, why: TurnlockError) -> None:
         """Serve nothing more; whoever waits is told why."""
         if self.stopped is None:
@@ -154,14 +148,14 @@ class Conductor:
         """
         pauses = self._settings.pauses()
         try:
-            while (self._inbox or self._stale) and self.stopped is None:
-                if self._stale and not await self._fold():
+            while (self._inbox or self.writer.stale) and self.stopped is None:
+                if self.writer.stale and not await self._fold():
                     await self._pause(next(pauses))
                 else:
                     await self._serve_batch()
         except Exception as error:
             cause = f"run {self.run.run_id!r} is served no more: {error!r}; open it again"
-            self.fence(TurnlockError(cause))
+            self.lose(TurnlockError(cause))
             raise
         finally:
             self._serving = None
@@ -182,68 +176,42 @@ class Conductor:
             self._pausing = None
 
     async def _serve_batch(self) -> None:
-        served = self._judge()
-        facts = [fact for one in served for fact in one.verdict.facts]
-        if facts:
-            kept = False
-            try:
-                kept = await self._keep(facts, served)
-            finally:
-                self._stale = self._stale or not kept  # cancelled in the middle: who knows
-            if not kept:
-                return
-            self._kept = self.kernel.sequence
-            self._batch = min(2 * self._batch, self._settings.batch)
-        else:
-            await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
-        self._listener.kept(self, served)
-        for one in served:
-            self._answer(one.delivery, one.verdict)
-        if self._kept - self._snapped >= self._facts_to_snapshot():
-            await self._snapshot()
-
-    def _judge(self) -> list[Served]:
-        """Let the kernel judge a batch."""
-        served: list[Served] = []
-        if self._inbox is None:
-            return served
-        while len(served) < self._batch and (delivery := self._inbox.take()) is not None:
-            now = self._clock.now()
-            served.append(Served(delivery, self.kernel.receive(delivery, now), now))
-        return served
-
-    async def _keep(self, facts: Sequence[Fact], served: Sequence[Served]) -> bool:
-        """Append the facts; where that fails, tell those who wait, and say no."""
-        run_id, state = self.run.run_id, self.kernel.state
-        deliveries = [one.delivery for one in served]
+        judged = self.writer.judge(self._taken())
+        deliveries = [one.delivery for one in judged]
         try:
-            appended = await self._journal.append(
-                run_id,
-                epoch=self.epoch,
-                after=self._kept,
-                facts=facts,
-                busy=state.turn is not None or bool(state.continuations),
-            )
+            await self.writer.keep(judged)
         except (JournalError, Overloaded) as error:
             self._batch = 1  # what is too much together may be kept one by one
             self._fail(deliveries, error)
-            return False
-        except asyncio.CancelledError:
-            self._fail(deliveries, JournalError(f"run {run_id!r} was left while it was written"))
-            raise
-        if appended is Appended.FENCED:
-            why = RunFenced(f"run {run_id!r} was taken over; epoch {self.epoch} is not its owner's")
+            return
+        except RunFenced as why:
             self._fail(deliveries, why)
-            self.fence(why)
-        elif appended is Appended.CONFLICT:
-            cause = (
-                f"run {run_id!r}: the journal does not end with fact {self._kept}; deliver again"
-            )
-            self._fail(deliveries, JournalError(cause))
-        return appended is Appended.OK
+            self.lose(why)
+            return
+        except asyncio.CancelledError:
+            error = JournalError(f"run {self.run.run_id!r} was left while it was written")
+            self._fail(deliveries, error)
+            raise
+        if any(one.verdict.facts for one in judged):
+            self._batch = min(2 * self._batch, self._settings.batch)
+        else:
+            await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
+        self._listener.kept(self, judged)
+        for one in judged:
+            self._answer(one.delivery, one.verdict)
+        if self.writer.kept - self._snapped >= self._facts_to_snapshot():
+            await self._snapshot()
 
-    def fence(self, why: TurnlockError) -> None:
-        """Stop of ourselves: somebody else has taken the run over, say."""
+    def _taken(self) -> Iterator[Delivery]:
+        """Take a batch from the inbox."""
+        for _ in repeat(None, self._batch):
+            delivery = None if self._inbox is None else self._inbox.take()
+            if delivery is None:
+                return
+            yield delivery
+
+    def lose(self, why: TurnlockError) -> None:
+        """Stop serving a run that is lost here: another process has taken it over, say."""
         if self.stopped is None:
             self.stop(why)
             self._listener.fenced(self)
@@ -251,12 +219,10 @@ class Conductor:
     async def _fold(self) -> bool:
         """Fold the journal anew; where that fails, too, tell those who wait."""
         try:
-            self.kernel = await folded(self.run, self._journal)
+            await self.writer.catch_up()
         except TurnlockError as error:
             self._fail(self._drained(), error)
             return False
-        self._kept = self.kernel.sequence
-        self._stale = False
         self._listener.folded(self)
         return True
 
@@ -268,9 +234,9 @@ class Conductor:
 
     async def _snapshot(self) -> None:
         """Keep a snapshot. One that cannot be kept is tried again later: it only saves time."""
-        self._snapped = self._kept
+        self._snapped = self.writer.kept
         try:
-            await self._journal.keep_snapshot(self.kernel.snapshot(), epoch=self.epoch)
+            await self._journal.keep_snapshot(self.kernel.snapshot(), fence=self.fence)
         except JournalError:
             return
 
@@ -296,3 +262,47 @@ class Conductor:
         if not line:
             del self._waiting[id(delivery)]
         return wanted
+
+
+class Actors(Mapping[str, Actor]):
+    """The runs that are performed here now, by their ids: who else needs one of them asks here."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._actors: dict[str, Actor] = {}
+
+    def __getitem__(self, run_id: str) -> Actor:
+        """Return the actor of a run, or raise KeyError."""
+        return self._actors[run_id]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the ids of the runs there are now, whatever comes or goes meanwhile."""
+        return iter(tuple(self._actors))
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._actors)
+
+    def all(self) -> tuple[Actor, ...]:
+        """Return all there are now."""
+        return tuple(self._actors.values())
+
+    def add(self, actor: Actor) -> None:
+        """Take one in. Nobody may have the run already."""
+        if self._actors.setdefault(actor.run.run_id, actor) is not actor:
+            raise AssertionError(actor.run.run_id)
+
+    def remove(self, actor: Actor) -> bool:
+        """Take one out; say whether it was there: its run may be another's by now."""
+        if not self.is_current(actor):
+            return False
+        del self._actors[actor.run.run_id]
+        return True
+
+    def is_current(self, actor: Actor) -> bool:
+        """Whether this one performs its run still."""
+        return self._actors.get(actor.run.run_id) is actor
+
+    def current(self, actor: Actor) -> Actor:
+        """Return who performs its run now: it may have been let go, and opened here again."""
+        return self._actors.get(actor.run.run_id, actor)

@@ -15,7 +15,7 @@ LONGEST: Final = 3_600.0
 """Seconds that one timer is set for at most: a clock that was stopped is seen again."""
 
 
-class Alarm:
+class Timers:
     """Rings for run ids at their times. It must be used inside a running loop."""
 
     def __init__(self, *, clock: Clock, ring: Callable[[str], None]) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from turnlock import FactType, Run, Status
-from turnlock.runtime.continuing import Continuation
+from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.errors import Closed, JournalError
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
@@ -66,9 +66,11 @@ def test_a_tool_that_ends_after_its_run_was_opened_here_again_is_heard() -> None
             await runtime.open_run(RUN)
             await runtime.open_turn("r", calls("slow"), turn_id="t1")
             await settled()
-            runtime._conductors.pop("r").stop(Closed("let go"))
+            let_go = runtime._actors["r"]
+            runtime._actors.remove(let_go)
+            let_go.stop(Closed("let go"))
             await runtime.open_run(RUN)
-            runtime._hosting.executions.abandon("r")
+            runtime._dispatcher.executions.abandon("r")
             await asyncio.sleep(1)
 
         assert FactType.EXECUTION_IN_DOUBT not in await world.facts()
@@ -182,7 +184,7 @@ def test_what_is_being_written_when_a_run_is_closed_is_settled_before() -> None:
             assert [fact.sequence for fact in (await opening).facts] == [1, 2]
             await closing
             assert await owner_of(world) is None
-            assert runtime._hosting.observed().oldest_pending_approval is None
+            assert runtime._dispatcher.observed().oldest_pending_approval is None
 
     run(play())
 
@@ -243,7 +245,7 @@ def test_an_end_that_is_cancelled_lets_go_all_the_same() -> None:
 
 
 def test_many_at_once_open_a_run_once() -> None:
-    """One of them takes it, even if the first of them fails; no two conductors of one run."""
+    """One of them takes it, even if the first of them fails; no two actors of one run."""
 
     async def play() -> None:
         faulty = FaultyJournal(MemoryJournal())

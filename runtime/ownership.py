@@ -1,4 +1,4 @@
-"""Owning runs: taken for a while, renewed while the process lives, lost when it stood still."""
+"""Ownership runs: taken for a while, renewed while the process lives, lost when it stood still."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from weakref import WeakValueDictionary
 
 from ..models.errors import TurnlockError
 from ..models.run import Run
-from .conductor import Conductor, folded
+from .actor import Actor
+from .dispatcher import Dispatcher
 from .errors import Closed, RunFenced
-from .executing import Means
-from .hosting import Hosting
+from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .workers import is_dead
+from .writer import fold_run
 
 _log = logging.getLogger(__name__)
 
@@ -27,22 +28,21 @@ AT_ONCE: Final = 100
 """Runs that are taken over at once: a journal keeps together what is asked together."""
 
 
-class Owning:
+class Ownership:
     """Takes runs, recovers them, and keeps them as long as it is renewed."""
 
     def __init__(
         self,
         *,
         journal: Journal,
-        means: Means,
-        hosting: Hosting,
-        conductors: dict[str, Conductor],
+        runtime: RuntimeContext,
+        dispatcher: Dispatcher,
     ) -> None:
         """Begin with none."""
         self._journal = journal
-        self._means = means
-        self._hosting = hosting
-        self._conductors = conductors
+        self._runtime = runtime
+        self._dispatcher = dispatcher
+        self._actors = runtime.actors
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """One for each run that somebody is taking now."""
         self._let_go: set[str] = set()
@@ -79,7 +79,7 @@ class Owning:
     async def watch(self) -> None:
         """Take over until cancelled: who was alive, or not proved dead, when we began may die."""
         while True:
-            await asyncio.sleep(self._means.settings.ownership)
+            await asyncio.sleep(self._runtime.settings.ownership)
             try:
                 await self.take_over()
             except TurnlockError as error:
@@ -87,35 +87,38 @@ class Owning:
 
     async def release(self, run_id: str) -> None:
         """Let a run go; what it owes stays owed, and what was being written is settled before."""
-        conductor = self._conductors.pop(run_id, None)
-        if conductor is None:
+        actor = self._actors.get(run_id)
+        if actor is None:
             return
-        state = conductor.kernel.state
+        self._actors.remove(actor)
+        state = actor.kernel.state
         if state.turn is not None or state.continuations:
             self._let_go.add(run_id)
-        conductor.stop(Closed(f"run {run_id!r} was closed here; open it again, or elsewhere"))
-        self._hosting.forget(run_id)
-        self._hosting.executions.abandon(run_id)
-        await conductor.ended()
+        actor.stop(Closed(f"run {run_id!r} was closed here; open it again, or elsewhere"))
+        self._dispatcher.forget(run_id)
+        self._dispatcher.executions.abandon(run_id)
+        await actor.ended()
         try:
-            await self._journal.release(run_id, epoch=conductor.epoch)
+            await self._journal.release(run_id, fence=actor.fence)
         except TurnlockError as error:
             _log.warning("run %r stays owned until its lease is over: %s", run_id, error)
 
     async def close(self) -> None:
         """Let all runs go, those that are being taken, too."""
         self._closed = True
-        await asyncio.gather(*map(self.release, tuple(self._conductors)))
+        await asyncio.gather(*map(self.release, tuple(self._actors)))
 
     async def renew(self) -> None:
         """Renew until cancelled; let go of runs that somebody else has taken."""
-        lease = self._means.settings.ownership
+        lease = self._runtime.settings.ownership
         while True:
             await asyncio.sleep(lease / RENEWALS)
-            owned = dict(self._conductors)
-            now = self._means.clock.now()
+            owned = dict(self._actors)
+            now = self._runtime.clock.now()
             try:
-                renewed = await self._journal.renew(owner=self._means.worker, now=now, lease=lease)
+                renewed = await self._journal.renew(
+                    owner=self._runtime.worker, now=now, lease=lease
+                )
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
                 continue
@@ -123,19 +126,19 @@ class Owning:
                 owned[run_id].owned_until = now + lease
             for run_id in owned.keys() - renewed:
                 why = f"run {run_id!r} was taken over by another process while this one stood still"
-                owned[run_id].fence(RunFenced(why))
+                owned[run_id].lose(RunFenced(why))
 
     def _free(self, entries: Iterable[RunEntry]) -> list[Run]:
         """Return those that nobody has who may be alive."""
-        now = self._means.clock.now()
+        now = self._runtime.clock.now()
         gone: dict[str, bool] = {}  # to find out costs a look at the process, for thousands of runs
         free: list[Run] = []
         for entry in entries:
             owner, run_id = entry.owner, entry.run.run_id
-            if run_id in self._conductors or run_id in self._let_go:
+            if run_id in self._actors or run_id in self._let_go:
                 continue
             if owner is not None and owner not in gone:
-                gone[owner] = owner == self._means.worker or is_dead(owner)
+                gone[owner] = owner == self._runtime.worker or is_dead(owner)
             held = entry.owned_until is not None and now < entry.owned_until
             if owner is None or gone[owner] or not held:
                 free.append(entry.run)
@@ -143,7 +146,7 @@ class Owning:
 
     async def _own(self, run: Run) -> None:
         async with self._taking.setdefault(run.run_id, asyncio.Lock()):
-            if run.run_id in self._conductors:
+            if run.run_id in self._actors:
                 return
             self._let_go.discard(run.run_id)
             try:
@@ -153,33 +156,35 @@ class Owning:
                 raise
 
     async def _take(self, run: Run) -> None:
-        means = self._means
+        runtime = self._runtime
         before = (await self._journal.entry(run.run_id)).owner
-        now, lease = means.clock.now(), means.settings.ownership
-        epoch = await self._journal.own(
+        now, lease = runtime.clock.now(), runtime.settings.ownership
+        fence = await self._journal.own(
             run.run_id,
-            owner=means.worker,
+            owner=runtime.worker,
             now=now,
             lease=lease,
             gone=before if is_dead(before) else None,
         )
-        kernel = await folded(run, self._journal)
+        kernel = await fold_run(run, self._journal)
         if self._closed:
             raise Closed("the runtime was closed meanwhile; make another one")
-        conductor = self._conductors[run.run_id] = Conductor(
+        actor = Actor(
             kernel=kernel,
-            epoch=epoch,
+            fence=fence,
             journal=self._journal,
-            clock=means.clock,
-            settings=means.settings,
-            listener=self._hosting,
-            tasks=means.tasks,
+            clock=runtime.clock,
+            policies=runtime.toolbox.policies,
+            settings=runtime.settings,
+            listener=self._dispatcher,
+            tasks=runtime.tasks,
         )
-        conductor.owned_until = now + lease
-        await self._hosting.doubts.lose_what_died(conductor)
-        if conductor.stopped is not None:
-            raise conductor.stopped
-        self._hosting.folded(conductor)
+        self._actors.add(actor)
+        actor.owned_until = now + lease
+        await self._dispatcher.doubts.lose_what_died(actor)
+        if actor.stopped is not None:
+            raise actor.stopped
+        self._dispatcher.folded(actor)
 
     async def _undo(self, run_id: str) -> None:
         """Let a run go that was taken and cannot be performed."""
@@ -187,5 +192,5 @@ class Owning:
         self._let_go.discard(run_id)
         with suppress(TurnlockError):
             entry = await self._journal.entry(run_id)
-            if entry.owner == self._means.worker:
-                await self._journal.release(run_id, epoch=entry.epoch)
+            if entry.owner == self._runtime.worker:
+                await self._journal.release(run_id, fence=entry.fence)

@@ -14,9 +14,8 @@ from ..models.deliveries import Lose, Resolution, Resolve
 from ..models.ids import execute_id, idempotency_key, invocation_path
 from ..models.values import ABSENT, Json
 from ..turn.turn import Turn
-from .conductor import Conductor
-from .executing import Executions, Key, Means
-from .insisting import insist
+from .actor import Actor
+from .executions import Executions, Key, RuntimeContext
 from .tools.context import ToolContext
 from .tools.outcomes import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
 from .tools.performing import probe
@@ -28,49 +27,49 @@ UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows wheth
 """The error of an execution in doubt whose tool declares that it has then failed."""
 
 
-class Doubts:
+class InDoubtResolver:
     """What this process does about executions in doubt, each attempt once at a time."""
 
-    def __init__(self, means: Means, executions: Executions) -> None:
+    def __init__(self, runtime: RuntimeContext, executions: Executions) -> None:
         """Begin with none; what these executions run is waited for, whatever its lease says."""
-        self._means = means
+        self._runtime = runtime
         self._executions = executions
         self._under_way: set[Key] = set()
 
-    def settle_all(self, conductor: Conductor) -> None:
+    def settle_all(self, actor: Actor) -> None:
         """See to whatever is in doubt now: after a recovery."""
-        turn = conductor.kernel.state.turn
+        turn = actor.kernel.state.turn
         if turn is None:
             return
         for invocation in tuple(turn.unfinished()):
-            self._settle(conductor, turn, invocation)
+            self._settle(actor, turn, invocation)
 
-    def settle(self, conductor: Conductor, turn_id: str, invocation_id: str) -> None:
+    def settle(self, actor: Actor, turn_id: str, invocation_id: str) -> None:
         """See to one invocation, if it is in doubt still."""
-        turn = conductor.kernel.state.turn
+        turn = actor.kernel.state.turn
         if turn is not None and turn.turn_id == turn_id and invocation_id in turn.members:
-            self._settle(conductor, turn, turn.members[invocation_id])
+            self._settle(actor, turn, turn.members[invocation_id])
 
-    async def lose_what_died(self, conductor: Conductor) -> None:
+    async def lose_what_died(self, actor: Actor) -> None:
         """Say of what a dead runtime ran that nobody knows how it ended (K-35).
 
         Executors of other makes are left to their leases. Raises what stopped the run.
         """
-        turn = conductor.kernel.state.turn
+        turn = actor.kernel.state.turn
         started = () if turn is None else tuple(turn.unfinished())
         for invocation in started:
-            died = invocation.worker != self._means.worker and was_ours(invocation.worker)
+            died = invocation.worker != self._runtime.worker and was_ours(invocation.worker)
             if turn is not None and invocation.phase is Phase.STARTED and died:
                 lost = Lose(
-                    run_id=conductor.run.run_id,
+                    run_id=actor.run.run_id,
                     turn_id=turn.turn_id,
                     invocation_id=invocation.invocation_id,
                     attempt=invocation.attempt,
                 )
-                await insist(conductor, lost, settings=self._means.settings)
+                await actor.deliver_surely(lost)
 
-    def _settle(self, conductor: Conductor, turn: Turn, invocation: Invocation) -> None:
-        tool = self._means.toolbox.get(invocation.tool_name)
+    def _settle(self, actor: Actor, turn: Turn, invocation: Invocation) -> None:
+        tool = self._runtime.toolbox.get(invocation.tool_name)
         path = invocation_path(turn.scope, invocation.invocation_id)
         key = execute_id(path, invocation.attempt).partition("/")[2]
         if invocation.phase is not Phase.IN_DOUBT or invocation.owed or key in self._under_way:
@@ -80,24 +79,22 @@ class Doubts:
         self._under_way.add(key)
         context = ToolContext(
             idempotency_key=idempotency_key(path),
-            run_id=conductor.run.run_id,
+            run_id=actor.run.run_id,
             turn_id=turn.turn_id,
             invocation_id=invocation.invocation_id,
             attempt=invocation.attempt,
             tool_name=tool.name,
-            worker=self._means.worker,
+            worker=self._runtime.worker,
         )
-        work = self._resolve(conductor, tool, context, key)
-        self._means.tasks.spawn(f"doubt of {context.idempotency_key}", work)
+        work = self._resolve(actor, tool, context, key)
+        self._runtime.tasks.spawn(f"doubt of {context.idempotency_key}", work)
 
-    async def _resolve(
-        self, conductor: Conductor, tool: Tool, context: ToolContext, key: Key
-    ) -> None:
+    async def _resolve(self, actor: Actor, tool: Tool, context: ToolContext, key: Key) -> None:
         try:
             answer = await self._answer(tool, context)
             resolution = None if answer is None else _resolution(context, answer)
             if resolution is not None:
-                await insist(conductor, resolution, settings=self._means.settings)
+                await actor.deliver_surely(resolution)
         finally:
             self._under_way.discard(key)
 
@@ -109,7 +106,7 @@ class Doubts:
         if policy.in_doubt is InDoubt.RETRY_IF_SAFE:
             return NeverHappened() if policy.safe_to_repeat else None
         if policy.in_doubt is InDoubt.PROBE:
-            return await probe(tool, context, threads=self._means.threads)
+            return await probe(tool, context, threads=self._runtime.threads)
         return None
 
 

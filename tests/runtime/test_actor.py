@@ -23,11 +23,12 @@ from turnlock import (
     Tick,
 )
 from turnlock.models.verdicts import Verdict
-from turnlock.runtime.conductor import Conductor, Served, folded
+from turnlock.runtime.actor import Actor
 from turnlock.runtime.errors import JournalError, Overloaded, RunFenced
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tasks import Tasks
+from turnlock.runtime.writer import Judged, fold_run
 
 from .faulty_journal import Fault, FaultyJournal
 from .virtual import LoopClock, run, settled
@@ -52,24 +53,24 @@ class Notes:
 
     def __init__(self, journal: MemoryJournal) -> None:
         self.journal = journal
-        self.told: list[Sequence[Served]] = []
+        self.told: list[Sequence[Judged]] = []
         self.durable: list[int] = []
         self.folds = 0
         self.fences = 0
 
-    def kept(self, conductor: Conductor, served: Sequence[Served]) -> None:
+    def kept(self, actor: Actor, served: Sequence[Judged]) -> None:
         self.told.append(served)
         self.durable.append(len(self.journal._runs["r"].facts))
 
-    def folded(self, conductor: Conductor) -> None:
+    def folded(self, actor: Actor) -> None:
         self.folds += 1
 
-    def fenced(self, conductor: Conductor) -> None:
+    def fenced(self, actor: Actor) -> None:
         self.fences += 1
 
 
 class Stage:
-    """A conductor on a journal that can be made to fail."""
+    """A actor on a journal that can be made to fail."""
 
     def __init__(self, *, settings: Settings | None = None) -> None:
         self.inner = MemoryJournal()
@@ -79,14 +80,15 @@ class Stage:
         self.settings = settings or Settings()
         self.tasks = Tasks(failed=lambda _, error: self.failures.append(error))
 
-    async def begin(self) -> Conductor:
+    async def begin(self) -> Actor:
         await self.inner.declare(RUN)
-        epoch = await self.inner.own("r", owner="o", now=0.0, lease=1e6)
-        return Conductor(
-            kernel=await folded(RUN, self.inner),
-            epoch=epoch,
+        fence = await self.inner.own("r", owner="o", now=0.0, lease=1e6)
+        return Actor(
+            kernel=await fold_run(RUN, self.inner),
+            fence=fence,
             journal=self.journal,
             clock=LoopClock(),
+            policies={},
             settings=self.settings,
             listener=self.notes,
             tasks=self.tasks,
@@ -101,9 +103,9 @@ def test_facts_are_durable_before_anybody_is_told() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
+        actor = await stage.begin()
 
-        verdict = await conductor.deliver(opened("a"))
+        verdict = await actor.deliver(opened("a"))
 
         assert [fact.sequence for fact in verdict.facts] == [1]
         assert stage.notes.durable == [1]
@@ -117,12 +119,12 @@ def test_what_arrives_together_is_kept_together() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
-        await conductor.deliver(opened("a", "b", "c"))
+        actor = await stage.begin()
+        await actor.deliver(opened("a", "b", "c"))
 
         same = claim("a")
         verdicts = await asyncio.gather(
-            conductor.deliver(same), conductor.deliver(claim("b")), conductor.deliver(same)
+            actor.deliver(same), actor.deliver(claim("b")), actor.deliver(same)
         )
 
         assert [verdict.reason for verdict in verdicts] == [None, None, Reason.DUPLICATE]
@@ -136,10 +138,10 @@ def test_a_refusal_and_a_tick_without_facts_touch_no_journal() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
+        actor = await stage.begin()
 
-        refused = await conductor.deliver(claim("a"))
-        nothing = await conductor.deliver(Tick())
+        refused = await actor.deliver(claim("a"))
+        nothing = await actor.deliver(Tick())
 
         assert (refused.reason, nothing.reason) == (Reason.NO_ACTIVE_TURN, None)
         assert stage.journal.calls["append"] == 0
@@ -153,15 +155,15 @@ def test_what_was_not_kept_has_not_happened(fault: Fault) -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
+        actor = await stage.begin()
         stage.journal.fail("append", fault)
 
         with pytest.raises(JournalError):
-            await conductor.deliver(opened("a"))
+            await actor.deliver(opened("a"))
 
         assert (await stage.facts(), stage.notes.told) == ([], [])
 
-        verdict = await conductor.deliver(opened("a"))
+        verdict = await actor.deliver(opened("a"))
 
         assert [fact.sequence for fact in verdict.facts] == [1]
         assert stage.notes.folds == 1
@@ -175,13 +177,13 @@ def test_a_lost_acknowledgement_is_found_in_the_journal() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
-        await conductor.deliver(opened("a"))
+        actor = await stage.begin()
+        await actor.deliver(opened("a"))
         stage.journal.fail("append", Fault.UNACKNOWLEDGED)
 
         with pytest.raises(JournalError):
-            await conductor.deliver(claim("a"))
-        again = await conductor.deliver(claim("a"))
+            await actor.deliver(claim("a"))
+        again = await actor.deliver(claim("a"))
 
         assert again.reason is Reason.DUPLICATE
         assert [fact.sequence for fact in await stage.facts()] == [1, 2]
@@ -189,19 +191,19 @@ def test_a_lost_acknowledgement_is_found_in_the_journal() -> None:
     run(play())
 
 
-def test_a_fenced_conductor_writes_and_serves_nothing_more() -> None:
+def test_a_fenced_actor_writes_and_serves_nothing_more() -> None:
     """Who waits is told that another has taken the run, who comes later, too; once is enough."""
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
+        actor = await stage.begin()
         await stage.inner.own("r", owner="other", now=2e9, lease=1.0)
 
         first, second = await asyncio.gather(
-            conductor.deliver(opened("a")), conductor.deliver(claim("a")), return_exceptions=True
+            actor.deliver(opened("a")), actor.deliver(claim("a")), return_exceptions=True
         )
         with pytest.raises(RunFenced):
-            await conductor.deliver(Tick())
+            await actor.deliver(Tick())
 
         assert isinstance(first, RunFenced)
         assert isinstance(second, RunFenced)
@@ -215,10 +217,10 @@ def test_more_than_the_bound_is_refused_to_the_caller_and_loses_nothing() -> Non
 
     async def play() -> None:
         stage = Stage(settings=Settings(waiting=2))
-        conductor = await stage.begin()
+        actor = await stage.begin()
 
         outcomes = await asyncio.gather(
-            *(conductor.deliver(Tick()) for _ in range(3)), return_exceptions=True
+            *(actor.deliver(Tick()) for _ in range(3)), return_exceptions=True
         )
 
         assert [type(outcome).__name__ for outcome in outcomes] == [
@@ -237,10 +239,10 @@ def test_a_cancelled_caller_takes_nothing_back() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
+        actor = await stage.begin()
         stage.journal.fail("append", Fault.DELAYED)
 
-        caller = asyncio.ensure_future(conductor.deliver(opened("a")))
+        caller = asyncio.ensure_future(actor.deliver(opened("a")))
         await settled()
         caller.cancel()
         await settled()
@@ -258,14 +260,12 @@ def test_cancelled_in_the_middle_of_an_append_nobody_waits_for_ever() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
+        actor = await stage.begin()
         stage.journal.fail("append", Fault.DELAYED)
 
-        callers = [
-            asyncio.ensure_future(conductor.deliver(one)) for one in (opened("a"), claim("a"))
-        ]
+        callers = [asyncio.ensure_future(actor.deliver(one)) for one in (opened("a"), claim("a"))]
         await settled()
-        late = asyncio.ensure_future(conductor.deliver(Tick()))
+        late = asyncio.ensure_future(actor.deliver(Tick()))
         await settled()
         await stage.tasks.cancel()
         outcomes = await asyncio.gather(*callers, late, return_exceptions=True)
@@ -280,14 +280,14 @@ def test_a_snapshot_is_kept_now_and_then_and_the_fold_begins_there() -> None:
 
     async def play() -> None:
         stage = Stage(settings=Settings(snapshot_every=3))
-        conductor = await stage.begin()
-        await conductor.deliver(opened("a", gated=True))
-        await conductor.deliver(Decide(turn_id="t1", invocation_id="a", approved=True))
+        actor = await stage.begin()
+        await actor.deliver(opened("a", gated=True))
+        await actor.deliver(Decide(turn_id="t1", invocation_id="a", approved=True))
         assert await stage.inner.snapshot("r") is None
-        await conductor.deliver(claim("a"))
+        await actor.deliver(claim("a"))
 
         snapshot = await stage.inner.snapshot("r")
-        recovered = await folded(RUN, stage.inner)
+        recovered = await fold_run(RUN, stage.inner)
 
         assert snapshot is not None
         assert snapshot.sequence == 4
@@ -301,14 +301,14 @@ def test_after_a_failure_one_by_one_and_then_more_again() -> None:
 
     async def play() -> None:
         stage = Stage()
-        conductor = await stage.begin()
-        await conductor.deliver(opened("a", "b", "c", "d"))
+        actor = await stage.begin()
+        await actor.deliver(opened("a", "b", "c", "d"))
         stage.journal.fail("append", Fault.FULL)
 
         async def insisting(delivery: Delivery) -> Verdict:
             while True:
                 try:
-                    return await conductor.deliver(delivery)
+                    return await actor.deliver(delivery)
                 except JournalError:
                     continue
 

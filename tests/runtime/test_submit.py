@@ -1,0 +1,185 @@
+"""Deliveries from processes that perform nothing: judged by them, or by the run's owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from turnlock import (
+    Call,
+    Decide,
+    Fact,
+    FactType,
+    Interrupt,
+    InvalidValue,
+    OpenTurn,
+    Run,
+    UnknownRun,
+)
+from turnlock.runtime.errors import JournalError
+from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.submit import Unanswered, is_owned, submit
+from turnlock.runtime.tools.policy import Policy
+from turnlock.runtime.tools.tool import tool
+from turnlock.runtime.tools.toolbox import Toolbox
+
+from .faulty_journal import Fault, FaultyJournal
+from .virtual import LoopClock, run, settled
+
+RUN = Run(run_id="r")
+CALL = Call(invocation_id="a", tool_name="act", arguments={}, requires_approval=True)
+APPROVAL = Decide(turn_id="t1", invocation_id="a", approved=True)
+
+
+def host(journal: Journal, ran: list[str]) -> Runtime:
+    """A process that performs runs."""
+
+    @tool
+    async def act() -> None:
+        ran.append("act")
+
+    async def on_continue(_: object) -> None:
+        ran.append("continued")
+
+    return Runtime(
+        journal=journal, tools=Toolbox([act]), on_continue=on_continue, clock=LoopClock()
+    )
+
+
+async def asked(journal: Journal) -> None:
+    """A run with a call that waits, left by its process."""
+    async with host(journal, []) as runtime:
+        await runtime.open_run(RUN)
+        await runtime.open_turn("r", [CALL], turn_id="t1")
+        await settled()
+
+
+def test_a_run_that_nobody_performs_is_owned_for_a_moment() -> None:
+    """The decision is kept, nothing runs, the run is free again; who comes next performs it."""
+
+    async def play() -> None:
+        journal, ran = MemoryJournal(), list[str]()
+        await asked(journal)
+        submitted = await submit(journal, "r", APPROVAL, within=1, clock=LoopClock())
+        again = await submit(journal, "r", APPROVAL, within=1, clock=LoopClock())
+
+        assert (submitted.by_owner, submitted.receipt["accepted"]) == (False, True)
+        assert [fact["type"] for fact in submitted.receipt["facts"]] == ["TOOL_APPROVED"]
+        assert (again.receipt["accepted"], again.receipt["reason"]) == (False, "duplicate")
+        entry = await journal.entry("r")
+        assert (entry.owner, entry.busy, ran) == (None, True, [])
+        async with host(journal, ran):
+            await settled()
+        assert ran == ["act", "continued"]
+
+    run(play())
+
+
+def test_an_owner_that_lives_is_asked() -> None:
+    """It judges, performs and answers; the visitor writes nothing."""
+
+    async def play() -> None:
+        journal, ran = MemoryJournal(), list[str]()
+        async with host(journal, ran) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", [CALL], turn_id="t1")
+            fence = (await journal.entry("r")).fence
+            assert is_owned(await journal.entry("r"), now=LoopClock().now())
+            submitted = await submit(journal, "r", APPROVAL, within=5, clock=LoopClock())
+            assert (submitted.by_owner, submitted.receipt["accepted"]) == (True, True)
+            assert (await journal.entry("r")).fence == fence
+            await settled()
+        assert ran == ["act", "continued"]
+
+    run(play())
+
+
+def test_who_is_quicker_is_asked() -> None:
+    """Somebody takes the run between the look and the append: then that is its owner."""
+
+    class Quick(FaultyJournal):
+        async def append(
+            self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        ) -> Appended:
+            await self.inner.own(run_id, owner="ada", now=LoopClock().now(), lease=60.0)
+            return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+
+    async def play() -> None:
+        inner = MemoryJournal()
+        await asked(inner)
+        answering = asyncio.ensure_future(
+            submit(Quick(inner), "r", APPROVAL, within=5, clock=LoopClock())
+        )
+        await settled()
+        posts = await inner.posts(["r"])
+        await inner.answer(posts[0].number, {"accepted": True})
+        assert (await answering).by_owner
+        assert FactType.TOOL_APPROVED not in [fact.type async for fact in inner.facts("r")]
+
+    run(play())
+
+
+def test_an_owner_that_is_silent_is_told_of() -> None:
+    """The post stays."""
+
+    async def play() -> None:
+        journal = MemoryJournal()
+        await journal.declare(RUN)
+        await journal.own("r", owner="ada", now=LoopClock().now(), lease=60.0)
+        with pytest.raises(Unanswered, match=r"'r': its owner ada has not answered post 1 in 0 s"):
+            await submit(journal, "r", Interrupt(turn_id="t1"), within=0, clock=LoopClock())
+        assert len(await journal.posts(["r"])) == 1
+
+    run(play())
+
+
+def test_a_journal_that_fails_is_told() -> None:
+    """Nothing was decided, nobody holds the run."""
+
+    async def play() -> None:
+        inner = MemoryJournal()
+        await asked(inner)
+        failing = FaultyJournal(inner, {("append", 1): Fault.FULL})
+        with pytest.raises(JournalError):
+            await submit(failing, "r", APPROVAL, within=1, clock=LoopClock())
+        assert (await inner.entry("r")).owner is None
+        assert FactType.TOOL_APPROVED not in [fact.type async for fact in inner.facts("r")]
+        with pytest.raises(UnknownRun):
+            await submit(inner, "nobody", APPROVAL, within=1)
+
+    run(play())
+
+
+def test_a_delivery_with_calls_is_judged_only_by_who_knows_the_tools() -> None:
+    """Without their policies nobody can say whether a person must agree: the owner can, or nobody.
+
+    The control: with a policy that asks for nothing, the same call runs.
+    """
+    free = Call(invocation_id="b", tool_name="act", arguments={}, requires_approval=False)
+    opening = OpenTurn(turn_id="t1", calls=(free,))
+
+    async def play() -> None:
+        journal, ran = MemoryJournal(), list[str]()
+        await journal.declare(RUN)
+        with pytest.raises(InvalidValue, match="call b: what its tool declares about approval is"):
+            await submit(journal, "r", opening, within=1, clock=LoopClock())
+        assert await journal.read("r") == ()
+
+        async with host(journal, ran) as runtime:
+            await runtime.open_run(RUN)
+            assert (await submit(journal, "r", opening, within=5, clock=LoopClock())).by_owner
+            await settled()
+        assert ran == ["act", "continued"]
+
+        policies = {"act": Policy(approval=False)}
+        opening_again = OpenTurn(turn_id="t2", calls=(free,))
+        await submit(journal, "r", opening_again, within=1, policies=policies, clock=LoopClock())
+        async with host(journal, ran):
+            await settled()
+        assert ran == ["act", "continued"] * 2
+
+    run(play())
