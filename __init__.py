@@ -2,53 +2,58 @@
 
 Every invocation is a declared state machine, every turn a settlement machine, and a thin dispatcher
 feeds deliveries into them. Start with `Kernel`; build deliveries, pass them to `receive` with the
-time, journal the facts of the verdict, perform its effects.
+time, journal the facts of the verdict, perform its effects. docs/stability.md: what may change.
 """
+
+# isort: off
+# fmt: off
+from typing import TYPE_CHECKING
 
 from turnlock.engine.inbox import Inbox
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.runs import Runs
 from turnlock.models.calls import Call, CallResult, Status
 from turnlock.models.deliveries import (
-    Acknowledge,
-    AddCall,
-    Claim,
-    Decide,
-    Delivery,
-    Interrupt,
-    Log,
-    Lose,
-    Match,
-    OpenTurn,
-    Reject,
-    Renew,
-    Report,
-    Resolution,
-    Resolve,
-    Revoke,
-    Scope,
-    SealTurn,
-    Tick,
+    Acknowledge, AddCall, Claim, Decide, Delivery, Interrupt, Log, Lose, Match, OpenTurn, Reject,
+    Renew, Report, Resolution, Resolve, Revoke, Scope, SealTurn, Tick,
 )
 from turnlock.models.effects import Cancel, Continue, Effect, Execute, Wake
-from turnlock.models.errors import (
-    CorruptJournal,
-    InboxFull,
-    InvalidValue,
-    TurnlockError,
-    UnknownRun,
+from turnlock.models.errors import CorruptJournal, InboxFull, InvalidValue
+from turnlock.models.errors import TurnlockError, UnknownRun
+from turnlock.models.facts import (
+    CallAdded, ContinuationTaken, DenialCause, ExecutionInDoubt, ExecutionRetried, Fact, FactType,
+    FailureCause, GrantExpired, GrantIssued, GrantRevoked, LeaseRenewed, RetryAuthorised,
+    ToolApprovalRequested, ToolApproved, ToolDenied, ToolExecutionFailed, ToolExecutionStarted,
+    ToolExecutionSucceeded, TurnInterrupted, TurnInterrupting, TurnOpened, TurnSealed, TurnSettled,
 )
-from turnlock.models.facts import Fact, FactType
 from turnlock.models.identify import ProviderCall, identify_calls
+from turnlock.models.lazy import imported_when_asked
 from turnlock.models.reasons import Reason
 from turnlock.models.run import Limits, Run
+from turnlock.models.values import arguments_digest
 from turnlock.models.verdicts import Accepted, Refused, Verdict
-
+if TYPE_CHECKING:  # imported when first asked for: most processes never do
+    from turnlock.engine.snapshot import Snapshot, snapshot_from_json
+    from turnlock.models.codec import delivery_from_json, effect_from_json, fact_from_json
+    from turnlock.models.codec import to_json, verdict_from_json
 __all__ = [
-    "Accepted", "Acknowledge", "AddCall", "Call", "CallResult", "Cancel", "Claim", "Continue",
-    "CorruptJournal", "Decide", "Delivery", "Effect", "Execute", "Fact", "FactType", "Inbox",
-    "InboxFull", "Interrupt", "InvalidValue", "Kernel", "Limits", "Log", "Lose", "Match",
+    "Accepted", "Acknowledge", "AddCall", "Call", "CallAdded", "CallResult", "Cancel", "Claim",
+    "ContinuationTaken", "Continue", "CorruptJournal", "Decide", "Delivery", "DenialCause",
+    "Effect", "Execute", "ExecutionInDoubt", "ExecutionRetried", "Fact", "FactType",
+    "FailureCause", "GrantExpired", "GrantIssued", "GrantRevoked", "Inbox", "InboxFull",
+    "Interrupt", "InvalidValue", "Kernel", "LeaseRenewed", "Limits", "Log", "Lose", "Match",
     "OpenTurn", "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution",
-    "Resolve", "Revoke", "Run", "Runs", "Scope", "SealTurn", "Status", "Tick", "TurnlockError",
-    "UnknownRun", "Verdict", "Wake", "identify_calls",
-]  # fmt: skip
+    "Resolve", "RetryAuthorised", "Revoke", "Run", "Runs", "Scope", "SealTurn", "Snapshot",
+    "Status", "Tick", "ToolApprovalRequested", "ToolApproved", "ToolDenied",
+    "ToolExecutionFailed", "ToolExecutionStarted", "ToolExecutionSucceeded", "TurnInterrupted",
+    "TurnInterrupting", "TurnOpened", "TurnSealed", "TurnSettled", "TurnlockError",
+    "UnknownRun", "Verdict", "Wake", "arguments_digest", "delivery_from_json",
+    "effect_from_json", "fact_from_json", "identify_calls", "snapshot_from_json", "to_json",
+    "verdict_from_json",
+]
+if not TYPE_CHECKING:
+    __getattr__ = imported_when_asked("turnlock", {
+        "engine.snapshot": "Snapshot snapshot_from_json",
+        "models.codec":
+            "delivery_from_json effect_from_json fact_from_json to_json verdict_from_json",
+    })

@@ -89,6 +89,16 @@ class Snapshot(Record):
     closings: tuple[SavedClosing, ...] = attrs.field(default=(), validator=instances(SavedClosing))
 
 
+def snapshot_from_json(text: str | bytes) -> Snapshot:
+    """Build a snapshot from what `to_json` wrote, in this version or an older one.
+
+    Raises `InvalidValue` at the place of what is not as it must be.
+    """
+    from ..models.codec import record_from_json  # noqa: PLC0415 - the kernel runs without a codec
+
+    return record_from_json(Snapshot, text)
+
+
 _SAVED = [field.name for field in fields_of(SavedInvocation)]
 
 

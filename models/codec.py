@@ -8,6 +8,9 @@ cattrs generates one function for each class and direction; the tag is looked up
 and the checks are those of the records' own constructors. (cattrs' tagged unions take twice the
 time to write, and would turn 5 into "5" before a constructor can refuse it: docs/measurements.md.)
 Nothing of the kernel imports this module.
+
+The face of turnlock has `to_json` and the functions `…_from_json`; the others, for JSON objects
+that are parsed already, belong to turnlock itself.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from .errors import InvalidValue, shown
 from .facts import FACTS, Fact
 from .record import Record, fields_of
 from .strict_json import parse
+from .verdicts import Accepted, Refused, Verdict
 
 R = TypeVar("R", bound=Record)
 Raw = dict[str, Any]
@@ -59,7 +63,11 @@ def write(record: Record) -> Raw:
 
 
 def to_json(record: Record) -> bytes:
-    """Return a record as one line of compact JSON, with the version that a journal needs."""
+    """Return a record as one line of compact JSON without its end, as a journal keeps it.
+
+    Any fact, delivery, effect, verdict or snapshot: its fields, flat, and `type` where it has one,
+    `accepted` for a verdict; `version` says which version of turnlock wrote it.
+    """
     return msgspec.json.encode({"version": VERSION, **write(record)})
 
 
@@ -88,9 +96,40 @@ def read_effect(raw: object) -> Effect:
     return cast("Effect", _read_tagged(_TYPES[Effect], raw))
 
 
+def read_verdict(raw: object) -> Verdict:
+    """Build the verdict that a JSON object describes; `accepted` says which."""
+    fields = dict(_object(raw))
+    accepted = fields.pop("accepted", None)
+    if type(accepted) is not bool:
+        raise InvalidValue(
+            place="accepted",
+            cause="is missing" if accepted is None else f"{shown(accepted)} is no boolean",
+            fix="give true or false",
+        )
+    return read(Accepted, fields) if accepted else read(Refused, fields)
+
+
 def fact_from_json(line: str | bytes) -> Fact:
-    """Build a fact from a line of a journal, upgrading what an older version wrote."""
+    """Build a fact from a line that `to_json` wrote, in this version or an older one.
+
+    Raises `InvalidValue` at the place of what is not as it must be.
+    """
     return read_fact(upgraded(parse(line)))
+
+
+def delivery_from_json(line: str | bytes) -> Delivery:
+    """Build a delivery from a line that `to_json` wrote; raises as `fact_from_json` does."""
+    return read_delivery(upgraded(parse(line)))
+
+
+def effect_from_json(line: str | bytes) -> Effect:
+    """Build an effect from a line that `to_json` wrote; raises as `fact_from_json` does."""
+    return read_effect(upgraded(parse(line)))
+
+
+def verdict_from_json(line: str | bytes) -> Verdict:
+    """Build a verdict from a line that `to_json` wrote; raises as `fact_from_json` does."""
+    return read_verdict(upgraded(parse(line)))
 
 
 def record_from_json(cls: type[R], text: str | bytes) -> R:
@@ -210,12 +249,13 @@ def _make_writer(cls: type[Record]) -> Callable[[Any], Raw]:
         _cattrs_omit_if_default=True,
         **overrides,
     )
-    tag = getattr(cls, "type", None)
+    name = "accepted" if cls in {Accepted, Refused} else "type"
+    tag = getattr(cls, name, None)
     if tag is None:
         return write_fields
 
     def write_tagged(record: Any) -> Raw:  # noqa: ANN401 - an instance of cls
-        return {"type": tag, **write_fields(record)}
+        return {name: tag, **write_fields(record)}
 
     return write_tagged
 

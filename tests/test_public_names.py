@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -14,12 +16,19 @@ import pytest
 import turnlock
 
 NAMES = [
-    *("Accepted", "Acknowledge", "AddCall", "Call", "CallResult", "Cancel", "Claim", "Continue"),
-    *("CorruptJournal", "Decide", "Delivery", "Effect", "Execute", "Fact", "FactType", "Inbox"),
-    *("InboxFull", "Interrupt", "InvalidValue", "Kernel", "Limits", "Log", "Lose", "Match"),
-    *("OpenTurn", "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution"),
-    *("Resolve", "Revoke", "Run", "Runs", "Scope", "SealTurn", "Status", "Tick", "TurnlockError"),
-    *("UnknownRun", "Verdict", "Wake", "identify_calls"),
+    *("Accepted", "Acknowledge", "AddCall", "Call", "CallAdded", "CallResult", "Cancel"),
+    *("Claim", "ContinuationTaken", "Continue", "CorruptJournal", "Decide", "Delivery"),
+    *("DenialCause", "Effect", "Execute", "ExecutionInDoubt", "ExecutionRetried", "Fact"),
+    *("FactType", "FailureCause", "GrantExpired", "GrantIssued", "GrantRevoked", "Inbox"),
+    *("InboxFull", "Interrupt", "InvalidValue", "Kernel", "LeaseRenewed", "Limits"),
+    *("Log", "Lose", "Match", "OpenTurn", "ProviderCall", "Reason", "Refused", "Reject"),
+    *("Renew", "Report", "Resolution", "Resolve", "RetryAuthorised", "Revoke", "Run"),
+    *("Runs", "Scope", "SealTurn", "Snapshot", "Status", "Tick", "ToolApprovalRequested"),
+    *("ToolApproved", "ToolDenied", "ToolExecutionFailed", "ToolExecutionStarted"),
+    *("ToolExecutionSucceeded", "TurnInterrupted", "TurnInterrupting", "TurnOpened"),
+    *("TurnSealed", "TurnSettled", "TurnlockError", "UnknownRun", "Verdict", "Wake"),
+    *("arguments_digest", "delivery_from_json", "effect_from_json", "fact_from_json"),
+    *("identify_calls", "snapshot_from_json", "to_json", "verdict_from_json"),
 ]
 
 
@@ -27,6 +36,31 @@ def test_these_are_public() -> None:
     """A name that comes or goes is a decision: write it here, and in the changelog."""
     assert turnlock.__all__ == NAMES
     assert sorted(turnlock.__all__) == turnlock.__all__
+
+
+def test_what_few_processes_need_is_imported_when_it_is_asked_for() -> None:
+    """The codec brings cattrs and msgspec along: a host without one starts without them."""
+    code = (
+        "import sys, turnlock\n"
+        "heavy = {'cattrs', 'msgspec', 'turnlock.models.codec', 'turnlock.engine.snapshot'}\n"
+        "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()\n"
+        "assert turnlock.to_json is turnlock.to_json\n"
+        "assert heavy & sys.modules.keys() >= {'cattrs', 'msgspec'}\n"
+        "assert vars(turnlock)['to_json'] is turnlock.models.codec.to_json\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(Path(turnlock.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_name_that_is_not_public_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'turnlock' has no attribute 'read_fact'$"):
+        _ = getattr(turnlock, "read_" + "fact")
 
 
 def test_the_face_says_what_the_package_is() -> None:

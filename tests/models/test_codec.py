@@ -21,14 +21,18 @@ from turnlock.models.calls import Call
 from turnlock.models.codec import (
     VERSION,
     WIRE_NAMES,
+    delivery_from_json,
+    effect_from_json,
     fact_from_json,
     read,
     read_delivery,
     read_effect,
     read_fact,
+    read_verdict,
     record_from_json,
     to_json,
     upgraded,
+    verdict_from_json,
     write,
 )
 from turnlock.models.deliveries import DELIVERIES, Delivery, OpenTurn, Report, Resolve, Tick
@@ -47,6 +51,7 @@ from turnlock.models.facts import (
 from turnlock.models.record import Record
 from turnlock.models.run import Run
 from turnlock.models.strict_json import parse
+from turnlock.models.verdicts import Accepted, Refused, Verdict
 
 from ..random_scripts import run, script
 from .strategies import (
@@ -110,6 +115,41 @@ def test_a_fact_survives_its_journal(fact: Fact) -> None:
 def test_a_snapshot_survives_its_file(snapshot: Snapshot) -> None:
     assert record_from_json(Snapshot, to_json(snapshot)) == snapshot
     assert to_json(record_from_json(Snapshot, to_json(snapshot))) == to_json(snapshot)
+
+
+@given(records(Delivery), records(Effect))
+def test_deliveries_and_effects_survive_their_lines(delivery: Delivery, effect: Effect) -> None:
+    """Whoever queues or logs them needs no more than whoever keeps facts."""
+    assert delivery_from_json(to_json(delivery)) == delivery
+    assert effect_from_json(to_json(effect)) == effect
+
+
+@given(st.one_of(records(Accepted), records(Refused)))
+def test_a_verdict_survives_its_line(verdict: Verdict) -> None:
+    """`accepted` says which it is; reason, phase, facts and effects are those that were."""
+    line = to_json(verdict)
+
+    assert json.loads(line)["accepted"] is verdict.accepted
+    assert verdict_from_json(line) == verdict
+
+
+@pytest.mark.parametrize(
+    ("raw", "place"),
+    [
+        ({}, "accepted"),
+        ({"accepted": 1}, "accepted"),
+        ({"accepted": None}, "accepted"),
+        ({"accepted": False}, "reason"),
+        ({"accepted": True, "effects": []}, "facts"),
+        ({"accepted": True, "reason": "late", "facts": [], "effects": []}, "reason"),
+        ({"accepted": True, "facts": [{"type": "TURN_SEALED"}], "effects": []}, "facts[0].run_id"),
+        ([], ""),
+    ],
+)
+def test_what_is_no_verdict_is_refused_at_its_place(raw: Any, place: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        read_verdict(raw)
+    assert caught.value.place == place
 
 
 @given(records(Delivery), records(Effect))
