@@ -189,8 +189,8 @@ class Actor:
             self.lose(why)
             return
         except asyncio.CancelledError:
-            error = JournalError(f"run {self.run.run_id!r} was left while it was written")
-            self._fail(deliveries, error)
+            left = JournalError(f"run {self.run.run_id!r} was left while it was written")
+            self._fail(deliveries, left)
             raise
         if any(one.verdict.facts for one in judged):
             self._batch = min(2 * self._batch, self._settings.batch)
