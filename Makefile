@@ -12,7 +12,7 @@ help:
 	@echo 'make test    all tests, with branch coverage of the kernel'
 	@echo 'make lint    ruff, mypy, pyright'
 	@echo 'make format  let ruff rewrite what it can'
-	@echo 'make tables  write docs/tables.md anew'
+	@echo 'make tables  write docs/tables.md and docs/spec/index.md anew'
 	@echo 'make diagrams       draw the pictures of the documentation anew, its tables too'
 	@echo 'make check-mermaid  parse all our Mermaid with the real parser; needs npm'
 	@echo 'make bench   benchmarks'
@@ -64,6 +64,7 @@ format: $(VENV)/.installed-dev
 
 tables: $(VENV)/.installed-dev
 	$(BIN)/python tools/write_tables.py
+	$(BIN)/python tools/write_index.py
 
 diagrams: tables
 	$(BIN)/python tools/draw_docs.py

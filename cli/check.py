@@ -14,6 +14,7 @@ import click
 
 from ..models.safe_text import harmless
 from ..verification.replay.lines import LINE_LIMIT, opened
+from ..verification.rulebook import rule_called
 from ..verification.traces.log import TooManyRuns, check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
 
@@ -138,5 +139,7 @@ def _told_broken(broken: Broken) -> Iterator[str]:
         place += f", run {broken.run_id!r}"
     rule = f"{broken.rule}: " if broken.rule else ""
     yield f"{place}: {rule}{broken.cause}"
+    if broken.rule:
+        yield str(rule_called(broken.rule))
     if broken.instead:
         yield "possible there: " + " | ".join(broken.instead)

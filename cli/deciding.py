@@ -80,7 +80,8 @@ def deliver(
     delivery, receipt, by_owner = with_journal(db, work)
     what = harmless(delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id)
     if not receipt["accepted"]:
-        click.echo(f"refused: {receipt['reason']} ({what})", err=True)
+        reason = receipt["reason"]
+        click.echo(f"refused: {reason} ({what}); turnlock explain {reason}", err=True)
         sys.exit(1)
     where = "its owner goes on" if by_owner else "nobody performs the run now: start it again"
     click.echo(f"{done} {what}; {where}")

@@ -21,6 +21,7 @@ _LAZY: Final = (
     "check",
     "deny",
     "diagram",
+    "explain",
     "export",
     "interrupt",
     "replay",

@@ -86,7 +86,7 @@ class Clerk:
             self._screen.tell(f"  not decided: {harmless(str(error))}")
             return
         if verdict.reason is not None:
-            self._screen.tell(f"  refused: {verdict.reason}")
+            self._screen.tell(f"  refused: {verdict.reason} (turnlock explain {verdict.reason})")
 
     def _questions(self) -> Iterator[Question]:
         for question in self._standing():

@@ -13,7 +13,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 TOOL = ROOT / "tools" / "draw_docs.py"
 FOLDER = ROOT / "docs" / "pictures"
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
+# The README is shown at PyPI, too, where only whole addresses lead anywhere.
+HOME = re.compile(
+    r"https://(?:github\.com/turnlock/turnlock/blob|raw\.githubusercontent\.com/turnlock/turnlock)/main/"
+)
 
 
 def draw(*arguments: str, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -61,15 +66,26 @@ def test_what_was_changed_by_hand_is_told_and_drawn_anew(tmp_path: Path) -> None
         assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes()
 
 
+def links(page: Path) -> list[str]:
+    """Where a page leads: addresses without their fragments."""
+    return re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+
+
 def test_every_picture_is_shown_and_every_link_leads_somewhere() -> None:
     shown: set[Path] = set()
     for page in PAGES:
-        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            if "://" not in link:
-                target = (page.parent / link).resolve()
+        for link in links(page):
+            local = HOME.sub(f"{ROOT.as_posix()}/", link)
+            if "://" not in local:
+                target = (page.parent / local).resolve()
                 assert target.exists(), f"{page.name}: {link}"
                 shown.add(target)
     assert {path for path in FOLDER.iterdir() if path.suffix == ".svg"} <= shown
+
+
+def test_the_readme_leads_somewhere_wherever_it_is_shown() -> None:
+    """At PyPI a relative link leads nowhere."""
+    assert [link for link in links(README) if "://" not in link] == []
 
 
 @pytest.mark.parametrize("picture", sorted(FOLDER.glob("*.svg")), ids=lambda path: path.stem)

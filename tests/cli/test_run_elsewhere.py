@@ -193,7 +193,7 @@ def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, lis
         )
     broken = turnlock("check", "--db", db)
     assert broken.exit_code == 1
-    assert broken.output.splitlines()[-2].startswith("line 1, run 'agent': ")
+    assert broken.output.splitlines()[-3].startswith("line 1, run 'agent': ")
     with closing(sqlite3.connect(db, isolation_level=None)) as connection:
         connection.execute("UPDATE appends SET facts = ?", (facts,))
     damaged = turnlock("check", "--db", db)

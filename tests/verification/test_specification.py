@@ -29,7 +29,7 @@ def test_every_rule_is_found_with_its_words_and_its_section() -> None:
 
     assert sorted(rules, key=lambda name: int(name[2:])) == [f"K-{number}" for number in NUMBERS]
     assert rules["K-33"].title == "claim before start"
-    assert rules["K-33"].sentence.startswith("claim is the only way to STARTED")
+    assert rules["K-33"].sentence.startswith("An accepted claim of the owed attempt is the only")
     assert rules["K-33"].text.endswith("until that claim the old attempt is the current one.")
     assert rules["K-33"].section.title == "One invocation"
 

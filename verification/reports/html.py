@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..findings import Finding, Result, Status
-from ..rulebook import RULES, Difference
+from ..rulebook import RULES, Difference, rule_called
 from .diagram import sequence_diagram
 from .heat import counts_table, heat_maps
 from .page_style import STYLE
 from .report import Report, Verdict, Violation
-from .stories import BY_FIELD, difference, json_lines, marked, pointed, rule_of, steps
+from .stories import BY_FIELD, difference, json_lines, marked, pointed, steps
 from .terminal import figures_text
 from .words import printable
 
@@ -84,7 +84,7 @@ def _in_words(report: Report) -> Iterator[str]:
 
 def _violation(violation: Violation) -> str:
     finding = violation.finding
-    rule = rule_of(finding)
+    rule = rule_called(finding.rule)
     known = " (known: in the baseline)" if violation.known else ""
     length = len(finding.script)
     minimal = "no shorter script shows it" if finding.minimal else "perhaps not the shortest"

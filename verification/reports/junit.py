@@ -5,9 +5,8 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from ..findings import Result, Status
-from ..rulebook import RULES, Rule
+from ..rulebook import RULES, Rule, rule_called
 from .report import Report, Violation
-from .stories import rule_of
 from .terminal import figures_text, finding_lines
 from .words import printable
 
@@ -37,7 +36,7 @@ def _rules(report: Report) -> ET.Element:
     for violation in report.violations:
         broken.setdefault(violation.finding.rule, []).append(violation)
     for rule_id, violations in broken.items():
-        rule = next((rule for rule in RULES if rule.id == rule_id), Rule(rule_id, "", ""))
+        rule = rule_called(rule_id)
         case = _case(suite, "rules", f"{rule.id} {rule.title}".rstrip(), 0.0)
         _rule(case, rule, exercised.get(rule_id, 0), violations)
     return suite
@@ -80,7 +79,7 @@ def _technique(case: ET.Element, report: Report, result: Result, known: set[str]
     found = [one for one in report.violations if result.technique in one.techniques]
     new = [violation for violation in found if violation.fingerprint not in known]
     if new:
-        told = "\n".join(f"{rule_of(one.finding).id}: {one.finding.message}" for one in new)
+        told = "\n".join(f"{one.finding.rule}: {one.finding.message}" for one in new)
         _say(case, "failure", f"violations: {len(new)}", told)
     elif result.status is Status.VIOLATED and not found:
         _say(case, "failure", f"violated: {figures_text(result.figures)}")

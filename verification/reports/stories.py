@@ -9,7 +9,7 @@ import attrs
 
 from ..findings import Finding, Raw
 from ..oracle.oracle import Oracle
-from ..rulebook import ABSENT, Difference, Rule, first_difference, is_receipt, rule_called
+from ..rulebook import ABSENT, Difference, first_difference, is_receipt
 from .words import compact, is_delivery, seconds, sender, told
 
 BY_PART: Final = 2
@@ -52,14 +52,6 @@ def steps(finding: Finding) -> tuple[Step, ...]:
         )
         for place, delivery in enumerate(finding.script)
     )
-
-
-def rule_of(finding: Finding) -> Rule:
-    """Return the rule that it breaks; one that kernel.md does not number has its own words."""
-    try:
-        return rule_called(finding.rule)
-    except KeyError:
-        return Rule(finding.rule, "", "")
 
 
 def difference(finding: Finding) -> Difference | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..findings import Coverage, Finding, Result, Status
-from ..rulebook import RULES
+from ..rulebook import RULES, rule_called
 from .report import Report, Violation
-from .stories import BY_PART, difference, json_lines, marked, pointed, rule_of, steps
+from .stories import BY_PART, difference, json_lines, marked, pointed, steps
 from .words import answered, printable
 
 SHOWN: Final = 3
@@ -87,14 +87,14 @@ def _violation(violation: Violation) -> Iterator[str]:
 
 
 def _title(finding: Finding) -> str:
-    return f"{finding.rule} {rule_of(finding).title}".rstrip()
+    return f"{finding.rule} {rule_called(finding.rule).title}".rstrip()
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
     """Tell one finding: the rule, what differs, the steps, expected and got; one line each."""
-    rule = rule_of(finding)
+    rule = rule_called(finding.rule)
     if rule.sentence:
-        yield f"{rule.id}: {rule.sentence}"
+        yield str(rule)
     yield finding.message
     yield ""
     yield _about_the_script(finding)

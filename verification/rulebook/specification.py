@@ -44,6 +44,11 @@ class Stated:
     section: Section
 
     @property
+    def number(self) -> int:
+        """What counts the rules: 33 of ``K-33``."""
+        return int(self.id.removeprefix("K-"))
+
+    @property
     def sentence(self) -> str:
         """The first sentence, which says the rule in short."""
         found = _FIRST_SENTENCE.match(self.text)

@@ -51,6 +51,9 @@ def test_the_first_line_that_cannot_have_happened() -> None:
     told = (
         f"line 8, run {facts[0]['run_id']!r}: K-33: TOOL_EXECUTION_STARTED needs claim, which is "
         "refused here: not_approved; 'call~2' is REQUESTED, waiting for approval in turn '0'\n"
+        "K-33: An accepted claim of the owed attempt is the only way to start: an executor starts "
+        "work only after its claim was accepted, so two executors that hold the same approval "
+        "execute once. (turnlock explain K-33)\n"
         "possible there: TOOL_APPROVED of 'call~2' | TOOL_DENIED of 'call~2' | "
         "TOOL_EXECUTION_FAILED (rejected) of 'call~2' | TURN_INTERRUPTING of '0'\n"
     )
