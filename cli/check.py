@@ -15,8 +15,9 @@ import click
 from ..models.safe_text import harmless
 from ..verification.replay.lines import LINE_LIMIT, opened
 from ..verification.rulebook import rule_called
-from ..verification.traces.log import TooManyRuns, check
+from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
+from ..wire.log import TooManyRuns
 
 _HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
 

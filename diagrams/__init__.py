@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from .palette import Theme
     from .picture import Format, Picture
     from .pictures import coverage_picture, invocation_picture, life_picture, turn_picture
-    from .recordings.playing import played
     from .recordings.reading import read_recordings
-    from .recordings.recorder import Recorder
+    from .recordings.recorder import Recorder, played
     from .recordings.recording import Moment, Recording
     from .runs import RunPicture, run_picture
     from .sequence.counterexample import counterexample_picture, findings_in
@@ -47,9 +46,8 @@ _MODULES = {
     "palette": ("Theme",),
     "picture": ("Format", "Picture"),
     "pictures": ("coverage_picture", "invocation_picture", "life_picture", "turn_picture"),
-    "recordings.playing": ("played",),
     "recordings.reading": ("read_recordings",),
-    "recordings.recorder": ("Recorder",),
+    "recordings.recorder": ("Recorder", "played"),
     "recordings.recording": ("Moment", "Recording"),
     "runs": ("RunPicture", "run_picture"),
     "sequence.counterexample": ("counterexample_picture", "findings_in"),

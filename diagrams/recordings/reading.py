@@ -1,34 +1,33 @@
-"""Logs read into recordings: the same forms that `turnlock check` judges, one JSON object a line.
+"""Logs read into recordings: the forms of `wire.log`, each run by itself.
 
-- a fact as the journal holds it, and diagnostics between them, which say what was refused;
-- a delivery with its receipt: ``{"run_id": "r", "delivery": {…, "now": …}, "receipt": {…}}``;
-- what was said on the wire: a request, and later its answer; each script is a run, ``r#1`` …;
-- ``{"run": {"run_id": "r", "limits": {…}, …}}`` before the first line of a run: its configuration.
-
-Runs may be interleaved. Blank lines are passed over. A journal is grouped into its commits and
-folded as a recovery folds it: the incomplete last commit is left out (K-9), and so is a last line
-that breaks off before its line feed.
+A journal is grouped into its commits and folded as a recovery folds it: an incomplete last commit
+is left out (K-9), and so is a last line that breaks off before its line feed. The engine's own
+recovery folds it, so a journal that no run can have written is refused here, too, and the effects
+are those that the kernel returned (K-3). Receipts are believed: `turnlock check` judges them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, cast
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
-from ...models.codec import Raw, read, read_fact, upgraded
-from ...models.errors import InvalidValue, shown
+from ...engine.effects import owed_since
+from ...engine.recovery import replay
+from ...engine.state import State
+from ...models.checks import number
+from ...models.codec import Raw, read_delivery, read_effect, read_fact, write
+from ...models.diagnostics import DeliveryRefused, Diagnostic, ToolLog
+from ...models.errors import CorruptJournal, InvalidValue, shown
+from ...models.facts import Fact, LifecycleFact
+from ...models.reasons import Reason
+from ...models.record import changed
 from ...models.run import Run
-from ...models.strict_json import parse
-from .exchanges import Exchanges
-from .journal import DIAGNOSTIC_TYPES, Journal, read_diagnostic
-from .messages import Messages
-from .recording import Recording
+from ...wire.log import Entry, Exchange, FactLine, LogReader, column_of
+from ...wire.scripts import HARNESS
+from .recording import Moment, Recording
 
-FORMS: Final = "a fact, a diagnostic, a delivery with its receipt, a run, or a message of the wire"
-UNNAMED: Final = "run"
-"""The run of a log that never says which run it is."""
-
-_DELIVERED: Final = {"delivery", "receipt", "run_id"}
+T = TypeVar("T")
 
 
 def read_recordings(lines: Iterable[bytes], *, name: str) -> tuple[Recording, ...]:
@@ -37,114 +36,178 @@ def read_recordings(lines: Iterable[bytes], *, name: str) -> tuple[Recording, ..
     `name` is what messages call the log. Raises `InvalidValue` with the line in its place
     (``name:12``) for what is no line of a log, and for a fact that cannot have happened there.
     """
-    log = _Log()
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text:
-            continue
-        try:
-            raw = parse(text)
-        except InvalidValue as error:
-            if text.startswith(b"{") and not line.endswith(b"\n"):
-                break
-            column = error.place.removeprefix("line 1 ")
-            raise error_at(f"{name}:{number} {column}", error) from None
-        try:
-            log.take(raw)
-        except InvalidValue as error:
-            where = f"{name}:{number}"
-            raise error_at(f"{where} {error.place}" if error.place else where, error) from None
-    return tuple(run.recording() for run in log.runs)
+    reader, runs = LogReader(), _Runs()
+    try:
+        for entry in reader.entries(lines):
+            runs.take(entry)
+    except InvalidValue as error:
+        column = column_of(error)
+        within = error.place if column is None else f"column {column}"
+        place = f"{name}:{reader.line} {within}".rstrip()
+        raise InvalidValue(place=place, cause=error.cause, fix=error.fix) from None
+    return tuple(run.recording() for run in runs.found.values())
 
 
-def error_at(place: str, error: InvalidValue) -> InvalidValue:
-    """Return the same error at another place."""
-    return InvalidValue(place=place, cause=error.cause, fix=error.fix)
-
-
-class _Log:
-    """A log as far as it was read; `runs` stand in the order in which they appeared."""
+class _Runs:
+    """The runs of a log, in the order in which they appeared."""
 
     def __init__(self) -> None:
-        self.runs: list[Journal | Exchanges] = []
-        self._declared: dict[str, Run] = {}
-        self._journals: dict[str, Journal] = {}
-        self._exchanges: dict[str, Exchanges] = {}
-        self._messages = Messages()
+        self.found: dict[tuple[str, str], _Facts | _Exchanges] = {}
 
-    def take(self, raw: object) -> None:
-        if not isinstance(raw, dict):
-            raise InvalidValue(place="", cause=f"{shown(raw)} is no JSON object", fix=FORMS)
-        fields = cast("Raw", raw)
-        if "type" in fields:
-            self._take_typed(fields)
-        elif "delivery" in fields:
-            self._take_delivery(fields)
-        elif "scripts" in fields or "error" in fields:
-            self.runs += self._messages.take(fields)
-        elif "run" in fields:
-            self._declare(read(Run, fields["run"], place="run"))
+    def take(self, entry: Entry) -> None:
+        if isinstance(entry, FactLine):
+            facts = self._of("facts", entry.run, lambda run: _Facts(run, entry.declared))
+            facts.take(entry.record())
+        elif isinstance(entry, Exchange):
+            exchanges = self._of("exchanges", entry.run, _Exchanges)
+            exchanges.take(entry.delivery, entry.receipt)
         else:
-            raise InvalidValue(place="", cause="is no line of a log", fix=f"give {FORMS}")
+            run = changed(entry.run, run_id=f"{entry.run.run_id}#{entry.number}")
+            exchanges = self._of("script", run, _Exchanges)
+            for place, (delivery, receipt) in enumerate(entry.steps):
+                try:
+                    exchanges.take(delivery, receipt)
+                except InvalidValue as error:
+                    raise error.inside(f"{entry.place}[{place}]") from None
 
-    def _take_typed(self, fields: Raw) -> None:
-        fields = upgraded(fields)
-        if str(fields["type"]) in DIAGNOSTIC_TYPES:
-            told = read_diagnostic(fields)
-            self._journal_of(told.run_id).note(told)
-        else:
-            fact = read_fact(fields)
-            self._journal_of(fact.run_id).take(fact)
+    def _of(self, form: str, run: Run, begin: Callable[[Run], T]) -> T:
+        known: Any = self.found
+        return cast("T", known.setdefault((form, run.run_id), begin(run)))
 
-    def _journal_of(self, run_id: str) -> Journal:
-        journal = self._journals.get(run_id)
-        if journal is None:
-            declared = self._declared.get(run_id)
-            run = declared or read(Run, {"run_id": run_id})
-            journal = self._journals[run_id] = Journal(run, declared=declared is not None)
-            self.runs.append(journal)
-        return journal
 
-    def _take_delivery(self, raw: Raw) -> None:
-        unknown = raw.keys() - _DELIVERED
-        if unknown:
+class _Facts:
+    """One run's journal so far: its facts, and the diagnostics between them."""
+
+    def __init__(self, run: Run, declared: bool) -> None:  # noqa: FBT001 - made in one place
+        """Begin where nothing has happened; an undeclared run takes the agent that facts name."""
+        self._run = run
+        self._agent_known = declared
+        self._state = State(run)
+        self._commit: list[Fact] = []
+        self._moments: list[Moment] = []
+
+    def take(self, told: Fact | Diagnostic) -> None:
+        """Take the next line. Raises `InvalidValue` for a fact that cannot have happened."""
+        if isinstance(told, DeliveryRefused | ToolLog):
+            self._moments.append(_noted(told))
+            return
+        fact = cast("Fact", told)
+        expected = self._state.sequence + len(self._commit) + 1
+        if fact.sequence != expected:  # a recovery would pass over one that comes again
             raise InvalidValue(
-                place=min(unknown), cause="is no known field here", fix="leave it out"
+                place="sequence",
+                cause=f"fact {fact.sequence} stands where fact {expected} must",
+                fix=f"give all facts of run {fact.run_id!r} once, in order",
             )
-        for name in ("delivery", "receipt"):
-            if not isinstance(raw.get(name), dict):
-                raise InvalidValue(
-                    place=name, cause="is no JSON object", fix="give it as on the wire"
-                )
-        self._exchanges_of(raw).take(raw["delivery"], raw["receipt"])
+        if not self._agent_known and isinstance(fact, LifecycleFact):
+            self._agent_known = True
+            agent = {"agent_id": fact.agent_id, "agent_name": fact.agent_name}
+            self._run = changed(self._run, **agent)
+        self._commit.append(fact)
+        if fact.sequence >= fact.commit:
+            self._fold()
 
-    def _exchanges_of(self, raw: Raw) -> Exchanges:
-        """Find the run that a delivery was received by: by name, or the only one there is."""
-        known = {*self._declared, *self._exchanges}
-        run_id = raw.get("run_id")
-        if run_id is None and len(known) > 1:
+    def _fold(self) -> None:
+        """End a commit: one receive, whose delivery nobody recorded."""
+        state = self._state
+        woken = state.earliest_deadline
+        try:
+            replay(state, self._commit)
+        except CorruptJournal as error:
             raise InvalidValue(
-                place="run_id",
-                cause="is missing, and the log holds several runs",
-                fix=f"give one of {', '.join(map(shown, sorted(known)[:3]))} …",
-            )
-        if run_id is None:
-            run_id = next(iter(known), None) or raw["delivery"].get("run_id") or UNNAMED
-        run = read(Run, {"run_id": run_id})
-        exchanges = self._exchanges.get(run.run_id)
-        if exchanges is None:
-            run = self._declared.get(run.run_id, run)
-            exchanges = self._exchanges[run.run_id] = Exchanges(run)
-            self.runs.append(exchanges)
-        return exchanges
+                place="", cause=f"fact {error.sequence}: {error.cause}", fix=error.fix
+            ) from None
+        effects = owed_since(state, self._commit, woken)
+        self._moments.append(Moment(at=state.at, facts=tuple(self._commit), effects=effects))
+        self._commit = []
 
-    def _declare(self, run: Run) -> None:
-        begun = run.run_id in self._journals or run.run_id in self._exchanges
-        known = self._declared.get(run.run_id)
-        if (begun and known is None) or (known is not None and known != run):
-            raise InvalidValue(
-                place="run",
-                cause=f"run {run.run_id!r} was configured otherwise before",
-                fix="give the configuration once, before the first line of the run",
+    def recording(self) -> Recording:
+        """Return what was read."""
+        return Recording(run=self._run, moments=tuple(self._moments))
+
+
+def _noted(told: DeliveryRefused | ToolLog) -> Moment:
+    """Return what a diagnostic tells: that something was delivered, and not all of it."""
+    about = {"turn_id": told.turn_id, "invocation_id": told.invocation_id}
+    delivery: Raw = {name: value for name, value in about.items() if value is not None}
+    if isinstance(told, DeliveryRefused):
+        return Moment(at=told.at, delivery={**delivery, "type": told.delivery}, reason=told.reason)
+    return Moment(at=told.at, delivery={**delivery, "type": "log", "text": told.text})
+
+
+class _Exchanges:
+    """The deliveries of one run so far, each with the receipt that somebody's kernel gave."""
+
+    def __init__(self, run: Run) -> None:
+        """Begin where nothing has happened."""
+        self._run = run
+        self._clock = -math.inf
+        self._moments: list[Moment] = []
+
+    def take(self, delivery: Raw, receipt: Raw) -> None:
+        """Take the next one. Raises `InvalidValue`.
+
+        What harnesses ask for, a recovery or a digest, is no receive and is passed over.
+        """
+        if delivery.get("type") in HARNESS:
+            return
+        fields = dict(delivery)
+        now = number(fields.pop("now", None), place="delivery.now")
+        raw_facts = _list(receipt, "facts")
+        common = {"run_id": self._run.run_id}
+        if raw_facts:  # our journals mark what K-9 joins; section 12 does not ask for it
+            common["commit"] = raw_facts[-1].get("sequence", 0)
+        facts = tuple(
+            _read(f"receipt.facts[{place}]", read_fact, {**common, **raw})
+            for place, raw in enumerate(raw_facts)
+        )
+        effects = tuple(
+            _read(f"receipt.effects[{place}]", read_effect, raw)
+            for place, raw in enumerate(_list(receipt, "effects"))
+        )
+        self._clock = max(facts[-1].at, self._clock) if facts else self._clock
+        self._moments.append(
+            Moment(
+                at=max(now, self._clock),
+                delivery=write(_read("delivery", read_delivery, fields)),
+                facts=facts,
+                effects=effects,
+                reason=_reason(receipt),
             )
-        self._declared[run.run_id] = run
+        )
+
+    def recording(self) -> Recording:
+        """Return what was read."""
+        return Recording(run=self._run, moments=tuple(self._moments))
+
+
+def _read(place: str, reader: Callable[[Raw], T], raw: Raw) -> T:
+    try:
+        return reader(raw)
+    except InvalidValue as error:
+        raise error.inside(place) from None
+
+
+def _list(receipt: Raw, name: str) -> list[Raw]:
+    """Return the facts or the effects of a receipt, each an object."""
+    items: Any = receipt.get(name, [])
+    if not isinstance(items, list) or not all(
+        isinstance(item, dict) for item in cast("list[object]", items)
+    ):
+        raise InvalidValue(
+            place=f"receipt.{name}", cause="is no list of objects", fix="give it as on the wire"
+        )
+    return cast("list[Raw]", items)
+
+
+def _reason(receipt: Raw) -> Reason | None:
+    accepted, reason = receipt.get("accepted"), receipt.get("reason")
+    if accepted is True and reason is None:
+        return None
+    if accepted is False and reason in set(Reason):
+        return Reason(reason)
+    raise InvalidValue(
+        place="receipt",
+        cause=f"accepted is {shown(accepted)} and the reason {shown(reason)}",
+        fix="give accepted: true, or accepted: false with a reason of section 11",
+    )

@@ -12,16 +12,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from ...engine.kernel import Kernel
-from ...models.checks import number
-from ...models.codec import read, read_delivery
-from ...models.deliveries import Delivery
+from ...models.codec import read
 from ...models.errors import InvalidValue, shown
-from ...models.facts import Fact
 from ...models.run import Run
 from ...models.strict_json import parse
-from ..recordings.playing import DIGEST, RECOVER
-from ..recordings.recording import Moment, Recording
+from ..recordings.recorder import moments_of
+from ..recordings.recording import Recording
 from .answers import Comparison, answered, compared
 from .bounding import bounded
 from .messages import KERNEL, Kind, Message, Step
@@ -149,7 +145,7 @@ def _checked(finding: Raw) -> Raw:
 
 def _drawn(finding: Raw, *, with_answers: bool) -> SequencePicture:
     run = read(Run, finding["run"], place="run")
-    steps = told(Recording(run=run, moments=tuple(_moments(run, finding["script"]))))
+    steps = told(Recording(run=run, moments=tuple(moments_of(run, finding["script"]))))
     comparison = None
     if with_answers:
         comparison = compared(finding.get("expected"), finding.get("got"))
@@ -177,44 +173,3 @@ def _judged(step: Step, finding: Raw, comparison: Comparison) -> Step:
         if words
     ]
     return attrs.evolve(step, messages=(*delivery, *answers))
-
-
-def _moments(run: Run, script: list[Any]) -> Iterator[Moment]:
-    """Play a script on a fresh kernel; the steps of harnesses are moments, too."""
-    kernel = Kernel(run)
-    journal: list[Fact] = []
-    clock = 0.0
-    for place, raw in enumerate(script):
-        delivery, now = _step(raw, f"script[{place}]")
-        if isinstance(delivery, str):
-            if delivery == RECOVER:
-                kernel = Kernel.recover(run, journal)
-            owed = kernel.pending_effects if delivery == RECOVER else ()
-            yield Moment(at=clock, delivery={"type": delivery}, effects=owed)
-            continue
-        verdict = kernel.receive(delivery, now)
-        journal += verdict.facts
-        clock = max(clock, now) if place else now
-        yield Moment(
-            at=clock,
-            delivery={name: value for name, value in raw.items() if name != "now"},
-            facts=verdict.facts,
-            effects=verdict.effects,
-            reason=verdict.reason,
-        )
-
-
-def _step(raw: object, place: str) -> tuple[Delivery | str, float]:
-    """Read one step strictly, or raise `InvalidValue` with its place."""
-    if not isinstance(raw, dict):
-        raise InvalidValue(
-            place=place, cause=f"{shown(raw)} is no delivery", fix="give a JSON object"
-        )
-    fields = cast("dict[str, Any]", raw).copy()
-    now = fields.pop("now", None)
-    if fields.get("type") in {RECOVER, DIGEST}:
-        return str(fields["type"]), 0.0
-    try:
-        return read_delivery(fields), number(now, place="now")
-    except InvalidValue as error:
-        raise error.inside(place) from None

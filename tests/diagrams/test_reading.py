@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from turnlock.diagrams.recordings.playing import played
 from turnlock.diagrams.recordings.reading import read_recordings
+from turnlock.diagrams.recordings.recorder import played
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.models.codec import read, to_json, write
 from turnlock.models.diagnostics import DeliveryRefused, ToolLog
@@ -175,7 +175,7 @@ FACT = json.loads(journal(recorded(STORY))[0])
     ("raw", "message"),
     [
         (b"{nonsense}\n", "log:2 column 2: is no JSON"),
-        (b"[1]\n", "log:2: [1] is no JSON object; a fact"),
+        (b"[1]\n", "log:2: [1] is no JSON object; give a fact"),
         (b'{"a": 1, "a": 2}\n', "log:2 a: the key 'a' stands twice"),
         (line({"x": 1}), "log:2: is no line of a log; give a fact"),
         (line({"type": ["x"]}), "log:2 type: ['x'] is no known type"),

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from turnlock.diagrams.recordings.playing import played
-from turnlock.diagrams.recordings.recorder import Recorder
+from turnlock.diagrams.recordings.recorder import Recorder, played
 from turnlock.engine.kernel import Kernel
 from turnlock.models.codec import read, read_delivery, write
 from turnlock.models.deliveries import Tick
@@ -77,7 +76,7 @@ def test_a_clock_that_lags_is_recorded_as_the_kernel_takes_it() -> None:
         ({"type": "claim", "now": 0.0}, "script[1].turn_id: is missing"),
         ({"type": "tick"}, "script[1].now: None is not a number"),
         ({"type": "nap", "now": 0}, "script[1].type: 'nap' is no known type"),
-        ("restart", "script[1]: 'restart' is no step; give recover or digest"),
+        ("restart", "script[1]: 'restart' is no delivery; give one as a JSON object, or recover"),
     ],
 )
 def test_what_is_no_delivery_is_named_with_its_place(step: Raw | str, message: str) -> None:

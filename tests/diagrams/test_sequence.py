@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnlock import Call, Claim, OpenTurn, Report, Run, Wake
 from turnlock.diagrams.errors import NothingToDraw
-from turnlock.diagrams.recordings.playing import played
+from turnlock.diagrams.recordings.recorder import played
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.sequence.bounding import MOST_MESSAGES, bounded
 from turnlock.diagrams.sequence.messages import CLOCK, EXECUTORS, Kind, Message, Role, Step

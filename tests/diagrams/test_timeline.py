@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from turnlock.diagrams.errors import NoSuchForm, NothingToDraw
-from turnlock.diagrams.recordings.playing import played
+from turnlock.diagrams.recordings.recorder import played
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.timeline.folding import timeline_of
 from turnlock.diagrams.timeline.picture import LISTED, timeline_picture

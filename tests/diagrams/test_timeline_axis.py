@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.diagrams.recordings.playing import played
+from turnlock.diagrams.recordings.recorder import played
 from turnlock.diagrams.timeline.axis import Axis
 from turnlock.diagrams.timeline.durations import duration, tick
 from turnlock.diagrams.timeline.folding import timeline_of

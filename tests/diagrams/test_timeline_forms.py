@@ -17,7 +17,7 @@ from turnlock.diagrams.drawing.lettering import width_of
 from turnlock.diagrams.drawing.tables import WIDTH as COLUMNS
 from turnlock.diagrams.palette import Theme
 from turnlock.diagrams.picture import Format
-from turnlock.diagrams.recordings.playing import played
+from turnlock.diagrams.recordings.recorder import played
 from turnlock.diagrams.recordings.recording import Recording
 from turnlock.diagrams.sequence.picture import sequence_picture
 from turnlock.diagrams.timeline.mermaid import safe

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from turnlock.cli.replay_options import settings_of
-from turnlock.diagrams.recordings.playing import played
-from turnlock.diagrams.recordings.recorder import Recorder
+from turnlock.diagrams.recordings.recorder import Recorder, played
 from turnlock.diagrams.recordings.recording import Recording
 from turnlock.models.run import Run
 from turnlock.verification.replay.host import replay_conversation

@@ -8,9 +8,10 @@ import json
 import pytest
 
 from turnlock.models.codec import to_json
-from turnlock.verification.traces import log, wire_lines
-from turnlock.verification.traces.log import TooManyRuns, check
+from turnlock.verification.traces.log import check
 from turnlock.verification.traces.outcome import Kind
+from turnlock.wire import log
+from turnlock.wire.log import TooManyRuns
 from turnlock.wire.stdio import serve
 
 from .recorded import Line, broken, checked, exchanges, journal, journals, recorded, text
@@ -87,7 +88,7 @@ GARBAGE: dict[str, tuple[bytes, int | None, str]] = {
     "no UTF-8": (b'{"type": "\xff"}', 11, "is no UTF-8"),
     "two objects": (b"{} {}", 4, "is no JSON"),
     "a list": (b"[1]", None, "is no JSON object"),
-    "another object": (b'{"level": "info"}', None, "is neither a fact"),
+    "another object": (b'{"level": "info"}', None, "is no line of a log; give a fact"),
     "a delivery without a receipt": (b'{"delivery": {}}', None, "receipt: is no JSON object"),
     "a key that stands twice": (b'{"run": {"run_id": "a"}, "run": 1}', None, "stands twice"),
     "a run that is none": (b'{"run": {"run_id": ""}}', None, "run.run_id: is empty"),
@@ -281,12 +282,12 @@ def test_a_wrong_answer_on_the_wire_is_told() -> None:
 
     del wrong["scripts"][0][1]
     assert "one receipt for each delivery" in broken(request, wrong).cause
-    assert "none of that id waits" in broken(right).cause
+    assert "no request 1 waits for an answer" in broken(right).cause
     assert "scripts: is no JSON array" in broken(request, {**right, "scripts": 1}).cause
 
 
 def test_requests_that_nobody_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_lines, "PENDING", 2)
+    monkeypatch.setattr(log, "PENDING", 2)
     request, _ = spoken(OPEN)
 
     assert "more than 2 requests wait" in broken(*({**request, "id": n} for n in range(3))).cause
