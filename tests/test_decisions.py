@@ -8,7 +8,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "decisions.md"
 ITEM = re.compile(
-    r"- \*\*ADR-(\d+)\*\* \((\d{4}-\d\d-\d\d)\) \*[^*]+\*.* \*Rejected:\* \S.*", re.DOTALL
+    r"- \*\*ADR-(\d+)\*\* \((\d{4}-\d\d-\d\d)\)\s+\*[^*]+\*.*\s\*Rejected:\*\s+\S", re.DOTALL
 )
 
 
