@@ -13,9 +13,10 @@ from typing import Any, Final
 import transitions
 from timing import Work, timed
 
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.interchange import Subject, to_transitions
+from turnlock.models.inputs import Input
 
 _WALK: Final = (
     ("approve", "REQUESTED", "APPROVED"),

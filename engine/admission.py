@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias, cast
 
 from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Input
 from ..models.deliveries import (
     AddCall,
     Claim,
@@ -23,6 +22,7 @@ from ..models.deliveries import (
     Resolve,
     SealTurn,
 )
+from ..models.inputs import Input
 from ..models.reasons import Reason
 from ..turn.turn import Turn
 from .state import State

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
-from ..lifecycle.phases import Input
 from ..lifecycle.table import InvocationRow
 from ..models.deliveries import (
     Acknowledge,
@@ -31,8 +30,8 @@ from ..models.deliveries import (
     Tick,
 )
 from ..models.facts import Fact
+from ..models.inputs import Input
 from ..models.reasons import Reason
-from ..turn.phases import TurnInput
 from ..turn.table import TurnRow
 from ..turn.table import step as turn_step
 from . import invocation_facts, turn_facts
@@ -67,7 +66,7 @@ def _ask(
     row = row_for(state, found, input_, delivery)
     if row.fact is None:
         return row
-    return invocation_facts.MAKERS[row.fact](state, turn, found, delivery, now)
+    return invocation_facts.MAKERS[row.fact](state, turn, found, row, delivery, now)
 
 
 # Each reads the ids off a delivery of its own class: one place that reads them off all classes
@@ -114,7 +113,7 @@ def _add_call(state: State, delivery: AddCall, now: float) -> Decision:
     turn = admit_to_turn(state, delivery, now)
     if isinstance(turn, Reason):
         return turn
-    row = turn_step(turn.phase, TurnInput.ADD_CALL, room_guard(state, turn, delivery.call))
+    row = turn_step(turn.phase, Input.ADD_CALL, room_guard(state, turn, delivery.call))
     return turn_facts.call_added(state, turn, delivery, now) if row.fact is not None else row
 
 
@@ -122,7 +121,7 @@ def _seal_turn(state: State, delivery: SealTurn, now: float) -> Decision:
     turn = admit_to_turn(state, delivery, now)
     if isinstance(turn, Reason):
         return turn
-    row = turn_step(turn.phase, TurnInput.SEAL_TURN)
+    row = turn_step(turn.phase, Input.SEAL_TURN)
     return turn_facts.sealed(state, turn, now) if row.fact is not None else row
 
 
@@ -130,7 +129,7 @@ def _interrupt(state: State, delivery: Interrupt, now: float) -> Decision:
     turn = admit_to_turn(state, delivery, now)
     if isinstance(turn, Reason):
         return turn
-    row = turn_step(turn.phase, TurnInput.INTERRUPT)
+    row = turn_step(turn.phase, Input.INTERRUPT)
     return turn_facts.interrupting(state, turn, delivery, now) if row.fact is not None else row
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Invocation
-from ..lifecycle.phases import Phase
 from ..lifecycle.table import FOLD
 from ..models.calls import Status
 from ..models.deliveries import Scope
@@ -68,7 +67,6 @@ def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -
 def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
-    invocation.owed = 1
     invocation.digest = None
     invocation.deadline = None
     if fact.arguments is not None:
@@ -100,7 +98,6 @@ def _started(state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRet
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
     invocation.attempt = fact.attempt
-    invocation.owed = 0
     invocation.worker = fact.worker
     if fact.lease_until is not None:
         _lease(state, invocation, fact.lease_until)
@@ -146,7 +143,6 @@ def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
 def _ended(turn: Turn, invocation: Invocation) -> None:
     """Drop what only a life needs, and count one fewer (K-50)."""
     invocation.arguments = None
-    invocation.owed = 0
     invocation.digest = None
     invocation.deadline = None
     invocation.worker = None
@@ -163,7 +159,6 @@ def _in_doubt(_: State, turn: Turn, fact: ExecutionInDoubt) -> None:
 def _authorised(_: State, turn: Turn, fact: RetryAuthorised) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
-    invocation.owed = fact.attempt + 1
 
 
 def _opened(state: State, _: None, fact: TurnOpened) -> None:
@@ -191,8 +186,7 @@ def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
     turn.grace_until = fact.grace_until
     arm(state.deadlines, fact.grace_until, DeadlineKind.GRACE, 0)
     for invocation in turn.order:
-        if invocation.phase is Phase.IN_DOUBT:
-            invocation.owed = 0  # an authorised retry is withdrawn
+        invocation.phase = FOLD.get((invocation.phase, fact.type), invocation.phase)
 
 
 def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 from ..lifecycle.invocation import Decision, Invocation
-from ..lifecycle.phases import Guard, Input, Question
+from ..lifecycle.phases import Guard, Question
 from ..lifecycle.table import INVOCATION, InvocationRow, step
 from ..machines.rows import ALWAYS, questions_of
 from ..models.calls import Call
 from ..models.deliveries import Decide, Scope
+from ..models.inputs import Input
 from ..models.values import Json, same_json
-from ..turn.phases import TurnGuard, TurnInput, TurnPhase
+from ..turn.phases import TurnGuard, TurnPhase
 from ..turn.table import TURN
 from ..turn.turn import Turn
 from .state import State
@@ -25,12 +26,12 @@ Answer: TypeAlias = "Callable[[State, Invocation, Any], Guard]"
 
 
 def _gate(_: State, invocation: Invocation, __: object) -> Guard:
-    return Guard.FREE if invocation.owed else Guard.GATED
+    return Guard.GATED if invocation.requires_approval else Guard.FREE
 
 
 def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
     """Answer K-32 and, checked last, K-56."""
-    if invocation.owed:
+    if not invocation.requires_approval:
         return Guard.FREE
     if delivery.arguments_digest not in (None, invocation.digest):
         return Guard.NOT_SHOWN
@@ -44,15 +45,13 @@ def _holder(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: 
     return Guard.SAME_WORKER if same else Guard.OTHER_WORKER
 
 
-def _retry(_: State, invocation: Invocation, __: object) -> Guard:
-    return Guard.AUTHORISED if invocation.owed else Guard.UNAUTHORISED
-
-
-def _retry_asked(state: State, invocation: Invocation, _: object) -> Guard:
+def _retry(state: State, invocation: Invocation, _: object) -> Guard:
+    """Answer K-58 first: what another runtime starts is not ours to start again."""
+    if invocation.observed:
+        return Guard.OBSERVED
     turn = state.turn
-    if turn is not None and turn.phase is TurnPhase.INTERRUPTING:
-        return Guard.INTERRUPTING
-    return Guard.ASKED_AGAIN if invocation.owed else Guard.FIRST_ASKED
+    stopping = turn is not None and turn.phase is TurnPhase.INTERRUPTING
+    return Guard.INTERRUPTING if stopping else Guard.OWNED
 
 
 def _approved_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
@@ -96,7 +95,6 @@ _ANSWER_TO: Final[dict[Question, Answer]] = {
     Question.APPROVAL: _approval,
     Question.HOLDER: _holder,
     Question.RETRY: _retry,
-    Question.RETRY_ASKED: _retry_asked,
     Question.APPROVED_ALIKE: _approved_alike,
     Question.DECIDED_IF_AT_ALL: _decided_alike,
     Question.EVER_DECIDED: _ever_decided,
@@ -121,7 +119,7 @@ def row_for(
 
 
 _ROOM_ASKED: Final = frozenset(
-    phase for phase, input_ in questions_of(TURN) if input_ is TurnInput.ADD_CALL
+    phase for phase, input_ in questions_of(TURN) if input_ is Input.ADD_CALL
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Input
+from ..lifecycle.table import InvocationRow
 from ..models.calls import Call
 from ..models.deliveries import (
     Claim,
@@ -24,8 +24,9 @@ from ..models.deliveries import (
     Scope,
 )
 from ..models.fact import FactType
-from ..models.facts import DenialCause, Fact, FailureCause
+from ..models.facts import Fact
 from ..models.ids import grant_id
+from ..models.inputs import Input
 from ..models.values import arguments_digest
 from ..turn.turn import Turn
 from . import minting
@@ -33,14 +34,19 @@ from .deadlines import after
 from .guards import row_for
 from .state import State
 
-Maker: TypeAlias = "Callable[[State, Turn, Invocation, Any, float], list[Fact]]"
+Maker: TypeAlias = "Callable[[State, Turn, Invocation, InvocationRow, Any, float], list[Fact]]"
 
 DENIED: Final = "denied"
 """What a deny without a reason says (section 4)."""
 
 
 def _approved(
-    state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
+    state: State,
+    turn: Turn,
+    invocation: Invocation,
+    row: InvocationRow,
+    delivery: Decide,
+    now: float,
 ) -> list[Fact]:
     """Approve it, issue the grant if one is asked, and approve what else that covers (K-41)."""
     reaches = delivery.scope is not Scope.ONCE
@@ -51,6 +57,7 @@ def _approved(
         invocation,
         now,
         number,
+        row.input,
         scope=delivery.scope,
         match=delivery.match if reaches else None,
         arguments=delivery.arguments,
@@ -67,6 +74,7 @@ def _approved(
         state,
         now,
         number + 1,
+        row.input,
         turn_id=turn.turn_id,
         grant_id=grant,
         tool_name=invocation.tool_name,
@@ -103,12 +111,17 @@ def by_grant(
 ) -> Fact:
     """Approve an invocation because a grant covers it; that counts as `once` (K-41, D)."""
     return minting.tool_approved(
-        state, turn, invocation, now, number, scope=Scope.ONCE, grant_id=grant
+        state, turn, invocation, now, number, Input.GRANT, scope=Scope.ONCE, grant_id=grant
     )
 
 
 def _denied(
-    state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
+    state: State,
+    turn: Turn,
+    invocation: Invocation,
+    row: InvocationRow,
+    delivery: Decide,
+    now: float,
 ) -> list[Fact]:
     return [
         minting.tool_denied(
@@ -117,15 +130,21 @@ def _denied(
             invocation,
             now,
             state.sequence + 1,
+            row.input,
             reason=delivery.reason or DENIED,
-            cause=DenialCause.DECISION,
+            cause=row.cause,
             decided_by=delivery.decided_by,
         )
     ]
 
 
 def _started(
-    state: State, turn: Turn, invocation: Invocation, delivery: Claim, now: float
+    state: State,
+    turn: Turn,
+    invocation: Invocation,
+    row: InvocationRow,
+    delivery: Claim,
+    now: float,
 ) -> list[Fact]:
     return [
         minting.tool_execution_started(
@@ -134,6 +153,7 @@ def _started(
             invocation,
             now,
             state.sequence + 1,
+            row.input,
             arguments=invocation.arguments,
             attempt=1,
             worker=delivery.worker,
@@ -143,7 +163,12 @@ def _started(
 
 
 def _retried(
-    state: State, turn: Turn, invocation: Invocation, delivery: Claim, now: float
+    state: State,
+    turn: Turn,
+    invocation: Invocation,
+    row: InvocationRow,
+    delivery: Claim,
+    now: float,
 ) -> list[Fact]:
     return [
         minting.execution_retried(
@@ -152,6 +177,7 @@ def _retried(
             invocation,
             now,
             state.sequence + 1,
+            row.input,
             attempt=invocation.attempt + 1,
             worker=delivery.worker,
             lease_until=None if delivery.lease is None else after(now, delivery.lease),
@@ -160,7 +186,12 @@ def _retried(
 
 
 def _renewed(
-    state: State, turn: Turn, invocation: Invocation, delivery: Renew, now: float
+    state: State,
+    turn: Turn,
+    invocation: Invocation,
+    row: InvocationRow,
+    delivery: Renew,
+    now: float,
 ) -> list[Fact]:
     return [
         minting.lease_renewed(
@@ -169,6 +200,7 @@ def _renewed(
             invocation,
             now,
             state.sequence + 1,
+            row.input,
             attempt=invocation.attempt,
             lease_until=after(now, delivery.lease),
         )
@@ -176,26 +208,25 @@ def _renewed(
 
 
 def _succeeded(
-    state: State, turn: Turn, invocation: Invocation, delivery: Report | Resolve, now: float
+    state: State,
+    turn: Turn,
+    invocation: Invocation,
+    row: InvocationRow,
+    delivery: Report | Resolve,
+    now: float,
 ) -> list[Fact]:
     return [
         minting.tool_execution_succeeded(
-            state, turn, invocation, now, state.sequence + 1, result=delivery.result
+            state, turn, invocation, now, state.sequence + 1, row.input, result=delivery.result
         )
     ]
-
-
-_FAILURE_CAUSES: Final = {
-    Reject: FailureCause.REJECTED,
-    Report: FailureCause.REPORTED,
-    Resolve: FailureCause.RESOLVED,
-}
 
 
 def _failed(
     state: State,
     turn: Turn,
     invocation: Invocation,
+    row: InvocationRow,
     delivery: Reject | Report | Resolve,
     now: float,
 ) -> list[Fact]:
@@ -206,26 +237,33 @@ def _failed(
             invocation,
             now,
             state.sequence + 1,
+            row.input,
             error=delivery.error,
-            cause=_FAILURE_CAUSES[delivery.__class__],
+            cause=row.cause,
         )
     ]
 
 
-def in_doubt(state: State, turn: Turn, invocation: Invocation, _: object, now: float) -> list[Fact]:
+def in_doubt(
+    state: State, turn: Turn, invocation: Invocation, row: InvocationRow, _: object, now: float
+) -> list[Fact]:
     """Nobody knows what became of the current attempt: it was lost, or its lease is over (K-35)."""
     number = state.sequence + 1
     return [
-        minting.execution_in_doubt(state, turn, invocation, now, number, attempt=invocation.attempt)
+        minting.execution_in_doubt(
+            state, turn, invocation, now, number, row.input, attempt=invocation.attempt
+        )
     ]
 
 
 def _authorised(
-    state: State, turn: Turn, invocation: Invocation, _: Resolve, now: float
+    state: State, turn: Turn, invocation: Invocation, row: InvocationRow, _: Resolve, now: float
 ) -> list[Fact]:
     number = state.sequence + 1
     return [
-        minting.retry_authorised(state, turn, invocation, now, number, attempt=invocation.attempt)
+        minting.retry_authorised(
+            state, turn, invocation, now, number, row.input, attempt=invocation.attempt
+        )
     ]
 
 

@@ -20,7 +20,7 @@ from . import minting
 from .decide import DECIDERS, Decision, Refusal
 from .effects import owed_since, pending
 from .evolve import fold
-from .lapse import lapsed
+from .expiry import expired
 from .recovery import replay
 from .state import State
 from .turn_facts import settled
@@ -64,7 +64,7 @@ class Kernel:
         if state.deadlines:
             woken = state.deadlines[0][0]
             if woken < now:
-                self._lapse(facts, now)
+                self._expire(facts, now)
 
         if delivery.run_id is None or delivery.run_id == state.run.run_id:
             decision: Decision = decider(state, delivery, now)
@@ -144,9 +144,9 @@ class Kernel:
         """All the effects still owed: what a host performs after a recovery (K-3)."""
         return pending(self.state)
 
-    def _lapse(self, facts: list[Fact], now: float) -> None:
+    def _expire(self, facts: list[Fact], now: float) -> None:
         """Let happen what time alone has brought, one deadline after the other (K-11)."""
-        while due := lapsed(self.state, now):
+        while due := expired(self.state, now):
             self._happen(due, now)
             facts += due
 

@@ -48,6 +48,7 @@ _FACT = {
     "sequence": "number",
     "commit": "number",  # right for the last fact of a receive; `seal_commit` corrects the others
     "at": "now",
+    "input": "input_",
 }
 _TURN = {**_FACT, "turn_id": "turn.turn_id"}
 _INVOCATION = {**_TURN, "invocation_id": "invocation.invocation_id"}
@@ -60,17 +61,19 @@ _LIFECYCLE = {
 
 
 def _of_invocation(cls: Callable[..., R], fields: dict[str, str]) -> Callable[..., R]:
-    context = ("state", "turn", "invocation", "now", "number")
+    context = ("state", "turn", "invocation", "now", "number", "input_")
     return mint_from(cls, context=context, shorthand=_RUN, fields=fields)
 
 
 def _of_turn(cls: Callable[..., R]) -> Callable[..., R]:
-    context = ("state", "turn", "now", "number")
+    context = ("state", "turn", "now", "number", "input_")
     return mint_from(cls, context=context, shorthand=_RUN, fields=_TURN)
 
 
 def _of_run(cls: Callable[..., R]) -> Callable[..., R]:
-    return mint_from(cls, context=("state", "now", "number"), shorthand=_RUN, fields=_FACT)
+    return mint_from(
+        cls, context=("state", "now", "number", "input_"), shorthand=_RUN, fields=_FACT
+    )
 
 
 tool_approval_requested = _of_invocation(ToolApprovalRequested, _LIFECYCLE)

@@ -182,7 +182,7 @@ def _impossible_for_invocation(turn: Turn, fact: LifecycleFact | ExecutionFact) 
 
 def _impossible_attempt(turn: Turn, invocation: Invocation, fact: Any) -> str | None:  # noqa: ANN401
     if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
-        expected = invocation.owed
+        expected = 0 if invocation.gated else invocation.attempt + 1
     elif isinstance(fact, ExecutionFact):
         expected = invocation.attempt
     else:
@@ -190,7 +190,7 @@ def _impossible_attempt(turn: Turn, invocation: Invocation, fact: Any) -> str | 
     if fact.attempt != expected:
         return f"its attempt is {fact.attempt}, not {expected or 'owed at all'}"
     if isinstance(fact, RetryAuthorised) and (
-        invocation.owed or turn.phase is TurnPhase.INTERRUPTING
+        invocation.observed or turn.phase is TurnPhase.INTERRUPTING
     ):
         return "no retry can be authorised here"
     return None

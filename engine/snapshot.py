@@ -12,12 +12,13 @@ from collections.abc import Mapping
 import attrs
 
 from ..lifecycle.invocation import Decision, Invocation
-from ..lifecycle.phases import TERMINAL, Phase
+from ..lifecycle.phases import READY, TERMINAL, Phase
 from ..models.calls import CallResult
 from ..models.checks import (
     any_text,
     choice,
     count,
+    flag,
     identifier,
     instance,
     instances,
@@ -44,7 +45,8 @@ class SavedInvocation(Record):
     invocation_id: str = attrs.field(validator=identifier)
     tool_name: str = attrs.field(validator=identifier)
     phase: Phase = attrs.field(converter=choice(Phase))
-    owed: int = attrs.field(validator=count)
+    requires_approval: bool = attrs.field(validator=flag)
+    observed: bool = attrs.field(default=False, validator=flag)
     attempt: int = attrs.field(default=0, validator=count)
     provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
     arguments: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
@@ -190,8 +192,8 @@ def _impossible_turn(turn: SavedTurn) -> str | None:
     if len({member.invocation_id for member in turn.members}) < len(turn.members):
         return "that two invocations of the turn have one id"
     live = [member for member in turn.members if member.phase not in TERMINAL]
-    if turn.phase is TurnPhase.INTERRUPTING and not all(member.attempt for member in live):
-        return "that an interrupt left a call which has not started"
+    if turn.phase is TurnPhase.INTERRUPTING and any(member.phase in READY for member in live):
+        return "that an interrupt left a call which may start"
     if turn.phase is not TurnPhase.OPEN and not live:
         return "that a turn whose members are all terminal is active"
     return next(filter(None, map(_impossible_member, turn.members)), None)
@@ -199,18 +201,17 @@ def _impossible_turn(turn: SavedTurn) -> str | None:
 
 def _impossible_member(member: SavedInvocation) -> str | None:
     """Hold each field to the phases that may have it (see `Invocation`)."""
-    gated = member.phase is Phase.REQUESTED and not member.owed
+    gated = member.phase is Phase.REQUESTED and member.requires_approval
     ended = member.phase in TERMINAL
-    ready = member.phase is Phase.APPROVED or (member.phase is Phase.REQUESTED and not gated)
-    started = member.phase in {Phase.STARTED, Phase.IN_DOUBT}
-    owed = {0, member.attempt + 1} if member.phase is Phase.IN_DOUBT else {int(ready)}
+    started = member.phase in {Phase.STARTED, Phase.IN_DOUBT, Phase.RETRY_AUTHORISED}
     fits = (
         (member.outcome is not None) is ended,
         (member.arguments is None) is ended,
         (member.digest is not None) is gated,
         member.deadline is None or gated or member.phase is Phase.STARTED,
         member.worker is None or member.phase is Phase.STARTED,
-        member.owed in owed,
+        member.requires_approval or member.phase is not Phase.APPROVED,
+        not (member.observed and member.phase is Phase.RETRY_AUTHORISED),
         ended or (member.attempt > 0) is started,
     )
     return None if all(fits) else f"of {member.invocation_id!r} what cannot be while {member.phase}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..lifecycle.phases import Input
 from ..models.calls import Call
 from ..models.deliveries import Acknowledge, AddCall, Interrupt, OpenTurn, Revoke
 from ..models.fact import FactType
-from ..models.facts import DenialCause, Fact
-from ..turn.phases import TurnGuard, TurnInput
+from ..models.facts import Fact
+from ..models.inputs import Input
+from ..turn.phases import TurnGuard
 from ..turn.table import step as turn_step
 from ..turn.turn import Turn
 from . import minting
@@ -31,6 +31,7 @@ def opened(state: State, delivery: OpenTurn, now: float) -> list[Fact]:
             delivery,
             now,
             number,
+            Input.OPEN_TURN,
             epoch=state.epoch + 1,
             sealed=delivery.sealed,
             calls=delivery.calls,
@@ -39,7 +40,7 @@ def opened(state: State, delivery: OpenTurn, now: float) -> list[Fact]:
     for call in delivery.calls:
         if call.requires_approval:
             number += 1
-            facts.append(_gate(state, delivery, call, now, number))
+            facts.append(_gate(state, delivery, call, now, number, Input.OPEN_TURN))
     return facts
 
 
@@ -47,14 +48,24 @@ def call_added(state: State, turn: Turn, delivery: AddCall, now: float) -> list[
     """Add one call to an open turn: CALL_ADDED, then what its gate brings."""
     number = state.sequence + 1
     call = delivery.call
-    added = minting.call_added(state, turn, now, number, call=call)
+    added = minting.call_added(state, turn, now, number, Input.ADD_CALL, call=call)
     if call.requires_approval:
-        return [added, _gate(state, turn, call, now, number + 1)]
+        return [added, _gate(state, turn, call, now, number + 1, Input.ADD_CALL)]
     return [added]
 
 
-def _gate(state: State, turn: Turn | OpenTurn, call: Call, now: float, number: int) -> Fact:
-    """Approve a gated call by the oldest grant that covers it, or ask for approval (K-41)."""
+def _gate(
+    state: State,
+    turn: Turn | OpenTurn,
+    call: Call,
+    now: float,
+    number: int,
+    input_: Input,
+) -> Fact:
+    """Approve a gated call by the oldest grant that covers it, or ask for approval (K-41).
+
+    `input_` is what brought the call.
+    """
     digest = str(call.arguments_digest)
     grant = state.grants.covering(call.tool_name, digest)
     if grant is not None:
@@ -66,6 +77,7 @@ def _gate(state: State, turn: Turn | OpenTurn, call: Call, now: float, number: i
         call,
         now,
         number,
+        input_,
         arguments=call.arguments,
         arguments_digest=digest,
         deadline=None if timeout is None else after(now, timeout),
@@ -74,7 +86,7 @@ def _gate(state: State, turn: Turn | OpenTurn, call: Call, now: float, number: i
 
 def sealed(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that no more calls will come."""
-    return [minting.turn_sealed(state, turn, now, state.sequence + 1)]
+    return [minting.turn_sealed(state, turn, now, state.sequence + 1, Input.SEAL_TURN)]
 
 
 def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> list[Fact]:
@@ -86,12 +98,14 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
             turn,
             now,
             number,
+            Input.INTERRUPT,
             grace_until=after(now, delivery.grace),
             reason=delivery.reason,
         )
     ]
     for invocation in turn.order:
-        if row_for(state, invocation, Input.INTERRUPT).fact is not None:
+        row = row_for(state, invocation, Input.INTERRUPT)
+        if row.fact is FactType.TOOL_DENIED:  # TURN_INTERRUPTING is one fact for all it moves
             number += 1
             facts.append(
                 minting.tool_denied(
@@ -100,8 +114,9 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
                     invocation,
                     now,
                     number,
+                    row.input,
                     reason=INTERRUPTED,
-                    cause=DenialCause.INTERRUPT,
+                    cause=row.cause,
                 )
             )
     return facts
@@ -109,14 +124,18 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
 
 def continuation_taken(state: State, delivery: Acknowledge, now: float) -> list[Fact]:
     """Return the fact that the host took the continuation."""
-    return [minting.continuation_taken(state, delivery, now, state.sequence + 1)]
+    return [minting.continuation_taken(state, delivery, now, state.sequence + 1, Input.ACKNOWLEDGE)]
 
 
 def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
     """Return the fact that somebody took a grant back."""
     turn_id = None if state.turn is None else state.turn.turn_id
     number = state.sequence + 1
-    return [minting.grant_revoked(state, now, number, turn_id=turn_id, grant_id=delivery.grant_id)]
+    return [
+        minting.grant_revoked(
+            state, now, number, Input.REVOKE, turn_id=turn_id, grant_id=delivery.grant_id
+        )
+    ]
 
 
 _CLOSING: Final = {
@@ -128,7 +147,7 @@ _CLOSING: Final = {
 def settled(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that closes the turn, if all of it is done: the one door (K-50, K-51)."""
     guard = TurnGuard.INCOMPLETE if turn.live else TurnGuard.COMPLETE
-    row = turn_step(turn.phase, TurnInput.SETTLE, guard)
+    row = turn_step(turn.phase, Input.SETTLE, guard)
     if row.fact is None:
         return []
-    return [_CLOSING[row.fact](state, turn, now, state.sequence + 1)]
+    return [_CLOSING[row.fact](state, turn, now, state.sequence + 1, row.input)]

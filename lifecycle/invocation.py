@@ -15,7 +15,7 @@ from ..models.checks import choice, flag, json_object
 from ..models.deliveries import Match, Scope
 from ..models.record import Record, record
 from ..models.values import Json
-from .phases import TERMINAL, Phase
+from .phases import READY, TERMINAL, Phase
 
 
 @record
@@ -49,9 +49,9 @@ class Invocation:
     provider_call_id: str | None
     arguments: Mapping[str, Json] | None
     """Those that will run, edited ones included; None once nothing can run any more."""
-    owed: int
-    """The attempt that an executor may claim now: 1 when ready, attempt + 1 when a retry was
-    authorised, 0 when no execute is owed (K-31, K-33). REQUESTED and not owed is gated."""
+    requires_approval: bool
+    observed: bool = False
+    """Another runtime starts it: no execute is ever owed (K-58)."""
     phase: Phase = Phase.REQUESTED
     digest: str | None = None
     """Of the arguments shown; only while it waits for approval."""
@@ -73,7 +73,8 @@ class Invocation:
             self.tool_name,
             self.provider_call_id,
             self.arguments,
-            self.owed,
+            self.requires_approval,
+            self.observed,
             self.phase,
             self.digest,
             self.deadline,
@@ -86,7 +87,17 @@ class Invocation:
     @property
     def gated(self) -> bool:
         """Whether it waits for approval: requires it, and no grant covered it (section 6)."""
-        return self.phase is Phase.REQUESTED and not self.owed
+        return self.requires_approval and self.phase is Phase.REQUESTED
+
+    @property
+    def owed(self) -> int:
+        """The attempt that an executor is asked to claim (K-31, K-33); 0 when no execute is owed.
+
+        A free call owes the first, an approved one too, an authorised retry the next (section 9).
+        """
+        if self.phase not in READY or self.observed or self.gated:
+            return 0
+        return self.attempt + 1
 
     @property
     def terminal(self) -> bool:

@@ -5,14 +5,21 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from ..models.inputs import Input
+
 
 class Phase(StrEnum):
-    """Where an invocation stands; STARTED and IN_DOUBT share a rank, the last three are the end."""
+    """Where an invocation stands; the last three are the end.
+
+    RETRY_AUTHORISED is IN_DOUBT with one more attempt allowed and not yet claimed (K-31): a phase
+    of its own, because it decides what a claim means, and an interrupt takes it back (K-60).
+    """
 
     REQUESTED = "REQUESTED"
     APPROVED = "APPROVED"
     STARTED = "STARTED"
     IN_DOUBT = "IN_DOUBT"
+    RETRY_AUTHORISED = "RETRY_AUTHORISED"
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     DENIED = "DENIED"
@@ -23,33 +30,37 @@ RANK: Final = {
     Phase.APPROVED: 1,
     Phase.STARTED: 2,
     Phase.IN_DOUBT: 2,
+    Phase.RETRY_AUTHORISED: 2,
     Phase.SUCCEEDED: 3,
     Phase.FAILED: 3,
     Phase.DENIED: 3,
 }
 
+READY: Final = frozenset({Phase.REQUESTED, Phase.APPROVED, Phase.RETRY_AUTHORISED})
+"""Where an executor may claim, unless approval is awaited (K-33)."""
+
 TERMINAL: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.DENIED})
 
 
-class Input(StrEnum):
-    """What can come to an invocation: deliveries, then deadlines, then a grant that covers it."""
-
-    APPROVE = "approve"
-    DENY = "deny"
-    CLAIM = "claim"
-    RENEW = "renew"
-    REJECT = "reject"
-    REPORT_RESULT = "report_result"
-    REPORT_ERROR = "report_error"
-    LOSE = "lose"
-    RESOLVE_RETRY = "resolve_retry"
-    RESOLVE_RESULT = "resolve_result"
-    RESOLVE_ERROR = "resolve_error"
-    INTERRUPT = "interrupt"
-    APPROVAL_OVER = "approval_over"
-    LEASE_OVER = "lease_over"
-    GRACE_OVER = "grace_over"
-    GRANT = "grant"
+INPUTS: Final = (
+    Input.APPROVE,
+    Input.DENY,
+    Input.CLAIM,
+    Input.RENEW,
+    Input.REJECT,
+    Input.REPORT_RESULT,
+    Input.REPORT_ERROR,
+    Input.LOSE,
+    Input.RESOLVE_RETRY,
+    Input.RESOLVE_RESULT,
+    Input.RESOLVE_ERROR,
+    Input.INTERRUPT,
+    Input.APPROVAL_OVER,
+    Input.LEASE_OVER,
+    Input.GRACE_OVER,
+    Input.GRANT,
+)
+"""What can come to an invocation: deliveries, then deadlines, then a grant that covers it."""
 
 
 class Guard(StrEnum):
@@ -62,10 +73,8 @@ class Guard(StrEnum):
     GRANTS_FULL = "grants_full"
     SAME_WORKER = "same_worker"
     OTHER_WORKER = "other_worker"
-    AUTHORISED = "authorised"
-    UNAUTHORISED = "unauthorised"
-    FIRST_ASKED = "first_asked"
-    ASKED_AGAIN = "asked_again"
+    OWNED = "owned"
+    OBSERVED = "observed"
     INTERRUPTING = "interrupting"
     SAME_APPROVAL = "same_approval"
     OTHER_APPROVAL = "other_approval"
@@ -83,8 +92,7 @@ class Question(StrEnum):
     GATE = "does it wait for approval?"
     APPROVAL = "does it wait for approval, of what was shown, and is there room for a grant?"
     HOLDER = "who holds it?"
-    RETRY = "was a retry authorised?"
-    RETRY_ASKED = "may a retry be authorised?"
+    RETRY = "is it ours to start again, and may it still?"
     APPROVED_ALIKE = "is it the recorded approval?"
     DECIDED_IF_AT_ALL = "is it the recorded decision, if there is one?"
     EVER_DECIDED = "was any decision recorded?"
@@ -95,8 +103,7 @@ QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
     Question.GATE: (Guard.GATED, Guard.FREE),
     Question.APPROVAL: (Guard.SHOWN, Guard.FREE, Guard.NOT_SHOWN, Guard.GRANTS_FULL),
     Question.HOLDER: (Guard.SAME_WORKER, Guard.OTHER_WORKER),
-    Question.RETRY: (Guard.AUTHORISED, Guard.UNAUTHORISED),
-    Question.RETRY_ASKED: (Guard.FIRST_ASKED, Guard.ASKED_AGAIN, Guard.INTERRUPTING),
+    Question.RETRY: (Guard.OWNED, Guard.OBSERVED, Guard.INTERRUPTING),
     Question.APPROVED_ALIKE: (Guard.SAME_APPROVAL, Guard.OTHER_APPROVAL),
     Question.DECIDED_IF_AT_ALL: (Guard.SAME_DECISION, Guard.OTHER_DECISION, Guard.NO_DECISION),
     Question.EVER_DECIDED: (Guard.DECIDED, Guard.NO_DECISION),

@@ -44,6 +44,8 @@ def _one_kind(machine: Machine[PhaseT, InputT], row: Row[PhaseT, InputT]) -> Non
         raise _fault(machine, row, "a projection follows facts; lead on, or rest")
     if row.fact is None and row.target is not row.phase and not machine.follows:
         raise _fault(machine, row, f"goes to {row.target} without a fact; a journal would miss it")
+    if not machine.follows and not row.rule:
+        raise _fault(machine, row, "names no rule; say which one of kernel.md it enforces")
     rests = row.fact is None and row.reason is None and row.target is row.phase
     if rests and not row.note:
         raise _fault(machine, row, "rests without saying why; add a note")

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from ..models.fact import FactType
+from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.reasons import Reason
 from ..models.record import Record, record
 
@@ -31,9 +32,10 @@ class Row(Record, Generic[PhaseT, InputT]):
     """One row, of exactly one kind.
 
     It *moves* (`fact` happens, the phase becomes `target`), *refuses* (`reason`), or *rests*
-    (neither: nothing happens, `note` says why); in a projection it *leads* on or rests. `possible`
-    is False for a pair that stands in the table for totality alone, because its input cannot come
-    in that phase.
+    (neither: nothing happens, `note` says why); in a projection it *leads* on or rests. `rule` is
+    the rule of kernel.md that it enforces; a projection's rows have none. `cause` is what its fact
+    says of the cause, where that fact says one. `possible` is False for a pair that stands in the
+    table for totality alone, because its input cannot come in that phase.
     """
 
     phase: PhaseT
@@ -43,6 +45,8 @@ class Row(Record, Generic[PhaseT, InputT]):
     fact: FactType | None = None
     reason: Reason | None = None
     note: str = ""
+    rule: str = ""
+    cause: DenialCause | FailureCause | None = None
     possible: bool = True
 
     def __str__(self) -> str:
@@ -63,7 +67,7 @@ class Machine(Record, Generic[PhaseT, InputT]):
 
     name: str
     phases: type[PhaseT]
-    inputs: type[InputT]
+    inputs: tuple[InputT, ...]
     initial: tuple[PhaseT, ...]
     rank: Mapping[PhaseT, int]
     questions: Mapping[str, tuple[str, ...]]
@@ -78,35 +82,48 @@ class Machine(Record, Generic[PhaseT, InputT]):
     @property
     def follows(self) -> bool:
         """Whether it is a projection: its inputs are facts."""
-        return issubclass(self.inputs, FactType)
+        return isinstance(self.inputs[0], FactType)
 
 
 Table: TypeAlias = dict[tuple[PhaseT, InputT, str], Row[PhaseT, InputT]]
 Fold: TypeAlias = dict[tuple[PhaseT, FactType], PhaseT]
 
 
-def moves(
+def moves(  # noqa: PLR0913 - a row is read aloud, in this order
     phase: PhaseT,
     input: InputT,  # noqa: A002 - the word of the spec
     target: PhaseT,
     fact: FactType,
+    rule: str,
     *,
     when: str = ALWAYS,
+    cause: DenialCause | FailureCause | None = None,
 ) -> Row[PhaseT, InputT]:
     """Declare: on this input the fact happens, and the phase becomes `target`."""
-    return Row(phase=phase, input=input, guard=when, target=target, fact=fact)
+    return Row(
+        phase=phase, input=input, guard=when, target=target, fact=fact, rule=rule, cause=cause
+    )
 
 
-def refuses(
+def refuses(  # noqa: PLR0913 - a row is read aloud, in this order
     phase: PhaseT,
     input: InputT,  # noqa: A002
     reason: Reason,
+    rule: str,
     *,
     when: str = ALWAYS,
     possible: bool = True,
 ) -> Row[PhaseT, InputT]:
     """Declare: this input is refused here, for this reason."""
-    return Row(phase=phase, input=input, guard=when, target=phase, reason=reason, possible=possible)
+    return Row(
+        phase=phase,
+        input=input,
+        guard=when,
+        target=phase,
+        reason=reason,
+        rule=rule,
+        possible=possible,
+    )
 
 
 def leads(
@@ -120,16 +137,25 @@ def leads(
     return Row(phase=phase, input=input, guard=when, target=target)
 
 
-def rests(
+def rests(  # noqa: PLR0913 - a row is read aloud, in this order
     phase: PhaseT,
     input: InputT,  # noqa: A002
     note: str,
+    rule: str = "",
     *,
     when: str = ALWAYS,
     possible: bool = True,
 ) -> Row[PhaseT, InputT]:
     """Declare: on this input nothing happens here, and why."""
-    return Row(phase=phase, input=input, guard=when, target=phase, note=note, possible=possible)
+    return Row(
+        phase=phase,
+        input=input,
+        guard=when,
+        target=phase,
+        note=note,
+        rule=rule,
+        possible=possible,
+    )
 
 
 def table_of(rows: Iterable[Row[PhaseT, InputT]]) -> Table[PhaseT, InputT]:

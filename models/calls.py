@@ -29,7 +29,8 @@ class Call(Record):
     `invocation_id` is unique within its turn, and means nothing outside of it (K-20).
     `arguments` is a JSON object. `approval_timeout` is in seconds, and means nothing for a call
     that needs no approval. `provider_call_id` is the id as the provider sent it, kept as
-    correlation; the kernel never looks at it (see `identify_calls`).
+    correlation; the kernel never looks at it (see `identify_calls`). An `observed` call is started
+    by another runtime: no execute is ever owed for it, a claim records that it began (K-58).
     """
 
     invocation_id: str = attrs.field(validator=identifier)
@@ -38,6 +39,7 @@ class Call(Record):
     requires_approval: bool = attrs.field(validator=flag)
     approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
     provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
+    observed: bool = attrs.field(default=False, validator=flag)
     arguments_digest: str | None = attrs.field(init=False, default=None, repr=False)
     """SHA-256 of the arguments (K-32) if approval is required; computed with the call, so that the
     owner of a run need not wait for it."""

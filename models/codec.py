@@ -43,11 +43,32 @@ R = TypeVar("R", bound=Record)
 Raw = dict[str, Any]
 Upgrade = Callable[[Raw], Raw]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of stored records that this code writes."""
 
-UPGRADES: Final[dict[int, Upgrade]] = {}
-"""How a record of version n becomes one of n + 1. Empty: there is no older version yet."""
+
+def _phase_says_what_is_owed(stored: Raw) -> Raw:
+    """Make a snapshot of version 1 one of version 2; facts of both read alike.
+
+    Version 1 kept `owed` beside the phase: what it meant is now told by the phase (K-60) and by
+    whether the call requires approval. Of one that was approved or has ended nobody asks.
+    """
+    turn = stored.get("turn")
+    if not isinstance(turn, dict):
+        return stored
+    members: list[Any] = []
+    for member in cast("Raw", turn).get("members", []):
+        phase, owed = member.get("phase"), member.get("owed")
+        kept = {name: value for name, value in member.items() if name != "owed"}
+        kept["requires_approval"] = phase == "APPROVED" or (phase == "REQUESTED" and not owed)
+        if phase == "IN_DOUBT" and owed:
+            kept["phase"] = "RETRY_AUTHORISED"
+        members.append(kept)
+    return {**stored, "turn": {**cast("Raw", turn), "members": members}}
+
+
+UPGRADES: Final[dict[int, Upgrade]] = {1: _phase_says_what_is_owed}
+"""How a record of version n becomes one of n + 1."""
 
 WIRE_NAMES: Final = {"resolution": "as"}
 """Fields whose name on the wire is a word of Python."""

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from .checks import count, identifier, instant, optional
+from .checks import choice, count, identifier, instant, optional
+from .inputs import Input
 from .record import Record, base
 
 
@@ -43,6 +44,7 @@ class Fact(Record):
     `sequence` counts the facts of the run from 1, without gaps. `at` is the Unix time in seconds of
     the receive that brought it forth. `commit` is the sequence of the last fact of that receive:
     the facts of one receive are one commit, and recovery drops an incomplete last one (K-9).
+    `input` is what brought it about (K-59); None in a journal that an older version wrote.
     """
 
     type: ClassVar[FactType]
@@ -50,6 +52,9 @@ class Fact(Record):
     sequence: int = attrs.field(validator=count)
     commit: int = attrs.field(validator=count)
     at: float = attrs.field(validator=instant)
+    input: Input | None = attrs.field(
+        default=None, converter=attrs.converters.optional(choice(Input))
+    )
 
 
 @base

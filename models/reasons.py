@@ -40,4 +40,5 @@ class Reason(StrEnum):
     ARGUMENTS_MISMATCH = "arguments_mismatch"
     NO_CONTINUATION = "no_continuation"
     UNKNOWN_GRANT = "unknown_grant"
+    NOT_OWNED = "not_owned"
     LIMIT_REACHED = "limit_reached"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from .checks import any_text, count, identifier, instance, optional, seconds
 from .record import Record, record
+
+OWN: Final = "own"
+"""The kind of a run that turnlock's own runtime performs (K-61)."""
 
 
 @record
@@ -34,4 +39,6 @@ class Run(Record):
     run_id: str = attrs.field(validator=identifier)
     agent_id: str | None = attrs.field(default=None, validator=optional(identifier))
     agent_name: str | None = attrs.field(default=None, validator=optional(any_text))
+    kind: str = attrs.field(default=OWN, validator=identifier)
+    """Which runtime performs it (K-61); the kernel does nothing with it."""
     limits: Limits = attrs.field(factory=Limits, validator=instance(Limits))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from ..models.inputs import Input
+
 
 class TurnPhase(StrEnum):
     """Where a turn stands. Members may be added while OPEN; the last two are closed."""
@@ -25,14 +27,14 @@ RANK: Final = {
 }
 
 
-class TurnInput(StrEnum):
-    """What can come to a turn; `settle` asks, after all else, whether every member is terminal."""
-
-    ADD_CALL = "add_call"
-    SEAL_TURN = "seal_turn"
-    INTERRUPT = "interrupt"
-    GRACE_OVER = "grace_over"
-    SETTLE = "settle"
+INPUTS: Final = (
+    Input.ADD_CALL,
+    Input.SEAL_TURN,
+    Input.INTERRUPT,
+    Input.GRACE_OVER,
+    Input.SETTLE,
+)
+"""What can come to a turn; `settle` asks, after all else, whether every member is terminal."""
 
 
 class TurnGuard(StrEnum):

@@ -10,10 +10,11 @@ from typing import Final, TypeAlias
 
 from ..machines.rows import ALWAYS, Machine, Row, fold_of, moves, refuses, rests, table_of
 from ..models.fact import FactType
+from ..models.inputs import Input
 from ..models.reasons import Reason
-from .phases import QUESTIONS, RANK, TurnGuard, TurnInput, TurnPhase
+from .phases import INPUTS, QUESTIONS, RANK, TurnGuard, TurnPhase
 
-TurnRow: TypeAlias = Row[TurnPhase, TurnInput]
+TurnRow: TypeAlias = Row[TurnPhase, Input]
 
 OPEN = TurnPhase.OPEN
 SEALED = TurnPhase.SEALED
@@ -30,53 +31,54 @@ _NO_GRACE = "no grace runs in this phase"
 def _closed(phase: TurnPhase) -> tuple[TurnRow, ...]:
     """Answer what admission already calls late: here for totality."""
     return (
-        refuses(phase, TurnInput.ADD_CALL, Reason.LATE, possible=False),
-        refuses(phase, TurnInput.SEAL_TURN, Reason.LATE, possible=False),
-        refuses(phase, TurnInput.INTERRUPT, Reason.LATE, possible=False),
-        rests(phase, TurnInput.GRACE_OVER, _CLOSED, possible=False),
-        rests(phase, TurnInput.SETTLE, _CLOSED, possible=False),
+        refuses(phase, Input.ADD_CALL, Reason.LATE, "K-22", possible=False),
+        refuses(phase, Input.SEAL_TURN, Reason.LATE, "K-22", possible=False),
+        refuses(phase, Input.INTERRUPT, Reason.LATE, "K-22", possible=False),
+        rests(phase, Input.GRACE_OVER, _CLOSED, "K-54", possible=False),
+        rests(phase, Input.SETTLE, _CLOSED, "K-54", possible=False),
     )
 
 
 _OPEN = (
-    moves(OPEN, TurnInput.ADD_CALL, OPEN, FactType.CALL_ADDED, when=TurnGuard.NEW),
-    refuses(OPEN, TurnInput.ADD_CALL, Reason.DUPLICATE_INVOCATION, when=TurnGuard.KNOWN),
-    refuses(OPEN, TurnInput.ADD_CALL, Reason.LIMIT_REACHED, when=TurnGuard.FULL),
-    moves(OPEN, TurnInput.SEAL_TURN, SEALED, FactType.TURN_SEALED),
-    moves(OPEN, TurnInput.INTERRUPT, INTERRUPTING, FactType.TURN_INTERRUPTING),
-    rests(OPEN, TurnInput.GRACE_OVER, _NO_GRACE, possible=False),
-    rests(OPEN, TurnInput.SETTLE, _MORE_MAY_COME, when=TurnGuard.COMPLETE),
-    rests(OPEN, TurnInput.SETTLE, _MORE_MAY_COME, when=TurnGuard.INCOMPLETE),
+    moves(OPEN, Input.ADD_CALL, OPEN, FactType.CALL_ADDED, "K-22", when=TurnGuard.NEW),
+    refuses(OPEN, Input.ADD_CALL, Reason.DUPLICATE_INVOCATION, "K-22", when=TurnGuard.KNOWN),
+    refuses(OPEN, Input.ADD_CALL, Reason.LIMIT_REACHED, "K-56", when=TurnGuard.FULL),
+    moves(OPEN, Input.SEAL_TURN, SEALED, FactType.TURN_SEALED, "K-22"),
+    moves(OPEN, Input.INTERRUPT, INTERRUPTING, FactType.TURN_INTERRUPTING, "K-53"),
+    rests(OPEN, Input.GRACE_OVER, _NO_GRACE, "K-53", possible=False),
+    rests(OPEN, Input.SETTLE, _MORE_MAY_COME, "K-50", when=TurnGuard.COMPLETE),
+    rests(OPEN, Input.SETTLE, _MORE_MAY_COME, "K-50", when=TurnGuard.INCOMPLETE),
 )
 
 _SEALED = (
-    refuses(SEALED, TurnInput.ADD_CALL, Reason.TURN_SEALED),
-    refuses(SEALED, TurnInput.SEAL_TURN, Reason.DUPLICATE),
-    moves(SEALED, TurnInput.INTERRUPT, INTERRUPTING, FactType.TURN_INTERRUPTING),
-    rests(SEALED, TurnInput.GRACE_OVER, _NO_GRACE, possible=False),
-    moves(SEALED, TurnInput.SETTLE, SETTLED, FactType.TURN_SETTLED, when=TurnGuard.COMPLETE),
-    rests(SEALED, TurnInput.SETTLE, _NOT_YET, when=TurnGuard.INCOMPLETE),
+    refuses(SEALED, Input.ADD_CALL, Reason.TURN_SEALED, "K-22"),
+    refuses(SEALED, Input.SEAL_TURN, Reason.DUPLICATE, "K-22"),
+    moves(SEALED, Input.INTERRUPT, INTERRUPTING, FactType.TURN_INTERRUPTING, "K-53"),
+    rests(SEALED, Input.GRACE_OVER, _NO_GRACE, "K-53", possible=False),
+    moves(SEALED, Input.SETTLE, SETTLED, FactType.TURN_SETTLED, "K-52", when=TurnGuard.COMPLETE),
+    rests(SEALED, Input.SETTLE, _NOT_YET, "K-50", when=TurnGuard.INCOMPLETE),
 )
 
 _INTERRUPTING = (
-    refuses(INTERRUPTING, TurnInput.ADD_CALL, Reason.INTERRUPTING),
-    refuses(INTERRUPTING, TurnInput.SEAL_TURN, Reason.INTERRUPTING),
-    refuses(INTERRUPTING, TurnInput.INTERRUPT, Reason.DUPLICATE),
-    rests(INTERRUPTING, TurnInput.GRACE_OVER, "every member left fails; then settle closes"),
+    refuses(INTERRUPTING, Input.ADD_CALL, Reason.INTERRUPTING, "K-22"),
+    refuses(INTERRUPTING, Input.SEAL_TURN, Reason.INTERRUPTING, "K-22"),
+    refuses(INTERRUPTING, Input.INTERRUPT, Reason.DUPLICATE, "K-53"),
+    rests(INTERRUPTING, Input.GRACE_OVER, "every member left fails; then settle closes", "K-53"),
     moves(
         INTERRUPTING,
-        TurnInput.SETTLE,
+        Input.SETTLE,
         INTERRUPTED,
         FactType.TURN_INTERRUPTED,
+        "K-53",
         when=TurnGuard.COMPLETE,
     ),
-    rests(INTERRUPTING, TurnInput.SETTLE, _NOT_YET, when=TurnGuard.INCOMPLETE),
+    rests(INTERRUPTING, Input.SETTLE, _NOT_YET, "K-50", when=TurnGuard.INCOMPLETE),
 )
 
-TURN: Final[Machine[TurnPhase, TurnInput]] = Machine(
+TURN: Final[Machine[TurnPhase, Input]] = Machine(
     name="turn",
     phases=TurnPhase,
-    inputs=TurnInput,
+    inputs=INPUTS,
     initial=(OPEN, SEALED),
     rank=RANK,
     questions=QUESTIONS,
@@ -89,6 +91,6 @@ FOLD: Final = fold_of(TURN.rows)
 """Where a fact leads from a phase: what the fold of a journal looks up."""
 
 
-def step(phase: TurnPhase, input: TurnInput, guard: str = ALWAYS) -> TurnRow:  # noqa: A002
+def step(phase: TurnPhase, input: Input, guard: str = ALWAYS) -> TurnRow:  # noqa: A002
     """Return the row for this phase, input and guard. This is the one reader of the table."""
     return _TABLE[phase, input, guard]

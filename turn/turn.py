@@ -37,7 +37,8 @@ class Turn:
             call.tool_name,
             call.provider_call_id,
             call.arguments,
-            0 if call.requires_approval else 1,
+            call.requires_approval,
+            call.observed,
         )
         self.members[call.invocation_id] = invocation
         self.order.append(invocation)

@@ -59,7 +59,7 @@ def _move(row: Row[Any, Any]) -> Move:
 
 def _cells(machine: Machine[Any, Any], phases: list[str]) -> tuple[Cell, ...]:
     """Return all rows, by phase and then by input, each in the order of its declaration."""
-    inputs = [str(name) for name in cast("type[StrEnum]", machine.inputs)]
+    inputs = [str(name) for name in machine.inputs]
     rows = sorted(machine.rows, key=lambda row: (phases.index(row.phase), inputs.index(row.input)))
     return tuple(
         Cell(

@@ -19,7 +19,7 @@ from ...engine.decide import DECIDERS
 from ...engine.evolve import fold
 from ...engine.recovery import replay
 from ...engine.state import State
-from ...lifecycle.phases import Input, Phase
+from ...lifecycle.phases import Phase
 from ...lifecycle.table import INVOCATION
 from ...machines.rows import Row
 from ...models.codec import read_delivery
@@ -38,6 +38,7 @@ from ...models.facts import (
     ToolExecutionSucceeded,
     TurnOpened,
 )
+from ...models.inputs import Input
 from ...models.reasons import Reason
 from ...turn.phases import TurnPhase
 from ...turn.table import TURN

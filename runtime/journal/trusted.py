@@ -63,7 +63,9 @@ def _builder(cls: type[Record]) -> Convert:
             converters[f"to_{name}"] = convert
             value = f"to_{name}({value if field.init else 'raw'})"
         is_optional = field.init and field.default is not attrs.NOTHING
-        sources[name] = f"{value} if {name!r} in raw else None" if is_optional else value
+        if is_optional:
+            value = f"{value} if {name!r} in raw else {field.default!r}"
+        sources[name] = value
     make = mint_from(cls, context=(*converters, "raw"), shorthand={}, fields=sources)
     return partial(make, *converters.values())
 

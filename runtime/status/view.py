@@ -51,6 +51,7 @@ _PLACES = {
     Phase.APPROVED: Place.READY,
     Phase.STARTED: Place.RUNNING,
     Phase.IN_DOUBT: Place.DOUBTED,
+    Phase.RETRY_AUTHORISED: Place.DOUBTED,
     **dict.fromkeys(TERMINAL, Place.ENDED),
 }
 

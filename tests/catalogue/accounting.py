@@ -8,17 +8,18 @@ from typing import Any, Final
 from turnlock.engine import decide, kernel, minting
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.calls import Status
 from turnlock.models.deliveries import OpenTurn, Report
 from turnlock.models.effects import Continue
 from turnlock.models.fact import FactType
 from turnlock.models.facts import CallAdded, ContinuationTaken, Fact, TurnSettled
 from turnlock.models.ids import continue_id, turn_scope
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.models.values import ABSENT, canonical
-from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.turn.phases import TurnGuard, TurnPhase
 from turnlock.turn.turn import Turn
 
 from .bug import Family, Shelf
@@ -212,7 +213,7 @@ BUGS: Final = (
         "a turn settles once its calls have ended, though more may come",
         turn_row(
             TurnPhase.OPEN,
-            TurnInput.SETTLE,
+            Input.SETTLE,
             TurnGuard.COMPLETE,
             **moves(TurnPhase.SETTLED, FactType.TURN_SETTLED),
         ),
@@ -233,7 +234,7 @@ BUGS: Final = (
         "a call is added although the turn has one of that id: it runs twice",
         turn_row(
             TurnPhase.OPEN,
-            TurnInput.ADD_CALL,
+            Input.ADD_CALL,
             TurnGuard.KNOWN,
             **moves(TurnPhase.OPEN, FactType.CALL_ADDED),
         ),

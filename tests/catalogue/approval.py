@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from turnlock.engine import invocation_facts, minting
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import DENIED_ONCE, Invocation
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.lifecycle.table import FOLD
 from turnlock.models.deliveries import Decide, Scope
 from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact, ToolApproved
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.turn.turn import Turn
@@ -86,16 +87,16 @@ def _approving_the_next(real: Decider) -> Decider:
 
 
 def _approving_all(real: Maker) -> Maker:
-    def make(
-        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
-    ) -> list[Fact]:
-        facts = real(state, turn, invocation, delivery, now)
+    def make(state: State, turn: Turn, invocation: Invocation, *of: Any) -> list[Fact]:
+        facts = real(state, turn, invocation, *of)
         told = {getattr(fact, "invocation_id", None) for fact in facts}
         for other in turn.order:
             if other.gated and other.invocation_id not in told:
                 number = state.sequence + len(facts) + 1
                 facts.append(
-                    minting.tool_approved(state, turn, other, now, number, scope=Scope.ONCE)
+                    minting.tool_approved(
+                        state, turn, other, of[-1], number, Input.GRANT, scope=Scope.ONCE
+                    )
                 )
         return facts
 
@@ -103,12 +104,10 @@ def _approving_all(real: Maker) -> Maker:
 
 
 def _raising_while_others_wait(real: Maker) -> Maker:
-    def make(
-        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
-    ) -> list[Fact]:
+    def make(state: State, turn: Turn, invocation: Invocation, *of: Any) -> list[Fact]:
         if sum(other.gated for other in turn.order) > 1:
             raise RuntimeError("every call that waits must be decided at once")
-        return real(state, turn, invocation, delivery, now)
+        return real(state, turn, invocation, *of)
 
     return make
 

@@ -33,6 +33,8 @@ class Family(StrEnum):
     LEASES_AND_ATTEMPTS = "leases and attempts"
     GRANTS = "grants"
     RECOVERY = "recovery"
+    OBSERVED = "observed"
+    CAUSES = "causes"
     REASONS = "reasons"
     """The verdict is right; only its reason is wrong."""
 

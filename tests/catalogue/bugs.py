@@ -14,6 +14,7 @@ from . import (
     ordering,
     reasons,
     recovery,
+    told,
     turn,
 )
 from .bug import Bug
@@ -28,5 +29,6 @@ CATALOGUE: Final[tuple[Bug, ...]] = (
     *leases.BUGS,
     *grants.BUGS,
     *recovery.BUGS,
+    *told.BUGS,
     *reasons.BUGS,
 )

@@ -9,10 +9,11 @@ from typing import Final
 from turnlock.engine import effects, kernel
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import State
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Delivery
 from turnlock.models.effects import Wake
 from turnlock.models.facts import Fact, TurnInterrupted
+from turnlock.models.inputs import Input
 from turnlock.models.verdicts import Verdict
 from turnlock.turn.memory import Closed, Memory
 from turnlock.turn.turn import Turn
@@ -21,7 +22,7 @@ from .bug import Family, Shelf
 from .planting import Evolver, Receive, around, folding, receiving, replaced, row, together
 
 Close = Callable[..., None]
-Lapse = Callable[[State, float], list[Fact]]
+Expire = Callable[[State, float], list[Fact]]
 
 
 def _forgetful(*_: object, **__: object) -> None:
@@ -81,7 +82,7 @@ def _forgetting_interrupted(real: Evolver) -> Evolver:
     return fold
 
 
-def _nothing_lapses(*_: object) -> list[Fact]:
+def _nothing_expires(*_: object) -> list[Fact]:
     return []
 
 
@@ -92,13 +93,13 @@ def _hasten(state: State, now: float) -> None:
         state.deadlines[0] = (math.nextafter(at, -math.inf), kind, order)
 
 
-def _lapsing_at_the_bound(real: Lapse) -> Lapse:
-    def lapsed(state: State, now: float) -> list[Fact]:
+def _expiring_at_the_bound(real: Expire) -> Expire:
+    def expired(state: State, now: float) -> list[Fact]:
         if state.deadlines:
             _hasten(state, now)
         return real(state, now)
 
-    return lapsed
+    return expired
 
 
 def _receiving_at_the_bound(real: Receive) -> Receive:
@@ -183,13 +184,13 @@ BUGS: Final = (
     _bug(
         "no deadline",
         "no deadline ever happens",
-        replaced(kernel, "lapsed", _nothing_lapses),
+        replaced(kernel, "expired", _nothing_expires),
     ),
     _bug(
         "over on the dot",
         "a deadline is over at its own instant, not past it",
         together(
-            around(kernel, "lapsed", _lapsing_at_the_bound), receiving(_receiving_at_the_bound)
+            around(kernel, "expired", _expiring_at_the_bound), receiving(_receiving_at_the_bound)
         ),
     ),
     _bug(

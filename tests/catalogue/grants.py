@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
-from turnlock.lifecycle.phases import Guard, Input, Phase
-from turnlock.models.deliveries import Decide
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact, GrantIssued, GrantRevoked
+from turnlock.models.inputs import Input
 from turnlock.models.record import changed
 from turnlock.turn.grants import Grant, Grants
 from turnlock.turn.turn import Turn
@@ -68,11 +68,9 @@ def _number_freed(real: Callable[[Grants, str], None]) -> Callable[[Grants, str]
 
 
 def _for_what_was_shown(real: Maker) -> Maker:
-    def make(
-        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
-    ) -> list[Fact]:
+    def make(state: State, turn: Turn, invocation: Invocation, *of: Any) -> list[Fact]:
         shown = invocation.digest
-        facts = real(state, turn, invocation, delivery, now)
+        facts = real(state, turn, invocation, *of)
         return [
             changed(fact, arguments_digest=shown) if isinstance(fact, GrantIssued) else fact
             for fact in facts
@@ -82,10 +80,8 @@ def _for_what_was_shown(real: Maker) -> Maker:
 
 
 def _what_waits_goes_on_waiting(real: Maker) -> Maker:
-    def make(
-        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
-    ) -> list[Fact]:
-        return real(state, turn, invocation, delivery, now)[:2]
+    def make(state: State, turn: Turn, invocation: Invocation, *of: Any) -> list[Fact]:
+        return real(state, turn, invocation, *of)[:2]
 
     return make
 

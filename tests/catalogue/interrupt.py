@@ -8,23 +8,21 @@ from typing import Final
 from turnlock.engine import decide, effects
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.deliveries import Interrupt, Report
 from turnlock.models.effects import Cancel
 from turnlock.models.fact import FactType
-from turnlock.models.facts import TurnInterrupting
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
-from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.turn.phases import TurnGuard, TurnPhase
 from turnlock.turn.turn import Turn
 
 from .bug import Family, Shelf
 from .field import Field
 from .planting import (
     Decider,
-    Evolver,
     around,
     deciding,
-    folding,
     moves,
     reason_of,
     replaced,
@@ -46,16 +44,6 @@ def _deaf_while_interrupting(real: Decider) -> Decider:
 
 def _no_cancels(_: Turn) -> Iterator[Cancel]:
     return iter(())
-
-
-def _retry_kept(real: Evolver) -> Evolver:
-    def fold(state: State, turn: Turn, fact: TurnInterrupting) -> None:
-        owed = [invocation.owed for invocation in turn.order]
-        real(state, turn, fact)
-        for invocation, attempt in zip(turn.order, owed, strict=True):
-            invocation.owed = attempt
-
-    return fold
 
 
 def _widened(real: AdmitToTurn) -> AdmitToTurn:
@@ -97,7 +85,7 @@ BUGS: Final = (
         "an interrupted turn settles, and asks for a continuation",
         turn_row(
             TurnPhase.INTERRUPTING,
-            TurnInput.SETTLE,
+            Input.SETTLE,
             TurnGuard.COMPLETE,
             **moves(TurnPhase.SETTLED, FactType.TURN_SETTLED),
         ),
@@ -117,14 +105,18 @@ BUGS: Final = (
         "a second interrupt lets the grace begin anew",
         turn_row(
             TurnPhase.INTERRUPTING,
-            TurnInput.INTERRUPT,
+            Input.INTERRUPT,
             **moves(TurnPhase.INTERRUPTING, FactType.TURN_INTERRUPTING),
         ),
     ),
     _bug(
         "a retry is left",
         "an interrupt does not withdraw a retry that was authorised",
-        folding(TurnInterrupting, _retry_kept),
+        row(
+            Phase.RETRY_AUTHORISED,
+            Input.INTERRUPT,
+            **moves(Phase.RETRY_AUTHORISED, FactType.TURN_INTERRUPTING),
+        ),
     ),
     _bug(
         "interrupt widened",
@@ -138,7 +130,7 @@ BUGS: Final = (
             Phase.IN_DOUBT,
             Input.RESOLVE_RETRY,
             Guard.INTERRUPTING,
-            **moves(Phase.IN_DOUBT, FactType.RETRY_AUTHORISED),
+            **moves(Phase.RETRY_AUTHORISED, FactType.RETRY_AUTHORISED),
         ),
     ),
     _bug(
@@ -146,7 +138,7 @@ BUGS: Final = (
         "a seal ends the interrupting of a turn",
         turn_row(
             TurnPhase.INTERRUPTING,
-            TurnInput.SEAL_TURN,
+            Input.SEAL_TURN,
             **moves(TurnPhase.SEALED, FactType.TURN_SEALED),
         ),
     ),

@@ -9,16 +9,17 @@ from turnlock.engine import admission, effects, evolve, minting
 from turnlock.engine.deadlines import DeadlineKind, Entry
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.effects import Execute
 from turnlock.models.fact import FactType
-from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
+from turnlock.models.facts import ExecutionRetried
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.turn.turn import Turn
 
 from .bug import Family, Shelf
-from .planting import Evolver, around, folding, moves, replaced, row, together
+from .planting import around, moves, replaced, row, together
 
 Stale = Callable[[Invocation, int, Input], bool]
 
@@ -56,14 +57,6 @@ def _keeping_the_attempt(
 
 def _no_lease(*_: object) -> None:
     return
-
-
-def _authorising_itself(real: Evolver) -> Evolver:
-    def fold(state: State, turn: Turn, fact: ExecutionInDoubt) -> None:
-        real(state, turn, fact)
-        turn.members[fact.invocation_id].owed = fact.attempt + 1
-
-    return fold
 
 
 def _key_of_the_attempt(real: Callable[[Turn, Invocation], Execute]) -> Callable[..., Execute]:
@@ -175,7 +168,16 @@ BUGS: Final = (
     _bug(
         "silently executed again",
         "a call in doubt is owed again though nobody authorised it",
-        folding(ExecutionInDoubt, _authorising_itself),
+        together(
+            *(
+                row(
+                    Phase.STARTED,
+                    input_,
+                    **moves(Phase.RETRY_AUTHORISED, FactType.EXECUTION_IN_DOUBT),
+                )
+                for input_ in (Input.LOSE, Input.LEASE_OVER)
+            )
+        ),
     ),
     _bug(
         "claimed without authority",
@@ -183,7 +185,6 @@ BUGS: Final = (
         row(
             Phase.IN_DOUBT,
             Input.CLAIM,
-            Guard.UNAUTHORISED,
             **moves(Phase.STARTED, FactType.EXECUTION_RETRIED),
         ),
     ),
@@ -191,10 +192,9 @@ BUGS: Final = (
         "authorised twice",
         "the same authorisation again asks for the retry again",
         row(
-            Phase.IN_DOUBT,
+            Phase.RETRY_AUTHORISED,
             Input.RESOLVE_RETRY,
-            Guard.ASKED_AGAIN,
-            **moves(Phase.IN_DOUBT, FactType.RETRY_AUTHORISED),
+            **moves(Phase.RETRY_AUTHORISED, FactType.RETRY_AUTHORISED),
         ),
     ),
 )

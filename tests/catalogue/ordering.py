@@ -7,15 +7,16 @@ from heapq import heapify
 from typing import Any, Final
 
 from turnlock.engine import kernel, minting, turn_facts
+from turnlock.engine.expiry import expired
 from turnlock.engine.kernel import Kernel
-from turnlock.engine.lapse import lapsed
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
-from turnlock.lifecycle.phases import Input, Phase
-from turnlock.models.deliveries import Decide, Delivery
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.deliveries import Delivery
 from turnlock.models.effects import Continue
 from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact
+from turnlock.models.inputs import Input
 from turnlock.models.record import changed
 from turnlock.models.verdicts import Verdict
 from turnlock.turn.turn import Turn
@@ -23,20 +24,20 @@ from turnlock.turn.turn import Turn
 from .bug import Family, Shelf
 from .planting import Maker, Receive, around, making, moves, receiving, replaced, row, together
 
-Lapse = Callable[[State, float], list[Fact]]
+Expire = Callable[[State, float], list[Fact]]
 
 
 def _only_the_first(_: object) -> Callable[..., None]:
-    def lapse(self: Kernel, facts: list[Fact], now: float) -> None:
-        due = lapsed(self.state, now)
+    def expire(self: Kernel, facts: list[Fact], now: float) -> None:
+        due = expired(self.state, now)
         self._happen(due, now)  # pyright: ignore[reportPrivateUsage] - its own step
         facts += due
 
-    return lapse
+    return expire
 
 
-def _ties_backwards(real: Lapse) -> Lapse:
-    def lapse(state: State, now: float) -> list[Fact]:
+def _ties_backwards(real: Expire) -> Expire:
+    def expire(state: State, now: float) -> list[Fact]:
         heap = state.deadlines
         if not heap:
             return []
@@ -48,7 +49,7 @@ def _ties_backwards(real: Lapse) -> Lapse:
         heapify(heap)
         return facts
 
-    return lapse
+    return expire
 
 
 def _backwards(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:
@@ -63,10 +64,8 @@ def _backwards(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:
 
 
 def _grant_first(real: Maker) -> Maker:
-    def make(
-        state: State, turn: Turn, invocation: Invocation, delivery: Decide, now: float
-    ) -> list[Fact]:
-        facts = real(state, turn, invocation, delivery, now)
+    def make(state: State, turn: Turn, invocation: Invocation, *of: Any) -> list[Fact]:
+        facts = real(state, turn, invocation, *of)
         if len(facts) == 1:
             return facts
         approved, issued, *covered = facts
@@ -128,12 +127,12 @@ BUGS: Final = (
     _bug(
         "one deadline at a time",
         "of several deadlines that are over only the first happens",
-        around(Kernel, "_lapse", _only_the_first),
+        around(Kernel, "_expire", _only_the_first),
     ),
     _bug(
         "ties backwards",
         "deadlines of one instant happen in the opposite order",
-        around(kernel, "lapsed", _ties_backwards),
+        around(kernel, "expired", _ties_backwards),
     ),
     _bug(
         "denied backwards",

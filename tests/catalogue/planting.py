@@ -19,21 +19,23 @@ from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import State
 from turnlock.lifecycle import table as invocation_table
 from turnlock.lifecycle.invocation import Invocation
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
+from turnlock.lifecycle.table import InvocationRow
 from turnlock.machines.rows import ALWAYS
 from turnlock.models.deliveries import Delivery, OpenTurn
 from turnlock.models.facts import Fact, FactType
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.models.verdicts import Verdict
 from turnlock.turn import table as turn_table
-from turnlock.turn.phases import TurnInput, TurnPhase
+from turnlock.turn.phases import TurnPhase
 from turnlock.turn.turn import Turn
 
 from .bug import Plant
 
 Decider: TypeAlias = Callable[[State, Any, float], Decision]
-Maker: TypeAlias = Callable[[State, Turn, Invocation, Any, float], list[Fact]]
+Maker: TypeAlias = Callable[[State, Turn, Invocation, InvocationRow, Any, float], list[Fact]]
 Evolver: TypeAlias = Callable[[State, Any, Any], None]
 Answer: TypeAlias = Callable[[State, Invocation, Any], str]
 Admit: TypeAlias = Callable[[State, str | None, str, int | None, Input, float], Any]
@@ -84,7 +86,7 @@ def row(phase: Phase, input_: Input, guard: str = ALWAYS, **fields: object) -> P
     return _row(invocation_table._TABLE, invocation_table.FOLD, (phase, input_, guard), fields)
 
 
-def turn_row(phase: TurnPhase, input_: TurnInput, guard: str = ALWAYS, **fields: object) -> Plant:
+def turn_row(phase: TurnPhase, input_: Input, guard: str = ALWAYS, **fields: object) -> Plant:
     """Change one row of the turn's table, and what its fact folds to."""
     return _row(turn_table._TABLE, turn_table.FOLD, (phase, input_, guard), fields)
 

@@ -8,11 +8,12 @@ from turnlock.engine import decide, guards
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Decision as Recorded
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.deliveries import Decide, Log, OpenTurn
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
-from turnlock.turn.phases import TurnInput, TurnPhase
+from turnlock.turn.phases import TurnPhase
 
 from .bug import Family, Shelf
 from .planting import (
@@ -119,7 +120,7 @@ BUGS: Final = (
     _bug(
         "doubt called a start",
         "a claim of a call in doubt is told that it is already started",
-        row(Phase.IN_DOUBT, Input.CLAIM, Guard.UNAUTHORISED, reason=Reason.ALREADY_STARTED),
+        row(Phase.IN_DOUBT, Input.CLAIM, reason=Reason.ALREADY_STARTED),
     ),
     _bug(
         "the holder is not known",
@@ -134,7 +135,7 @@ BUGS: Final = (
     _bug(
         "stopping called sealed",
         "a call for a turn that is being interrupted is told that it is sealed",
-        turn_row(TurnPhase.INTERRUPTING, TurnInput.ADD_CALL, reason=Reason.TURN_SEALED),
+        turn_row(TurnPhase.INTERRUPTING, Input.ADD_CALL, reason=Reason.TURN_SEALED),
     ),
     _bug(
         "a log that is refused",

@@ -51,13 +51,14 @@ def _decision(invocation: Invocation) -> None:
 
 
 def _authority(invocation: Invocation) -> None:
-    if invocation.phase is Phase.IN_DOUBT:
-        invocation.owed = 0
+    if invocation.phase is Phase.RETRY_AUTHORISED:
+        invocation.phase = Phase.IN_DOUBT
 
 
 def _start(invocation: Invocation) -> None:
     if invocation.phase is Phase.STARTED:
-        invocation.owed = invocation.attempt
+        invocation.phase = Phase.APPROVED
+        invocation.attempt -= 1
 
 
 def _turn(state: State) -> None:

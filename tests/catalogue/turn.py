@@ -9,15 +9,15 @@ from turnlock.engine import evolve
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
-from turnlock.lifecycle.phases import Input
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact, TurnSealed
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.models.verdicts import Verdict
 from turnlock.turn.memory import Memory
-from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.turn.phases import TurnGuard, TurnPhase
 
 from .bug import Family, Shelf
 from .field import Field
@@ -88,7 +88,7 @@ BUGS: Final = (
         "a call is added to a turn that is sealed",
         turn_row(
             TurnPhase.SEALED,
-            TurnInput.ADD_CALL,
+            Input.ADD_CALL,
             **moves(TurnPhase.SEALED, FactType.CALL_ADDED),
         ),
     ),
@@ -127,7 +127,7 @@ BUGS: Final = (
         "a call is added to a turn that has as many as it may",
         turn_row(
             TurnPhase.OPEN,
-            TurnInput.ADD_CALL,
+            Input.ADD_CALL,
             TurnGuard.FULL,
             **moves(TurnPhase.OPEN, FactType.CALL_ADDED),
         ),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.recordings.steps import RefusedStep, Step, events, refusals, steps
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
 from turnlock.models.errors import CorruptJournal
 from turnlock.models.facts import DenialCause, FactType, ToolDenied
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.models.run import Run

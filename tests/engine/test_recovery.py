@@ -245,11 +245,11 @@ def test_a_retry_needs_doubt_its_attempt_and_a_turn_that_goes_on() -> None:
         (more(facts, RetryAuthorised, invocation_id="a", attempt=2), "its attempt is 2, not 1"),
         (
             more(facts, ExecutionRetried, invocation_id="a", attempt=2),
-            "its attempt is 2, not owed at all",
+            "the invocation is IN_DOUBT",
         ),
         (
             more(authorised, RetryAuthorised, invocation_id="a", attempt=1),
-            "no retry can be authorised here",
+            "the invocation is RETRY_AUTHORISED",
         ),
         (
             more(doubtful(interrupted=True), RetryAuthorised, invocation_id="a", attempt=1),

@@ -158,11 +158,22 @@ def impossible() -> dict[str, Snapshot]:
         "one id twice": with_turn(members=(asked, asked)),
         "all terminal": with_turn(members=(done,)),
         "waiting, unasked": with_member(0, digest=None),
-        "approved with a deadline": with_member(
-            0, phase="APPROVED", digest=None, owed=1, deadline=1.0
-        ),
+        "approved with a deadline": with_member(0, phase="APPROVED", digest=None, deadline=1.0),
         "running, never started": with_member(1, attempt=0),
-        "running, and owed": with_member(1, owed=2),
+        "approved, never gated": with_member(
+            0, phase="APPROVED", digest=None, requires_approval=False
+        ),
+        "observed, and a retry authorised": with_member(
+            1, phase="RETRY_AUTHORISED", deadline=None, worker=None, observed=True
+        ),
+        "interrupted, and a retry authorised": with_turn(
+            phase="INTERRUPTING",
+            grace_until=1.0,
+            members=(
+                changed(running, phase="RETRY_AUTHORISED", deadline=None, worker=None),
+                done,
+            ),
+        ),
         "doubtful, with a worker": with_member(1, phase="IN_DOUBT", deadline=None),
         "done without an outcome": with_member(2, outcome=None),
         "running, with an outcome": with_member(1, outcome=done.outcome),

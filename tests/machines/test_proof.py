@@ -36,18 +36,18 @@ DoorRow: TypeAlias = Row[Door, Hand]
 DoorMachine: TypeAlias = Machine[Door, Hand]
 
 ROWS: tuple[DoorRow, ...] = (
-    moves(Door.CLOSED, Hand.PUSH, Door.AJAR, OPENED, when=OILED),
-    refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=DRY),
-    rests(Door.CLOSED, Hand.PULL, "it opens inwards"),
-    moves(Door.AJAR, Hand.PUSH, Door.AJAR, SWUNG),
-    moves(Door.AJAR, Hand.PULL, Door.GONE, FELL),
-    refuses(Door.GONE, Hand.PUSH, Reason.LATE),
-    rests(Door.GONE, Hand.PULL, "there is no handle"),
+    moves(Door.CLOSED, Hand.PUSH, Door.AJAR, OPENED, "K-22", when=OILED),
+    refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22", when=DRY),
+    rests(Door.CLOSED, Hand.PULL, "it opens inwards", "K-22"),
+    moves(Door.AJAR, Hand.PUSH, Door.AJAR, SWUNG, "K-22"),
+    moves(Door.AJAR, Hand.PULL, Door.GONE, FELL, "K-22"),
+    refuses(Door.GONE, Hand.PUSH, Reason.LATE, "K-22"),
+    rests(Door.GONE, Hand.PULL, "there is no handle", "K-22"),
 )
 DOOR: DoorMachine = Machine(
     name="door",
     phases=Door,
-    inputs=Hand,
+    inputs=tuple(Hand),
     initial=(Door.CLOSED,),
     rank={Door.CLOSED: 0, Door.AJAR: 1, Door.GONE: 2},
     questions=QUESTIONS,
@@ -86,12 +86,12 @@ FOLLOWS = {Lamp.DARK: (OPENED, Lamp.LIT), Lamp.LIT: (FELL, Lamp.DARK)}
 LAMP: Machine[Lamp, FactType] = Machine(
     name="lamp",
     phases=Lamp,
-    inputs=FactType,
+    inputs=tuple(FactType),
     initial=(Lamp.DARK,),
     rank={},
     questions={},
     rows=tuple(
-        leads(lamp, fact, there) if fact is on else rests(lamp, fact, "the door stays")
+        leads(lamp, fact, there) if fact is on else rests(lamp, fact, "the door stays", "K-22")
         for lamp, (on, there) in FOLLOWS.items()
         for fact in FactType
     ),
@@ -118,37 +118,42 @@ def test_a_correct_machine_passes() -> None:
 
 
 BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
+    "a row of no rule": (
+        lambda: replacing(2, but(ROWS[2], rule="")),
+        "CLOSED × pull",
+        "names no rule",
+    ),
     "a missing pair": (lambda: replacing(2), "CLOSED × pull", "no row"),
     "a missing refused pair": (lambda: replacing(5), "GONE × push", "no row"),
     "a duplicate row": (lambda: adding(ROWS[4]), "AJAR × pull → GONE", "stands twice"),
     "a duplicate of another kind": (
-        lambda: adding(refuses(Door.AJAR, Hand.PULL, Reason.LATE)),
+        lambda: adding(refuses(Door.AJAR, Hand.PULL, Reason.LATE, "K-22")),
         "AJAR × pull → late",
         "stands twice",
     ),
     "a duplicate guarded row": (
-        lambda: adding(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=OILED)),
+        lambda: adding(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22", when=OILED)),
         "CLOSED × push [oiled] → late",
         "stands twice",
     ),
     "a guarded row beside one that always holds": (
-        lambda: adding(refuses(Door.AJAR, Hand.PULL, Reason.LATE, when=OILED)),
+        lambda: adding(refuses(Door.AJAR, Hand.PULL, Reason.LATE, "K-22", when=OILED)),
         "AJAR × pull [oiled] → late",
         "always holds",
     ),
     "a row that always holds beside guarded ones": (
-        lambda: adding(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE)),
+        lambda: adding(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22")),
         "CLOSED × push → late",
         "always holds",
     ),
     "a guard of no question": (
-        lambda: replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when="rusty")),
+        lambda: replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22", when="rusty")),
         "CLOSED × push [rusty] → late",
         "no answer",
     ),
     "guards of two questions": (
         lambda: but(
-            replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when="windy")),
+            replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22", when="windy")),
             questions={"is it oiled?": (OILED, DRY), "is it windy?": ("windy", "calm")},
         ),
         "CLOSED × push [windy] → late",
@@ -162,7 +167,7 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
     "an incomplete question": (lambda: replacing(1), "CLOSED × push", "all its answers"),
     "a question short of one of three": (
         lambda: but(
-            replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=LOCKED)),
+            replacing(1, refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22", when=LOCKED)),
         ),
         "CLOSED × push",
         "all its answers",
@@ -170,18 +175,18 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
     "an unreachable phase": (
         lambda: replacing(
             4,
-            refuses(Door.AJAR, Hand.PULL, Reason.LATE),
+            refuses(Door.AJAR, Hand.PULL, Reason.LATE, "K-22"),
         ),
         "GONE",
         "no path leads here",
     ),
     "a terminal phase that moves": (
-        lambda: replacing(5, moves(Door.GONE, Hand.PUSH, Door.GONE, SWUNG)),
+        lambda: replacing(5, moves(Door.GONE, Hand.PUSH, Door.GONE, SWUNG, "K-22")),
         "GONE × push → GONE / CALL_ADDED",
         "terminal",
     ),
     "a falling rank": (
-        lambda: replacing(3, moves(Door.AJAR, Hand.PUSH, Door.CLOSED, SWUNG)),
+        lambda: replacing(3, moves(Door.AJAR, Hand.PUSH, Door.CLOSED, SWUNG, "K-22")),
         "AJAR × push → CLOSED / CALL_ADDED",
         "rank falls",
     ),
@@ -191,13 +196,13 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
         "moves and refuses at once",
     ),
     "a rest without a note": (
-        lambda: replacing(2, rests(Door.CLOSED, Hand.PULL, "")),
+        lambda: replacing(2, rests(Door.CLOSED, Hand.PULL, "", "K-22")),
         "CLOSED × pull → rests",
         "add a note",
     ),
     "a fact that leads to two phases": (
         lambda: but(
-            replacing(3, moves(Door.AJAR, Hand.PUSH, Door.AJAR, FELL)),
+            replacing(3, moves(Door.AJAR, Hand.PUSH, Door.AJAR, FELL, "K-22")),
         ),
         "AJAR × pull → GONE / TURN_SETTLED",
         "lead to AJAR",
@@ -208,14 +213,16 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
         "has no rank",
     ),
     "another phase without a fact": (
-        lambda: replacing(2, but(rests(Door.CLOSED, Hand.PULL, "by the wind"), target=Door.AJAR)),
+        lambda: replacing(
+            2, but(rests(Door.CLOSED, Hand.PULL, "by the wind", "K-22"), target=Door.AJAR)
+        ),
         "CLOSED × pull",
         "without a fact",
     ),
     "a refusal that moves": (
         lambda: replacing(
             1,
-            but(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, when=DRY), target=Door.AJAR),
+            but(refuses(Door.CLOSED, Hand.PUSH, Reason.LATE, "K-22", when=DRY), target=Door.AJAR),
         ),
         "CLOSED × push [dry]",
         "without a fact",
@@ -256,7 +263,7 @@ BREAKAGES: dict[str, tuple[Breakage, str, str]] = {
 def test_a_row_of_a_projection_reads_aloud() -> None:
     """Where it leads, without a fact of its own."""
     assert str(LAMP.rows[LEADS]) == "dark × TURN_OPENED → lit"
-    assert str(rests(Lamp.DARK, OPENED, "no bulb")) == "dark × TURN_OPENED → rests"
+    assert str(rests(Lamp.DARK, OPENED, "no bulb", "K-22")) == "dark × TURN_OPENED → rests"
 
 
 @pytest.mark.parametrize("name", BREAKAGES)

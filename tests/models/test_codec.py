@@ -209,7 +209,7 @@ def test_bytes_of_a_line() -> None:
     )
 
     assert to_json(fact).decode() == (
-        '{"version":1,"type":"TURN_OPENED","run_id":"r","sequence":1,"commit":1,"at":2.0,'
+        '{"version":2,"type":"TURN_OPENED","run_id":"r","sequence":1,"commit":1,"at":2.0,'
         '"turn_id":"é/1","epoch":1,"sealed":false,"calls":[{"invocation_id":"a",'
         '"tool_name":"ls","arguments":{},"requires_approval":false}]}'
     )

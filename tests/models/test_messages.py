@@ -137,14 +137,14 @@ def test_what_is_read_inside_of_something_is_told_with_its_place() -> None:
         read(Claim, {**CLAIM, "attempt": "x"}, place="here")
 
 
-@pytest.mark.parametrize("version", [0, 2, True, "1"])
+@pytest.mark.parametrize("version", [0, 3, True, "1"])
 def test_a_version_that_nobody_reads(version: Any) -> None:
     with pytest.raises(InvalidValue) as raised:
         upgraded({"version": version})
 
     assert str(raised.value) == (
         f"version: {version!r} is not a version that this turnlock reads; "
-        "use a turnlock that knows it, or a record of version 1 … 1"
+        "use a turnlock that knows it, or a record of version 1 … 2"
     )
 
 

@@ -21,12 +21,13 @@ from turnlock.engine import minting
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import Owed
 from turnlock.lifecycle.invocation import Decision
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
 from turnlock.models.calls import CallResult
 from turnlock.models.codec import read, read_delivery
 from turnlock.models.effects import EFFECTS
 from turnlock.models.fact import Fact
 from turnlock.models.facts import FACTS, LifecycleFact, TurnSealed
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import Record, fields_of, mint, mint_from
 from turnlock.models.run import Run
@@ -75,6 +76,7 @@ def mint_like(name: str, record: Any, *given: str) -> Any:
         "invocation": invocation,
         "now": getattr(record, "at", None),
         "number": getattr(record, "sequence", None),
+        "input_": getattr(record, "input", None),
     }
     parameters = inspect.signature(MAKERS[name]).parameters.values()
     leading = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
@@ -132,7 +134,7 @@ def test_a_maker_takes_what_its_constructor_takes(name: str) -> None:
         field.name: inspect.Parameter.empty if field.default is attrs.NOTHING else field.default
         for field in fields_of(kind)
     }
-    context: set[str] = {"run_id", "sequence", "commit", "at"}
+    context: set[str] = {"run_id", "sequence", "commit", "at", "input"}
     if not kind.__name__.startswith("Grant"):
         context |= {"turn_id"}
     if "invocation" in parameters:
@@ -249,6 +251,7 @@ def test_mint_from_reads_fields_off_its_context() -> None:
 
 def test_a_maker_may_have_no_keyword_left() -> None:
     names = {"run_id": "r", "sequence": "1", "commit": "1", "at": "0.0", "turn_id": "t"}
+    names["input"] = "None"
     make = mint_from(TurnSealed, context=("r", "t"), shorthand={}, fields=names)
 
     assert make("r", "T") == TurnSealed(run_id="r", sequence=1, commit=1, at=0.0, turn_id="T")

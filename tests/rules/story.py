@@ -5,6 +5,7 @@ from __future__ import annotations
 from turnlock import (
     Acknowledge,
     AddCall,
+    Call,
     Claim,
     Decide,
     Delivery,
@@ -34,6 +35,10 @@ from ..outcome import call, gated
 
 RUN = Run(run_id="r", agent_id="agent", agent_name="Ada", limits=Limits(calls=4, grants=1))
 """The limits are met: T2 has four calls, and most of the time one grant is in force."""
+
+OBSERVED = Call(
+    invocation_id="o", tool_name="sh", arguments={}, requires_approval=False, observed=True
+)
 
 Line = tuple[float, Delivery]
 
@@ -148,7 +153,10 @@ STORY: tuple[Line, ...] = (
     (47.0, claim("T3", "e")),
     (48.0, report(None, "e", 0)),
     # T4 keeps its turn's grant until it closes, and nobody says what became of its call.
-    (49.0, OpenTurn(turn_id="T4", calls=(gated("q", "sh"), gated("p", timeout=60.0)))),
+    # Another runtime started T4's `o`, and was lost.
+    (49.0, OpenTurn(turn_id="T4", calls=(gated("q", "sh"), gated("p", timeout=60.0), OBSERVED))),
+    (49.2, claim("T4", "o")),
+    (49.4, Lose(turn_id="T4", invocation_id="o")),
     (50.0, approve("T4", "q", Scope.TURN)),
     (51.0, claim("T4", "q", lease=60.0)),
 )
@@ -203,6 +211,7 @@ CROWD: tuple[Delivery, ...] = (
     *(line for turn in ("T1", "T2", "T3", "T9") for line in _crowd_about(turn)),
     Revoke(grant_id="grant/r/1"),
     Revoke(grant_id="grant/r/99"),
+    retry("T4", "o"),
     Tick(run_id="another run"),
     report("T1", "a"),
 )

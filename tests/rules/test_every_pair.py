@@ -29,7 +29,7 @@ STARTED, never gated     | not_awaiting_approval | not_awaiting_approval | not_a
 STARTED, interrupting    | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
 IN_DOUBT, approved       | duplicate             | already_decided       | already_decided       | already_decided
 IN_DOUBT, never gated    | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
-IN_DOUBT, authorised     | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
+RETRY_AUTHORISED         | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
 IN_DOUBT, interrupting   | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
 SUCCEEDED, approved      | duplicate             | already_decided       | already_decided       | already_decided
 SUCCEEDED, never gated   | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval | not_awaiting_approval
@@ -56,7 +56,7 @@ STARTED, never gated     | already_started        | duplicate              | LEA
 STARTED, interrupting    | already_started        | duplicate              | LEASE_RENEWED   | already_started       | EXECUTION_IN_DOUBT
 IN_DOUBT, approved       | not_authorised         | not_authorised         | lease_lost      | already_started       | duplicate
 IN_DOUBT, never gated    | not_authorised         | not_authorised         | lease_lost      | already_started       | duplicate
-IN_DOUBT, authorised     | EXECUTION_RETRIED      | EXECUTION_RETRIED      | lease_lost      | already_started       | duplicate
+RETRY_AUTHORISED         | EXECUTION_RETRIED      | EXECUTION_RETRIED      | lease_lost      | already_started       | duplicate
 IN_DOUBT, interrupting   | not_authorised         | not_authorised         | lease_lost      | already_started       | duplicate
 SUCCEEDED, approved      | already_settled        | already_settled        | already_settled | already_settled       | already_settled
 SUCCEEDED, never gated   | already_settled        | already_settled        | already_settled | already_settled       | already_settled
@@ -83,7 +83,7 @@ STARTED, never gated     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED |
 STARTED, interrupting    | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
 IN_DOUBT, approved       | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
 IN_DOUBT, never gated    | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
-IN_DOUBT, authorised     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
+RETRY_AUTHORISED         | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
 IN_DOUBT, interrupting   | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED | TOOL_EXECUTION_FAILED
 SUCCEEDED, approved      | duplicate                | conflicting_duplicate    | conflicting_duplicate | conflicting_duplicate
 SUCCEEDED, never gated   | duplicate                | conflicting_duplicate    | conflicting_duplicate | conflicting_duplicate
@@ -110,7 +110,7 @@ STARTED, never gated     | not_in_doubt     | not_in_doubt             | not_in_
 STARTED, interrupting    | not_in_doubt     | not_in_doubt             | not_in_doubt
 IN_DOUBT, approved       | RETRY_AUTHORISED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
 IN_DOUBT, never gated    | RETRY_AUTHORISED | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
-IN_DOUBT, authorised     | duplicate        | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
+RETRY_AUTHORISED         | duplicate        | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
 IN_DOUBT, interrupting   | interrupting     | TOOL_EXECUTION_SUCCEEDED | TOOL_EXECUTION_FAILED
 SUCCEEDED, approved      | already_settled  | already_settled          | already_settled
 SUCCEEDED, never gated   | already_settled  | already_settled          | already_settled
@@ -137,7 +137,7 @@ STARTED, never gated     | -           | -             | EXECUTION_IN_DOUBT | TO
 STARTED, interrupting    | duplicate   | -             | EXECUTION_IN_DOUBT | TOOL_EXECUTION_FAILED | n/a
 IN_DOUBT, approved       | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
 IN_DOUBT, never gated    | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
-IN_DOUBT, authorised     | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
+RETRY_AUTHORISED         | -           | -             | -                  | TOOL_EXECUTION_FAILED | -
 IN_DOUBT, interrupting   | duplicate   | -             | -                  | TOOL_EXECUTION_FAILED | n/a
 SUCCEEDED, approved      | -           | -             | -                  | -                     | -
 SUCCEEDED, never gated   | -           | -             | -                  | -                     | -
@@ -163,7 +163,7 @@ WAYS = {
     "STARTED, interrupting": "free, claim by w1, interrupt",
     "IN_DOUBT, approved": "gated, approve, claim by w1, lose",
     "IN_DOUBT, never gated": "free, claim by w1, lose",
-    "IN_DOUBT, authorised": "free, claim by w1, lose, resolve retry",
+    "RETRY_AUTHORISED": "free, claim by w1, lose, resolve retry",
     "IN_DOUBT, interrupting": "free, claim by w1, lose, resolve retry, interrupt",
     "SUCCEEDED, approved": "gated, approve, claim by w1, report ok",
     "SUCCEEDED, never gated": "free, claim by w1, report ok",

@@ -255,7 +255,7 @@ def test_section_11_the_closed_list_of_reasons() -> None:
         turn_sealed interrupting duplicate conflicting_duplicate already_decided
         not_awaiting_approval not_approved not_started already_started already_settled
         not_authorised not_in_doubt lease_lost arguments_mismatch no_continuation unknown_grant
-        limit_reached
+        not_owned limit_reached
     """
 
     assert [str(reason) for reason in Reason] == listed.split()

@@ -33,7 +33,7 @@ def dumb(state: State, latest: Fact | None) -> Standing:
     """The definition in so many words: look at every call, then ask one question after another."""
     turn = state.turn
     order = [] if turn is None else turn.order
-    doubted = [it for it in order if it.phase is Phase.IN_DOUBT]
+    doubted = [it for it in order if it.phase in {Phase.IN_DOUBT, Phase.RETRY_AUTHORISED}]
     asked = [it for it in order if it.phase is Phase.REQUESTED and it.digest is not None]
     running = [it for it in order if it.phase is Phase.STARTED]
     ready = [

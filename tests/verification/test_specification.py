@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from turnlock.lifecycle.phases import Input
 from turnlock.models.fact import FactType
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.rulebook import RULES

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ..findings import Raw
 from .slice import RECOVER, Slice, at_times, run_with
-from .symbols import TICK, approve, call, deny, of_call, of_turn, open_turn
+from .symbols import TICK, approve, call, deny, of_call, of_turn, open_turn, symbols
 
 
 def _resolve(invocation_id: str, attempt: int, as_: str, **value: Any) -> Raw:  # noqa: ANN401 - JSON
@@ -133,4 +133,30 @@ INTERRUPTS: Final = Slice(
     ),
 )
 
-SLICES: Final = (LEASES, DEADLINES, INTERRUPTS)
+OBSERVED: Final = Slice(
+    name="observed",
+    about="calls that another runtime starts, free and gated: claims record, nothing is retried",
+    run=run_with("r", kind="elsewhere", remembered=0, continuations=1),
+    symbols=symbols(
+        [
+            open_turn("T", call("a", observed=True), call("b", gated=True, observed=True)),
+            of_call("claim", "T", "a", attempt=1, worker="w"),
+            of_call("claim", "T", "a", attempt=2),
+            of_call("claim", "T", "b", attempt=1),
+            of_call("report", "T", "a", result="ok"),
+            of_call("report", "T", "b", error="boom"),
+            of_call("lose", "T", "a"),
+            _resolve("a", 1, "retry"),
+            _resolve("b", 1, "retry"),
+            _resolve("a", 1, "result", result="ok"),
+            of_call("reject", "T", "b", error="boom"),
+            approve("T", "b"),
+            deny("T", "b"),
+            of_turn("interrupt", "T", grace=1.0),
+            of_turn("acknowledge", "T"),
+            RECOVER,
+        ]
+    ),
+)
+
+SLICES: Final = (LEASES, DEADLINES, INTERRUPTS, OBSERVED)

@@ -21,9 +21,14 @@ FOUND: Final = {"as": "result", "result": "ok"}
 LOST: Final = {"as": "error", "error": "no"}
 
 
-def run(**limits: float) -> Raw:
+def run(*, kind: str | None = None, **limits: float) -> Raw:
     """Return a run with small limits."""
-    return {"run_id": "r", "agent_id": "agent", "limits": {"remember_for": 1, **limits}}
+    return {
+        "run_id": "r",
+        "kind": kind,
+        "agent_id": "agent",
+        "limits": {"remember_for": 1, **limits},
+    }
 
 
 def decisions(turn_id: str, names: Iterable[str], **fields: Any) -> list[Raw]:  # noqa: ANN401

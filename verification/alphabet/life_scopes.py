@@ -167,3 +167,25 @@ LEASES_OF_THREE: Final = Scope(
     ),
     alike=frozenset(_ABC),
 )
+
+OBSERVED: Final = Scope(
+    name="observed",
+    about="calls that another runtime starts: nothing is owed for them, and nothing is retried",
+    run=run(remembered=0, kind="elsewhere"),
+    symbols=(
+        *symbols(
+            [
+                open_turn("T", call("a", observed=True), sealed=False),
+                of_turn("add_call", "T", call=call("b", gated=True, observed=True)),
+                of_turn("seal_turn", "T"),
+                *decisions("T", "b"),
+                *executions("T", "ab"),
+                *doubts("T", "a"),
+                of_call("claim", "T", "a", attempt=CURRENT, worker="w"),
+                of_call("resolve", "T", "a", attempt=CURRENT, **LOST),
+                *of_turns("T"),
+            ]
+        ),
+        *symbols([TICK], dt=1.0),
+    ),
+)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from .approval_scopes import EDITS, GRANTS
-from .life_scopes import ALIKE, FOUR, LEASES, LEASES_OF_THREE, OUTCOMES
+from .life_scopes import ALIKE, FOUR, LEASES, LEASES_OF_THREE, OBSERVED, OUTCOMES
 from .turn_scopes import LIMITS, MEMORY, REUSE, REUSE_OF_TWO
 
-DEV: Final = (OUTCOMES, LEASES, LIMITS, ALIKE)
+DEV: Final = (OUTCOMES, LEASES, OBSERVED, LIMITS, ALIKE)
 CI: Final = (*DEV, MEMORY, EDITS, GRANTS, REUSE)
 NIGHTLY: Final = (*CI, FOUR, LEASES_OF_THREE, REUSE_OF_TWO)

@@ -33,9 +33,21 @@ class Slice:
         return attrs.evolve(self, symbols=kept)
 
 
-def run_with(run_id: str = "r", *, agent: str | None = None, **limits: Any) -> Raw:  # noqa: ANN401
+def run_with(
+    run_id: str = "r",
+    *,
+    kind: str | None = None,
+    agent: str | None = None,
+    **limits: Any,  # noqa: ANN401
+) -> Raw:
     """Return a run object with these limits; the others are the defaults."""
-    return {"run_id": run_id, "agent_id": agent, "agent_name": agent, "limits": limits}
+    return {
+        "run_id": run_id,
+        "kind": kind,
+        "agent_id": agent,
+        "agent_name": agent,
+        "limits": limits,
+    }
 
 
 def at_times(times: dict[float, tuple[Raw, ...]]) -> tuple[Symbol, ...]:

@@ -14,11 +14,12 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from ...lifecycle import table as invocation_table
-from ...lifecycle.phases import Guard, Input, Phase
+from ...lifecycle.phases import Guard, Phase
 from ...machines.rows import ALWAYS, Row
 from ...models.facts import FactType, FailureCause
+from ...models.inputs import Input
 from ...turn import table as turn_table
-from ...turn.phases import TurnInput, TurnPhase
+from ...turn.phases import TurnPhase
 from ..oracle.moment import Moment
 from ..oracle.reading import Fact, digest_of, grant_covers
 
@@ -82,7 +83,7 @@ def met_unread(moment: Moment, facts: Iterable[Fact]) -> Iterator[str]:
                     yield spoken(record["phase"], Input.GRANT, guard)
         elif fact.get("cause") == FailureCause.INTERRUPTED and not graced:
             graced = True
-            yield spoken(TurnPhase.INTERRUPTING, TurnInput.GRACE_OVER)
+            yield spoken(TurnPhase.INTERRUPTING, Input.GRACE_OVER)
 
 
 def spoken(phase: str, input_: str, guard: str = ALWAYS) -> str:

@@ -138,7 +138,7 @@ def _record(record: Record, clock: float) -> list[Any]:
         record["attempt"],
         record["worker"],
         _since(record["lease_until"], clock),
-        record["retry"],
+        record["observed"],
         record["decision"],
         record["outcome"],
     ]

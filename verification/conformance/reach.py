@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import attrs
 
-from ...lifecycle.phases import TERMINAL, Guard, Input, Phase
+from ...lifecycle.phases import TERMINAL, Guard, Phase
 from ...lifecycle.table import INVOCATION
 from ...machines.rows import ALWAYS, Machine
 from ...models.facts import DenialCause, FactType, FailureCause
+from ...models.inputs import Input
 from ...models.reasons import Reason
-from ...turn.phases import TurnGuard, TurnInput, TurnPhase
+from ...turn.phases import TurnGuard, TurnPhase
 from ...turn.table import TURN
 from ..closure.rows import POSSIBLE, spoken
 from ..findings import Coverage, Raw
@@ -48,7 +49,7 @@ _ASKING: Final = _MOVED.keys() | {
     FactType.TOOL_DENIED,
 }
 """After these facts settlement is asked for."""
-_OF_TURNS: Final = frozenset({TurnInput.ADD_CALL, TurnInput.SEAL_TURN, TurnInput.INTERRUPT})
+_OF_TURNS: Final = frozenset({Input.ADD_CALL, Input.SEAL_TURN, Input.INTERRUPT})
 _PLAIN: Final = frozenset({Input.CLAIM, Input.RENEW, Input.REJECT, Input.LOSE})
 
 
@@ -107,7 +108,7 @@ def _rows(step: Step) -> Iterator[str]:
 
 def _by_time(turn: Raw, facts: list[Raw], after: Raw | None) -> Iterator[str]:
     if any(fact.get("cause") == FailureCause.INTERRUPTED for fact in facts):
-        yield spoken(turn["phase"], TurnInput.GRACE_OVER)
+        yield spoken(turn["phase"], Input.GRACE_OVER)
         yield from (spoken(record["phase"], Input.GRACE_OVER) for record in turn["records"])
     for fact in facts:
         if fact.get("cause") == DenialCause.EXPIRY:
@@ -124,7 +125,7 @@ def _by_delivery(turn: Raw, step: Step, facts: list[Raw], after: Raw | None) -> 
     outcome = step.receipt.get("reason") or (facts[0]["type"] if facts else "")
     if kind in _OF_TURNS:
         yield from _named(TURN, turn["phase"], kind, outcome)
-        if kind == TurnInput.INTERRUPT and facts:
+        if kind == Input.INTERRUPT and facts:
             yield from (spoken(record["phase"], Input.INTERRUPT) for record in turn["records"])
     else:
         entry = _input(delivery)
@@ -174,7 +175,7 @@ def _settling(phase: str, facts: list[Raw], after: Raw | None) -> Iterator[str]:
             record["phase"] not in TERMINAL for record in after["records"]
         )
         guard = TurnGuard.INCOMPLETE if live else TurnGuard.COMPLETE
-        yield spoken(phase, TurnInput.SETTLE, guard)
+        yield spoken(phase, Input.SETTLE, guard)
 
 
 def _input(delivery: Raw) -> Input | None:

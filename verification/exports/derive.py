@@ -12,11 +12,12 @@ from typing import Final
 
 import attrs
 
-from ...lifecycle.phases import Guard, Input, Phase
+from ...lifecycle.phases import Guard, Phase
 from ...lifecycle.table import INVOCATION, InvocationRow
 from ...machines.rows import ALWAYS, Machine
 from ...models.fact import FactType
-from ...turn.phases import TurnGuard, TurnInput, TurnPhase
+from ...models.inputs import Input
+from ...turn.phases import TurnGuard, TurnPhase
 from ...turn.table import TURN, TurnRow
 from ..errors import HarnessFailed
 from .model import (
@@ -43,10 +44,7 @@ _NEEDS: Final[dict[str, Needs]] = {
     Guard.GATED: Needs.NOTHING_OWED,
     Guard.SHOWN: Needs.NOTHING_OWED,  # who approves has seen the arguments, and grants have room
     Guard.FREE: Needs.OWED,
-    Guard.AUTHORISED: Needs.OWED,
-    Guard.UNAUTHORISED: Needs.NOTHING_OWED,
-    Guard.FIRST_ASKED: Needs.NOTHING_OWED,
-    Guard.ASKED_AGAIN: Needs.OWED,
+    Guard.OWNED: Needs.ANYTHING,
 }
 """What a guard asks of the attempt owed (engine/guards answers the same questions)."""
 
@@ -60,13 +58,11 @@ _OWES: Final[dict[FactType, Owes]] = {
     FactType.RETRY_AUTHORISED: Owes.NEXT,
     FactType.EXECUTION_RETRIED: Owes.NOTHING,
     FactType.LEASE_RENEWED: Owes.SAME,
+    FactType.TURN_INTERRUPTING: Owes.NOTHING,
 }
 """What a fact does to the attempt owed (K-31, K-33)."""
 
 _STARTS: Final = frozenset({FactType.TOOL_EXECUTION_STARTED, FactType.EXECUTION_RETRIED})
-
-_WITHDRAWS: Final = (Phase.IN_DOUBT, Input.INTERRUPT)
-"""The row that rests and yet moves a bit: an authorised retry is withdrawn (K-53)."""
 
 _SPREADS: Final = (Input.INTERRUPT, Input.GRACE_OVER, Input.GRANT)
 """What comes to every member at once: the first two through the turn, under the same name."""
@@ -84,7 +80,7 @@ def derive(
     scope: Scope,
     *,
     invocation: Machine[Phase, Input] = INVOCATION,
-    turn: Machine[TurnPhase, TurnInput] = TURN,
+    turn: Machine[TurnPhase, Input] = TURN,
 ) -> Model:
     """Return the model of one turn, opened empty and filled call by call.
 
@@ -165,14 +161,14 @@ def _of_members(
 
 
 def _of_turn(
-    turn: Machine[TurnPhase, TurnInput],
+    turn: Machine[TurnPhase, Input],
     scope: Scope,
     begin: Member,
     spreads: Mapping[str, tuple[Move, ...]],
 ) -> Iterator[Action]:
     """Make an action of each row of the turn that moves it or its members."""
     for row in turn.rows:
-        if row.input is TurnInput.SETTLE or row.reason is not None or not row.possible:
+        if row.input is Input.SETTLE or row.reason is not None or not row.possible:
             continue
         action = Action(
             name=_name(row),
@@ -182,7 +178,7 @@ def _of_turn(
             becomes=str(row.target),
             spreads=str(row.input) if row.input in spreads else "",
         )
-        if row.input is TurnInput.ADD_CALL:
+        if row.input is Input.ADD_CALL:
             yield from _additions(action, scope, begin, spreads.get(Input.GRANT, ()))
         else:
             yield action
@@ -223,24 +219,20 @@ def _additions(
 
 
 def _spread(rows: tuple[InvocationRow, ...], input_: Input) -> tuple[Move, ...]:
-    return tuple(
-        _move(row)
-        for row in rows
-        if row.input is input_ and (row.fact is not None or (row.phase, input_) == _WITHDRAWS)
-    )
+    return tuple(_move(row) for row in rows if row.input is input_ and row.fact is not None)
 
 
 def _move(row: InvocationRow) -> Move:
     """Return what a row does to a member, its guard and its fact put in the model's bits."""
-    if row.guard not in _NEEDS or (row.fact is not None and row.fact not in _OWES):
+    if row.guard not in _NEEDS or row.fact not in _OWES:
         raise HarnessFailed(f"{row}: the model has no meaning for this guard or fact; give it one")
-    owes = Owes.NOTHING if row.fact is None else _OWES[row.fact]
+    owes = _OWES[row.fact]
     waits = row.input is Input.APPROVAL_OVER  # that deadline runs for what waits alone (K-34)
     return Move(
         sentence=_sentence(row),
         phase=str(row.phase),
         needs=Needs.NOTHING_OWED if waits else _NEEDS[row.guard],
-        calm=row.guard == Guard.FIRST_ASKED,
+        calm=row.guard == Guard.OWNED,
         bounded=owes is Owes.NEXT,
         target=str(row.target),
         owes=owes,
@@ -248,9 +240,9 @@ def _move(row: InvocationRow) -> Move:
     )
 
 
-def _doors(turn: Machine[TurnPhase, TurnInput]) -> Iterator[Door]:
+def _doors(turn: Machine[TurnPhase, Input]) -> Iterator[Door]:
     for row in turn.rows:
-        if row.input is not TurnInput.SETTLE or row.fact is None:
+        if row.input is not Input.SETTLE or row.fact is None:
             continue
         if row.guard != TurnGuard.COMPLETE:
             raise HarnessFailed(f"{row}: a door of the model opens when all are terminal, only")

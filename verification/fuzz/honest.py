@@ -30,6 +30,8 @@ CALLS: Final = st.sampled_from(
             {"requires_approval": True},
             {"requires_approval": True, "approval_timeout": 1.0},
             {"requires_approval": True, "approval_timeout": 0.0},
+            {"requires_approval": False, "observed": True},
+            {"requires_approval": True, "observed": True},
         )
         for arguments in ({}, *TWINS)
         for tool in TOOLS

@@ -78,6 +78,10 @@ ROSTERS: Final[tuple[tuple[Raw, ...], ...]] = (
     (_call(_A, "ls", _ONE, 0), _call(_B, "ls", _TRUE, 0), _call(_C, "pay", _ONE, 0)),
     (_call(_C, "ls", _NONE, None), _call(_A, "pay", _NONE, 2.0)),
     (_call(_A, "ls", _NONE, 0.5), _call(_B, "ls", _NONE, 0.5), _call(_C, "ls", _NONE, None)),
+    (
+        {**_call(_A, "ls", _NONE, None), "observed": True},
+        {**_call(_B, "ls", _NONE, 0), "observed": True},
+    ),
     (_call(_B, "pay", _ONE, None), _call(_D, "ls", _NONE, 0)),
     (_call(_A, "pay", _NONE, None), _call(_B, "ls", _NONE, 1.0)),
     tuple(_call(name, "ls", _NONE, None) for name in INVOCATIONS),

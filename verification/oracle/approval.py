@@ -27,7 +27,7 @@ def judge_decision(state: State, given: Given, record: Record, now: float) -> st
     if given["approved"]:
         return approve(state, given, record, now)
     reason = given.get("reason") or "denied"
-    return [denied(state, record, reason, "decision", given.get("decided_by"))]
+    return [denied(state, "deny", record, reason, "decision", given.get("decided_by"))]
 
 
 def approve(state: State, given: Given, record: Record, now: float) -> str | list[Fact]:
@@ -44,7 +44,9 @@ def approve(state: State, given: Given, record: Record, now: float) -> str | lis
     put(payload, "arguments", given.get("arguments"))
     put(payload, "decided_by", given.get("decided_by"))
     put(payload, "reason", given.get("reason"))
-    facts = [of_lifecycle(state, state["turn"]["turn_id"], "TOOL_APPROVED", record, payload)]
+    facts = [
+        of_lifecycle(state, state["turn"]["turn_id"], "TOOL_APPROVED", "approve", record, payload)
+    ]
     if scope != "once":
         facts += issue(state, given, record, now)
     return facts
@@ -62,7 +64,7 @@ def issue(state: State, given: Given, record: Record, now: float) -> list[Fact]:
     }
     if "expires_in" in given:
         grant["expires_at"] = now + given["expires_in"]
-    facts = [of_grant(state, "GRANT_ISSUED", grant)]
+    facts = [of_grant(state, "GRANT_ISSUED", "approve", grant)]
     for other in state["turn"]["records"]:
         if other is record or not is_pending_approval(other):
             continue
@@ -72,7 +74,7 @@ def issue(state: State, given: Given, record: Record, now: float) -> list[Fact]:
     return facts
 
 
-def gate(state: State, turn_id: str, call: dict[str, Any], now: float) -> list[Fact]:
+def gate(state: State, by: str, turn_id: str, call: dict[str, Any], now: float) -> list[Fact]:
     """K-41 and section 4: covered by the oldest grant in force, or asked for, or free."""
     if not call["requires_approval"]:
         return []
@@ -83,7 +85,7 @@ def gate(state: State, turn_id: str, call: dict[str, Any], now: float) -> list[F
     payload: dict[str, Any] = {"arguments": call["arguments"], "arguments_digest": digest}
     if "approval_timeout" in call:
         payload["deadline"] = now + call["approval_timeout"]
-    return [of_lifecycle(state, turn_id, "TOOL_APPROVAL_REQUESTED", call, payload)]
+    return [of_lifecycle(state, turn_id, "TOOL_APPROVAL_REQUESTED", by, call, payload)]
 
 
 def second_decision(given: Given, record: Record) -> str:

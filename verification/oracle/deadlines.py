@@ -46,13 +46,13 @@ def next_due(state: State, now: float) -> dict[str, Any] | None:
 def facts_of(state: State, due: dict[str, Any]) -> list[Fact]:
     """What happens because this deadline is over."""
     if due["kind"] == "grant":
-        return [of_grant(state, "GRANT_EXPIRED", {"grant_id": due["subject"]})]
+        return [of_grant(state, "GRANT_EXPIRED", "grant_over", {"grant_id": due["subject"]})]
     if due["kind"] == "grace":
         left = [record for record in state["turn"]["records"] if not is_terminal(record)]
         unknown = "interrupted; outcome unknown"
-        return [failed(state, record, unknown, "interrupted") for record in left]
+        return [failed(state, "grace_over", record, unknown, "interrupted") for record in left]
     record = find_record(state, due["subject"])
     assert record is not None, "a deadline of a call that is no member"  # noqa: S101
     if due["kind"] == "approval":
-        return [denied(state, record, "approval expired", "expiry")]
-    return [in_doubt(state, record)]
+        return [denied(state, "approval_over", record, "approval expired", "expiry")]
+    return [in_doubt(state, "lease_over", record)]

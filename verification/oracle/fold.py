@@ -77,7 +77,8 @@ def fold_interrupting(state: State, fact: Fact) -> None:
     state["turn"]["phase"] = "INTERRUPTING"
     state["turn"]["grace_until"] = fact["grace_until"]
     for record in state["turn"]["records"]:
-        record["retry"] = False
+        if record["phase"] == "RETRY_AUTHORISED":
+            record["phase"] = "IN_DOUBT"
 
 
 def fold_grant(state: State, fact: Fact) -> None:
@@ -150,14 +151,13 @@ def fold_record(record: Record, fact: Fact) -> None:
         record["attempt"] = fact["attempt"]
         record["worker"] = fact.get("worker")
         record["lease_until"] = fact.get("lease_until")
-        record["retry"] = False
     elif kind == "LEASE_RENEWED":
         record["lease_until"] = fact["lease_until"]
     elif kind == "EXECUTION_IN_DOUBT":
         record["phase"] = "IN_DOUBT"
         record["lease_until"] = None
     elif kind == "RETRY_AUTHORISED":
-        record["retry"] = True
+        record["phase"] = "RETRY_AUTHORISED"
     elif kind == "TOOL_EXECUTION_SUCCEEDED":
         end(record, "SUCCEEDED", {"status": "succeeded", "result": fact["result"]})
     elif kind == "TOOL_EXECUTION_FAILED":
@@ -187,4 +187,3 @@ def end(record: Record, phase: str, outcome: dict[str, Any]) -> None:
     record["outcome"] = outcome
     record["deadline"] = None
     record["lease_until"] = None
-    record["retry"] = False

@@ -7,7 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from .drafts import failed, in_doubt, of_execution, of_lifecycle, put, succeeded
-from .reading import Fact, Given, Record, State, canonical, is_pending_approval, is_terminal
+from .reading import (
+    Fact,
+    Given,
+    Record,
+    State,
+    canonical,
+    is_in_doubt,
+    is_pending_approval,
+    is_terminal,
+)
 
 
 def judge_claim(state: State, given: Given, record: Record, now: float) -> str | list[Fact]:
@@ -20,38 +29,38 @@ def judge_claim(state: State, given: Given, record: Record, now: float) -> str |
         if "worker" in given and given["worker"] == record["worker"]:
             return "duplicate"
         return "already_started"
-    if record["phase"] == "IN_DOUBT" and not record["retry"]:
+    if record["phase"] == "IN_DOUBT":
         return "not_authorised"
     payload: dict[str, Any] = {"attempt": record["attempt"] + 1}
     put(payload, "worker", given.get("worker"))
     if "lease" in given:
         payload["lease_until"] = now + given["lease"]
-    if record["phase"] == "IN_DOUBT":
-        return [of_execution(state, "EXECUTION_RETRIED", record, payload)]
+    if record["phase"] == "RETRY_AUTHORISED":
+        return [of_execution(state, "EXECUTION_RETRIED", "claim", record, payload)]
     payload["arguments"] = record["arguments"]
     turn_id = state["turn"]["turn_id"]
-    return [of_lifecycle(state, turn_id, "TOOL_EXECUTION_STARTED", record, payload)]
+    return [of_lifecycle(state, turn_id, "TOOL_EXECUTION_STARTED", "claim", record, payload)]
 
 
 def judge_renewal(state: State, given: Given, record: Record, now: float) -> str | list[Fact]:
     """K-34."""
     if is_terminal(record):
         return "already_settled"
-    if record["phase"] == "IN_DOUBT":
+    if is_in_doubt(record):
         return "lease_lost"
     if record["phase"] != "STARTED":
         return "not_started"
     payload = {"attempt": record["attempt"], "lease_until": now + given["lease"]}
-    return [of_execution(state, "LEASE_RENEWED", record, payload)]
+    return [of_execution(state, "LEASE_RENEWED", "renew", record, payload)]
 
 
 def judge_rejection(state: State, given: Given, record: Record) -> str | list[Fact]:
     """It could not be started."""
     if is_terminal(record):
         return "already_settled"
-    if record["phase"] == "STARTED" or record["phase"] == "IN_DOUBT":
+    if record["phase"] == "STARTED" or is_in_doubt(record):
         return "already_started"
-    return [failed(state, record, given["error"], "rejected")]
+    return [failed(state, "reject", record, given["error"], "rejected")]
 
 
 def judge_report(state: State, given: Given, record: Record) -> str | list[Fact]:
@@ -63,36 +72,42 @@ def judge_report(state: State, given: Given, record: Record) -> str | list[Fact]
     if record["phase"] == "REQUESTED" or record["phase"] == "APPROVED":
         return "not_started"
     if "error" in given:
-        return [failed(state, record, given["error"], "reported")]
-    return [succeeded(state, record, given["result"])]
+        return [failed(state, "report_error", record, given["error"], "reported")]
+    return [succeeded(state, "report_result", record, given["result"])]
 
 
 def judge_loss(state: State, record: Record) -> str | list[Fact]:
     """K-35."""
     if is_terminal(record):
         return "already_settled"
-    if record["phase"] == "IN_DOUBT":
+    if is_in_doubt(record):
         return "duplicate"
     if record["phase"] != "STARTED":
         return "not_started"
-    return [in_doubt(state, record)]
+    return [in_doubt(state, "lose", record)]
 
 
 def judge_resolution(state: State, given: Given, record: Record) -> str | list[Fact]:
-    """K-35, K-31."""
+    """K-35, K-31, K-58."""
     if is_terminal(record):
         return "already_settled"
-    if record["phase"] != "IN_DOUBT":
+    if not is_in_doubt(record):
         return "not_in_doubt"
     if given["as"] == "result":
-        return [succeeded(state, record, given["result"])]
+        return [succeeded(state, "resolve_result", record, given["result"])]
     if given["as"] == "error":
-        return [failed(state, record, given["error"], "resolved")]
-    if record["retry"]:
+        return [failed(state, "resolve_error", record, given["error"], "resolved")]
+    if record["observed"]:
+        return "not_owned"
+    if record["phase"] == "RETRY_AUTHORISED":
         return "duplicate"
     if state["turn"]["phase"] == "INTERRUPTING":
         return "interrupting"
-    return [of_execution(state, "RETRY_AUTHORISED", record, {"attempt": record["attempt"]})]
+    return [
+        of_execution(
+            state, "RETRY_AUTHORISED", "resolve_retry", record, {"attempt": record["attempt"]}
+        )
+    ]
 
 
 def second_outcome(given: Given, record: Record) -> str:

@@ -78,6 +78,7 @@ def row_of(record: Record, turn: dict[str, Any], now: float) -> Row:
         record["tool_name"],
         phase,
         text_of(record["arguments"]) if may_run else None,
+        record["observed"] and outcome is None,
         owed_attempt(record) is not None,
         None if over is None else over - now,
         decision_of(record["decision"]),

@@ -62,13 +62,13 @@ def new_record(call: dict[str, Any]) -> Record:
         "tool_name": call["tool_name"],
         "arguments": call["arguments"],
         "requires_approval": call["requires_approval"],
+        "observed": call.get("observed", False),
         "phase": "REQUESTED",
         "digest": None,
         "deadline": None,
         "attempt": 0,
         "worker": None,
         "lease_until": None,
-        "retry": False,
         "decision": None,
         "outcome": None,
     }
@@ -90,6 +90,11 @@ def is_terminal(record: Record) -> bool:
     return record["phase"] in TERMINAL
 
 
+def is_in_doubt(record: Record) -> bool:
+    """Section 6: nobody knows whether it happened, a retry authorised or not."""
+    return bool(record["phase"] == "IN_DOUBT" or record["phase"] == "RETRY_AUTHORISED")
+
+
 def all_terminal(state: State) -> bool:
     """K-50: by membership; true of an empty turn."""
     return all(record["phase"] in TERMINAL for record in state["turn"]["records"])
@@ -101,12 +106,14 @@ def is_pending_approval(record: Record) -> bool:
 
 
 def owed_attempt(record: Record) -> int | None:
-    """The attempt of the execute effect this invocation owes, or None (section 9, K-33)."""
+    """The attempt of the execute effect this invocation owes, or None (section 9, K-33, K-58)."""
+    if record["observed"]:
+        return None
     if record["phase"] == "APPROVED":
         return 1
     if record["phase"] == "REQUESTED" and not record["requires_approval"]:
         return 1
-    if record["phase"] == "IN_DOUBT" and record["retry"]:
+    if record["phase"] == "RETRY_AUTHORISED":
         return int(record["attempt"]) + 1
     return None
 

@@ -19,6 +19,7 @@ def judge_opening(state: State, given: Given, now: float) -> str | list[Fact]:
     turn_id = given["turn_id"]
     opened: Fact = {
         "type": "TURN_OPENED",
+        "input": "open_turn",
         "turn_id": turn_id,
         "epoch": state["epoch"] + 1,
         "sealed": given.get("sealed", True),
@@ -26,7 +27,7 @@ def judge_opening(state: State, given: Given, now: float) -> str | list[Fact]:
     }
     facts = [opened]
     for call in given["calls"]:
-        facts += gate(state, turn_id, call, now)
+        facts += gate(state, "open_turn", turn_id, call, now)
     return facts
 
 
@@ -66,8 +67,8 @@ def judge_addition(state: State, given: Given, now: float) -> str | list[Fact]:
     if len(turn["records"]) + 1 > state["run"]["limits"]["calls"]:
         return "limit_reached"
     return [
-        of_turn(state, "CALL_ADDED", {"call": call}),
-        *gate(state, turn["turn_id"], call, now),
+        of_turn(state, "CALL_ADDED", "add_call", {"call": call}),
+        *gate(state, "add_call", turn["turn_id"], call, now),
     ]
 
 
@@ -77,7 +78,7 @@ def judge_sealing(state: State) -> str | list[Fact]:
         return "duplicate"
     if state["turn"]["phase"] == "INTERRUPTING":
         return "interrupting"
-    return [of_turn(state, "TURN_SEALED", {})]
+    return [of_turn(state, "TURN_SEALED", "seal_turn", {})]
 
 
 def judge_interrupt(state: State, given: Given, now: float) -> str | list[Fact]:
@@ -86,10 +87,10 @@ def judge_interrupt(state: State, given: Given, now: float) -> str | list[Fact]:
         return "duplicate"
     payload: dict[str, Any] = {"grace_until": now + given.get("grace", 10.0)}
     put(payload, "reason", given.get("reason"))
-    facts = [of_turn(state, "TURN_INTERRUPTING", payload)]
+    facts = [of_turn(state, "TURN_INTERRUPTING", "interrupt", payload)]
     for record in state["turn"]["records"]:
         if record["phase"] == "REQUESTED" or record["phase"] == "APPROVED":
-            facts.append(denied(state, record, "interrupted", "interrupt"))
+            facts.append(denied(state, "interrupt", record, "interrupted", "interrupt"))
     return facts
 
 
@@ -97,14 +98,14 @@ def judge_acknowledgement(given: Given, before: State) -> str | list[Fact]:
     """K-22: one that this receive's own deadlines brought forth cannot have been taken."""
     if given["turn_id"] not in [owed["turn_id"] for owed in before["continuations"]]:
         return "no_continuation"
-    return [{"type": "CONTINUATION_TAKEN", "turn_id": given["turn_id"]}]
+    return [{"type": "CONTINUATION_TAKEN", "input": "acknowledge", "turn_id": given["turn_id"]}]
 
 
 def judge_revocation(state: State, given: Given) -> str | list[Fact]:
     """K-22, K-42."""
     if given["grant_id"] not in [grant["grant_id"] for grant in state["grants"]]:
         return "unknown_grant"
-    return [of_grant(state, "GRANT_REVOKED", {"grant_id": given["grant_id"]})]
+    return [of_grant(state, "GRANT_REVOKED", "revoke", {"grant_id": given["grant_id"]})]
 
 
 def closing(state: State) -> list[Fact]:
@@ -113,5 +114,5 @@ def closing(state: State) -> list[Fact]:
     if turn is None or turn["phase"] == "OPEN" or not all_terminal(state):
         return []
     if turn["phase"] == "SEALED":
-        return [of_turn(state, "TURN_SETTLED", {})]
-    return [of_turn(state, "TURN_INTERRUPTED", {})]
+        return [of_turn(state, "TURN_SETTLED", "settle", {})]
+    return [of_turn(state, "TURN_INTERRUPTED", "settle", {})]

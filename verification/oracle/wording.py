@@ -25,6 +25,7 @@ def configured(run: dict[str, Any]) -> dict[str, Any]:
     limits = {**DEFAULT_LIMITS, **{name: it for name, it in asked.items() if it is not None}}
     return {
         "run_id": run["run_id"],
+        "kind": "own" if run.get("kind") is None else run["kind"],
         "agent_id": run.get("agent_id"),
         "agent_name": run.get("agent_name"),
         "limits": limits,

@@ -1,10 +1,11 @@
 """One run's facts, judged one by one: whether deliveries could have brought them forth.
 
 For each commit a delivery is built from the first fact that time did not bring (`origins`), and the
-kernel's own steps are asked what it brings forth in the state there: lapses first (K-11), then the
-decision, then what closes the turn (K-51). What they say must be what the log says, byte for byte
-or, spelled otherwise, value for value; then it is folded, and the next line is looked at. So the
-answer is exact: a journal conforms if and only if deliveries exist that yield these very commits.
+kernel's own steps are asked what it brings forth in the state there: what has expired first
+(K-11), then the decision, then what closes the turn (K-51). What they say must be what the log
+says, byte for byte or, spelled otherwise, value for value; then it is folded, and the next line is
+looked at. So the answer is exact: a journal conforms if and only if deliveries exist that yield
+these very commits.
 
 What is not checked, because facts cannot show it: whether those deliveries really came, that a
 result is what the tool said, and what was refused. And the kernel's steps are trusted: a journal
@@ -22,7 +23,7 @@ import msgspec
 from ...engine.deadlines import after
 from ...engine.decide import DECIDERS
 from ...engine.evolve import fold
-from ...engine.lapse import lapsed
+from ...engine.expiry import expired
 from ...engine.state import State
 from ...engine.turn_facts import settled
 from ...models.checks import number
@@ -103,6 +104,8 @@ class Journal:
             raise self._torn_apart(raw)
         expected = self._expected(raw)
         written = {"version": VERSION, **write(expected), "commit": self._ends}
+        if raw.get("input") is None and raw.get("version") != VERSION:
+            del written["input"]  # an older version wrote none (K-59)
         if _encode(written) != line:
             self._compare(written, line)
         fold(state, (expected,))
@@ -158,7 +161,7 @@ class Journal:
                 return closing[0]
         if self._by is None and state.deadlines:
             state.tidy_deadlines()
-            self._group.extend(lapsed(state, self._now))
+            self._group.extend(expired(state, self._now))
             if self._group:
                 return self._group.popleft()
         return None

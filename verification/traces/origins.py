@@ -33,6 +33,7 @@ from ...models.deliveries import (
 )
 from ...models.fact import FactType
 from ...models.facts import DenialCause, FailureCause
+from ...models.inputs import Input
 from ...models.values import ABSENT
 from ..rulebook.attribution import rule_of_fact
 from .impossible import Impossible
@@ -149,10 +150,25 @@ def _renewed(_: State, raw: Raw) -> Delivery:
     )
 
 
-def _succeeded(_: State, raw: Raw) -> Delivery:
-    """Return a report: what a resolve settles, a report settles alike (section 6)."""
+def _succeeded(state: State, raw: Raw) -> Delivery:
+    """Return the resolve that the input names, else a report: section 6 settles them alike."""
     result = raw.get("result", ABSENT)
-    return Report(turn_id=raw["turn_id"], invocation_id=raw["invocation_id"], result=result)
+    turn_id, invocation_id = raw["turn_id"], raw["invocation_id"]
+    if raw.get("input") != Input.RESOLVE_RESULT:
+        return Report(turn_id=turn_id, invocation_id=invocation_id, result=result)
+    return Resolve(
+        turn_id=turn_id,
+        invocation_id=invocation_id,
+        attempt=_attempt(state, invocation_id),
+        resolution=Resolution.RESULT,
+        result=result,
+    )
+
+
+def _attempt(state: State, invocation_id: str) -> int:
+    """Return the current attempt, or 1 of what is no member: admission refuses that first."""
+    member = None if state.turn is None else state.turn.members.get(invocation_id)
+    return 1 if member is None else member.attempt
 
 
 def _failed(state: State, raw: Raw) -> Delivery:
@@ -164,11 +180,10 @@ def _failed(state: State, raw: Raw) -> Delivery:
         return Reject(turn_id=turn_id, invocation_id=invocation_id, error=error)
     if cause == FailureCause.REPORTED:
         return Report(turn_id=turn_id, invocation_id=invocation_id, error=error)
-    member = None if state.turn is None else state.turn.members.get(invocation_id)
     return Resolve(
         turn_id=turn_id,
         invocation_id=invocation_id,
-        attempt=1 if member is None else member.attempt,
+        attempt=_attempt(state, invocation_id),
         resolution=Resolution.ERROR,
         error=error,
     )

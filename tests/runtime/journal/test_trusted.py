@@ -59,13 +59,13 @@ def test_an_older_version_goes_through_the_codec(monkeypatch: pytest.MonkeyPatch
     """Which knows how to upgrade it; the short way knows only what is written today."""
     fact = build(FACTS[0])
     line = to_json(fact).replace(b'"tool_name"', b'"tool"')
-    monkeypatch.setattr(codec, "VERSION", 2)
-    monkeypatch.setattr(trusted, "VERSION", 2)
+    monkeypatch.setattr(codec, "VERSION", 3)
+    monkeypatch.setattr(trusted, "VERSION", 3)
 
     def rename(raw: dict[str, Any]) -> dict[str, Any]:
         return {("tool_name" if name == "tool" else name): raw[name] for name in raw}
 
-    monkeypatch.setitem(codec.UPGRADES, 1, rename)
+    monkeypatch.setitem(codec.UPGRADES, 2, rename)
 
     assert trusted_fact(line) == fact
 

@@ -14,7 +14,8 @@ from turnlock import Kernel
 from turnlock.engine import effects, fingerprint, guards, kernel, recovery
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.turn.memory import Memory
@@ -83,7 +84,7 @@ def test_a_wrong_reason_is_shown_in_as_few_steps_as_can_be(monkeypatch: pytest.M
 
 def test_a_script_replays_on_the_oracle_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands for itself: no relative value is left in it, and every step has its time."""
-    row = (Phase.IN_DOUBT, Input.CLAIM, Guard.UNAUTHORISED)
+    row = (Phase.IN_DOUBT, Input.CLAIM, "")
     plant_row(monkeypatch, row, reason=Reason.ALREADY_STARTED)
 
     finding = found(LEASES)
@@ -196,13 +197,13 @@ def test_effects_that_are_not_those_added_are_found(monkeypatch: pytest.MonkeyPa
 def without_worker(state: State, now: float) -> Any:
     """The kernel's key of a state, but for who holds an invocation."""
     whole, rows = fingerprint.behaviour(state, now)
-    return whole, tuple(row[:9] + row[10:] if len(row) == 11 else row for row in rows)
+    return whole, tuple(row[:10] + row[11:] if len(row) == 12 else row for row in rows)
 
 
 def oracle_without_worker(state: dict[str, Any], now: float) -> Any:
     """The oracle's, likewise."""
     whole, rows = key_of(state, now)
-    return whole, tuple(row[:8] + row[9:] if len(row) == 10 else row for row in rows)
+    return whole, tuple(row[:9] + row[10:] if len(row) == 11 else row for row in rows)
 
 
 def with_sequence(state: State, now: float) -> Any:

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from turnlock.lifecycle import table
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
 from turnlock.verification.alphabet.life_scopes import LEASES, OUTCOMES

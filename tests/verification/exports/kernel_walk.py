@@ -74,6 +74,7 @@ PHASE_AFTER: Final = {
     "TOOL_EXECUTION_SUCCEEDED": "SUCCEEDED",
     "TOOL_EXECUTION_FAILED": "FAILED",
     "EXECUTION_IN_DOUBT": "IN_DOUBT",
+    "RETRY_AUTHORISED": "RETRY_AUTHORISED",
     "EXECUTION_RETRIED": "STARTED",
 }
 TURN_AFTER: Final = {
@@ -138,6 +139,10 @@ class Walk:
     def _note(self, fact: Fact) -> None:
         kind = str(fact.type)
         self.turn = TURN_AFTER.get(kind, self.turn)
+        if kind == "TURN_INTERRUPTING":  # takes back what was authorised
+            self.phases = [
+                "IN_DOUBT" if phase == "RETRY_AUTHORISED" else phase for phase in self.phases
+            ]
         self.members += kind == "CALL_ADDED"
         self.taken += kind == "CONTINUATION_TAKEN"
         self.granted += kind == "GRANT_ISSUED"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.rows import ALWAYS, Machine, Row
 from turnlock.models.fact import FactType
+from turnlock.models.inputs import Input
 from turnlock.models.record import changed
-from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.turn.phases import TurnGuard, TurnPhase
 from turnlock.turn.table import TURN
 from turnlock.verification.exports.derive import derive
 from turnlock.verification.exports.model import Model, Scope
@@ -39,7 +40,7 @@ def row(phase: Phase, input_: Input, guard: str = ALWAYS, **change: object) -> M
     return derive(Scope(invocations=1), invocation=wrong)
 
 
-def turn_row(phase: TurnPhase, input_: TurnInput, guard: str = ALWAYS, **change: object) -> Model:
+def turn_row(phase: TurnPhase, input_: Input, guard: str = ALWAYS, **change: object) -> Model:
     """The model of one invocation in a turn whose table has this row changed."""
     return derive(Scope(invocations=1), turn=with_row(TURN, phase, input_, guard, **change))
 
@@ -47,7 +48,7 @@ def turn_row(phase: TurnPhase, input_: TurnInput, guard: str = ALWAYS, **change:
 PLANTS: Final[dict[str, Callable[[], Model]]] = {
     "ExactlyOneContinuation": lambda: turn_row(
         TurnPhase.INTERRUPTING,
-        TurnInput.SETTLE,
+        Input.SETTLE,
         TurnGuard.COMPLETE,
         fact=FactType.TURN_SETTLED,
     ),
@@ -64,7 +65,7 @@ PLANTS: Final[dict[str, Callable[[], Model]]] = {
     ),
     "ClosedIffAllTerminal": lambda: turn_row(
         TurnPhase.SEALED,
-        TurnInput.SETTLE,
+        Input.SETTLE,
         TurnGuard.COMPLETE,
         target=TurnPhase.SEALED,
         fact=None,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.lifecycle.phases import Input, Phase
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.inputs import Input
 from turnlock.verification.exports import checkers
 from turnlock.verification.exports.derive import derive
 from turnlock.verification.exports.explore import steps

@@ -12,9 +12,10 @@ import pytest
 from turnlock.engine import evolve, turn_facts
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.fact import FactType
-from turnlock.models.facts import Fact, TurnInterrupting, TurnSettled
+from turnlock.models.facts import Fact, TurnSettled
+from turnlock.models.inputs import Input
 from turnlock.models.record import changed
 from turnlock.turn.turn import Turn
 from turnlock.verification.exports.derive import derive
@@ -44,15 +45,8 @@ def wrong_row(phase: Phase, input_: Input, guard: str = "", **change: object) ->
 
 def no_withdrawal(patch: pytest.MonkeyPatch) -> None:
     """An interrupt that leaves an authorised retry owed."""
-    fold = evolve._EVOLVERS[TurnInterrupting]
-
-    def keep(state: State, turn: Turn, fact: TurnInterrupting) -> None:
-        owed = [invocation.owed for invocation in turn.order]
-        fold(state, turn, fact)
-        for invocation, was in zip(turn.order, owed, strict=True):
-            invocation.owed = was
-
-    patch.setitem(evolve._EVOLVERS, TurnInterrupting, keep)
+    moved = (Phase.RETRY_AUTHORISED, FactType.TURN_INTERRUPTING)
+    patch.setitem(table.FOLD, moved, Phase.RETRY_AUTHORISED)
 
 
 def no_continuation(patch: pytest.MonkeyPatch) -> None:
@@ -87,8 +81,9 @@ PLANTS: dict[str, Plant] = {
     "a refused row makes a fact": wrong_row(
         Phase.IN_DOUBT,
         Input.RESOLVE_RETRY,
-        Guard.ASKED_AGAIN,
+        Guard.INTERRUPTING,
         reason=None,
+        target=Phase.RETRY_AUTHORISED,
         fact=FactType.RETRY_AUTHORISED,
     ),
     "an interrupt spares what is approved": wrong_row(

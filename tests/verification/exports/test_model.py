@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from turnlock.lifecycle.phases import Guard, Input, Phase
+from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.models.errors import InvalidValue
 from turnlock.models.fact import FactType
-from turnlock.turn.phases import TurnGuard, TurnInput, TurnPhase
+from turnlock.models.inputs import Input
+from turnlock.turn.phases import TurnGuard, TurnPhase
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.exports.derive import derive
 from turnlock.verification.exports.explore import (
@@ -99,17 +100,16 @@ WRONG_ROWS: dict[str, Callable[[], Model]] = {
     "an unauthorised claim fails it": lambda: row(
         Phase.IN_DOUBT,
         Input.CLAIM,
-        Guard.UNAUTHORISED,
         reason=None,
         target=Phase.FAILED,
         fact=FactType.TOOL_EXECUTION_FAILED,
     ),
     "a sealed turn is not interrupted": lambda: turn_row(
-        TurnPhase.SEALED, TurnInput.INTERRUPT, target=TurnPhase.SEALED, fact=None, possible=False
+        TurnPhase.SEALED, Input.INTERRUPT, target=TurnPhase.SEALED, fact=None, possible=False
     ),
     "an interrupted turn settles": lambda: turn_row(
         TurnPhase.INTERRUPTING,
-        TurnInput.SETTLE,
+        Input.SETTLE,
         TurnGuard.COMPLETE,
         target=TurnPhase.SETTLED,
         fact=FactType.TURN_SETTLED,
@@ -140,11 +140,15 @@ MOVES = {
     ("APPROVED", "FAILED"): 4,
     ("APPROVED", "DENIED"): 4,
     ("STARTED", "IN_DOUBT"): 24,
+    ("IN_DOUBT", "RETRY_AUTHORISED"): 4,
+    ("RETRY_AUTHORISED", "IN_DOUBT"): 4,
+    ("RETRY_AUTHORISED", "STARTED"): 4,
+    ("RETRY_AUTHORISED", "SUCCEEDED"): 8,
+    ("RETRY_AUTHORISED", "FAILED"): 8,
     ("STARTED", "SUCCEEDED"): 12,
     ("STARTED", "FAILED"): 16,
-    ("IN_DOUBT", "STARTED"): 4,
-    ("IN_DOUBT", "SUCCEEDED"): 32,
-    ("IN_DOUBT", "FAILED"): 36,
+    ("IN_DOUBT", "SUCCEEDED"): 24,
+    ("IN_DOUBT", "FAILED"): 28,
 }
 
 
@@ -223,7 +227,7 @@ def test_a_row_without_meaning_is_refused() -> None:
 def test_a_door_that_does_not_wait_is_refused() -> None:
     """A turn that closes before all are terminal has no place in the model's door."""
     with pytest.raises(HarnessFailed, match=r"SEALED × settle \[incomplete\]"):
-        turn_row(TurnPhase.SEALED, TurnInput.SETTLE, TurnGuard.INCOMPLETE,
+        turn_row(TurnPhase.SEALED, Input.SETTLE, TurnGuard.INCOMPLETE,
                  fact=FactType.TURN_SETTLED)  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from turnlock.lifecycle.phases import Phase
-from turnlock.turn.phases import TurnInput
+from turnlock.models.inputs import Input
 from turnlock.verification.exports.derive import derive
 from turnlock.verification.exports.explore import INVARIANTS
 from turnlock.verification.exports.model import Gate, Scope
@@ -97,4 +97,4 @@ def test_gates_bound_where_a_call_may_stand() -> None:
 
 def test_refused_rows_are_no_actions() -> None:
     """What is refused changes nothing (K-2): the text does not speak of it."""
-    assert f"× {TurnInput.SEAL_TURN} → duplicate" not in text()
+    assert f"× {Input.SEAL_TURN} → duplicate" not in text()

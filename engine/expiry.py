@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Input
 from ..models.fact import FactType
-from ..models.facts import DenialCause, Fact, FailureCause
+from ..models.facts import Fact
 from ..models.ids import grant_id
+from ..models.inputs import Input
 from ..turn.turn import Turn
 from . import minting
 from .deadlines import DeadlineKind
@@ -26,7 +26,7 @@ UNKNOWN: Final = "interrupted; outcome unknown"
 """What the end of the grace says to an invocation that has not reported (K-53)."""
 
 
-def lapsed(state: State, now: float) -> list[Fact]:
+def expired(state: State, now: float) -> list[Fact]:
     """Return the facts of the earliest deadline if it is over at `now`, else none."""
     heap = state.deadlines
     if not heap or heap[0][0] >= now:
@@ -47,22 +47,23 @@ def _over(
     """Ask the table what the end of a deadline means to each invocation (K-4)."""
     number = state.sequence
     for invocation in invocations:
-        fact = row_for(state, invocation, input_).fact
-        if fact is None:
+        row = row_for(state, invocation, input_)
+        if row.fact is None:
             continue
         number += 1
-        if fact is FactType.TOOL_DENIED:
+        if row.fact is FactType.TOOL_DENIED:
             yield minting.tool_denied(
                 state,
                 turn,
                 invocation,
                 now,
                 number,
+                row.input,
                 reason=EXPIRED,
-                cause=DenialCause.EXPIRY,
+                cause=row.cause,
             )
-        elif fact is FactType.EXECUTION_IN_DOUBT:
-            yield from in_doubt(state, turn, invocation, None, now)
+        elif row.fact is FactType.EXECUTION_IN_DOUBT:
+            yield from in_doubt(state, turn, invocation, row, None, now)
         else:
             yield minting.tool_execution_failed(
                 state,
@@ -70,8 +71,9 @@ def _over(
                 invocation,
                 now,
                 number,
+                row.input,
                 error=UNKNOWN,
-                cause=FailureCause.INTERRUPTED,
+                cause=row.cause,
             )
 
 
@@ -79,4 +81,6 @@ def _grant_over(state: State, order: int, now: float) -> list[Fact]:
     turn_id = None if state.turn is None else state.turn.turn_id
     grant = grant_id(state.run.run_id, order)
     number = state.sequence + 1
-    return [minting.grant_expired(state, now, number, turn_id=turn_id, grant_id=grant)]
+    return [
+        minting.grant_expired(state, now, number, Input.GRANT_OVER, turn_id=turn_id, grant_id=grant)
+    ]
