@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,9 @@ def rules_named(source: str) -> set[int]:
     }
 
 
+@cache
 def rules_tested() -> set[int]:
+    """Read once: every test file of ours is parsed for it."""
     found: set[int] = set()
     for path in TESTS.rglob("test_*.py"):
         found |= rules_named(path.read_text(encoding="utf-8"))
