@@ -15,7 +15,7 @@ from timing import QUICK, Line, measured, timed
 
 from turnlock.verification.fuzz.differences import difference
 from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, Decoded, follow
-from turnlock.verification.fuzz.search import guided_search
+from turnlock.verification.fuzz.technique import guided_search
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.kernel import kernel_driver
 from turnlock.verification.subjects.subject import Driver, Raw

@@ -26,7 +26,7 @@ from ..verification.reports.terminal import to_text
 from ..verification.subjects.kernel import kernel_driver
 from ..verification.subjects.process import ProcessDriver
 from ..verification.subjects.subject import Capability, Driver
-from ..verification.verify import NAMES, verify
+from ..verification.techniques import NAMES, verify
 
 _HELP: Final = """Prove a kernel: our own, or any command that speaks the wire.
 

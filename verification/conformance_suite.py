@@ -2,7 +2,7 @@
 
 Write one method::
 
-    from turnlock.verification.conformance_suite import ConformanceSuite
+    from turnlock.verification import ConformanceSuite
 
     class TestMyKernel(ConformanceSuite):
         def make_sut(self):
@@ -28,8 +28,7 @@ import pytest
 from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
 from .regressions import Regression, played_again, read_regression, written
-from .reports.fingerprints import fingerprint
-from .reports.report import Stop, Verdict
+from .reports.report import Stop, Verdict, fingerprint
 from .reports.terminal import figures_text, finding_lines
 from .reports.words import printable
 from .rulebook import RULES, rule_called
@@ -37,7 +36,7 @@ from .session_coverage import SESSION
 from .subjects.in_process import InProcess
 from .subjects.process import ProcessDriver
 from .subjects.subject import Driver, Subject
-from .verify import TECHNIQUES, verify
+from .techniques import TECHNIQUES, verify
 
 BLACK_BOX: Final = tuple(technique.name for technique in TECHNIQUES if technique.black_box)
 """The techniques that need no view inside: those that a suite can run."""

@@ -4,7 +4,7 @@ The entry point loads this file as the top-level module `turnlock_pytest` (a lin
 plugin is imported at every start of pytest, before coverage is measured: to import the package
 `turnlock` there would cost everybody time, and its authors the coverage of its first lines. So it
 imports nothing, and what a suite needs is imported by the test file that defines one:
-`from turnlock.verification.conformance_suite import ConformanceSuite`. Only where
+`from turnlock.verification import ConformanceSuite`. Only where
 `--turnlock-coverage` asks to count what kernels do is the package imported, at configuration.
 
 PYTEST_DONT_REWRITE: it asserts nothing, and pytest would warn where it is imported twice.

@@ -18,8 +18,8 @@ from .errors import NotDeterministic
 from .findings import Coverage, Finding, Profile, Progress, Result, Status
 from .fuzz.differences import difference
 from .fuzz.guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded
-from .fuzz.search import playable
 from .fuzz.shorten import judge_of, shortest
+from .fuzz.technique import playable
 from .rulebook import RULES, rules_of
 from .rulebook.attribution import REASON_RULES
 from .subjects.subject import Driver, Raw, Script

@@ -16,7 +16,7 @@ from turnlock.models.diagnostics import DeliveryRefused, ToolLog
 from turnlock.models.errors import InvalidValue
 from turnlock.models.reasons import Reason
 from turnlock.models.run import Run
-from turnlock.verification.fuzz.strategies import scripts
+from turnlock.verification.fuzz.machine import scripts
 from turnlock.verification.traces.log import check
 from turnlock.wire.answers import answer
 

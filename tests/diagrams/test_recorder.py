@@ -15,7 +15,7 @@ from turnlock.models.errors import InvalidValue
 from turnlock.models.facts import Fact
 from turnlock.models.reasons import Reason
 from turnlock.models.run import Run
-from turnlock.verification.fuzz.strategies import scripts
+from turnlock.verification.fuzz.machine import scripts
 
 from .timeline_scenes import STORY, about, asked, hostile_run, opens
 

@@ -24,7 +24,7 @@ from turnlock.models.codec import read
 from turnlock.models.errors import CorruptJournal
 from turnlock.models.run import Run
 from turnlock.turn.phases import TurnPhase
-from turnlock.verification.fuzz.strategies import scripts
+from turnlock.verification.fuzz.machine import scripts
 
 from .timeline_scenes import (
     INTERRUPT,

@@ -17,7 +17,7 @@ from turnlock.diagrams.timeline.profile import profile
 from turnlock.diagrams.timeline.spans import Kind
 from turnlock.models.codec import read
 from turnlock.models.run import Run
-from turnlock.verification.fuzz.strategies import scripts
+from turnlock.verification.fuzz.machine import scripts
 
 Raw = dict[str, Any]
 TIMES = st.floats(allow_nan=False, allow_infinity=False)

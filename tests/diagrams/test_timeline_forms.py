@@ -26,7 +26,7 @@ from turnlock.diagrams.timeline.rows import LaneRow, TurnRow
 from turnlock.diagrams.timeline.svg import LEFT, WIDTH
 from turnlock.models.codec import read
 from turnlock.models.run import Run
-from turnlock.verification.fuzz.strategies import scripts
+from turnlock.verification.fuzz.machine import scripts
 
 from .timeline_scenes import (
     INTERRUPT,

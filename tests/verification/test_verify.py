@@ -7,7 +7,7 @@ from turnlock.verification.findings import Profile, Result
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.subject import Capability, Driver, Raw
-from turnlock.verification.verify import verify
+from turnlock.verification.techniques import verify
 
 
 class Right:

@@ -14,7 +14,7 @@ class Scope:
 
     `about` says in words what it holds. `run` is a run object of the wire. `alike` are the ids of
     calls of which the alphabet says just the same: their names are taken for names (see
-    `closure.symmetry`).
+    `closure.player.nameless`).
     """
 
     name: str

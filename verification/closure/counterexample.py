@@ -16,9 +16,7 @@ from ..oracle.moment import Moment
 from ..oracle.reading import new_state
 from ..oracle.wording import configured, receipt_of
 from ..rulebook import blamed, described, first_difference
-from .letters import Letters
-from .player import Player
-from .symmetry import nameless
+from .player import Letters, Player, nameless
 
 TECHNIQUE: Final = "closure"
 Steps: TypeAlias = Sequence[tuple[int, int, Sequence[Any]]]

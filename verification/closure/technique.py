@@ -11,21 +11,19 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter, process_time
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from ...models.reasons import Reason
 from ..alphabet.scope import Scope
 from ..alphabet.scopes import CI, DEV, NIGHTLY
-from ..findings import Coverage, Profile, Progress, Result, Status
+from ..alphabet.symbols import Symbol
+from ..findings import Coverage, Finding, Profile, Progress, Raw, Result, Status
 from ..subjects.subject import Explorable
 from .counterexample import TECHNIQUE
-from .exploration import Exploration
-from .explore import Explorer
-from .fidelity import re_expand
+from .explore import Explorer, re_expand
 from .kernel_player import KernelPlayer
-from .pairs import counted
 from .rows import POSSIBLE, counted_rows, read_rows
 from .subject_player import SubjectPlayer
 
@@ -184,3 +182,68 @@ def _result(done: Sequence[Exploration], seconds: float) -> Result:
         coverage=Coverage(reasons=dict(reasons), pairs=dict(pairs), rows=dict(rows)),
         seconds=seconds,
     )
+
+
+# ------------------------------------------------------------------------------
+# What exploring one scope found, as plain data that another process can send back.
+
+
+@attrs.frozen(kw_only=True)
+class Exploration:
+    """`complete` says that every reachable state was met: its fixpoint.
+
+    `transitions` are states × symbols, every one of them fired. `rows` says how often each row of
+    both tables was read, by name; `reasons` counts the refusals, `pairs` how often which input came
+    to which phase. `seconds` is CPU time. `re_expanded` are the merged states that were fired at
+    again along another history.
+    """
+
+    scope: str
+    states: int
+    transitions: int
+    complete: bool
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+    rows: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    reasons: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    pairs: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    re_expanded: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against it, and nothing is left."""
+        return self.complete and not self.findings
+
+
+# ------------------------------------------------------------------------------
+# How often which input came to which phase, as the oracle saw it (verification.md, coverage).
+
+
+def counted(symbols: Iterable[Symbol], phases: Mapping[tuple[Any, ...], int]) -> dict[str, int]:
+    """Return how often each `phase × input` was met.
+
+    `phases` says in how many states (turn, invocation or None, phase) held; in each of them every
+    symbol was delivered. Counted are those that name the turn.
+    """
+    counts: dict[str, int] = {}
+    inputs: dict[tuple[str, str | None], list[str]] = {}
+    for symbol in symbols:
+        delivery = symbol.delivery
+        if "turn_id" in delivery and delivery["type"] not in {"open_turn", "acknowledge", "log"}:
+            about = (delivery["turn_id"], delivery.get("invocation_id"))
+            inputs.setdefault(about, []).append(input_of(delivery))
+    for (turn_id, invocation_id, phase), states in phases.items():
+        for name in inputs.get((turn_id, invocation_id), ()):
+            pair = f"{phase} × {name}"
+            counts[pair] = counts.get(pair, 0) + states
+    return counts
+
+
+def input_of(delivery: Raw) -> str:
+    """Name what a delivery is to a table."""
+    kind: str = delivery["type"]
+    if kind == "decide":
+        return "approve" if delivery["approved"] else "deny"
+    if kind == "report":
+        return "report_error" if "error" in delivery else "report_result"
+    return f"resolve_{delivery['as']}" if kind == "resolve" else kind

@@ -13,10 +13,9 @@ from hypothesis.stateful import MultipleResults, multiple, precondition, rule
 
 from ..oracle.reading import digest_of, is_pending_approval
 from ..subjects.subject import Capability, Raw
-from .changes import changes_of
 from .honest import OUTCOMES, PICKS, HonestRules, chosen
 from .sending import deliveries, invocations, turns
-from .words import TWINS, UNKNOWN
+from .words import TWINS, UNKNOWN, changes_of
 
 PLAIN: Final[Mapping[str, Raw]] = {
     "decide": {"approved": True},

@@ -15,11 +15,20 @@ invariant reads `self.receipts`, `self.script` and `self.oracle.state`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
-from hypothesis.stateful import invariant
+import attrs
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+from hypothesis.stateful import invariant, run_state_machine_as_test
 
-from ..subjects.subject import Raw
+from ..errors import NotDeterministic
+from ..findings import Finding
+from ..subjects.subject import Raw, Subject
+from .guided import MAX_STEPS, STEP_BYTES, decode
 from .hostile import HostileRules
 from .sending import Violated, deliveries, invocations, turns
 
@@ -80,3 +89,65 @@ class TurnlockMachine(HostileRules):
         closed = kinds["TURN_SETTLED"] + kinds["TURN_INTERRUPTED"]
         assert kinds["TURN_OPENED"] - closed in {0, 1}, "K-50: a turn closes once"
         assert kinds["CONTINUATION_TAKEN"] <= kinds["TURN_SETTLED"], "K-52"
+
+
+# ------------------------------------------------------------------------------
+# Runs the rule-based machine outside of pytest: repeatable, quiet, and with its finding.
+
+
+@attrs.define
+class Played:
+    """What a run of the rules came to."""
+
+    examples: int = 0
+    steps: int = 0
+    finding: Finding | None = None
+    reasons: Counter[str] = attrs.field(factory=Counter[str])
+    """How often the system under test refused with each reason."""
+
+
+def run_rules(make_subject: Callable[[], Subject], *, examples: int, seed: int) -> Played:
+    """Play the rules on fresh subjects. The same seed plays the same rules.
+
+    Raises `SubjectFailed` when a subject raises, and `NotDeterministic` when Hypothesis cannot
+    repeat a failure.
+    """
+    played = Played()
+
+    class Machine(TurnlockMachine):
+        def make_subject(self) -> Subject:
+            return make_subject()
+
+        def teardown(self) -> None:
+            played.examples += 1
+            played.steps += len(self.script)
+            played.reasons.update(r["reason"] for r in self.receipts if "reason" in r)
+
+    try:
+        run_state_machine_as_test(  # pyright: ignore[reportUnknownMemberType]
+            seeded(seed)(Machine),
+            settings=settings(
+                max_examples=examples,
+                deadline=None,
+                database=None,
+                verbosity=Verbosity.quiet,
+                phases=[Phase.generate],  # `shorten` shrinks in a fraction of the time
+                report_multiple_bugs=False,
+                print_blob=False,
+                suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+            ),
+        )
+    except Violated as violated:
+        played.finding = violated.finding
+    except Flaky as error:
+        raise NotDeterministic(f"the rules failed once and not again: {error}") from error
+    return played
+
+
+# ------------------------------------------------------------------------------
+# The guided scripts as a strategy of Hypothesis, for property tests of your own.
+
+
+def scripts(*, max_steps: int = MAX_STEPS) -> st.SearchStrategy[tuple[Raw, list[Raw]]]:
+    """Return a strategy for pairs of a run object and a script for it, guided into deep states."""
+    return st.binary(max_size=1 + max_steps * STEP_BYTES).map(decode)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Final
+
+import attrs
 
 from ...models.facts import FACTS
 from ...models.reasons import Reason
 from ..errors import NotDeterministic
 from ..findings import Coverage, Finding, Profile, Progress, Result, Status
-from ..subjects.in_process import InProcess
+from ..subjects.in_process import InProcess, collector_paused
 from ..subjects.kernel import KernelSubject
-from ..subjects.subject import Driver, Subject
+from ..subjects.subject import Capability, Driver, Script, Subject
 from .differences import difference, expected_receipts
-from .search import TECHNIQUE, Search, guided_search
+from .guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded, follow
 from .shorten import shortened
 
 EXAMPLES: Final = {Profile.DEV: 250, Profile.CI: 1_500, Profile.NIGHTLY: 60_000}
@@ -92,7 +96,7 @@ def check_rules(
     Raises as `check` does. Without Hypothesis it is not done, and says so.
     """
     try:
-        from .rules import run_rules  # noqa: PLC0415 - Hypothesis is for those who have it
+        from .machine import run_rules  # noqa: PLC0415 - Hypothesis is for those who have it
     except ImportError:
         return Result(
             technique="rules",
@@ -128,3 +132,82 @@ def confirm(driver: Driver, finding: Finding) -> None:
         raise NotDeterministic(
             f"one script of {len(finding.script)} steps was answered in two ways"
         )
+
+
+# ------------------------------------------------------------------------------
+# Plays guided scripts on a system until one is answered otherwise than the oracle answers it.
+
+
+TECHNIQUE: Final = "guided"
+
+LARGEST_BATCH: Final = 64
+"""Scripts that are played at once: over a pipe, batching is worth ten times. The first batches are
+smaller, because most failures come early."""
+
+
+@attrs.define
+class Search:
+    """What a search has played so far, and what it found."""
+
+    scripts: int = 0
+    steps: int = 0
+    finding: Finding | None = None
+    reasons: Counter[str] = attrs.field(factory=Counter[str])
+    """How often the oracle refused with each reason."""
+    facts: Counter[str] = attrs.field(factory=Counter[str])
+    """How often each type of fact happened."""
+
+
+def guided_search(
+    driver: Driver, *, seed: int, examples: int, steps: int = MAX_STEPS
+) -> Iterator[Search]:
+    """Play up to `examples` scripts of up to `steps` steps, and stop at the first finding.
+
+    The same seed plays the same scripts. Yields the same `Search` after each batch, so that a
+    caller can tell how far it is, or stop. Raises `SubjectFailed` as the driver does.
+    """
+    search = Search()
+    for batch in _batches(seed, examples, steps):
+        with collector_paused():
+            _play(driver, [playable(driver, data) for data in batch], search)
+        yield search
+        if search.finding is not None:
+            return
+
+
+def _batches(seed: int, examples: int, steps: int) -> Iterator[list[bytes]]:
+    """Yield the bytes of scripts: a batch is for one run, since a request to a system names one."""
+    draws = random.Random(seed)  # noqa: S311 - draws cases, not secrets
+    size, run, left = 1, 0, examples
+    while left > 0:
+        count = min(size, left)
+        yield [bytes([run]) + draws.randbytes(steps * STEP_BYTES) for _ in range(count)]
+        left -= count
+        run = (run + 1) % len(RUNS)
+        if run == 0:
+            size = min(2 * size, LARGEST_BATCH)
+
+
+def playable(driver: Driver, data: bytes) -> Decoded:
+    """Decode a script; without the steps that the system does not declare to have."""
+    decoded = follow(data)
+    if Capability.RECOVER in driver.capabilities:
+        return decoded
+    kept = [step["type"] != "recover" for step in decoded.script]
+    pairs = zip(decoded.script, decoded.expected, kept, strict=True)
+    left = [(step, receipt) for step, receipt, keep in pairs if keep]
+    return attrs.evolve(
+        decoded, script=[step for step, _ in left], expected=[receipt for _, receipt in left]
+    )
+
+
+def _play(driver: Driver, decoded: list[Decoded], search: Search) -> None:
+    scripts: list[Script] = [one.script for one in decoded]
+    run = decoded[0].run
+    for one, got in zip(decoded, driver.play(run, scripts), strict=True):
+        search.scripts += 1
+        search.steps += len(one.script)
+        search.reasons.update([r["reason"] for r in one.expected if not r["accepted"]])
+        search.facts.update([fact["type"] for r in one.expected for fact in r["facts"]])
+        if search.finding is None:
+            search.finding = difference(run, one.script, one.expected, got, technique=TECHNIQUE)

@@ -15,8 +15,18 @@ from typing import Final, TypeAlias
 from ..oracle.reading import digest_of
 from ..oracle.wording import well_formed
 from ..subjects.subject import Raw
-from .changes import changes_of
-from .words import ERRORS, INVOCATIONS, MATCHES, RESULTS, TOOLS, TURNS, TWINS, UNKNOWN, WORKERS
+from .words import (
+    ERRORS,
+    INVOCATIONS,
+    MATCHES,
+    RESULTS,
+    TOOLS,
+    TURNS,
+    TWINS,
+    UNKNOWN,
+    WORKERS,
+    changes_of,
+)
 
 SITUATIONS: Final = 4_096
 """How many situations a cache holds (K-6): more than these words can make."""

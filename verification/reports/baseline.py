@@ -19,8 +19,7 @@ from ...models.strict_json import parse
 from ..findings import Raw, Result
 from ..regressions import played_again
 from ..subjects.subject import Driver
-from .fingerprints import fingerprint
-from .report import Violation
+from .report import Violation, fingerprint
 
 FORMAT: Final = 1
 

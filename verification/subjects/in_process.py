@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 from ..errors import SubjectFailed
-from .collector import collector_paused
 from .subject import Capability, Raw, Recoverable, Script, Subject
 
 
@@ -45,3 +46,20 @@ class InProcess:
                 script=script,
             ) from error
         return receipts
+
+
+# ------------------------------------------------------------------------------
+# Keeps the collector from walking over scripts and receipts again and again.
+
+
+@contextmanager
+def collector_paused() -> Generator[None, None, None]:
+    """Pause the collector of cycles while a batch is played: receipts hold none."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -20,7 +20,7 @@ import msgspec
 from ..errors import SubjectFailed
 from .answers import AnswerReader
 from .child import Child
-from .collector import collector_paused
+from .in_process import collector_paused
 from .subject import Capability, Raw, Script
 
 BATCH: Final = 200

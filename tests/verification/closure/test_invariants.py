@@ -11,7 +11,7 @@ from turnlock import Acknowledge, Claim, Fact, Kernel, Limits, OpenTurn, Report,
 from turnlock.models.calls import Call
 from turnlock.models.record import changed
 from turnlock.turn.phases import TurnPhase
-from turnlock.verification.closure.invariants import flaw_of_lives, flaw_of_numbers, flaw_of_turn
+from turnlock.verification.closure.kernel_player import flaw_of_lives, flaw_of_numbers, flaw_of_turn
 
 CALLS = tuple(
     Call(invocation_id=name, tool_name="ls", arguments={}, requires_approval=False)

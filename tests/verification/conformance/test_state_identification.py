@@ -7,8 +7,8 @@ from itertools import combinations, pairwise
 
 import pytest
 
+from turnlock.verification.conformance.hsi import identifiers
 from turnlock.verification.conformance.hsi import words as hsi
-from turnlock.verification.conformance.identification import identifiers
 from turnlock.verification.conformance.mealy import Mealy, access_words, minimal, refinements
 
 from .machines import drawn, equivalent, faults, found, with_one_more_state

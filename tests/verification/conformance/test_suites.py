@@ -7,8 +7,8 @@ import pytest
 from turnlock.verification.alphabet.slice import Slice
 from turnlock.verification.alphabet.slices import DEV, SLICES
 from turnlock.verification.alphabet.symbols import call
-from turnlock.verification.conformance import extraction
-from turnlock.verification.conformance.identification import identifiers
+from turnlock.verification.conformance import suite as extraction
+from turnlock.verification.conformance.hsi import identifiers
 from turnlock.verification.conformance.mealy import access_words, minimal
 from turnlock.verification.conformance.reach import Reach
 from turnlock.verification.conformance.suite import Suite, suite

@@ -22,7 +22,7 @@ from turnlock.verification.fuzz.guided import (
     decode,
     follow,
 )
-from turnlock.verification.fuzz.strategies import scripts
+from turnlock.verification.fuzz.machine import scripts
 from turnlock.verification.fuzz.templates import SITUATIONS, additions, gated, openings, started
 from turnlock.verification.oracle.reading import canonical
 from turnlock.verification.subjects.subject import Raw

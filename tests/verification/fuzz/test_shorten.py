@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from turnlock.verification.findings import Finding
-from turnlock.verification.fuzz.shorten import judge_by, shortened, shortest
-from turnlock.verification.fuzz.simpler import simpler_scripts
+from turnlock.verification.fuzz.shorten import judge_by, shortened, shortest, simpler_scripts
 from turnlock.verification.fuzz.technique import first_failure
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject

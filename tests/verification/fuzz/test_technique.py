@@ -12,8 +12,7 @@ from turnlock.verification.errors import NotDeterministic, SubjectFailed
 from turnlock.verification.findings import Profile, Status
 from turnlock.verification.fuzz.differences import alike, expected_receipts, told
 from turnlock.verification.fuzz.guided import MAX_STEPS
-from turnlock.verification.fuzz.search import guided_search
-from turnlock.verification.fuzz.technique import check, check_rules, first_failure
+from turnlock.verification.fuzz.technique import check, check_rules, first_failure, guided_search
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject, kernel_driver
 from turnlock.verification.subjects.subject import Raw, Script

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 RIGHT = """
-from turnlock.verification.conformance_suite import ConformanceSuite
+from turnlock.verification import ConformanceSuite
 from turnlock.verification.subjects.kernel import KernelSubject
 
 class TestKernel(ConformanceSuite):
@@ -16,7 +16,7 @@ class TestKernel(ConformanceSuite):
 THEIRS = """
 import itertools
 
-from turnlock.verification.conformance_suite import ConformanceSuite
+from turnlock.verification import ConformanceSuite
 from turnlock.verification.oracle.oracle import Oracle
 
 class Theirs:

@@ -10,7 +10,7 @@ import pytest
 from turnlock.verification import conformance_suite, sampling
 from turnlock.verification.findings import Profile, Status
 from turnlock.verification.rulebook import RULES
-from turnlock.verification.verify import TECHNIQUES
+from turnlock.verification.techniques import TECHNIQUES
 
 from .suites import CRASHES, NEVER_THE_SAME, RIGHT, STARTS_TWICE, theirs
 

@@ -9,8 +9,7 @@ import pytest
 from turnlock.verification.errors import SubjectFailed
 from turnlock.verification.findings import Finding, Profile, Status
 from turnlock.verification.oracle.oracle import Oracle
-from turnlock.verification.recovery.crashes import STEPS, crash_search, first_failure
-from turnlock.verification.recovery.technique import check
+from turnlock.verification.recovery.technique import STEPS, check, crash_search, first_failure
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import kernel_driver
 from turnlock.verification.subjects.subject import Capability

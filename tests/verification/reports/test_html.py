@@ -9,9 +9,8 @@ import attrs
 import pytest
 
 from turnlock.verification.findings import Finding
-from turnlock.verification.reports.fingerprints import fingerprint
 from turnlock.verification.reports.html import to_html
-from turnlock.verification.reports.report import Report
+from turnlock.verification.reports.report import Report, fingerprint
 
 from .samples import (
     HELD,

@@ -6,9 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from turnlock.verification.reports.fingerprints import fingerprint
 from turnlock.verification.reports.junit import to_junit
-from turnlock.verification.reports.report import Report
+from turnlock.verification.reports.report import Report, fingerprint
 from turnlock.verification.rulebook import RULES
 
 from .samples import HELD, HOSTILE, NOT_DONE, SKIPPED, STOP, broken, double_start, report

@@ -7,8 +7,7 @@ import pytest
 
 from turnlock.verification.errors import HarnessFailed, NotDeterministic, SubjectFailed
 from turnlock.verification.findings import Result, Status
-from turnlock.verification.reports.fingerprints import fingerprint
-from turnlock.verification.reports.report import Report, Stop, Verdict
+from turnlock.verification.reports.report import Report, Stop, Verdict, fingerprint
 
 from .samples import HELD, NOT_DONE, SKIPPED, broken, double_start, report, wrong_result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnlock.verification.reports.fingerprints import fingerprint
+from turnlock.verification.reports.report import fingerprint
 from turnlock.verification.reports.terminal import SHOWN, to_text
 
 from .samples import (
