@@ -52,13 +52,13 @@ RUNS_SHOWN: Final = 20
 
 @click.command("check", help=_HELP, short_help="Check a recorded log against the specification.")
 @click.argument("log", metavar="LOG", type=click.Path(), required=False)
-@click.option("--db", type=click.Path(), metavar="FILE", help="Check this journal instead.")
+@click.option("--db", metavar="JOURNAL", help="Check this journal instead: a file, or sqlite:FILE.")
 @click.option("--run", "run_id", metavar="ID", help="With --db: this run alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def command(*, log: str | None, db: str | None, run_id: str | None, as_json: bool) -> None:
     """Check the log, tell the outcome, and end with its status."""
     if (log is None) == (db is None):
-        raise click.UsageError("give a LOG, or --db FILE: one of the two")
+        raise click.UsageError("give a LOG, or --db JOURNAL: one of the two")
     if run_id is not None and db is None:
         raise click.UsageError("--run needs --db")
     try:

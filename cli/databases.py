@@ -16,7 +16,7 @@ from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.errors import JournalError
 from ..runtime.journal.contract import Journal, RunEntry
-from ..runtime.journal.sqlite import SqliteJournal
+from ..runtime.journal.registry import open_journal
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _LISTED: Final = 20
 """Runs that an unknown --run is told."""
 
 db_option = click.option(
-    "--db", type=click.Path(), required=True, metavar="FILE", help="The journal."
+    "--db", required=True, metavar="JOURNAL", help="The journal: a file, or sqlite:FILE."
 )
 
 
@@ -36,7 +36,7 @@ def with_journal(db: str, work: Callable[[Journal], Awaitable[T]]) -> T:
 
     async def do() -> T:
         try:
-            journal = await SqliteJournal.open(db, create=False)
+            journal = await open_journal(db, create=False)
         except JournalError as error:
             raise click.UsageError(harmless(str(error))) from error
         async with journal:

@@ -52,7 +52,7 @@ _RUN_HELP: Final = f"""Draw one run of FILE, which is
 - what `turnlock verify --json` wrote: --run chooses the finding, its counterexample is drawn;
 - a regression that a conformance suite told you to keep.
 
-With --db FILE instead it is a run of a journal, which `turnlock run` or your own runtime keeps.
+With --db JOURNAL instead it is a run of a journal, which `turnlock run` or your own runtime keeps.
 
 Without --run the only run is drawn, or the runs are listed. Ids may be shortened. What is drawn is
 when each invocation was in which phase; with --invocation its path through the machine; with --view
@@ -89,7 +89,7 @@ def _with_engine(function: F) -> F:
 
 
 def _from_file_or_db(function: F) -> F:
-    with_db = click.option("--db", type=click.Path(), metavar="FILE", help="A journal, instead.")
+    with_db = click.option("--db", metavar="JOURNAL", help="A journal, instead.")
     return click.argument("file", type=click.Path(), required=False)(with_db(function))
 
 
@@ -230,7 +230,7 @@ def draw_coverage(
 def _source(file: str | None, db: str | None, problems: Problems) -> Source | None:
     """Begin to read the file; None for a journal, which is read run by run."""
     if (file is None) is (db is None):
-        raise click.UsageError("give FILE, or --db FILE, and not both")
+        raise click.UsageError("give FILE, or --db JOURNAL, and not both")
     return None if file is None else source_of(file, problems)
 
 

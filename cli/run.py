@@ -17,7 +17,6 @@ from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used
     from ..agent.model import Model
-    from ..runtime.journal.contract import Journal
     from .run_questions import Decider
     from .run_session import Orders
 
@@ -31,10 +30,10 @@ Without --model a recorded conversation is played, the shipped one or that of --
 answer what was recorded, so no key and no network are needed. With --model a chat-completions
 endpoint is asked, with the key in OPENAI_API_KEY (needs turnlock[openai]).
 
-With --db all is kept in FILE before anything follows from it: killed at any instant, the same
+With --db all is kept in a journal before anything follows from it: killed at any instant, the same
 command goes on where it stopped. What may have happened and nobody knows is in doubt; the tool's
 own policy decides, or you do. `turnlock show`, `approve`, `deny` and `interrupt` work on the same
-FILE from another terminal.
+journal from another terminal.
 
 Ctrl-C interrupts the turn; again, or without a turn, it leaves. At the end of standard input what
 was asked stays as it is.
@@ -52,7 +51,7 @@ Exit status:
 @click.command("run", help=_HELP, short_help="Let a model work with tools, durably.")
 @click.argument("prompt", required=False)
 @click.option("--tools", type=click.Path(), metavar="FILE", help="A Python file with @tool's.")
-@click.option("--db", type=click.Path(), metavar="FILE", help="Keep all in this journal.")
+@click.option("--db", metavar="JOURNAL", help="Keep all in this journal: a file, or sqlite:FILE.")
 @click.option(
     "--run", "run_id", default="agent", show_default=True, metavar="ID", help="The run in it."
 )
@@ -145,11 +144,12 @@ def _endpoint(model: str | None, base_url: str | None) -> Model:
 
 def _played(orders: Orders, db: str | None) -> int:
     from ..runtime.errors import JournalError  # noqa: PLC0415 - as in command
+    from ..runtime.journal.registry import open_journal  # noqa: PLC0415 - as in command
     from .run_session import converse  # noqa: PLC0415 - as in command
 
     async def play() -> int:
         try:
-            journal = await _journal(db)
+            journal = await open_journal(db or "memory:")
         except JournalError as error:
             raise click.UsageError(harmless(str(error))) from error
         async with journal:
@@ -159,13 +159,3 @@ def _played(orders: Orders, db: str | None) -> int:
         return asyncio.run(play())
     except TurnlockError as error:
         raise click.ClickException(harmless_lines(str(error))) from error
-
-
-async def _journal(db: str | None) -> Journal:
-    if db is None:
-        from ..runtime.journal.memory import MemoryJournal  # noqa: PLC0415 - the one or the other
-
-        return MemoryJournal()
-    from ..runtime.journal.sqlite import SqliteJournal  # noqa: PLC0415 - as above
-
-    return await SqliteJournal.open(db)

@@ -155,7 +155,7 @@ class Session:
         rest = (
             "decide with turnlock approve or deny, or here, and start this run again"
             if self._orders.durable
-            else "it is lost: with --db FILE it would be kept"
+            else "it is lost: with --db JOURNAL it would be kept"
         )
         self.screen.tell(f"left as it is: {what} for an answer that nobody gave; {rest}")
         return End.WAITING

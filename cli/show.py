@@ -19,9 +19,9 @@ from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..runtime.approvals import PendingApproval, pending_approvals
 from ..runtime.journal.contract import Journal, RunEntry
+from ..runtime.owners import is_dead, short_name
 from ..runtime.status.projection import Standing, status_of
 from ..runtime.submit import is_owned
-from ..runtime.workers import is_dead, short_name
 from .databases import db_option, entry_of, facts_of, with_journal
 
 _ARGUMENTS: Final = 2_000

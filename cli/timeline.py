@@ -141,7 +141,7 @@ class Timeline:
         """Say who runs it and, where nobody was shown them before, the arguments."""
         call = self._calls.get((fact.turn_id, fact.invocation_id))
         shown = "" if call is None or call.requires_approval else f" {canonical(call.arguments)}"
-        from ..runtime.workers import short_name  # noqa: PLC0415 - all of the runtime loads with it
+        from ..runtime.owners import short_name  # noqa: PLC0415 - all of the runtime loads with it
 
         worker = "somebody" if fact.worker is None else short_name(fact.worker)
         return f"{worker}, attempt {fact.attempt}{shown}"

@@ -16,12 +16,12 @@ from ..models.values import ABSENT, Json
 from ..turn.turn import Turn
 from .actor import Actor
 from .executions import Executions, Key, RuntimeContext
+from .owners import was_ours
 from .tools.context import ToolContext
 from .tools.outcomes import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
 from .tools.performing import probe
 from .tools.policy import InDoubt
 from .tools.tool import Tool
-from .workers import was_ours
 
 UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows whether it happened"
 """The error of an execution in doubt whose tool declares that it has then failed."""

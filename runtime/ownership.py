@@ -16,7 +16,7 @@ from .dispatcher import Dispatcher
 from .errors import Closed, RunFenced
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
-from .workers import is_dead
+from .owners import is_dead
 from .writer import fold_run
 
 _log = logging.getLogger(__name__)

@@ -30,6 +30,7 @@ from .executions import RuntimeContext
 from .journal.contract import Journal
 from .limiter import Limiter
 from .mailbox import Mailbox
+from .owners import new_owner
 from .ownership import Ownership
 from .settings import Settings
 from .status.projection import Standing, StatusProjection
@@ -39,7 +40,6 @@ from .telemetry import Harmless, Silent, Telemetry
 from .tools.threads import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
-from .workers import new_owner
 from .writer import fold_run
 
 _log = logging.getLogger(__name__)

@@ -23,9 +23,9 @@ from ..models.verdicts import Accepted, Verdict
 from .clock import Clock, SteadyClock
 from .errors import Conflict, JournalOwned, RunFenced
 from .journal.contract import Journal, RunEntry
+from .owners import is_dead, new_owner
 from .retry import retried
 from .tools.policy import Policy
-from .workers import is_dead, new_owner
 from .writer import Judged, RunWriter, fold_run
 
 LEASE: Final = 10.0

@@ -13,9 +13,26 @@ from ...models.deliveries import Delivery
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.values import Json, same_json
-from .checks import check_batch, check_lease, check_limit, checked_note
-from .contract import ANSWERS, PAGE, POSTS, POSTS_WAITING, Appended, Journal, Post, RunEntry
-from .refusals import closed, owned, run_differs, too_many_posts, unknown_run
+from ..errors import JournalError
+from .contract import (
+    ANSWERS,
+    PAGE,
+    POSTS,
+    POSTS_WAITING,
+    Appended,
+    Journal,
+    Post,
+    RunEntry,
+    check_batch,
+    check_lease,
+    check_limit,
+    checked_note,
+    closed,
+    owned,
+    run_differs,
+    too_many_posts,
+    unknown_run,
+)
 
 
 @attrs.define
@@ -49,6 +66,20 @@ class _Kept:
             owner=self.owner,
             owned_until=self.owned_until,
         )
+
+
+async def open_place(place: str, *, create: bool) -> MemoryJournal:
+    """Begin a journal, see `registry`. Raises `JournalError` for a place, and where one must be."""
+    if place:
+        raise JournalError(
+            f"journal memory:{place}: a journal in memory has no name; give memory: alone"
+        )
+    if not create:
+        raise JournalError(
+            "journal memory: it ends with the process that has it, so there is none to be opened;"
+            " give the journal that the run was kept in"
+        )
+    return MemoryJournal()
 
 
 class MemoryJournal(Journal):

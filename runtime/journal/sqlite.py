@@ -9,36 +9,50 @@ What no journal on SQLite can tell: a flipped bit in the -wal file, before it is
 main one, looks like the torn end of a crash, and what follows it is gone.
 
 The file belongs to nobody as a whole. Any number of processes may open it at the same time, to read
-and to post; each run has one owner (`own`), and only the owner's appends are kept.
+and to post; each run has one owner at most (`own`), and then only the owner's appends are kept.
+
+What is asked of the file is in `sqlite_statements`, its tables and rows in `sqlite_file`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
+import attrs
 import msgspec
 
 from ...engine.snapshot import Snapshot
 from ...models.codec import to_json
 from ...models.deliveries import Delivery
+from ...models.errors import TurnlockError
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...models.values import Json
-from ..errors import Overloaded
-from . import reads, writes
-from .checks import check_batch, check_lease, check_limit, checked_note
-from .contract import PAGE, Appended, Journal, Post, RunEntry
-from .opening import open_reader, open_writer
-from .refusals import closed
-from .rows import row_of
-from .transactions import reading, writing
-from .worker import Worker
+from ..errors import JournalError, Overloaded
+from . import sqlite_statements as statements
+from .contract import (
+    PAGE,
+    Appended,
+    Journal,
+    Post,
+    RunEntry,
+    check_batch,
+    check_lease,
+    check_limit,
+    checked_note,
+    closed,
+)
+from .sqlite_file import failed, open_reader, open_writer, row_of
 
 T = TypeVar("T")
 
@@ -47,6 +61,22 @@ BUSY_TIMEOUT: Final = 5.0
 
 APPEND_BYTES: Final = 256_000_000
 """Bytes of JSON that one append may bring; SQLite itself ends at 1,000,000,000."""
+
+
+async def open_place(place: str, *, create: bool) -> SqliteJournal:
+    """Open a file, see `registry`: `PATH`, `/ABSOLUTE` or `///ABSOLUTE`. Raises `JournalError`."""
+    path = place
+    if place.startswith("//"):
+        host, slash, rest = place.removeprefix("//").partition("/")
+        path = slash + rest
+        if host or not rest:
+            raise JournalError(
+                f"journal sqlite:{place}: a file is no host's; give sqlite:PATH or"
+                " sqlite:///ABSOLUTE/PATH"
+            )
+    if not path:
+        raise JournalError("journal sqlite: names no file; give sqlite:PATH")
+    return await SqliteJournal.open(path, create=create)
 
 
 class SqliteJournal(Journal):
@@ -103,24 +133,24 @@ class SqliteJournal(Journal):
 
     async def declare(self, run: Run) -> None:
         """Make a run known."""
-        await self._write(partial(writes.declare, run=run, where=self._where))
+        await self._write(partial(statements.declare, run=run, where=self._where))
 
     async def own(
         self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
     ) -> int:
         """Take a run."""
         check_lease(owner, now=now, lease=lease)
-        asked = writes.Lease(owner=owner, now=now, until=now + lease, gone=gone)
-        return await self._write(partial(writes.own, run_id=run_id, lease=asked))
+        asked = statements.Lease(owner=owner, now=now, until=now + lease, gone=gone)
+        return await self._write(partial(statements.own, run_id=run_id, lease=asked))
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         """Renew the leases of an owner."""
         check_lease(owner, now=now, lease=lease)
-        return await self._write(partial(writes.renew, owner=owner, until=now + lease))
+        return await self._write(partial(statements.renew, owner=owner, until=now + lease))
 
     async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
-        await self._write(partial(writes.release, run_id=run_id, fence=fence))
+        await self._write(partial(statements.release, run_id=run_id, fence=fence))
 
     async def append(
         self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
@@ -134,30 +164,30 @@ class SqliteJournal(Journal):
                 f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
             )
         return await self._write(
-            partial(writes.append, run_id=run_id, row=row, fence=fence, busy=busy)
+            partial(statements.append, run_id=run_id, row=row, fence=fence, busy=busy)
         )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""
         check_limit(after=after, limit=limit)
         return await self._read(
-            partial(reads.facts, run_id=run_id, after=after, limit=limit, where=self._where)
+            partial(statements.facts, run_id=run_id, after=after, limit=limit, where=self._where)
         )
 
     async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
         """List the runs."""
-        return await self._read(partial(reads.entries, busy=busy, where=self._where))
+        return await self._read(partial(statements.entries, busy=busy, where=self._where))
 
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
-        return await self._read(partial(reads.entry, run_id=run_id, where=self._where))
+        return await self._read(partial(statements.entry, run_id=run_id, where=self._where))
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
         content = to_json(snapshot)
         return await self._write(
             partial(
-                writes.keep_snapshot,
+                statements.keep_snapshot,
                 snapshot=snapshot,
                 content=content,
                 fence=fence,
@@ -167,37 +197,39 @@ class SqliteJournal(Journal):
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot."""
-        return await self._read(partial(reads.snapshot, run_id=run_id))
+        return await self._read(partial(statements.snapshot, run_id=run_id))
 
     async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
         """Keep a note."""
         _, content = checked_note(run_id, name=name, value=value)
         return await self._write(
-            partial(writes.note, run_id=run_id, fence=fence, name=name, content=content)
+            partial(statements.note, run_id=run_id, fence=fence, name=name, content=content)
         )
 
     async def notes(self, run_id: str) -> Mapping[str, Json]:
         """Return all notes."""
-        return await self._read(partial(reads.notes, run_id=run_id, where=self._where))
+        return await self._read(partial(statements.notes, run_id=run_id, where=self._where))
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""
-        return await self._write(partial(writes.post, run_id=run_id, delivery=to_json(delivery)))
+        return await self._write(
+            partial(statements.post, run_id=run_id, delivery=to_json(delivery))
+        )
 
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         """Return the posts that wait."""
         return await self._read(
-            partial(reads.posts, run_ids=run_ids, after=after, where=self._where)
+            partial(statements.posts, run_ids=run_ids, after=after, where=self._where)
         )
 
     async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
         """Answer a post."""
         content = msgspec.json.encode(receipt)
-        await self._write(partial(writes.answer, number=number, receipt=content))
+        await self._write(partial(statements.answer, number=number, receipt=content))
 
     async def answered(self, number: int) -> Mapping[str, Any] | None:
         """Return the answer."""
-        content = await self._read(partial(reads.answered, number=number))
+        content = await self._read(partial(statements.answered, number=number))
         return None if content is None else parse(content)
 
     async def check(self) -> None:
@@ -205,7 +237,7 @@ class SqliteJournal(Journal):
 
         Facts are held to their checksums by `read` alone.
         """
-        await self._read(partial(reads.check, where=self._where))
+        await self._read(partial(statements.check, where=self._where))
 
     async def close(self) -> None:
         """Finish what was begun, and close both connections."""
@@ -224,3 +256,232 @@ class SqliteJournal(Journal):
         if self._closed:
             raise closed()
         return await self._reader.do(work)
+
+
+# The threads that do what is asked: each has a connection, and one of them writes.
+
+Work: TypeAlias = Callable[[sqlite3.Connection], Any]
+"""What is asked of a connection; it runs in the worker's thread."""
+
+
+@attrs.frozen
+class Outcome:
+    """What became of a work: what it returned, or what it raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+Perform: TypeAlias = Callable[[sqlite3.Connection, Sequence[Work]], Sequence[Outcome]]
+"""Does several works, and returns the outcome of each."""
+
+
+@attrs.frozen
+class _Job:
+    work: Work
+    future: asyncio.Future[Any]
+
+
+class Worker:
+    """One thread, one connection, one queue.
+
+    The works of one tick of the loop go to the thread together, and whatever arrived while it was
+    busy is done together with them. A thread that dies fails everybody with its cause, now and
+    later. It is a daemon: a journal that nobody closed does not keep the process alive.
+    """
+
+    def __init__(
+        self, name: str, *, connect: Callable[[], sqlite3.Connection], perform: Perform
+    ) -> None:
+        """Start the thread; `connect` and `perform` are called in it."""
+        self._connect = connect
+        self._perform = perform
+        self._loop = asyncio.get_running_loop()
+        self._tick: list[_Job] = []
+        self._open: set[asyncio.Future[Any]] = set()
+        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._death: BaseException | None = None
+        self._connected: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread: Final = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def connected(self) -> None:
+        """Wait until the connection is there; raise what `connect` raised."""
+        await settled(self._connected)
+
+    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Have a work done, and return or raise what it does; ends only when it is settled."""
+        if self._ended.done():
+            raise self._dead()
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        if not self._tick:
+            self._loop.call_soon(self._send)
+        self._tick.append(_Job(work, future))
+        return await settled(future)
+
+    async def close(self) -> None:
+        """Have done what was asked, and end the thread."""
+        self._send()
+        self._queue.put(None)
+        await settled(self._ended)
+        self._thread.join()
+
+    def _send(self) -> None:
+        if self._tick:
+            self._queue.put(self._tick)
+            self._tick = []
+
+    # What runs in the thread.
+
+    def _run(self) -> None:
+        death: BaseException | None = None
+        try:
+            connection = self._connect()
+        except BaseException as error:  # noqa: BLE001 - the opener is told, whatever it is
+            self._tell(self._end, error)
+            return
+        try:
+            self._tell(self._connected.set_result, None)
+            while jobs := self._next():
+                outcomes = self._perform(connection, [job.work for job in jobs])
+                self._tell(_deliver, jobs, outcomes)
+        except BaseException as error:  # noqa: BLE001 - the callers are told, whatever it is
+            death = error
+        finally:
+            connection.close()
+        self._tell(self._end, death)
+
+    def _next(self) -> list[_Job]:
+        """Wait for works, and take all that are there; none when it is time to end."""
+        jobs = self._queue.get()
+        if jobs is None:
+            return []
+        with suppress(Empty):
+            while more := self._queue.get_nowait():
+                jobs += more
+            self._queue.put(None)
+        return jobs
+
+    def _tell(self, what: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(what, *args)
+
+    # What runs in the loop.
+
+    def _end(self, death: BaseException | None) -> None:
+        self._death = death
+        self._ended.set_result(None)
+        if not self._connected.done():
+            self._connected.set_exception(self._death or self._dead())
+        for future in tuple(self._open):
+            if not future.done():
+                future.set_exception(self._dead())
+
+    def _dead(self) -> JournalError:
+        error = JournalError(
+            f"{self._thread.name}: its thread has ended ({self._death!r}), so what was under way"
+            " may be kept or not; open the journal again and read"
+        )
+        error.__cause__ = self._death
+        return error
+
+
+def _deliver(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if not job.future.done():
+            if outcome.error is None:
+                job.future.set_result(outcome.value)
+            else:
+                job.future.set_exception(outcome.error)
+
+
+async def settled(future: asyncio.Future[T]) -> T:
+    """Wait for a future even if the waiter is cancelled meanwhile; say only then that it was."""
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        while not future.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
+        future.exception()  # nobody else will ask, and asyncio would complain
+        raise
+
+
+_STRANGE: Final = (TypeError, ValueError, LookupError)
+"""What a read raises over a damaged row: callers' mistakes were found before it was asked for."""
+
+
+def writing(path: str) -> Perform:
+    """Return what does all works in one transaction: one wait for the disk, not one for each.
+
+    When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is a
+    mistake of its caller; then each is done in a transaction of its own, so that it fails alone.
+    """
+
+    def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
+        committing = False
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            outcomes = [_outcome(connection, work) for work in works]
+            committing = True
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            _roll_back(connection)
+            broken = committing and not _harmless(error)
+            return [Outcome(error=failed(path, error, settled=not broken)) for _ in works]
+        except Exception as error:  # noqa: BLE001 - see above
+            _roll_back(connection)
+            if len(works) == 1:
+                return [Outcome(error=error)]
+            return [outcome for work in works for outcome in perform(connection, [work])]
+        return outcomes
+
+    return perform
+
+
+def reading(path: str) -> Perform:
+    """Return what does each work for itself."""
+
+    def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
+        return [read(connection, work) for work in works]
+
+    def read(connection: sqlite3.Connection, work: Work) -> Outcome:
+        try:
+            return _outcome(connection, work)
+        except sqlite3.Error as error:
+            return Outcome(error=failed(path, error))
+        except _STRANGE as error:
+            damage = JournalError(
+                f"journal {path}: it holds what was never written there ({error!r}); keep it and"
+                " its -wal file as they are, and restore them from a copy"
+            )
+            damage.__cause__ = error
+            return Outcome(error=damage)
+
+    return perform
+
+
+def _outcome(connection: sqlite3.Connection, work: Work) -> Outcome:
+    try:
+        return Outcome(work(connection))
+    except TurnlockError as error:
+        return Outcome(error=error)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    """SQLite has rolled back already after some errors."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _harmless(error: sqlite3.Error) -> bool:
+    """Say whether a failed commit has surely left nothing behind.
+
+    After an error of the disk, the end of the transaction may stand in the -wal file all the same,
+    and count if the process ends before it writes again.
+    """
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
+    return code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}

@@ -25,7 +25,7 @@ def db(tmp_path: Path) -> str:
                 run = Run(run_id=name)
                 kernel = Kernel(run)
                 await journal.declare(run)
-                epoch = await journal.own(name, owner="o", now=0.0, lease=1.0)
+                fence = await journal.own(name, owner="o", now=0.0, lease=1.0)
                 call = Call(
                     invocation_id="a", tool_name="ls", arguments={}, requires_approval=False
                 )
@@ -36,7 +36,7 @@ def db(tmp_path: Path) -> str:
                 )[:deliveries]:
                     after = kernel.sequence
                     facts = kernel.receive(delivery, 1.0).facts
-                    await journal.append(name, epoch=epoch, after=after, facts=facts, busy=True)
+                    await journal.append(name, fence=fence, after=after, facts=facts, busy=True)
 
     asyncio.run(keep())
     return str(path)
@@ -80,8 +80,8 @@ def test_what_was_met_of_a_journal_is_counted(db: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        ((), "give FILE, or --db FILE, and not both"),
-        (("FILE", "--db", "{db}"), "give FILE, or --db FILE, and not both"),
+        ((), "give FILE, or --db JOURNAL, and not both"),
+        (("FILE", "--db", "{db}"), "give FILE, or --db JOURNAL, and not both"),
         (("--db", "{db}", "--hostile", "1"), "--hostile means nothing for a journal"),
         (("--db", "nowhere.db"), "there is no such file"),
         (("--db", "{db}", "--run", "three"), "no run matches 'three'"),

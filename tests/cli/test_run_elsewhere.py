@@ -33,6 +33,34 @@ def waiting(tmp_path: Path) -> tuple[str, list[str]]:
     return db, command
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("runs",),
+        ("show", "agent"),
+        ("approve", "agent", "c0-1"),
+        ("deny", "agent", "c0-1"),
+        ("interrupt", "agent"),
+        ("check",),
+        ("diagram", "run"),
+        ("run", "--no-input"),
+    ],
+    ids=" ".join,
+)
+def test_each_of_them_takes_the_url_of_a_journal(
+    waiting: tuple[str, list[str]], command: tuple[str, ...]
+) -> None:
+    """And says of one that names no journal which do; that is wrong usage."""
+    db, _ = waiting
+    unknown = turnlock(*command, "--db", "redis://here")
+    assert unknown.exit_code == 2
+    assert "no journal is called 'redis'; give a path, sqlite:PATH or sqlite:///ABSOLUTE" in (
+        " ".join(unknown.output.split())
+    )
+    if command[0] != "run":
+        assert turnlock(*command, "--db", f"sqlite:{db}").exit_code == 0
+
+
 def test_they_decide_without_running_anything(
     tmp_path: Path, waiting: tuple[str, list[str]]
 ) -> None:
@@ -177,7 +205,7 @@ def test_a_decision_about_what_was_shown_only(waiting: tuple[str, list[str]]) ->
 
 def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, list[str]]) -> None:
     """A fact forged with its checksum is named by its number; a damaged row as well."""
-    from turnlock.runtime.journal.rows import checksum  # noqa: PLC0415 - one test's
+    from turnlock.runtime.journal.sqlite_file import checksum  # noqa: PLC0415 - one test's
 
     db, _ = waiting
     assert turnlock("check", "--db", db, "--run", "agent", "--json").exit_code == 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from turnlock import Call, OpenTurn, Run
 from turnlock.engine.kernel import Kernel
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.owners import is_dead, new_owner
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.runtime.workers import is_dead, new_owner
 
 from .virtual import LoopClock, run, settled
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from turnlock.runtime.journal.owners import is_gone
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.owners import is_gone
 
 from .stage import RUN, everything
 
@@ -20,7 +20,7 @@ import asyncio, sys
 from turnlock import Run
 from turnlock.models.facts import TurnSealed
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.owners import this_process
+from turnlock.runtime.owners import this_process
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
 def fact(sequence, commit):

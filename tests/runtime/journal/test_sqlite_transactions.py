@@ -17,8 +17,7 @@ from turnlock.models.errors import UnknownRun
 from turnlock.models.facts import TurnInterrupting
 from turnlock.runtime.errors import Closed, JournalError, JournalOwned
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.worker import Worker
+from turnlock.runtime.journal.sqlite import SqliteJournal, Worker
 
 from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned
 

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.schema import MIGRATIONS
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.journal.sqlite_file import MIGRATIONS
 
 from .stage import RUN, everything, facts
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.runtime.journal import owners
-from turnlock.runtime.journal.owners import is_gone, this_process
+from turnlock.runtime import owners
+from turnlock.runtime.owners import is_gone, this_process
 
 SAY_WHO = """
-from turnlock.runtime.journal.owners import this_process
+from turnlock.runtime.owners import this_process
 print(this_process(), flush=True)
 input()
 """

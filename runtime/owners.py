@@ -1,4 +1,8 @@
-"""Who owns runs: a name for this process, and whether the process behind a name is surely gone.
+"""Who owns runs: a name for each runtime, and whether the process behind a name is surely gone.
+
+The name of an owner is never used twice; it is the worker of the owner's claims, too (K-34, K-35),
+so that they can be told from those of any other. What a dead runtime ran is lost; executors of
+other makes keep their claims until the lease is over.
 
 A lease keeps two processes from performing one run. After a crash nobody wants to wait for it; but
 to take a run from a living process would put its running tools in doubt (the fence keeps the
@@ -20,6 +24,32 @@ import platform
 import secrets
 from pathlib import Path
 from typing import Final
+
+OWNER_PREFIX: Final = "turnlock:"
+"""Begins the name of every owner."""
+
+
+def new_owner() -> str:
+    """Return a name for an owner in this process that no other has."""
+    return f"{OWNER_PREFIX}{this_process()}"
+
+
+def was_ours(worker: str | None) -> bool:
+    """Whether such a claim was made by a runtime, this one or one before."""
+    return worker is not None and worker.startswith(OWNER_PREFIX)
+
+
+def is_dead(owner: str | None) -> bool:
+    """Whether this is a runtime whose process has surely ended: nobody waits for its lease."""
+    return owner is not None and was_ours(owner) and is_gone(owner.removeprefix(OWNER_PREFIX))
+
+
+def short_name(owner: str) -> str:
+    """Return an owner as people want it: host and process of a runtime, another's whole name."""
+    if not was_ours(owner):
+        return owner
+    return ":".join(owner.removeprefix(OWNER_PREFIX).split(":")[:2])
+
 
 _PROC: Final = Path("/proc")
 _UNKNOWN: Final = "-"

@@ -1,0 +1,30 @@
+"""Every journal of the registry keeps the contract: a test class for each, made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.journal.registry import BACKENDS, open_journal
+
+from .backends import PLACES
+from .contract import DurableJournalContract, JournalContract
+
+
+def contract_of(scheme: str) -> type[JournalContract]:
+    """All parts of the contract, held against the journals of a scheme."""
+
+    async def open_place(_: JournalContract, place: Path) -> Journal:
+        return await open_journal(PLACES[scheme].url(place))
+
+    base = DurableJournalContract if PLACES[scheme].durable else JournalContract
+    name = f"Test{scheme.title()}Journal"
+    return type(name, (base,), {"open_journal": open_place, "__doc__": f"The scheme {scheme}."})
+
+
+globals().update({f"Test{scheme.title()}Journal": contract_of(scheme) for scheme in PLACES})
+
+
+def test_every_journal_of_the_registry_is_tested() -> None:
+    """Whoever adds one says in `backends` where its tests are kept."""
+    assert set(PLACES) == set(BACKENDS)

@@ -1,0 +1,95 @@
+"""How a URL names a journal, and what is said of one that names none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from turnlock import Run
+from turnlock.runtime import JournalError, MemoryJournal, SqliteJournal
+from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.journal.registry import BACKENDS, open_journal
+
+
+async def kind_and_runs(
+    url: str | os.PathLike[str], *, create: bool = True, declares: str | None = None
+) -> tuple[type[Journal], list[str]]:
+    """What is opened, and the runs in it."""
+    async with await open_journal(url, create=create) as journal:
+        if declares is not None:
+            await journal.declare(Run(run_id=declares))
+        return type(journal), [entry.run.run_id for entry in await journal.runs()]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "{folder}/agent.db",
+        "sqlite:{folder}/agent.db",
+        "sqlite:///{folder}/agent.db",
+        "SQLITE:agent.db",
+        "sqlite:./agent.db",
+        "agent.db",
+        "./agent.db",
+    ],
+)
+def test_a_sqlite_file_has_many_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """A bare path, and the scheme with a path, relative or not: one file."""
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(kind_and_runs(tmp_path / "agent.db", declares="r"))
+
+    name = url.format(folder=tmp_path).replace("////", "///")
+    assert asyncio.run(kind_and_runs(name, create=False)) == (SqliteJournal, ["r"])
+    assert [it.name for it in tmp_path.iterdir()] == ["agent.db"]
+
+
+@pytest.mark.parametrize("name", ["a:b.db", "c%20d.db", "e?mode=ro", "x"])
+def test_a_path_is_taken_as_it_stands(tmp_path: Path, name: str) -> None:
+    """A Path is never a URL, whatever its letters; and nothing in a path is an escape."""
+    asyncio.run(kind_and_runs(tmp_path / name, declares="r"))
+    assert (tmp_path / name).exists()
+    assert asyncio.run(kind_and_runs(f"sqlite:{tmp_path / name}", create=False))[1] == ["r"]
+
+
+def test_a_journal_in_memory_is_new_each_time() -> None:
+    assert asyncio.run(kind_and_runs("memory:", declares="r")) == (MemoryJournal, ["r"])
+    assert asyncio.run(kind_and_runs("memory:")) == (MemoryJournal, [])
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (
+            "redis://here",
+            "journal redis://here: no journal is called 'redis'; give a path, sqlite:",
+        ),
+        ("postgresql://me@db/turnlock", "keeps no journal in postgresql yet; give a path"),
+        ("agent:db", r"\(a file with a colon in its name: \./agent:db\)"),
+        ("sqlite:", "names no file"),
+        ("sqlite://host/agent.db", "a file is no host's"),
+        ("sqlite://agent.db", "a file is no host's"),
+        ("memory:mine", "a journal in memory has no name"),
+    ],
+)
+def test_what_names_no_journal_is_told(url: str, said: str) -> None:
+    """With the URL, the cause, and the forms that are known."""
+    with pytest.raises(JournalError, match=said):
+        asyncio.run(kind_and_runs(url))
+
+
+@pytest.mark.parametrize("url", ["memory:", "{folder}/none.db", "sqlite:{folder}/none.db"])
+def test_what_must_be_there_is_not_made(tmp_path: Path, url: str) -> None:
+    with pytest.raises(JournalError):
+        asyncio.run(kind_and_runs(url.format(folder=tmp_path), create=False))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_forms_of_all_are_told() -> None:
+    with pytest.raises(JournalError) as told:
+        asyncio.run(kind_and_runs("nosuch:x"))
+    assert all(backend.forms in str(told.value) for backend in BACKENDS.values())
