@@ -3,7 +3,8 @@
 
 const { canonical, float } = require("./json.js");
 const {
-  awaits, covers, deadlines, digest, find, fold, fresh, id, isTerminal, member, owedAttempt, pending,
+  awaits, covers, deadlines, digest, find, fold, fresh, id, inDoubt, isTerminal, member, owedAttempt,
+  pending,
 } = require("./state.js");
 
 const LIMITS = { remembered: 1024, remember_for: 300, calls: 10000, grants: 1000, continuations: 1000 };
@@ -19,6 +20,13 @@ function given(delivery) {
     if (value !== null || name === "result") kept[name] = value;
   }
   return kept;
+}
+
+// What a delivery is to the tables (K-59).
+function inputOf({ type, approved, error, as }) {
+  if (type === "decide") return approved ? "approve" : "deny";
+  if (type === "report") return error === undefined ? "report_result" : "report_error";
+  return type === "resolve" ? `resolve_${as}` : type;
 }
 
 class Kernel {
@@ -38,9 +46,11 @@ class Kernel {
     const owed = this.state.continuations.map((one) => one.turn_id);
     this.now = Math.max(Number(asked.now), this.state.at); // K-10
     for (let [due] = deadlines(this.state); due && due.at < this.now; [due] = deadlines(this.state)) {
-      this.lapse(due);
+      this.input = `${due.kind}_over`;
+      this.expire(due);
       this.settle();
     }
+    this.input = inputOf(asked);
     const reason = this.judge(asked, owed);
     if (reason === undefined) this.settle();
     const facts = this.journal.slice(first);
@@ -59,18 +69,19 @@ class Kernel {
     return pending(this.state, this.run.run_id);
   }
 
-  emit(type, payload = {}, turn_id = this.state.turn?.id ?? null) {
+  emit(type, payload = {}, turn_id = this.state.turn?.id ?? null, input = this.input) {
     this.before ??= new Set(this.owed().map(named));
     const { run_id } = this.run;
     const sequence = this.state.sequence + 1;
-    const fact = { type, run_id, sequence, at: float(this.now), turn_id, ...payload };
+    const fact = { type, run_id, sequence, at: float(this.now), input, turn_id, ...payload };
     this.journal.push(fact);
     fold(this.state, fact, this.limits);
   }
 
-  lifecycle(type, one, payload) {
+  lifecycle(type, one, payload, input) {
     const { agent_id, agent_name } = this.run;
-    this.emit(type, { invocation_id: one.id, tool_name: one.tool, agent_id, agent_name, ...payload });
+    const about = { invocation_id: one.id, tool_name: one.tool, agent_id, agent_name };
+    this.emit(type, { ...about, ...payload }, undefined, input);
   }
 
   execution(type, one, payload = {}) {
@@ -85,7 +96,7 @@ class Kernel {
     this.lifecycle("TOOL_EXECUTION_FAILED", one, { cause, error });
   }
 
-  lapse({ kind, one, grant }) {
+  expire({ kind, one, grant }) {
     if (kind === "approval") return this.deny(one, "expiry", "approval expired");
     if (kind === "lease") return this.execution("EXECUTION_IN_DOUBT", one);
     if (kind === "grant") return this.emit("GRANT_EXPIRED", { grant_id: grant.grant_id });
@@ -98,8 +109,8 @@ class Kernel {
   settle() {
     const { turn } = this.state;
     if (!turn || !turn.members.every(isTerminal)) return;
-    if (turn.phase === "SEALED") this.emit("TURN_SETTLED");
-    if (turn.phase === "INTERRUPTING") this.emit("TURN_INTERRUPTED");
+    if (turn.phase === "SEALED") this.emit("TURN_SETTLED", {}, turn.id, "settle");
+    if (turn.phase === "INTERRUPTING") this.emit("TURN_INTERRUPTED", {}, turn.id, "settle");
   }
 
   // Section 5: a reason, or undefined once the facts have happened.
@@ -183,7 +194,7 @@ class Kernel {
   }
 
   approveByGrant(one, { grant_id }) {
-    this.lifecycle("TOOL_APPROVED", one, { scope: "once", grant_id });
+    this.lifecycle("TOOL_APPROVED", one, { scope: "once", grant_id }, "grant");
   }
 
   add_call({ call }) {
@@ -248,10 +259,10 @@ class Kernel {
     if (isTerminal(one)) return "already_settled";
     if (awaits(one) && !outlived) return "not_approved";
     if (one.phase === "STARTED") return worker && worker === one.worker ? "duplicate" : "already_started";
-    if (one.phase === "IN_DOUBT" && !one.retry) return "not_authorised";
+    if (one.phase === "IN_DOUBT") return "not_authorised";
     const lease_until = lease === undefined ? undefined : float(this.now + Number(lease));
     const attempt = one.attempt + 1;
-    if (one.phase === "IN_DOUBT") {
+    if (one.phase === "RETRY_AUTHORISED") {
       return this.execution("EXECUTION_RETRIED", one, { attempt, worker, lease_until });
     }
     const started = { attempt, arguments: one.arguments, worker, lease_until };
@@ -260,13 +271,13 @@ class Kernel {
 
   renew({ lease }, one) {
     if (isTerminal(one)) return "already_settled";
-    if (one.phase !== "STARTED") return one.phase === "IN_DOUBT" ? "lease_lost" : "not_started";
+    if (one.phase !== "STARTED") return inDoubt(one) ? "lease_lost" : "not_started";
     this.execution("LEASE_RENEWED", one, { lease_until: float(this.now + Number(lease)) });
   }
 
   reject({ error }, one) {
     if (isTerminal(one)) return "already_settled";
-    if (["STARTED", "IN_DOUBT"].includes(one.phase)) return "already_started";
+    if (one.phase === "STARTED" || inDoubt(one)) return "already_started";
     this.fail(one, "rejected", error);
   }
 
@@ -286,16 +297,17 @@ class Kernel {
 
   lose(_, one) {
     if (isTerminal(one)) return "already_settled";
-    if (one.phase !== "STARTED") return one.phase === "IN_DOUBT" ? "duplicate" : "not_started";
+    if (one.phase !== "STARTED") return inDoubt(one) ? "duplicate" : "not_started";
     this.execution("EXECUTION_IN_DOUBT", one);
   }
 
   resolve({ as, result, error }, one) { // K-35
     if (isTerminal(one)) return "already_settled";
-    if (one.phase !== "IN_DOUBT") return "not_in_doubt";
+    if (!inDoubt(one)) return "not_in_doubt";
     if (as === "error") return this.fail(one, "resolved", error);
     if (as === "result") return this.lifecycle("TOOL_EXECUTION_SUCCEEDED", one, { result });
-    if (one.retry) return "duplicate";
+    if (one.observed) return "not_owned"; // K-58
+    if (one.phase === "RETRY_AUTHORISED") return "duplicate";
     if (this.state.turn.phase === "INTERRUPTING") return "interrupting";
     this.execution("RETRY_AUTHORISED", one);
   }

@@ -20,12 +20,13 @@ const fresh = () => ({
 function member(call) {
   return {
     id: call.invocation_id, tool: call.tool_name, arguments: call.arguments,
-    gated: call.requires_approval, phase: "REQUESTED", attempt: 0, retry: false,
+    gated: call.requires_approval, observed: call.observed === true, phase: "REQUESTED", attempt: 0,
     deadline: null, worker: null, decision: null, outcome: null,
   };
 }
 
 const isTerminal = (one) => TERMINAL.includes(one.phase);
+const inDoubt = (one) => one.phase === "IN_DOUBT" || one.phase === "RETRY_AUTHORISED";
 const awaits = (one) => one.phase === "REQUESTED" && one.gated;
 const find = (state, name) => state.turn?.members.find((one) => one.id === name);
 const covers = (grant, one) =>
@@ -33,8 +34,9 @@ const covers = (grant, one) =>
   (grant.match === "tool" || grant.arguments_digest === digest(one.arguments)); // K-40
 
 function owedAttempt(one) {
+  if (one.observed) return null; // K-58: another runtime starts it
   if (one.phase === "APPROVED" || (one.phase === "REQUESTED" && !one.gated)) return 1;
-  return one.phase === "IN_DOUBT" && one.retry ? one.attempt + 1 : null;
+  return one.phase === "RETRY_AUTHORISED" ? one.attempt + 1 : null;
 }
 
 function close(state, at, limits, settled) {
@@ -55,12 +57,12 @@ function close(state, at, limits, settled) {
 }
 
 function end(one, phase, outcome) {
-  Object.assign(one, { phase, outcome, deadline: null, retry: false });
+  Object.assign(one, { phase, outcome, deadline: null });
 }
 
 function start(one, fact) {
   const { attempt, worker = null, lease_until: lease } = fact;
-  Object.assign(one, { phase: "STARTED", attempt, worker, deadline: time(lease), retry: false });
+  Object.assign(one, { phase: "STARTED", attempt, worker, deadline: time(lease) });
 }
 
 // What each fact does to the state, and to the member that it names.
@@ -75,7 +77,9 @@ const FOLD = {
   TURN_SEALED: (state) => (state.turn.phase = "SEALED"),
   TURN_INTERRUPTING(state, fact) {
     Object.assign(state.turn, { phase: "INTERRUPTING", grace: Number(fact.grace_until) });
-    for (const one of state.turn.members) one.retry = false;
+    for (const one of state.turn.members) { // K-60
+      if (one.phase === "RETRY_AUTHORISED") one.phase = "IN_DOUBT";
+    }
   },
   TURN_SETTLED: (state, fact, _, limits) => close(state, Number(fact.at), limits, true),
   TURN_INTERRUPTED: (state, fact, _, limits) => close(state, Number(fact.at), limits, false),
@@ -106,7 +110,7 @@ const FOLD = {
   EXECUTION_RETRIED: (_, fact, one) => start(one, fact),
   LEASE_RENEWED: (_, fact, one) => (one.deadline = Number(fact.lease_until)),
   EXECUTION_IN_DOUBT: (_, fact, one) => Object.assign(one, { phase: "IN_DOUBT", deadline: null }),
-  RETRY_AUTHORISED: (_, fact, one) => (one.retry = true),
+  RETRY_AUTHORISED: (_, fact, one) => (one.phase = "RETRY_AUTHORISED"),
   TOOL_EXECUTION_SUCCEEDED: (_, fact, one) =>
     end(one, "SUCCEEDED", { status: "succeeded", result: fact.result }),
   TOOL_EXECUTION_FAILED: (_, fact, one) =>
@@ -169,5 +173,6 @@ function pending(state, run) {
 }
 
 module.exports = {
-  awaits, covers, deadlines, digest, find, fold, fresh, id, isTerminal, member, owedAttempt, pending,
+  awaits, covers, deadlines, digest, find, fold, fresh, id, inDoubt, isTerminal, member, owedAttempt,
+  pending,
 };
