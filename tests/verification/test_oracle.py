@@ -30,7 +30,7 @@ REASONS = (
     "turn_sealed interrupting duplicate conflicting_duplicate already_decided "
     "not_awaiting_approval not_approved not_started already_started already_settled "
     "not_authorised not_in_doubt lease_lost arguments_mismatch no_continuation unknown_grant "
-    "limit_reached"
+    "not_owned limit_reached"
 ).split()
 
 # Section 4, all families.

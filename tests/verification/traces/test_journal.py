@@ -296,7 +296,7 @@ DAMAGED: dict[str, tuple[Callable[[], list[Line]], int, str, str, str]] = {
         "",
     ),
     "a cause that is none": (saying(4, cause=[]), 4, "section 4", "cause: [] is not one of", ""),
-    "a version from the future": (saying(4, version=2), 4, "section 4", "version: 2 is not", ""),
+    "a version from the future": (saying(4, version=3), 4, "section 4", "version: 3 is not", ""),
 }
 
 
