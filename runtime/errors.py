@@ -28,6 +28,10 @@ class RunDiffers(TurnlockError):
     """A run is known with another configuration; the message shows both."""
 
 
+class ForeignRun(TurnlockError):
+    """A run whose kind says that another runtime performs it (K-61)."""
+
+
 class Overloaded(TurnlockError):
     """A named bound is reached; the caller still has what it wanted to give, and may try again."""
 

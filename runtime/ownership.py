@@ -10,10 +10,10 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from ..models.errors import TurnlockError
-from ..models.run import Run
+from ..models.run import OWN, Run
 from .actor import Actor
 from .dispatcher import Dispatcher
-from .errors import Closed, RunFenced
+from .errors import Closed, ForeignRun, RunFenced
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .owners import is_dead
@@ -50,7 +50,15 @@ class Ownership:
         self._closed = False
 
     async def own(self, run: Run) -> None:
-        """Declare a run, take it, fold it, and perform what it owes; idempotent."""
+        """Declare a run, take it, fold it, and perform what it owes; idempotent.
+
+        Raises `ForeignRun` for one of another kind, before anything happens (K-61).
+        """
+        if run.kind != OWN:
+            raise ForeignRun(
+                f"run {run.run_id!r} is of kind {run.kind!r}: another runtime performs it; this one"
+                f" performs runs of kind {OWN!r}"
+            )
         await self._journal.declare(run)
         await self._own(run)
 
@@ -129,13 +137,13 @@ class Ownership:
                 owned[run_id].lose(RunFenced(why))
 
     def _free(self, entries: Iterable[RunEntry]) -> list[Run]:
-        """Return those that nobody has who may be alive."""
+        """Return those of our own kind that nobody has who may be alive (K-61)."""
         now = self._runtime.clock.now()
         gone: dict[str, bool] = {}  # to find out costs a look at the process, for thousands of runs
         free: list[Run] = []
         for entry in entries:
             owner, run_id = entry.owner, entry.run.run_id
-            if run_id in self._actors or run_id in self._let_go:
+            if run_id in self._actors or run_id in self._let_go or entry.run.kind != OWN:
                 continue
             if owner is not None and owner not in gone:
                 gone[owner] = owner == self._runtime.worker or is_dead(owner)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from turnlock import Call, OpenTurn, Run
 from turnlock.engine.kernel import Kernel
+from turnlock.runtime.errors import ForeignRun
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.owners import is_dead, new_owner
 from turnlock.runtime.runtime import Runtime
@@ -37,12 +40,12 @@ def runtime_on(journal: MemoryJournal, told: list[str], **settings: bool) -> Run
     )
 
 
-async def left_by(owner: str) -> MemoryJournal:
+async def left_by(owner: str, run: Run = RUN) -> MemoryJournal:
     """A journal with a call that is ready, owned for long by somebody."""
     journal = MemoryJournal()
-    await journal.declare(RUN)
+    await journal.declare(run)
     fence = await journal.own("r", owner=owner, now=0.0, lease=FAR)
-    opened = Kernel(RUN).receive(OpenTurn(turn_id="t1", calls=(CALL,)), 0.0)
+    opened = Kernel(run).receive(OpenTurn(turn_id="t1", calls=(CALL,)), 0.0)
     await journal.append("r", fence=fence, after=0, facts=opened.facts, busy=True)
     return journal
 
@@ -84,5 +87,34 @@ def test_only_what_is_named_is_taken_where_that_is_wished() -> None:
 
         assert told == []
         assert (await journal.entry("r")).owner == owner
+
+    run(play())
+
+
+@pytest.mark.parametrize("kind", ["own", "guard"])
+def test_a_run_of_another_kind_is_left_to_its_runtime(kind: str) -> None:
+    """K-61: it is neither taken over nor opened, and nothing that it owes is performed.
+
+    The control is a run of our own kind, left in the same way.
+    """
+
+    async def play() -> None:
+        told: list[str] = []
+        theirs = Run(run_id="r", kind=kind)
+        journal = await left_by(dead_owner(), theirs)
+        async with runtime_on(journal, told) as runtime:
+            await settled()
+            if kind == "own":
+                assert (runtime.runs, told) == (("r",), ["ran", "continued"])
+                return
+            assert await runtime.take_over() == ()
+            with pytest.raises(ForeignRun, match="'r' is of kind 'guard': another runtime"):
+                await runtime.open_run(theirs)
+            with pytest.raises(ForeignRun):
+                await runtime.open_run(Run(run_id="new", kind=kind))
+            assert [entry.run.run_id for entry in await journal.runs()] == ["r"]
+
+        assert told == []
+        assert (await journal.entry("r")).fence == 1
 
     run(play())
