@@ -122,7 +122,7 @@ def _rule(rule: Stated, tests: tuple[Test, ...], bugs: tuple[Bug, ...]) -> Itera
     held = next((it.held for it in RULES if it.id == rule.id), "")
     if held:
         yield f"Receipts cannot show it: {held}.\n"
-    yield from _listed("Rows", _rows(lambda row: getattr(row, "rule", "") == rule.id))
+    yield from _listed("Rows", _rows(lambda row: row.rule == rule.id))
     yield from _listed("Tests", _by_file([test for test in tests if rule.id in test.rules]))
     broken = [f"*{bug.name}*: {bug.intent}" for bug in bugs if bug.rule == rule.id]
     yield from _listed("Planted bugs", broken)

@@ -13,7 +13,7 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.lifecycle.phases import Phase
 from turnlock.lifecycle.table import FOLD, INVOCATION
 from turnlock.models.codec import fact_from_json, record_from_json, to_json
-from turnlock.models.facts import TurnInterrupting
+from turnlock.models.facts import ToolExecutionStarted, TurnInterrupting
 from turnlock.models.inputs import Input
 from turnlock.models.record import changed
 from turnlock.turn.table import TURN
@@ -57,6 +57,15 @@ def test_k_58_a_claim_records_that_it_began_after_its_approval_like_any_other() 
     play.approves("a")
     assert play.claims("a", worker="codex/1") == happens("TOOL_EXECUTION_STARTED a")
     assert play.claims("a", worker="codex/1") == refused(Reason.DUPLICATE)
+
+
+def test_k_58_it_is_attempt_1_whatever_its_claim_names() -> None:
+    """No execute is owed, so there is no attempt to compare with (section 5, step 4)."""
+    play = Script()
+    play.opens("T", observed("a"))
+
+    assert play.claims("a", 7) == happens("TOOL_EXECUTION_STARTED a")
+    assert play.last(ToolExecutionStarted).attempt == 1
 
 
 def test_k_58_what_is_observed_is_not_ours_to_retry() -> None:

@@ -37,6 +37,7 @@ REASON_RULES: Final = {
     "arguments_mismatch": "K-32",
     "no_continuation": "K-52",
     "unknown_grant": "K-42",
+    "not_owned": "K-58",
     "limit_reached": "K-56",
 }
 """The closed list of section 11, each reason with the rule that gives it."""
@@ -170,6 +171,8 @@ def _of_what_was_accepted(delivery: Raw) -> Iterator[str]:
         yield "K-57" if delivery.get("lease") is None else "K-34"
     elif kind in {"open_turn", "add_call"}:
         calls = delivery["calls"] if kind == "open_turn" else [delivery["call"]]
+        if any(call.get("observed") for call in calls):
+            yield "K-58"
         if any(call["requires_approval"] and not call.get("approval_timeout") for call in calls):
             yield "K-57"
 
@@ -180,6 +183,8 @@ def _of_the_facts(delivery: Raw, facts: Sequence[Raw]) -> Iterator[str]:
     settled = any(fact["type"] == "TURN_SETTLED" for fact in facts)
     for fact in facts:
         yield rule_of_fact(fact)
+        if "input" in fact:
+            yield "K-59"
         if fact["at"] > delivery["now"]:
             yield "K-10"
         if happened_by_time(delivery, fact):

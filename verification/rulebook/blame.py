@@ -20,6 +20,7 @@ from .difference import ABSENT, Difference, first_difference
 _REASONS_OF_MEMORY: Final = frozenset({"late", "turn_reused"})
 
 _FIELD_RULES: Final = {
+    "input": "K-59",
     "sequence": "K-9",
     "commit": "K-9",
     "at": "K-10",
