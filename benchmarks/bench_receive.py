@@ -64,26 +64,26 @@ def measure(rounds: int) -> list[Line]:
             "trigger": trigger_work(WALKS),
             "guarded": guarded_trigger_work(WALKS),
             "public": timed(built, partial(_repeat, by_constructors(records))),
-            "minted": timed(built, partial(_repeat, by_makers(records, turn))),
+            "makers": timed(built, partial(_repeat, by_makers(records, turn))),
             "leased": _whole(leased),
             **{name: _one(turn, place) for name, place in KINDS.items()},
             **{name: _one(leased, place) for name, place in LEASED.items()},
         },
     )
     receive, trigger, public = samples["receive"], samples["trigger"], samples["public"]
-    minted = samples["minted"]
+    makers = samples["makers"]
     each = f"{len(records)} records for {len(turn)} deliveries"
     return [
         receive.line("receive, a delivery", note="mean over the turn"),
         trigger.line("a bare transitions trigger", note="no conditions, no callbacks"),
         samples["guarded"].line("a guarded transitions trigger", note="generated from our rows"),
         public.line("public constructors, a delivery", note=each),
-        minted.line("the kernel's makers, a delivery", note="the floor: " + each),
+        makers.line("the kernel's makers, a delivery", note="the floor: " + each),
         receive.over(trigger, "receive / bare trigger", bound=0.5),
         receive.over(samples["guarded"], "receive / guarded trigger"),
         receive.over(public, "receive / public constructors", bound=1.5),
-        receive.over(minted, "receive / the kernel's makers"),
-        public.over(minted, "public constructors / the kernel's makers"),
+        receive.over(makers, "receive / the kernel's makers"),
+        public.over(makers, "public constructors / the kernel's makers"),
         samples["leased"].line("receive, claims with leases", note="mean over the turn"),
         *(samples[name].line(name, note=ALIKE) for name in (*KINDS, *LEASED)),
     ]

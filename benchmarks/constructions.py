@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from turns import RUN, Timed
 
 from turnlock import Accepted, Call, Continue, Kernel, OpenTurn, Verdict
-from turnlock.engine import minting
+from turnlock.engine import unchecked
 from turnlock.models.record import Record, fields_of
 
 Build: TypeAlias = Callable[[], None]
@@ -65,7 +65,7 @@ def by_makers(records: Sequence[Record], deliveries: Sequence[Timed]) -> Build:
     plan: list[Construction] = []
     context: dict[str, object] = {"state": state, "turn": opening}
     for index, record in enumerate(records):
-        maker = getattr(minting, _maker_name(record))
+        maker = getattr(unchecked, _maker_name(record))
         parameters = inspect.signature(maker).parameters.values()
         positional = [item.name for item in parameters if item.kind is not item.KEYWORD_ONLY]
         keywords = [

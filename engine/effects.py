@@ -33,7 +33,7 @@ from ..models.ids import (
 from ..models.values import NO_ARGUMENTS
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
-from . import minting
+from . import unchecked
 from .deadlines import first_float_past
 from .state import State
 
@@ -57,7 +57,7 @@ def owed_since(state: State, facts: list[Fact], woken: float | None) -> tuple[Ef
     `woken` was the earliest deadline before them.
     """
     if len(facts) > 1:
-        minting.seal_commit(facts)
+        unchecked.seal_commit(facts)
     elif type(facts[0]) not in OWING:  # most facts are of this kind
         return _moved_wake(state, woken) if state.deadlines else ()
     effects = _newly_owed(state, facts)
@@ -111,7 +111,7 @@ def _executes(turn: Turn, invocations: Iterable[Invocation]) -> list[Execute]:
 
 def _execute(turn: Turn, invocation: Invocation) -> Execute:
     path = invocation_path(turn.scope, invocation.invocation_id)
-    return minting.execute(
+    return unchecked.execute(
         effect_id=execute_id(path, invocation.owed),
         turn_id=turn.turn_id,
         invocation_id=invocation.invocation_id,
@@ -128,7 +128,7 @@ def _cancels(turn: Turn) -> Iterator[Cancel]:
         return
     for invocation in turn.order:
         if invocation.phase is Phase.STARTED:
-            yield minting.cancel(
+            yield unchecked.cancel(
                 effect_id=cancel_id(
                     invocation_path(turn.scope, invocation.invocation_id), invocation.attempt
                 ),
@@ -143,4 +143,4 @@ def _moved_wake(state: State, woken: float | None) -> tuple[Wake, ...]:
     earliest = state.deadlines[0][0]
     if earliest == woken:
         return ()
-    return (minting.wake(effect_id=wake_id(state.run.run_id), at=first_float_past(earliest)),)
+    return (unchecked.wake(effect_id=wake_id(state.run.run_id), at=first_float_past(earliest)),)

@@ -43,7 +43,7 @@ from ..turn.grants import Grant
 from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
-from . import minting
+from . import unchecked
 from .deadlines import DeadlineKind, arm
 from .state import State
 
@@ -74,7 +74,7 @@ def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
     if fact.scope is Scope.ONCE and fact.arguments is None:
         invocation.decision = APPROVED_ONCE
     else:
-        invocation.decision = minting.decision(
+        invocation.decision = unchecked.decision(
             approved=True, scope=fact.scope, match=fact.match, edited=fact.arguments
         )
 
@@ -84,7 +84,7 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
     invocation.phase = FOLD[invocation.phase, fact.type]
     if fact.cause is DenialCause.DECISION:
         invocation.decision = DENIED_ONCE
-    invocation.outcome = minting.call_result(
+    invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
         status=Status.DENIED,
@@ -117,7 +117,7 @@ def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
 def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
-    invocation.outcome = minting.call_result(
+    invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
         status=Status.SUCCEEDED,
@@ -130,7 +130,7 @@ def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
 def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
-    invocation.outcome = minting.call_result(
+    invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
         status=Status.FAILED,
@@ -193,10 +193,10 @@ def _settled(state: State, turn: Turn, fact: TurnSettled) -> None:
     turn.phase = TURN_FOLD[turn.phase, fact.type]
     results = [done.outcome for done in turn.order if done.outcome is not None]
     if results:  # a turn without calls settles without a continuation (K-52)
-        taking = minting.continue_(
+        taking = unchecked.continue_(
             effect_id=continue_id(turn.scope), turn_id=turn.turn_id, results=tuple(results)
         )
-        state.continuations[turn.turn_id] = minting.owed(effect=taking, settled=fact.sequence)
+        state.continuations[turn.turn_id] = unchecked.owed(effect=taking, settled=fact.sequence)
     _close(state, turn, fact)
 
 

@@ -14,7 +14,7 @@ from ..models.facts import Fact
 from ..models.ids import grant_id
 from ..models.inputs import Input
 from ..turn.turn import Turn
-from . import minting
+from . import unchecked
 from .deadlines import DeadlineKind
 from .guards import row_for
 from .invocation_facts import in_doubt
@@ -52,7 +52,7 @@ def _over(
             continue
         number += 1
         if row.fact is FactType.TOOL_DENIED:
-            yield minting.tool_denied(
+            yield unchecked.tool_denied(
                 state,
                 turn,
                 invocation,
@@ -65,7 +65,7 @@ def _over(
         elif row.fact is FactType.EXECUTION_IN_DOUBT:
             yield from in_doubt(state, turn, invocation, row, None, now)
         else:
-            yield minting.tool_execution_failed(
+            yield unchecked.tool_execution_failed(
                 state,
                 turn,
                 invocation,
@@ -82,5 +82,7 @@ def _grant_over(state: State, order: int, now: float) -> list[Fact]:
     grant = grant_id(state.run.run_id, order)
     number = state.sequence + 1
     return [
-        minting.grant_expired(state, now, number, Input.GRANT_OVER, turn_id=turn_id, grant_id=grant)
+        unchecked.grant_expired(
+            state, now, number, Input.GRANT_OVER, turn_id=turn_id, grant_id=grant
+        )
     ]

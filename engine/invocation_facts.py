@@ -29,7 +29,7 @@ from ..models.ids import grant_id
 from ..models.inputs import Input
 from ..models.values import arguments_digest
 from ..turn.turn import Turn
-from . import minting
+from . import unchecked
 from .deadlines import after
 from .guards import row_for
 from .state import State
@@ -51,7 +51,7 @@ def _approved(
     """Approve it, issue the grant if one is asked, and approve what else that covers (K-41)."""
     reaches = delivery.scope is not Scope.ONCE
     number = state.sequence + 1
-    approved = minting.tool_approved(
+    approved = unchecked.tool_approved(
         state,
         turn,
         invocation,
@@ -70,7 +70,7 @@ def _approved(
     if delivery.arguments is not None:  # those that will run (K-40)
         digest = arguments_digest(delivery.arguments)
     grant = grant_id(state.run.run_id, state.grants.issued + 1)
-    issued = minting.grant_issued(
+    issued = unchecked.grant_issued(
         state,
         now,
         number + 1,
@@ -110,7 +110,7 @@ def by_grant(
     number: int,
 ) -> Fact:
     """Approve an invocation because a grant covers it; that counts as `once` (K-41, D)."""
-    return minting.tool_approved(
+    return unchecked.tool_approved(
         state, turn, invocation, now, number, Input.GRANT, scope=Scope.ONCE, grant_id=grant
     )
 
@@ -124,7 +124,7 @@ def _denied(
     now: float,
 ) -> list[Fact]:
     return [
-        minting.tool_denied(
+        unchecked.tool_denied(
             state,
             turn,
             invocation,
@@ -147,7 +147,7 @@ def _started(
     now: float,
 ) -> list[Fact]:
     return [
-        minting.tool_execution_started(
+        unchecked.tool_execution_started(
             state,
             turn,
             invocation,
@@ -171,7 +171,7 @@ def _retried(
     now: float,
 ) -> list[Fact]:
     return [
-        minting.execution_retried(
+        unchecked.execution_retried(
             state,
             turn,
             invocation,
@@ -194,7 +194,7 @@ def _renewed(
     now: float,
 ) -> list[Fact]:
     return [
-        minting.lease_renewed(
+        unchecked.lease_renewed(
             state,
             turn,
             invocation,
@@ -216,7 +216,7 @@ def _succeeded(
     now: float,
 ) -> list[Fact]:
     return [
-        minting.tool_execution_succeeded(
+        unchecked.tool_execution_succeeded(
             state, turn, invocation, now, state.sequence + 1, row.input, result=delivery.result
         )
     ]
@@ -231,7 +231,7 @@ def _failed(
     now: float,
 ) -> list[Fact]:
     return [
-        minting.tool_execution_failed(
+        unchecked.tool_execution_failed(
             state,
             turn,
             invocation,
@@ -250,7 +250,7 @@ def in_doubt(
     """Nobody knows what became of the current attempt: it was lost, or its lease is over (K-35)."""
     number = state.sequence + 1
     return [
-        minting.execution_in_doubt(
+        unchecked.execution_in_doubt(
             state, turn, invocation, now, number, row.input, attempt=invocation.attempt
         )
     ]
@@ -261,7 +261,7 @@ def _authorised(
 ) -> list[Fact]:
     number = state.sequence + 1
     return [
-        minting.retry_authorised(
+        unchecked.retry_authorised(
             state, turn, invocation, now, number, row.input, attempt=invocation.attempt
         )
     ]

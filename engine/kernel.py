@@ -16,7 +16,7 @@ from ..models.facts import Fact
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Accepted, Refused, Verdict
-from . import minting
+from . import unchecked
 from .decide import DECIDERS, Decision, Refusal
 from .effects import owed_since, pending
 from .evolve import fold
@@ -78,7 +78,7 @@ class Kernel:
             if not facts:
                 return NOTHING
             effects = owed_since(state, facts, woken)
-            return minting.accepted(facts=tuple(facts), effects=effects)
+            return unchecked.accepted(facts=tuple(facts), effects=effects)
         effects = owed_since(state, facts, woken) if facts else ()
         return _refusal(decision, tuple(facts), effects)
 
@@ -167,8 +167,8 @@ class Kernel:
 def _refusal(refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Refused:
     """Say why: the reason of admission, or of the row with the phase and input it stands in."""
     if isinstance(refusal, Reason):
-        return minting.refused(reason=refusal, facts=facts, effects=effects)
-    return minting.refused(
+        return unchecked.refused(reason=refusal, facts=facts, effects=effects)
+    return unchecked.refused(
         reason=cast("Reason", refusal.reason),
         phase=refusal.phase,
         input=refusal.input,

@@ -12,7 +12,7 @@ from ..models.inputs import Input
 from ..turn.phases import TurnGuard
 from ..turn.table import step as turn_step
 from ..turn.turn import Turn
-from . import minting
+from . import unchecked
 from .deadlines import after
 from .guards import row_for
 from .invocation_facts import by_grant
@@ -26,7 +26,7 @@ def opened(state: State, delivery: OpenTurn, now: float) -> list[Fact]:
     """Open a turn: TURN_OPENED, then per call in order what its gate brings (section 4)."""
     number = state.sequence + 1
     facts: list[Fact] = [
-        minting.turn_opened(
+        unchecked.turn_opened(
             state,
             delivery,
             now,
@@ -48,7 +48,7 @@ def call_added(state: State, turn: Turn, delivery: AddCall, now: float) -> list[
     """Add one call to an open turn: CALL_ADDED, then what its gate brings."""
     number = state.sequence + 1
     call = delivery.call
-    added = minting.call_added(state, turn, now, number, Input.ADD_CALL, call=call)
+    added = unchecked.call_added(state, turn, now, number, Input.ADD_CALL, call=call)
     if call.requires_approval:
         return [added, _gate(state, turn, call, now, number + 1, Input.ADD_CALL)]
     return [added]
@@ -71,7 +71,7 @@ def _gate(
     if grant is not None:
         return by_grant(state, turn, call, grant.grant_id, now, number)
     timeout = call.approval_timeout
-    return minting.tool_approval_requested(
+    return unchecked.tool_approval_requested(
         state,
         turn,
         call,
@@ -86,14 +86,14 @@ def _gate(
 
 def sealed(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that no more calls will come."""
-    return [minting.turn_sealed(state, turn, now, state.sequence + 1, Input.SEAL_TURN)]
+    return [unchecked.turn_sealed(state, turn, now, state.sequence + 1, Input.SEAL_TURN)]
 
 
 def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> list[Fact]:
     """Stop a turn: what has not started is denied, in expected order; what runs may report."""
     number = state.sequence + 1
     facts: list[Fact] = [
-        minting.turn_interrupting(
+        unchecked.turn_interrupting(
             state,
             turn,
             now,
@@ -108,7 +108,7 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
         if row.fact is FactType.TOOL_DENIED:  # TURN_INTERRUPTING is one fact for all it moves
             number += 1
             facts.append(
-                minting.tool_denied(
+                unchecked.tool_denied(
                     state,
                     turn,
                     invocation,
@@ -124,7 +124,9 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
 
 def continuation_taken(state: State, delivery: Acknowledge, now: float) -> list[Fact]:
     """Return the fact that the host took the continuation."""
-    return [minting.continuation_taken(state, delivery, now, state.sequence + 1, Input.ACKNOWLEDGE)]
+    return [
+        unchecked.continuation_taken(state, delivery, now, state.sequence + 1, Input.ACKNOWLEDGE)
+    ]
 
 
 def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
@@ -132,15 +134,15 @@ def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
     turn_id = None if state.turn is None else state.turn.turn_id
     number = state.sequence + 1
     return [
-        minting.grant_revoked(
+        unchecked.grant_revoked(
             state, now, number, Input.REVOKE, turn_id=turn_id, grant_id=delivery.grant_id
         )
     ]
 
 
 _CLOSING: Final = {
-    FactType.TURN_SETTLED: minting.turn_settled,
-    FactType.TURN_INTERRUPTED: minting.turn_interrupted,
+    FactType.TURN_SETTLED: unchecked.turn_settled,
+    FactType.TURN_INTERRUPTED: unchecked.turn_interrupted,
 }
 
 

@@ -32,7 +32,7 @@ from ...models.codec import VERSION, Nested, fact_from_json, nested_records, to_
 from ...models.errors import CorruptJournal
 from ...models.fact import Fact
 from ...models.facts import FACTS
-from ...models.record import Record, fields_of, mint_from
+from ...models.record import Record, fields_of, unchecked_maker_from
 from ...models.values import FrozenDict, FrozenList, arguments_digest
 from ..errors import JournalError
 
@@ -405,7 +405,7 @@ def _builder(cls: type[Record]) -> Convert:
         if is_optional:
             value = f"{value} if {name!r} in raw else {field.default!r}"
         sources[name] = value
-    make = mint_from(cls, context=(*converters, "raw"), shorthand={}, fields=sources)
+    make = unchecked_maker_from(cls, context=(*converters, "raw"), shorthand={}, fields=sources)
     return partial(make, *converters.values())
 
 

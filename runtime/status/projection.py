@@ -15,7 +15,7 @@ from ...machines.rows import ALWAYS
 from ...models.checks import any_text, choice, count, identifier, instance, instant, optional
 from ...models.errors import InvalidValue
 from ...models.facts import Fact
-from ...models.record import Record, mint, record
+from ...models.record import Record, record, unchecked_maker
 from .table import ASKS, step
 from .view import View
 from .words import STATUS_OF, Pressing, Status
@@ -72,8 +72,8 @@ class StatusUpdate(Record):
         }
 
 
-_standing = mint(Standing)
-_update = mint(StatusUpdate)
+_standing = unchecked_maker(Standing)
+_update = unchecked_maker(StatusUpdate)
 
 
 class StatusProjection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.engine import decide, kernel, minting
+from turnlock.engine import decide, kernel, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.phases import Guard, Phase
@@ -47,7 +47,7 @@ def _overwriting(real: Decider) -> Decider:
         decision = real(state, of, now)
         if reason_of(decision) is Reason.CONFLICTING_DUPLICATE and state.turn and not of.error:
             invocation = state.turn.members[of.invocation_id]
-            invocation.outcome = minting.call_result(
+            invocation.outcome = unchecked.call_result(
                 invocation_id=invocation.invocation_id,
                 tool_name=invocation.tool_name,
                 status=Status.SUCCEEDED,
@@ -118,7 +118,7 @@ def _continue_without_turn(real: Decider) -> Decider:
     def decide_(state: State, of: Report, now: float) -> Decision:
         decision = real(state, of, now)
         if reason_of(decision) is Reason.NO_ACTIVE_TURN and of.turn_id is not None:
-            return [minting.turn_settled(state, of, now, state.sequence + 1)]
+            return [unchecked.turn_settled(state, of, now, state.sequence + 1)]
         return decision
 
     return decide_
@@ -126,8 +126,8 @@ def _continue_without_turn(real: Decider) -> Decider:
 
 def _owe_without_results(state: State, fact: TurnSettled) -> None:
     scope = turn_scope(state.prefix, state.epoch, fact.turn_id)
-    effect = minting.continue_(effect_id=continue_id(scope), turn_id=fact.turn_id, results=())
-    state.continuations[fact.turn_id] = minting.owed(effect=effect, settled=fact.sequence)
+    effect = unchecked.continue_(effect_id=continue_id(scope), turn_id=fact.turn_id, results=())
+    state.continuations[fact.turn_id] = unchecked.owed(effect=effect, settled=fact.sequence)
 
 
 def _settle_without_turn(real: Evolver) -> Evolver:
@@ -267,7 +267,7 @@ BUGS: Final = (
     _bug(
         "failures are left out",
         "the continuation has no line for a call that failed",
-        around(minting, "continue_", _without_failed),
+        around(unchecked, "continue_", _without_failed),
     ),
     _bug(
         "taken and still owed",

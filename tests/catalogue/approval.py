@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from turnlock.engine import invocation_facts, minting
+from turnlock.engine import invocation_facts, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import DENIED_ONCE, Invocation
@@ -58,7 +58,7 @@ def _last_answer(real: Decider) -> Decider:
         invocation = state.turn.members.get(of.invocation_id)
         if state.turn.turn_id == of.turn_id and invocation and invocation.phase is Phase.APPROVED:
             invocation.arguments = of.arguments
-            invocation.decision = minting.decision(
+            invocation.decision = unchecked.decision(
                 approved=True, scope=of.scope, match=of.match, edited=of.arguments
             )
         return decision
@@ -94,7 +94,7 @@ def _approving_all(real: Maker) -> Maker:
             if other.gated and other.invocation_id not in told:
                 number = state.sequence + len(facts) + 1
                 facts.append(
-                    minting.tool_approved(
+                    unchecked.tool_approved(
                         state, turn, other, of[-1], number, Input.GRANT, scope=Scope.ONCE
                     )
                 )

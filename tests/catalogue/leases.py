@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.engine import admission, effects, evolve, minting
+from turnlock.engine import admission, effects, evolve, unchecked
 from turnlock.engine.deadlines import DeadlineKind, Entry
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
@@ -104,7 +104,7 @@ BUGS: Final = (
     _bug(
         "attempts are not counted",
         "a retry keeps the number of the attempt before",
-        around(minting, "execution_retried", _keeping_the_attempt),
+        around(unchecked, "execution_retried", _keeping_the_attempt),
     ),
     _bug(
         "a key for each attempt",

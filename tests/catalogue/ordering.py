@@ -6,7 +6,7 @@ from collections.abc import Callable
 from heapq import heapify
 from typing import Any, Final
 
-from turnlock.engine import kernel, minting, turn_facts
+from turnlock.engine import kernel, turn_facts, unchecked
 from turnlock.engine.expiry import expired
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import State
@@ -152,7 +152,7 @@ BUGS: Final = (
     _bug(
         "answered backwards",
         "the continuation tells the results in the opposite of the expected order",
-        around(minting, "continue_", _results_backwards),
+        around(unchecked, "continue_", _results_backwards),
     ),
     _bug(
         "refusals are numbered",
@@ -162,6 +162,6 @@ BUGS: Final = (
     _bug(
         "commits are not marked",
         "the facts of one receive do not name the last of them",
-        replaced(minting, "seal_commit", _unmarked),
+        replaced(unchecked, "seal_commit", _unmarked),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.engine import minting, turn_facts
+from turnlock.engine import turn_facts, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
@@ -119,7 +119,7 @@ BUGS: Final = (
         "a report tells of a resolution",
         "a success that was reported says that somebody resolved it",
         around(
-            minting,
+            unchecked,
             "tool_execution_succeeded",
             _telling({Input.REPORT_RESULT: Input.RESOLVE_RESULT}),
         ),
@@ -128,7 +128,7 @@ BUGS: Final = (
         "a resolution tells of a report",
         "a success that somebody resolved says that it was reported",
         around(
-            minting,
+            unchecked,
             "tool_execution_succeeded",
             _telling({Input.RESOLVE_RESULT: Input.REPORT_RESULT}),
         ),
@@ -136,17 +136,17 @@ BUGS: Final = (
     _cause(
         "a lease tells of a loss",
         "a doubt that came with the end of a lease says that the executor was lost",
-        around(minting, "execution_in_doubt", _telling({Input.LEASE_OVER: Input.LOSE})),
+        around(unchecked, "execution_in_doubt", _telling({Input.LEASE_OVER: Input.LOSE})),
     ),
     _cause(
         "a grant tells of an approval",
         "an approval by grant says that somebody approved it",
-        around(minting, "tool_approved", _telling({Input.GRANT: Input.APPROVE})),
+        around(unchecked, "tool_approved", _telling({Input.GRANT: Input.APPROVE})),
     ),
     _cause(
         "an added call tells of an opening",
         "the request of a call that was added says that it came with the turn",
-        around(minting, "tool_approval_requested", _telling({Input.ADD_CALL: Input.OPEN_TURN})),
+        around(unchecked, "tool_approval_requested", _telling({Input.ADD_CALL: Input.OPEN_TURN})),
     ),
     _cause(
         "a closing without a cause",

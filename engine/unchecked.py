@@ -1,4 +1,4 @@
-"""The makers that the kernel uses for what it emits (see `models.record.mint`).
+"""The makers that the kernel uses for what it emits (see `models.record.unchecked_maker`).
 
 They trust their arguments: every value that goes in here was checked when its delivery was built.
 The makers of facts read what all facts have off the state, the turn and the invocation; the rest
@@ -36,7 +36,7 @@ from ..models.facts import (
     TurnSealed,
     TurnSettled,
 )
-from ..models.record import mint, mint_from
+from ..models.record import unchecked_maker, unchecked_maker_from
 from ..models.verdicts import Accepted, Refused
 from .state import Owed
 
@@ -62,16 +62,16 @@ _LIFECYCLE = {
 
 def _of_invocation(cls: Callable[..., R], fields: dict[str, str]) -> Callable[..., R]:
     context = ("state", "turn", "invocation", "now", "number", "input_")
-    return mint_from(cls, context=context, shorthand=_RUN, fields=fields)
+    return unchecked_maker_from(cls, context=context, shorthand=_RUN, fields=fields)
 
 
 def _of_turn(cls: Callable[..., R]) -> Callable[..., R]:
     context = ("state", "turn", "now", "number", "input_")
-    return mint_from(cls, context=context, shorthand=_RUN, fields=_TURN)
+    return unchecked_maker_from(cls, context=context, shorthand=_RUN, fields=_TURN)
 
 
 def _of_run(cls: Callable[..., R]) -> Callable[..., R]:
-    return mint_from(
+    return unchecked_maker_from(
         cls, context=("state", "now", "number", "input_"), shorthand=_RUN, fields=_FACT
     )
 
@@ -99,16 +99,16 @@ grant_issued = _of_run(GrantIssued)
 grant_revoked = _of_run(GrantRevoked)
 grant_expired = _of_run(GrantExpired)
 
-cancel = mint(Cancel)
-continue_ = mint(Continue)
-execute = mint(Execute)
-wake = mint(Wake)
+cancel = unchecked_maker(Cancel)
+continue_ = unchecked_maker(Continue)
+execute = unchecked_maker(Execute)
+wake = unchecked_maker(Wake)
 
-accepted = mint(Accepted)
-refused = mint(Refused)
-call_result = mint(CallResult)
-owed = mint(Owed)
-decision = mint(Decision)
+accepted = unchecked_maker(Accepted)
+refused = unchecked_maker(Refused)
+call_result = unchecked_maker(CallResult)
+owed = unchecked_maker(Owed)
+decision = unchecked_maker(Decision)
 
 _set_commit = vars(Fact)["commit"].__set__
 

@@ -1,4 +1,4 @@
-"""What the kernel mints is what the public constructor would have built (models/record.py)."""
+"""What the kernel makes unchecked is what the public constructor would have built."""
 
 # ruff: noqa: S301 - what is unpickled here was pickled here
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnlock.engine import minting
+from turnlock.engine import unchecked
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import Owed
 from turnlock.lifecycle.invocation import Decision
@@ -29,7 +29,7 @@ from turnlock.models.fact import Fact
 from turnlock.models.facts import FACTS, LifecycleFact, TurnSealed
 from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
-from turnlock.models.record import Record, fields_of, mint, mint_from
+from turnlock.models.record import Record, fields_of, unchecked_maker, unchecked_maker_from
 from turnlock.models.run import Run
 from turnlock.models.verdicts import Accepted, Refused
 
@@ -38,7 +38,7 @@ from .strategies import arguments_of, build, complete, records
 
 MAKERS: dict[str, Callable[..., Any]] = {
     name: maker
-    for name, maker in vars(minting).items()
+    for name, maker in vars(unchecked).items()
     if inspect.isfunction(maker) and maker.__name__ == "make"
 }
 
@@ -49,21 +49,21 @@ def made_by(maker: Callable[..., Any]) -> type[Record]:
     return kind
 
 
-MINTED = {name: made_by(maker) for name, maker in MAKERS.items()}
+MADE = {name: made_by(maker) for name, maker in MAKERS.items()}
 
 
-def test_these_are_minted() -> None:
+def test_these_are_made_unchecked() -> None:
     """Every fact, every effect, both verdicts and three parts, each by a maker of its own name."""
     kinds = [*FACTS, *EFFECTS, Accepted, Refused, CallResult, Owed, Decision]
 
-    assert sorted(kind.__name__ for kind in MINTED.values()) == (
+    assert sorted(kind.__name__ for kind in MADE.values()) == (
         sorted(kind.__name__ for kind in kinds)
     )
-    for name, kind in MINTED.items():
+    for name, kind in MADE.items():
         assert name.replace("_", "") == kind.__name__.lower()
 
 
-def mint_like(name: str, record: Any, *given: str) -> Any:
+def make_like(name: str, record: Any, *given: str) -> Any:
     """What a maker makes of the fields of a record: from its context, and the rest by keyword."""
     invocation = SimpleNamespace(
         invocation_id=getattr(record, "invocation_id", None),
@@ -110,22 +110,22 @@ def assert_alike(made: Any, built: Any) -> None:
 @pytest.mark.parametrize("name", MAKERS)
 @settings(max_examples=40)
 @given(st.data())
-def test_what_is_minted_is_what_is_built(name: str, data: st.DataObject) -> None:
+def test_what_is_made_is_what_is_built(name: str, data: st.DataObject) -> None:
     """With and without the optional fields; the values are those that a constructor let through."""
-    kind = MINTED[name]
+    kind = MADE[name]
     arguments = data.draw(arguments_of(kind))
     if issubclass(kind, Fact):
         arguments["commit"] = arguments["sequence"]
     build_one: Any = kind
     built = build_one(**arguments)
 
-    assert_alike(mint_like(name, built, *arguments), built)
+    assert_alike(make_like(name, built, *arguments), built)
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_maker_takes_what_its_constructor_takes(name: str) -> None:
     """What the context does not give is a keyword, with the constructor's own default."""
-    kind = MINTED[name]
+    kind = MADE[name]
     parameters = inspect.signature(MAKERS[name]).parameters
     keywords = {
         one.name: one.default for one in parameters.values() if one.kind is one.KEYWORD_ONLY
@@ -152,8 +152,8 @@ def test_a_maker_takes_what_its_constructor_takes(name: str) -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_maker_leaves_the_class_alone(name: str) -> None:
     """The twin is mutable, the class stays frozen."""
-    kind = MINTED[name]
-    mint_like(name, build(kind), *complete(kind))
+    kind = MADE[name]
+    make_like(name, build(kind), *complete(kind))
 
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         build(kind).run_id = "other"
@@ -167,8 +167,8 @@ def test_a_maker_refuses_what_it_does_not_know() -> None:
 
 
 def test_a_word_of_the_tables_serves_as_the_text_of_a_refusal() -> None:
-    """The kernel mints phase and input as they stand in the table; they equal and hash as text."""
-    made = minting.refused(reason=Reason.LATE, phase=Phase.REQUESTED, input=Input.CLAIM)
+    """The kernel gives phase and input as they stand in the table; they equal and hash as text."""
+    made = unchecked.refused(reason=Reason.LATE, phase=Phase.REQUESTED, input=Input.CLAIM)
     built = Refused(reason=Reason.LATE, phase="REQUESTED", input="claim")
 
     assert made == built
@@ -182,7 +182,7 @@ def test_sealing_a_commit_writes_the_last_sequence_into_all(facts: list[Fact]) -
     facts = [copy.copy(fact) for fact in facts]
     last = facts[-1].sequence
 
-    minting.seal_commit(facts)
+    unchecked.seal_commit(facts)
 
     assert [fact.commit for fact in facts] == [*[last] * (len(facts) - 1), before[-1].commit]
     for fact, old in zip(facts, before, strict=True):
@@ -201,7 +201,7 @@ def rebuilt(record: Record) -> Any:
     return kind(**fields)
 
 
-def test_whatever_the_kernel_mints_in_operation_could_have_been_built() -> None:
+def test_whatever_the_kernel_makes_in_operation_could_have_been_built() -> None:
     """Over 150 seeded scripts: every fact, effect and verdict passes the constructor's checks."""
     seen: set[type[Record]] = set()
     for seed in range(150):
@@ -227,15 +227,15 @@ def test_whatever_the_kernel_mints_in_operation_could_have_been_built() -> None:
 # ------------------------------------------------------------------------- the two ways to make one
 
 
-def test_mint_has_the_signature_of_the_constructor() -> None:
-    make = mint(TurnSealed)
+def test_unchecked_has_the_signature_of_the_constructor() -> None:
+    make = unchecked_maker(TurnSealed)
     fact = make(run_id="r", sequence=1, commit=1, at=0.0, turn_id="T")
 
     assert_alike(fact, TurnSealed(run_id="r", sequence=1, commit=1, at=0.0, turn_id="T"))
 
 
-def test_mint_from_reads_fields_off_its_context() -> None:
-    make = mint_from(
+def test_unchecked_from_reads_fields_off_its_context() -> None:
+    make = unchecked_maker_from(
         TurnSealed,
         context=("who", "now"),
         shorthand={"its": "who.run"},
@@ -252,6 +252,6 @@ def test_mint_from_reads_fields_off_its_context() -> None:
 def test_a_maker_may_have_no_keyword_left() -> None:
     names = {"run_id": "r", "sequence": "1", "commit": "1", "at": "0.0", "turn_id": "t"}
     names["input"] = "None"
-    make = mint_from(TurnSealed, context=("r", "t"), shorthand={}, fields=names)
+    make = unchecked_maker_from(TurnSealed, context=("r", "t"), shorthand={}, fields=names)
 
     assert make("r", "T") == TurnSealed(run_id="r", sequence=1, commit=1, at=0.0, turn_id="T")
