@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import attrs
 
-from ..runtime.tools.context import ToolContext
+from ..runtime.tools.calling import ToolContext
 from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox
 from .messages import Answer, Message, ToolCall

@@ -22,7 +22,7 @@ from turnlock.runtime.tools import (
     ToolContext,
     tool,
 )
-from turnlock.runtime.tools.outcomes import ProbeAnswer
+from turnlock.runtime.tools.results import ProbeAnswer
 
 PRICE = 305
 """Dollars that both flights of the recorded conversation cost."""

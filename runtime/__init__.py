@@ -25,9 +25,9 @@ from .status.projection import Standing, StatusProjection, StatusUpdate, status_
 from .status.words import Status
 from .streams import DiagnosticSubscription, Subscription
 from .telemetry import Telemetry, open_telemetry
-from .tools.context import ToolContext
-from .tools.outcomes import Failed, Happened, NeverHappened, StillUnknown, Succeeded
+from .tools.calling import ToolContext
 from .tools.policy import InDoubt, Policy
+from .tools.results import Failed, Happened, NeverHappened, StillUnknown, Succeeded
 from .tools.tool import Tool, tool
 from .tools.toolbox import Toolbox
 

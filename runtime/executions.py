@@ -28,10 +28,10 @@ from .retry import retried
 from .settings import Settings
 from .tasks import Tasks
 from .telemetry import Telemetry
-from .tools.context import ToolContext
+from .tools.calling import ToolContext
 from .tools.errors import Rejected
-from .tools.outcomes import NOT_STARTED, Failed, Outcome, Succeeded
 from .tools.performing import perform, prepare
+from .tools.results import NOT_STARTED, Failed, Outcome, Succeeded
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
 

@@ -17,10 +17,10 @@ from ..turn.turn import Turn
 from .actor import Actor
 from .executions import Executions, Key, RuntimeContext
 from .owners import was_ours
-from .tools.context import ToolContext
-from .tools.outcomes import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
+from .tools.calling import ToolContext
 from .tools.performing import probe
 from .tools.policy import InDoubt
+from .tools.results import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
 from .tools.tool import Tool
 
 UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows whether it happened"

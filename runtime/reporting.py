@@ -18,7 +18,7 @@ from ..models.reasons import Reason
 from ..models.values import ABSENT
 from ..models.verdicts import Verdict
 from .actor import Actor, Actors
-from .tools.outcomes import Failed, Outcome, Succeeded, Unknown
+from .tools.results import Failed, Outcome, Succeeded, Unknown
 
 _log = logging.getLogger(__name__)
 

@@ -37,7 +37,7 @@ from .status.projection import Standing, StatusProjection
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .tasks import LETTING_GO, Tasks
 from .telemetry import Harmless, Silent, Telemetry
-from .tools.threads import Threads
+from .tools.calling import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
 from .writer import fold_run

@@ -1,12 +1,11 @@
 """Tools: what they declare, how their arguments are checked, how they are run."""
 
 from .arguments import check
-from .context import ToolContext
+from .calling import Threads, ToolContext
 from .errors import BadArguments, BadToolFile, Rejected, ToolCancelled
-from .outcomes import Failed, Happened, NeverHappened, StillUnknown, Succeeded, Unknown
 from .performing import perform, prepare, probe
 from .policy import ApprovalNeed, InDoubt, Policy
-from .threads import Threads
+from .results import Failed, Happened, NeverHappened, StillUnknown, Succeeded, Unknown
 from .tool import Tool, tool
 from .toolbox import Toolbox
 

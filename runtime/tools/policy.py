@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypedDict, cast
@@ -12,9 +11,9 @@ import attrs
 from ...models.checks import flag, instance, number, optional
 from ...models.errors import InvalidValue, shown
 from ...models.values import Json
-from .context import ToolContext
-from .messages import said
-from .outcomes import ProbeAnswer
+from .calling import ToolContext, is_async
+from .errors import said
+from .results import ProbeAnswer
 
 DEFAULT_LEASE: Final = 30.0
 """Seconds after which a tool whose host has fallen silent is in doubt (K-34)."""
@@ -153,10 +152,3 @@ class PolicyFields(TypedDict, total=False):
     probe: Probe | None
     sequential: bool
     concurrency: int | None
-
-
-def is_async(call: object) -> bool:
-    """Whether calling it gives a coroutine, as far as its declaration says."""
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
-        getattr(type(call), "__call__", None)  # noqa: B004 - an object with an async __call__
-    )

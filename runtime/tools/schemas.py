@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...models.errors import InvalidValue, TurnlockError, shown
 from ...models.values import Json
-from .errors import BadArguments
-from .messages import bounded, path
+from .errors import BadArguments, bounded, path
 from .signature import Signature
 
 if TYPE_CHECKING:

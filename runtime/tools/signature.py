@@ -13,8 +13,8 @@ import msgspec
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import freeze
-from .context import ToolContext
-from .messages import said
+from .calling import ToolContext
+from .errors import said
 
 _CONTEXTS: Final = (ToolContext, ToolContext | None, typing.Optional[ToolContext])  # noqa: UP045 - another class than with |, until 3.14
 _SCHEMA_FIX: Final = "give the tool parameters=, a JSON Schema, or type hints that msgspec reads"

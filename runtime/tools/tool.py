@@ -12,8 +12,8 @@ import msgspec
 from ...models.checks import any_text, identifier, instance
 from ...models.errors import InvalidValue, shown
 from ...models.values import Json, freeze
-from .context import ToolContext
-from .policy import Policy, PolicyFields, is_async
+from .calling import ToolContext, is_async
+from .policy import Policy, PolicyFields
 from .schemas import Schema, check_fit
 from .signature import Signature, arguments_struct, derived_schema, read_signature
 

@@ -17,7 +17,7 @@ from turnlock.agent.script import Ended, Script, ScriptedCall, ScriptedModel
 from turnlock.runtime.errors import Closed
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox

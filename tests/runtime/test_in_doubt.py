@@ -11,7 +11,7 @@ import pytest
 
 from turnlock import FactType, Resolution, Run, Status
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.tool import tool
 

@@ -31,9 +31,9 @@ from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools.context import ToolContext
-from turnlock.runtime.tools.outcomes import Happened, NeverHappened
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.policy import InDoubt
+from turnlock.runtime.tools.results import Happened, NeverHappened
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 

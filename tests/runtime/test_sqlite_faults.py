@@ -17,7 +17,7 @@ from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
 

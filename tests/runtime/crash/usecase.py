@@ -11,8 +11,8 @@ import attrs
 from turnlock import Call
 from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools.context import ToolContext
-from turnlock.runtime.tools.outcomes import Happened, NeverHappened, ProbeAnswer
+from turnlock.runtime.tools.calling import ToolContext
+from turnlock.runtime.tools.results import Happened, NeverHappened, ProbeAnswer
 from turnlock.runtime.tools.tool import Tool, tool
 
 from .host import Host

@@ -20,7 +20,7 @@ from turnlock.models.calls import CallResult
 from turnlock.runtime.continuation import Continuation
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 
 from ..faulty_journal import WrappedJournal
 from .life import Dead, Life

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import pytest
 
 from turnlock.models.values import freeze
 from turnlock.runtime.tools.arguments import check
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.errors import BadArguments
 from turnlock.runtime.tools.tool import tool
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from turnlock.runtime.tools.context import ToolContext
-from turnlock.runtime.tools.outcomes import Happened, Succeeded
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.performing import perform, prepare, probe
 from turnlock.runtime.tools.policy import InDoubt
+from turnlock.runtime.tools.results import Happened, Succeeded
 from turnlock.runtime.tools.tool import Tool, tool
 
 from .scene import SHORT, Gate, context, play, threads

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from turnlock.runtime.tools.context import LOG_LINES, LOG_PERIOD, LOG_TEXT, ToolContext
+from turnlock.runtime.tools.calling import LOG_LINES, LOG_PERIOD, LOG_TEXT, ToolContext
 from turnlock.runtime.tools.errors import ToolCancelled
 
 from .scene import context

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from turnlock.runtime.tools.context import ToolContext
-from turnlock.runtime.tools.messages import ERROR_TEXT
-from turnlock.runtime.tools.outcomes import (
+from turnlock.runtime.tools.calling import ToolContext
+from turnlock.runtime.tools.errors import ERROR_TEXT
+from turnlock.runtime.tools.performing import perform
+from turnlock.runtime.tools.results import (
     BAD_RESULT,
     CANCELLED,
     NOT_STARTED,
@@ -22,7 +23,6 @@ from turnlock.runtime.tools.outcomes import (
     Succeeded,
     Unknown,
 )
-from turnlock.runtime.tools.performing import perform
 from turnlock.runtime.tools.tool import Tool, tool
 
 from .scene import SHORT, Gate, context, play

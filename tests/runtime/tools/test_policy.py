@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from turnlock.models.errors import InvalidValue
-from turnlock.runtime.tools.outcomes import StillUnknown
 from turnlock.runtime.tools.policy import ApprovalNeed, InDoubt, Policy
+from turnlock.runtime.tools.results import StillUnknown
 from turnlock.runtime.tools.tool import Tool, tool
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from turnlock.models.values import freeze
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.errors import Rejected
-from turnlock.runtime.tools.outcomes import (
+from turnlock.runtime.tools.performing import perform, prepare, probe
+from turnlock.runtime.tools.policy import InDoubt
+from turnlock.runtime.tools.results import (
     BAD_RESULT,
     TIMED_OUT,
     Failed,
@@ -22,8 +24,6 @@ from turnlock.runtime.tools.outcomes import (
     Succeeded,
     Unknown,
 )
-from turnlock.runtime.tools.performing import perform, prepare, probe
-from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.tool import Tool, tool
 
 from .scene import SHORT, Gate, context, play

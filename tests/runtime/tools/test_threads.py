@@ -12,9 +12,9 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from turnlock.runtime.tools.outcomes import Succeeded
+from turnlock.runtime.tools.calling import Threads
 from turnlock.runtime.tools.performing import perform
-from turnlock.runtime.tools.threads import Threads
+from turnlock.runtime.tools.results import Succeeded
 from turnlock.runtime.tools.tool import tool
 
 from .scene import Gate, context
@@ -105,7 +105,7 @@ def test_tools_run_in_them() -> None:
 
 HUNG = """
 import asyncio, threading
-from turnlock.runtime.tools.threads import Threads
+from turnlock.runtime.tools.calling import Threads
 pool = Threads(2)
 reached = threading.Event()
 pool.submit(lambda: (reached.set(), threading.Event().wait()))

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from turnlock.models.errors import InvalidValue
-from turnlock.runtime.tools.context import ToolContext
+from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.tool import Tool, tool
 
 
