@@ -36,7 +36,8 @@ RULES_HEAD: Final = """\
 ## Rules
 
 A row stands under the rule that it enforces, a test under each rule that its name or its docstring
-names, a planted bug (`make selftest`) under the rule that its shortest counterexample breaks.
+names, a planted bug (`make selftest`) under the rule that it breaks. The sections at the end have
+demands without a number.
 """
 REASONS_HEAD: Final = """\
 ## Reasons
@@ -81,6 +82,11 @@ def lines(root: Path) -> Iterator[str]:
     yield from (HEAD, RULES_HEAD)
     for stated in sorted(specification().rules, key=lambda it: it.number):
         yield from _rule(stated, tests, bugs)
+    for rule in RULES:
+        if rule.id.startswith("section"):
+            yield f"### {rule.id} {rule.title}\n"
+            yield f"{rule.sentence}\n"
+            yield from _listed("Planted bugs", _broken_by(bugs, rule.id))
     yield REASONS_HEAD
     for reason in Reason:
         yield from _reason(reason)
@@ -106,12 +112,13 @@ def rules_named(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
 
 
 def bugs_of(root: Path) -> Iterator[Bug]:
-    """Yield the bugs of the catalogue: each call that gives a name, an intent and a `rule`."""
+    """Yield the bugs of the catalogue: each call that gives a name, an intent and a rule first."""
+    rules = {rule.id for rule in RULES}
     for path in sorted((root / "tests" / "catalogue").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "_bug":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 told = [it.value for it in node.args[:3] if isinstance(it, ast.Constant)]
-                if len(told) == len(attrs.fields(Bug)):
+                if len(told) == len(attrs.fields(Bug)) and told[-1] in rules:
                     yield Bug(*map(str, told))
 
 
@@ -124,8 +131,11 @@ def _rule(rule: Stated, tests: tuple[Test, ...], bugs: tuple[Bug, ...]) -> Itera
         yield f"Receipts cannot show it: {held}.\n"
     yield from _listed("Rows", _rows(lambda row: row.rule == rule.id))
     yield from _listed("Tests", _by_file([test for test in tests if rule.id in test.rules]))
-    broken = [f"*{bug.name}*: {bug.intent}" for bug in bugs if bug.rule == rule.id]
-    yield from _listed("Planted bugs", broken)
+    yield from _listed("Planted bugs", _broken_by(bugs, rule.id))
+
+
+def _broken_by(bugs: tuple[Bug, ...], rule_id: str) -> list[str]:
+    return [f"*{bug.name}*: {bug.intent}" for bug in bugs if bug.rule == rule_id]
 
 
 def _anchor(section: Section) -> str:

@@ -179,6 +179,7 @@ BUGS: Final = (
     _bug(
         "a duplicate counts",
         "the same result again settles one more of those that are expected",
+        "K-50",
         row(
             Phase.SUCCEEDED,
             Input.REPORT_RESULT,
@@ -189,28 +190,33 @@ BUGS: Final = (
     _bug(
         "a late success overwrites",
         "a success after a failure changes what the continuation says",
+        "K-30",
         deciding(Report, _overwriting),
         Field.STREAM_AND_CONTINUATION_DISAGREE,
     ),
     _bug(
         "an error is a success",
         "an error that is reported settles as a result",
+        "K-30",
         deciding(Report, _error_as_result),
         Field.EMPTY_ERROR,
     ),
     _bug(
         "a falsy result is an error",
         "a result that is null, 0, false or empty settles as a failure",
+        "K-36",
         deciding(Report, _falsy_as_error),
     ),
     _bug(
         "a denial does not settle",
         "a turn in which a call was denied never settles",
+        "K-51",
         around(kernel, "settled", _not_while(_denied_in)),
     ),
     _bug(
         "settled before sealed",
         "a turn settles once its calls have ended, though more may come",
+        "K-50",
         turn_row(
             TurnPhase.OPEN,
             Input.SETTLE,
@@ -221,17 +227,20 @@ BUGS: Final = (
     _bug(
         "an added call is not expected",
         "a call that is added while the response streams is not counted",
+        "K-50",
         folding(CallAdded, _uncounted),
     ),
     _bug(
         "an id twice in one response",
         "a turn is opened with two calls of one id: it never completes",
+        "K-21",
         opens_despite(Reason.DUPLICATE_INVOCATION),
         Field.ID_TWICE_NEVER_COMPLETES,
     ),
     _bug(
         "an id added twice",
         "a call is added although the turn has one of that id: it runs twice",
+        "K-22",
         turn_row(
             TurnPhase.OPEN,
             Input.ADD_CALL,
@@ -243,12 +252,14 @@ BUGS: Final = (
     _bug(
         "alike is the same",
         "two calls of one tool with the same arguments are taken for one call",
+        "K-50",
         around(decide, "admit_opening", _alike_as_one),
         Field.ALIKE_TAKEN_FOR_ONE,
     ),
     _bug(
         "a bogus continuation",
         "a result with no active turn brings forth a continuation",
+        "K-52",
         together(
             deciding(Report, _continue_without_turn), folding(TurnSettled, _settle_without_turn)
         ),
@@ -257,26 +268,31 @@ BUGS: Final = (
     _bug(
         "an empty turn continues",
         "a turn that is sealed without calls asks for a continuation",
+        "K-52",
         folding(TurnSettled, _continue_empty),
     ),
     _bug(
         "nobody is told of denials",
         "a turn whose calls were all denied asks for no continuation",
+        "K-52",
         folding(TurnSettled, _no_continuation_for_denied),
     ),
     _bug(
         "failures are left out",
         "the continuation has no line for a call that failed",
+        "K-52",
         around(unchecked, "continue_", _without_failed),
     ),
     _bug(
         "taken and still owed",
         "a continuation that was acknowledged stays owed",
+        "K-52",
         folding(ContinuationTaken, _still_owed),
     ),
     _bug(
         "one continuation at a time",
         "a turn stays open while an earlier continuation has not been taken",
+        "K-52",
         around(kernel, "settled", _not_while(_continuation_waits)),
         Field.FAILED_ENQUEUE,
     ),

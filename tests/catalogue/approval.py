@@ -134,6 +134,7 @@ BUGS: Final = (
     _bug(
         "not asked",
         "a call that waits for approval may be claimed",
+        "K-33",
         row(
             Phase.REQUESTED,
             Input.CLAIM,
@@ -145,6 +146,7 @@ BUGS: Final = (
     _bug(
         "not shown",
         "an approval counts although it names the digest of other arguments",
+        "K-32",
         row(
             Phase.REQUESTED,
             Input.APPROVE,
@@ -155,17 +157,20 @@ BUGS: Final = (
     _bug(
         "not edited",
         "what runs are the arguments that were asked for, not the edited ones",
+        "K-32",
         folding(ToolApproved, unedited),
     ),
     _bug(
         "the last answer runs",
         "an approval that comes too late takes the place of the first, and its arguments run",
+        "K-32",
         deciding(Decide, _last_answer),
         Field.ARGUMENTS_OF_THE_ANSWER,
     ),
     _bug(
         "approved twice",
         "the same approval again asks for the execution again",
+        "K-31",
         row(
             Phase.APPROVED,
             Input.APPROVE,
@@ -176,6 +181,7 @@ BUGS: Final = (
     _bug(
         "resumed twice",
         "the same approval again, after the start, lets the tool start again",
+        "K-31",
         row(
             Phase.STARTED,
             Input.APPROVE,
@@ -187,41 +193,48 @@ BUGS: Final = (
     _bug(
         "a stale approval",
         "an approval for an earlier turn approves the call of that id in this one",
+        "K-20",
         admitting(_of_an_earlier_turn),
         Field.STALE_APPROVAL,
     ),
     _bug(
         "approves the next",
         "an approval that is delivered twice approves the next call that waits",
+        "K-31",
         deciding(Decide, _approving_the_next),
         Field.APPROVES_THE_NEXT,
     ),
     _bug(
         "approves them all",
         "approving one call approves all that wait",
+        "K-40",
         making(FactType.TOOL_APPROVED, _approving_all),
         Field.PARTIAL_APPROVALS_EXECUTE,
     ),
     _bug(
         "approve all or crash",
         "approving one of several calls that wait raises",
+        "K-8",
         making(FactType.TOOL_APPROVED, _raising_while_others_wait),
         Field.PARTIAL_APPROVALS_RAISE,
     ),
     _bug(
         "wedged by an answer",
         "after one approval of what was not shown no other is heard",
+        "K-32",
         answering(Phase.REQUESTED, Input.APPROVE, _deaf_after_one),
         Field.WEDGED,
     ),
     _bug(
         "a mute denial",
         "a deny without a reason says another word than the contract's",
+        "section 4",
         replaced(invocation_facts, "DENIED", "no"),
     ),
     _bug(
         "a free call is denied",
         "a call that needs no approval can be denied",
+        "K-31",
         row(
             Phase.REQUESTED,
             Input.DENY,
@@ -232,11 +245,13 @@ BUGS: Final = (
     _bug(
         "an approval is taken back",
         "a deny after the approval denies",
+        "K-31",
         row(Phase.APPROVED, Input.DENY, **moves(Phase.DENIED, FactType.TOOL_DENIED)),
     ),
     _bug(
         "a denial is flipped",
         "a result turns a denied call into a success",
+        "K-30",
         row(
             Phase.DENIED,
             Input.REPORT_RESULT,
@@ -247,6 +262,7 @@ BUGS: Final = (
     _bug(
         "approved is started",
         "an approval counts as the start, though nobody has claimed",
+        "K-33",
         around_entry(FOLD, (Phase.REQUESTED, FactType.TOOL_APPROVED), _started_by_approval),
         Field.ACCEPTED_IS_NOT_EXECUTED,
     ),

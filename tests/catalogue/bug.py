@@ -45,11 +45,16 @@ _planted: list[str] = []
 
 @attrs.frozen(kw_only=True)
 class Bug:
-    """One single mistake. `field` names the failure seen in the field that it reproduces."""
+    """One single mistake.
+
+    `rule` is the one of docs/spec/kernel.md that it breaks (``K-33``, or ``section 9``); `field`
+    names the failure seen in the field that it reproduces.
+    """
 
     name: str
     family: Family
     intent: str
+    rule: str
     plant: Plant
     field: Field | None = None
 
@@ -77,6 +82,10 @@ class Shelf:
 
     family: Family
 
-    def __call__(self, name: str, intent: str, plant: Plant, field: Field | None = None) -> Bug:
+    def __call__(
+        self, name: str, intent: str, rule: str, plant: Plant, field: Field | None = None
+    ) -> Bug:
         """Make a bug of this family."""
-        return Bug(name=name, family=self.family, intent=intent, plant=plant, field=field)
+        return Bug(
+            name=name, family=self.family, intent=intent, rule=rule, plant=plant, field=field
+        )

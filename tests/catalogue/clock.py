@@ -149,46 +149,55 @@ BUGS: Final = (
     _bug(
         "nothing is remembered",
         "a turn that closes leaves nothing in the memory",
+        "K-54",
         replaced(Memory, "close", _forgetful),
     ),
     _bug(
         "remembered for ever",
         "entries of the memory do not age",
+        "K-54",
         replaced(Memory, "_gone", _ageless),
     ),
     _bug(
         "forgotten on the dot",
         "an entry of the memory is gone at its bound, not past it",
+        "K-54",
         replaced(Memory, "_gone", _gone_at_the_bound),
     ),
     _bug(
         "remembered without end",
         "the entries of the memory are not limited in number",
+        "K-54",
         around(Memory, "close", _of_capacity(_unbounded)),
     ),
     _bug(
         "one entry fewer",
         "the memory holds one entry fewer than it should",
+        "K-54",
         around(Memory, "close", _of_capacity(_one_fewer)),
     ),
     _bug(
         "looked up, kept young",
         "what is looked up in the memory is young again",
+        "K-54",
         around(Memory, "holds", _refreshing),
     ),
     _bug(
         "an interrupted turn is forgotten",
         "a turn that was interrupted is not remembered",
+        "K-54",
         folding(TurnInterrupted, _forgetting_interrupted),
     ),
     _bug(
         "no deadline",
         "no deadline ever happens",
+        "K-11",
         replaced(kernel, "expired", _nothing_expires),
     ),
     _bug(
         "over on the dot",
         "a deadline is over at its own instant, not past it",
+        "K-34",
         together(
             around(kernel, "expired", _expiring_at_the_bound), receiving(_receiving_at_the_bound)
         ),
@@ -196,26 +205,31 @@ BUGS: Final = (
     _bug(
         "woken late",
         "the wake is asked for a second after the deadline",
+        "section 9",
         replaced(effects, "first_float_past", _one_second_late),
     ),
     _bug(
         "woken once",
         "the wake is not moved when another deadline is the earliest",
+        "section 9",
         around(effects, "_moved_wake", _woken_once),
     ),
     _bug(
         "time runs back",
         "a time before the latest fact's is taken as it is",
+        "K-10",
         receiving(_backwards),
     ),
     _bug(
         "the clock is no fold",
         "a delivery moves the clock though nothing has happened",
+        "K-10",
         receiving(_moved_by_anything),
     ),
     _bug(
         "waits for ever",
         "nothing happens when an approval deadline is over",
+        "K-34",
         row(Phase.REQUESTED, Input.APPROVAL_OVER, target=Phase.REQUESTED, fact=None),
     ),
 )

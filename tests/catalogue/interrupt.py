@@ -62,27 +62,32 @@ BUGS: Final = (
     _bug(
         "what waits is left",
         "an interrupt does not deny what has not been approved",
+        "K-53",
         row(Phase.REQUESTED, Input.INTERRUPT, target=Phase.REQUESTED, fact=None),
     ),
     _bug(
         "what is approved still starts",
         "an interrupt does not deny what is approved: it may still be claimed",
+        "K-53",
         row(Phase.APPROVED, Input.INTERRUPT, target=Phase.APPROVED, fact=None),
     ),
     _bug(
         "what runs is denied",
         "an interrupt says of a call that runs that it did not",
+        "K-53",
         row(Phase.STARTED, Input.INTERRUPT, **moves(Phase.DENIED, FactType.TOOL_DENIED)),
         Field.INTERRUPTED_IS_NOT_STOPPED,
     ),
     _bug(
         "no true report",
         "what runs when a turn is interrupted can no longer report",
+        "K-53",
         deciding(Report, _deaf_while_interrupting),
     ),
     _bug(
         "interrupted and continued",
         "an interrupted turn settles, and asks for a continuation",
+        "K-53",
         turn_row(
             TurnPhase.INTERRUPTING,
             Input.SETTLE,
@@ -93,16 +98,19 @@ BUGS: Final = (
     _bug(
         "no cancel",
         "nobody is asked to cancel what runs",
+        "K-53",
         replaced(effects, "_cancels", _no_cancels),
     ),
     _bug(
         "no end of doubt",
         "what is in doubt does not fail when the grace is over: the turn never closes",
+        "K-53",
         row(Phase.IN_DOUBT, Input.GRACE_OVER, target=Phase.IN_DOUBT, fact=None),
     ),
     _bug(
         "grace renewed",
         "a second interrupt lets the grace begin anew",
+        "K-53",
         turn_row(
             TurnPhase.INTERRUPTING,
             Input.INTERRUPT,
@@ -112,6 +120,7 @@ BUGS: Final = (
     _bug(
         "a retry is left",
         "an interrupt does not withdraw a retry that was authorised",
+        "K-60",
         row(
             Phase.RETRY_AUTHORISED,
             Input.INTERRUPT,
@@ -121,11 +130,13 @@ BUGS: Final = (
     _bug(
         "interrupt widened",
         "an interrupt for another turn stops the active one",
+        "K-22",
         around(decide, "admit_to_turn", _widened),
     ),
     _bug(
         "retried while stopping",
         "a retry is authorised in a turn that is being interrupted",
+        "K-53",
         row(
             Phase.IN_DOUBT,
             Input.RESOLVE_RETRY,
@@ -136,6 +147,7 @@ BUGS: Final = (
     _bug(
         "sealed while stopping",
         "a seal ends the interrupting of a turn",
+        "K-22",
         turn_row(
             TurnPhase.INTERRUPTING,
             Input.SEAL_TURN,

@@ -89,56 +89,67 @@ BUGS: Final = (
     _bug(
         "a stale report",
         "what an earlier attempt says counts",
+        "K-33",
         around(admission, "_stale", _blind_to_stale(*_NOT_CLAIMS)),
     ),
     _bug(
         "a stale claim",
         "a claim of another attempt than the one that is owed is accepted",
+        "K-33",
         around(admission, "_stale", _blind_to_stale(Input.CLAIM)),
     ),
     _bug(
         "stale too early",
         "the old attempt no longer counts once a retry is authorised, before it is claimed",
+        "K-33",
         around(admission, "_stale", _stale_once_authorised),
     ),
     _bug(
         "attempts are not counted",
         "a retry keeps the number of the attempt before",
+        "K-33",
         around(unchecked, "execution_retried", _keeping_the_attempt),
     ),
     _bug(
         "a key for each attempt",
         "the idempotency key of a retry is another",
+        "K-7",
         around(effects, "_execute", _key_of_the_attempt),
     ),
     _bug(
         "a second executor",
         "another worker's claim of a call that runs is accepted",
+        "K-33",
         row(Phase.STARTED, Input.CLAIM, Guard.OTHER_WORKER, **_STARTED_AGAIN),
     ),
     _bug(
         "claimed twice",
         "the same worker's claim that comes again starts the tool again",
+        "K-33",
         row(Phase.STARTED, Input.CLAIM, Guard.SAME_WORKER, **_STARTED_AGAIN),
     ),
     _bug(
         "a lease without end",
         "a lease never runs out",
+        "K-34",
         replaced(evolve, "_lease", _no_lease),
     ),
     _bug(
         "renewed in vain",
         "the old deadline of a lease that was renewed still counts",
+        "K-34",
         around(State, "_is_live", _every_lease),
     ),
     _bug(
         "a lost lease is renewed",
         "a lease that has run out can be renewed",
+        "K-34",
         row(Phase.IN_DOUBT, Input.RENEW, **moves(Phase.STARTED, FactType.LEASE_RENEWED)),
     ),
     _bug(
         "a lost lease is a failure",
         "a call whose lease has run out counts as failed",
+        "K-34",
         row(
             Phase.STARTED,
             Input.LEASE_OVER,
@@ -148,6 +159,7 @@ BUGS: Final = (
     _bug(
         "no late truth",
         "the true report of a call in doubt is refused",
+        "K-35",
         together(
             row(
                 Phase.IN_DOUBT,
@@ -168,6 +180,7 @@ BUGS: Final = (
     _bug(
         "silently executed again",
         "a call in doubt is owed again though nobody authorised it",
+        "K-35",
         together(
             *(
                 row(
@@ -182,6 +195,7 @@ BUGS: Final = (
     _bug(
         "claimed without authority",
         "a call in doubt may be claimed though nobody authorised a retry",
+        "K-35",
         row(
             Phase.IN_DOUBT,
             Input.CLAIM,
@@ -191,6 +205,7 @@ BUGS: Final = (
     _bug(
         "authorised twice",
         "the same authorisation again asks for the retry again",
+        "K-35",
         row(
             Phase.RETRY_AUTHORISED,
             Input.RESOLVE_RETRY,

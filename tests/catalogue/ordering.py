@@ -109,6 +109,7 @@ BUGS: Final = (
     _bug(
         "a result before the start",
         "a result is taken from a call that nobody has claimed",
+        "K-33",
         together(
             row(Phase.REQUESTED, Input.REPORT_RESULT, **_SUCCEEDED),
             row(Phase.APPROVED, Input.REPORT_RESULT, **_SUCCEEDED),
@@ -117,51 +118,61 @@ BUGS: Final = (
     _bug(
         "rejected after the start",
         "a call that runs can be rejected as one that could not be started",
+        "K-33",
         row(Phase.STARTED, Input.REJECT, **_FAILED),
     ),
     _bug(
         "rejected in doubt",
         "a call of which nobody knows whether it ran can be rejected",
+        "K-33",
         row(Phase.IN_DOUBT, Input.REJECT, **_FAILED),
     ),
     _bug(
         "one deadline at a time",
         "of several deadlines that are over only the first happens",
+        "K-11",
         around(Kernel, "_expire", _only_the_first),
     ),
     _bug(
         "ties backwards",
         "deadlines of one instant happen in the opposite order",
+        "K-11",
         around(kernel, "expired", _ties_backwards),
     ),
     _bug(
         "denied backwards",
         "an interrupt denies in the opposite of the expected order",
+        "K-53",
         around(turn_facts, "interrupting", _backwards),
     ),
     _bug(
         "covered backwards",
         "a grant approves what waits in the opposite of the expected order",
+        "K-41",
         making(FactType.TOOL_APPROVED, _backwards),
     ),
     _bug(
         "the grant comes first",
         "a grant is issued before the approval that brings it",
+        "section 4",
         making(FactType.TOOL_APPROVED, _grant_first),
     ),
     _bug(
         "answered backwards",
         "the continuation tells the results in the opposite of the expected order",
+        "K-52",
         around(unchecked, "continue_", _results_backwards),
     ),
     _bug(
         "refusals are numbered",
         "a refusal uses up a sequence number",
+        "K-2",
         receiving(_numbering_refusals),
     ),
     _bug(
         "commits are not marked",
         "the facts of one receive do not name the last of them",
+        "K-9",
         replaced(unchecked, "seal_commit", _unmarked),
     ),
 )

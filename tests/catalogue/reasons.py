@@ -67,6 +67,7 @@ BUGS: Final = (
     _bug(
         "a duplicate called a conflict",
         "the same result again is called a conflict",
+        "K-30",
         row(
             Phase.SUCCEEDED,
             Input.REPORT_RESULT,
@@ -77,26 +78,31 @@ BUGS: Final = (
     _bug(
         "a conflict called a duplicate",
         "another result than the recorded one is called a duplicate",
+        "K-30",
         row(Phase.SUCCEEDED, Input.REPORT_RESULT, Guard.OTHER_OUTCOME, reason=Reason.DUPLICATE),
     ),
     _bug(
         "equal in Python",
         "what is equal in Python is called a duplicate, though its JSON is another",
+        "K-30",
         replaced(guards, "same_json", _equal_in_python),
     ),
     _bug(
         "approved is approved",
         "a second approval with another scope is called a duplicate",
+        "K-31",
         replaced(guards, "_same_decision", _by_kind_alone),
     ),
     _bug(
         "edited or not",
         "a second approval with other edited arguments is called a duplicate",
+        "K-31",
         around(guards, "_same_decision", _blind_to_edits),
     ),
     _bug(
         "denied, then reported",
         "a report of a call that was denied is called a conflict",
+        "K-30",
         together(
             row(Phase.DENIED, Input.REPORT_RESULT, reason=Reason.CONFLICTING_DUPLICATE),
             row(Phase.DENIED, Input.REPORT_ERROR, reason=Reason.CONFLICTING_DUPLICATE),
@@ -105,6 +111,7 @@ BUGS: Final = (
     _bug(
         "denied without a decision",
         "an approval of a call that nobody decided and that was denied is called one not awaited",
+        "K-31",
         row(
             Phase.DENIED,
             Input.APPROVE,
@@ -115,31 +122,37 @@ BUGS: Final = (
     _bug(
         "a lost lease called no start",
         "a renewal of a lease that was lost is told that the call was not started",
+        "K-34",
         row(Phase.IN_DOUBT, Input.RENEW, reason=Reason.NOT_STARTED),
     ),
     _bug(
         "doubt called a start",
         "a claim of a call in doubt is told that it is already started",
+        "K-35",
         row(Phase.IN_DOUBT, Input.CLAIM, reason=Reason.ALREADY_STARTED),
     ),
     _bug(
         "the holder is not known",
         "a worker's own claim that comes again is told that another holds the call",
+        "K-33",
         row(Phase.STARTED, Input.CLAIM, Guard.SAME_WORKER, reason=Reason.ALREADY_STARTED),
     ),
     _bug(
         "busy called open",
         "an opening while another turn is active is told that it is open already",
+        "K-21",
         around(decide, "admit_opening", _busy_is_open),
     ),
     _bug(
         "stopping called sealed",
         "a call for a turn that is being interrupted is told that it is sealed",
+        "K-22",
         turn_row(TurnPhase.INTERRUPTING, Input.ADD_CALL, reason=Reason.TURN_SEALED),
     ),
     _bug(
         "a log that is refused",
         "a log of a call that the active turn does not have is refused",
+        "K-20",
         deciding(Log, _only_of_members),
     ),
 )

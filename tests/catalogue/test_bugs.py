@@ -15,6 +15,7 @@ from turnlock.models.values import canonical
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.fuzz.guided import RUNS, STEP_BYTES, follow
 from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.rulebook import RULES
 from turnlock.verification.subjects.kernel import KernelSubject
 
 from .bug import Bug, Family
@@ -184,3 +185,9 @@ def test_every_failure_of_the_field_is_reproduced() -> None:
     assert {bug.field for bug in CATALOGUE} - {None} == set(Field)
     assert set(ANALOGUES) <= set(Field)
     assert all("Planted: " in why for why in ANALOGUES.values())
+
+
+@pytest.mark.parametrize("bug", CATALOGUE, ids=lambda bug: bug.name)
+def test_every_bug_names_the_rule_that_it_breaks(bug: Bug) -> None:
+    """The index of rules lists it there; receipts can show that rule, or it were no bug to find."""
+    assert bug.rule in {rule.id for rule in RULES if rule.visible} | {"K-8", "K-60"}

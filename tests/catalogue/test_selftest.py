@@ -110,7 +110,7 @@ def test_what_is_not_as_it_must_be_is_told() -> None:
 
 def bug(name: str, family: Family) -> Bug:
     """A bug for the table alone."""
-    return Bug(name=name, family=family, intent="to be shown", plant=MUTE.plant)
+    return Bug(name=name, family=family, intent="to be shown", rule="K-2", plant=MUTE.plant)
 
 
 def test_the_matrix_reads_as_a_table() -> None:

@@ -88,26 +88,31 @@ BUGS: Final = (
     _observed(
         "an observed call is owed",
         "the host is asked to execute what another runtime starts by itself",
+        "K-58",
         replaced(Invocation, "owed", _owed_all_the_same),
     ),
     _observed(
         "an observation is lost",
         "recovery forgets that a call is observed, and asks for its execution",
+        "K-58",
         while_recovering(folding(TurnOpened, _forgotten)),
     ),
     _observed(
         "an observed call is never asked",
         "an observed call that requires approval is claimed without",
+        "K-58",
         answering(Phase.REQUESTED, Input.CLAIM, _free_if_observed),
     ),
     _observed(
         "an observed call is not claimed",
         "the claim that records the start of an observed call is refused",
+        "K-58",
         deciding(Claim, _claims_refused),
     ),
     _observed(
         "an observed call is retried",
         "a retry of what another runtime starts is authorised",
+        "K-58",
         row(
             Phase.IN_DOUBT,
             Input.RESOLVE_RETRY,
@@ -118,6 +123,7 @@ BUGS: Final = (
     _cause(
         "a report tells of a resolution",
         "a success that was reported says that somebody resolved it",
+        "K-59",
         around(
             unchecked,
             "tool_execution_succeeded",
@@ -127,6 +133,7 @@ BUGS: Final = (
     _cause(
         "a resolution tells of a report",
         "a success that somebody resolved says that it was reported",
+        "K-59",
         around(
             unchecked,
             "tool_execution_succeeded",
@@ -136,21 +143,25 @@ BUGS: Final = (
     _cause(
         "a lease tells of a loss",
         "a doubt that came with the end of a lease says that the executor was lost",
+        "K-59",
         around(unchecked, "execution_in_doubt", _telling({Input.LEASE_OVER: Input.LOSE})),
     ),
     _cause(
         "a grant tells of an approval",
         "an approval by grant says that somebody approved it",
+        "K-59",
         around(unchecked, "tool_approved", _telling({Input.GRANT: Input.APPROVE})),
     ),
     _cause(
         "an added call tells of an opening",
         "the request of a call that was added says that it came with the turn",
+        "K-59",
         around(unchecked, "tool_approval_requested", _telling({Input.ADD_CALL: Input.OPEN_TURN})),
     ),
     _cause(
         "a closing without a cause",
         "the fact that settles a turn does not say what brought it about",
+        "K-59",
         around_entry(turn_facts._CLOSING, FactType.TURN_SETTLED, _telling({Input.SETTLE: None})),
     ),
 )

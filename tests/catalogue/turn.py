@@ -86,6 +86,7 @@ BUGS: Final = (
     _bug(
         "added after the seal",
         "a call is added to a turn that is sealed",
+        "K-22",
         turn_row(
             TurnPhase.SEALED,
             Input.ADD_CALL,
@@ -95,36 +96,43 @@ BUGS: Final = (
     _bug(
         "two turns at once",
         "a turn opens while another is active, which is forgotten",
+        "K-21",
         opens_despite(Reason.TURN_BUSY),
     ),
     _bug(
         "opened again",
         "opening the active turn again starts it anew",
+        "K-21",
         opens_despite(Reason.TURN_OPEN),
     ),
     _bug(
         "a turn reused",
         "a turn that has closed opens again",
+        "K-54",
         opens_despite(Reason.TURN_REUSED),
     ),
     _bug(
         "an empty turn opens",
         "a turn opens sealed and without calls",
+        "K-21",
         opens_despite(Reason.EMPTY_TURN),
     ),
     _bug(
         "a stale epoch opens",
         "an opening that names another epoch than the next one opens",
+        "K-55",
         opens_despite(Reason.STALE_EPOCH),
     ),
     _bug(
         "opened beyond the limit",
         "neither calls nor continuations are limited when a turn opens",
+        "K-56",
         opens_despite(Reason.LIMIT_REACHED),
     ),
     _bug(
         "added beyond the limit",
         "a call is added to a turn that has as many as it may",
+        "K-56",
         turn_row(
             TurnPhase.OPEN,
             Input.ADD_CALL,
@@ -135,33 +143,39 @@ BUGS: Final = (
     _bug(
         "a result of another turn",
         "a result for another turn settles the call of that id in the active one",
+        "K-20",
         admitting(_for_another_turn),
         Field.LATE_COMPLETION,
     ),
     _bug(
         "an id seen before",
         "a result for an id that an earlier turn had is dropped as late",
+        "K-20",
         admitting(_seen_before),
         Field.REUSED_ID_DROPPED,
     ),
     _bug(
         "nothing is ambiguous",
         "an id without a turn is taken for the active turn's, whoever else had it",
+        "K-20",
         replaced(Memory, "holds_invocation", _never),
     ),
     _bug(
         "for any run",
         "a delivery for another run is judged",
+        "section 5",
         receiving(_for_any_run),
     ),
     _bug(
         "sealed too late",
         "a turn whose calls have all ended is not settled by its seal",
+        "K-50",
         around(Kernel, "_happen", _deaf_to_the_seal),
     ),
     _bug(
         "one epoch for all",
         "the ids of effects do not tell the epochs of a turn apart",
+        "K-7",
         around(evolve, "turn_scope", _of_the_first_epoch),
     ),
 )
