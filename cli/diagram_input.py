@@ -11,9 +11,8 @@ from typing import Any, Final, cast
 
 import attrs
 
-from ..diagrams.coverage.counts import Counts
-from ..diagrams.coverage.stored import MARK, counts_in
-from ..diagrams.recordings.reading import read_recordings
+from ..diagrams.coverage import MARK, Counts, counts_in
+from ..diagrams.recordings.reading import read_recordings, recording_of
 from ..diagrams.recordings.recorder import Recorder
 from ..diagrams.recordings.recording import Recording
 from ..diagrams.sequence.counterexample import Listed, findings_in, regression_picture
@@ -26,7 +25,7 @@ from ..verification.replay.host import Settings, replay_conversation, run_of
 from ..verification.replay.lines import Problems, numbered_lines, unique
 from ..verification.replay.recording import Conversation, read_recording
 from ..verification.replay.tally import Tally
-from .databases import entries_of_db, facts_of_db, log_lines
+from .databases import entries_of_db, facts_of_db
 from .diagram_output import Unreadable
 
 
@@ -131,8 +130,7 @@ def candidates_of_db(db: str) -> dict[str, Candidate]:
 
 def _kept(db: str, run_id: str) -> Recording:
     run, facts = facts_of_db(db, run_id)
-    (recording,) = read_recordings(log_lines(run, facts), name=db)
-    return recording
+    return recording_of(run, facts)
 
 
 def candidates_of(

@@ -7,16 +7,19 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 import click
 
+from ..diagrams.drawing.engines import Engine
 from ..diagrams.errors import CannotDraw, NoSuchForm, NothingToDraw
 from ..diagrams.palette import Theme
 from ..diagrams.picture import ENDINGS, Format, Picture, format_of
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -98,6 +101,17 @@ def drawing(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         made = option(made)
     return made
+
+
+def with_engine(command: F) -> F:
+    """Give a command the option that says which Graphviz lays machines out."""
+    return click.option(
+        "--engine",
+        type=click.Choice([str(engine) for engine in Engine]),
+        default=str(Engine.AUTO),
+        show_default=True,
+        help="What lays a machine out: the program dot, Graphviz as WebAssembly, or what is there.",
+    )(command)
 
 
 _OPTIONS: Final[tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...]] = (

@@ -10,9 +10,10 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -34,20 +35,26 @@ _LAZY: Final = (
 """Subcommands that live in modules of their names, each there as `command`."""
 
 
-class _LazyGroup(click.Group):
+class LazyGroup(click.Group):
     """A group that imports the module of a subcommand when the subcommand is looked up."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **options: Any) -> None:  # noqa: ANN401
+        """`lazy` is where subcommands live: the module in this package, and the name there."""
+        super().__init__(*args, **options)
+        self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands."""
-        return sorted({*super().list_commands(ctx), *_LAZY})
+        return sorted({*super().list_commands(ctx), *self._lazy})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a subcommand, or None if there is none of that name."""
-        if cmd_name not in _LAZY:
+        if cmd_name not in self._lazy:
             return super().get_command(ctx, cmd_name)
-        found = import_module(f".{cmd_name}", __package__).command
+        module, _, name = self._lazy[cmd_name].partition(".")
+        found = getattr(import_module(f".{module}", __package__), name)
         if not isinstance(found, click.Command):
-            raise TypeError(f"turnlock.cli.{cmd_name} has no click command `command`")
+            raise TypeError(f"turnlock.cli.{module} has no click command `{name}`")
         return found
 
     def invoke(self, ctx: click.Context) -> object:
@@ -74,7 +81,11 @@ def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None: 
     ctx.exit()
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    lazy={name: f"{name}.command" for name in _LAZY},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version",
     is_flag=True,

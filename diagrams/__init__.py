@@ -9,18 +9,23 @@ A picture is a value: `save` it into a file whose ending names the form, `render
 notebook show it. A name is imported when it is first asked for, a library that draws when it must.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..models.lazy import imported_when_asked
+
 if TYPE_CHECKING:
-    from .coverage.counts import Counts
-    from .coverage.stored import counts_in
-    from .drawing.graphviz import Engine
+    from .coverage import Counts, counts_in, coverage_picture
+    from .drawing.engines import Engine
     from .errors import CannotDraw, NoSuchForm, NothingToDraw
-    from .graphs.picture import MachinePicture, machine_picture
+    from .graphs.picture import (
+        MachinePicture,
+        invocation_picture,
+        machine_picture,
+        turn_picture,
+    )
+    from .life import life_picture
     from .palette import Theme
     from .picture import Format, Picture
-    from .pictures import coverage_picture, invocation_picture, life_picture, turn_picture
     from .recordings.reading import read_recordings
     from .recordings.recorder import Recorder, played
     from .recordings.recording import Moment, Recording
@@ -37,34 +42,26 @@ __all__ = [
     "run_picture", "sequence_picture", "timeline_picture", "turn_picture",
 ]  # fmt: skip
 
-_MODULES = {
-    "coverage.counts": ("Counts",),
-    "coverage.stored": ("counts_in",),
-    "drawing.graphviz": ("Engine",),
-    "errors": ("CannotDraw", "NoSuchForm", "NothingToDraw"),
-    "graphs.picture": ("MachinePicture", "machine_picture"),
-    "palette": ("Theme",),
-    "picture": ("Format", "Picture"),
-    "pictures": ("coverage_picture", "invocation_picture", "life_picture", "turn_picture"),
-    "recordings.reading": ("read_recordings",),
-    "recordings.recorder": ("Recorder", "played"),
-    "recordings.recording": ("Moment", "Recording"),
-    "runs": ("RunPicture", "run_picture"),
-    "sequence.counterexample": ("counterexample_picture", "findings_in"),
-    "sequence.picture": ("SequencePicture", "sequence_picture"),
-    "timeline.picture": ("TimelinePicture", "timeline_picture"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
-
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
-
-    def __getattr__(name: str) -> object:
-        """Import a public name from its module."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-        return found
+    __getattr__ = imported_when_asked(
+        __name__,
+        {
+            "coverage": "Counts counts_in coverage_picture",
+            "drawing.engines": "Engine",
+            "errors": "CannotDraw NoSuchForm NothingToDraw",
+            "graphs.picture": "MachinePicture invocation_picture machine_picture turn_picture",
+            "life": "life_picture",
+            "palette": "Theme",
+            "picture": "Format Picture",
+            "recordings.reading": "read_recordings",
+            "recordings.recorder": "Recorder played",
+            "recordings.recording": "Moment Recording",
+            "runs": "RunPicture run_picture",
+            "sequence.counterexample": "counterexample_picture findings_in",
+            "sequence.picture": "SequencePicture sequence_picture",
+            "timeline.picture": "TimelinePicture timeline_picture",
+        },
+    )
 
 
 def __dir__() -> list[str]:

@@ -17,12 +17,13 @@ import attrs
 from ..lifecycle.phases import TERMINAL, Phase
 from ..lifecycle.table import INVOCATION
 from ..models.safe_text import harmless
+from .drawing.engines import Engine
 from .drawing.tables import Table
 from .graphs.extract import graph_of
 from .graphs.graph import Edge, Graph, Mark, Move, Node
-from .recordings.lives import Life, life_in, named
+from .graphs.picture import MachinePicture
+from .recordings.moves import AnyRow, Life, RefusedStep, Step, life_in, named
 from .recordings.recording import Recording
-from .recordings.steps import AnyRow, RefusedStep, Step
 
 TIMES: Final = 3
 """Times that a move tells; the rest is counted."""
@@ -212,3 +213,11 @@ def _time(life: Life, seconds: float) -> str:
     scale, unit = next((scale, unit) for least, scale, unit in UNITS if (lasted or 1.0) >= least)
     many = scale == 1 or abs(seconds) >= 1000 * scale
     return f"{seconds / scale:.6g} {unit}" if many else f"{seconds / scale:.3g} {unit}"
+
+
+def life_picture(
+    recording: Recording, *, turn_id: str, invocation_id: str, engine: Engine = Engine.AUTO
+) -> MachinePicture:
+    """Return the path of one invocation through its machine. Raises `NothingToDraw`."""
+    graph = life_of(recording, turn_id=turn_id, invocation_id=invocation_id)
+    return MachinePicture(graph=graph, engine=engine)

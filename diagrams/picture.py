@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from .drawing.raster import png_of
+from .drawing.tables import Table, markdown_table, page, plain_markdown
 from .errors import CannotDraw, NoSuchForm
 from .palette import Theme
 
@@ -31,10 +32,16 @@ class Format(StrEnum):
     TEXT = "txt"
 
 
+GRAPHS_ALONE: Final = frozenset({Format.DOT})
+"""Forms that only state diagrams have."""
+WITH_TABLES: Final = frozenset({Format.MARKDOWN, Format.HTML, Format.TEXT})
+"""Forms that hold tables beside the picture."""
+
+
 class Picture(ABC):
     """Base of all pictures. They are immutable, and the same picture is drawn the same way."""
 
-    formats: frozenset[Format] = frozenset(Format)
+    formats: frozenset[Format] = frozenset(Format) - GRAPHS_ALONE
     """The forms that this kind of picture has."""
 
     @property
@@ -42,54 +49,69 @@ class Picture(ABC):
     def title(self) -> str:
         """What it is called, on one line."""
 
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What it shows, for those who cannot see it."""
+
     @abstractmethod
     def svg(self, *, theme: Theme = Theme.LIGHT) -> str:
         """Return one `svg` element with `title` and `desc`. Raises `CannotDraw`."""
-
-    @abstractmethod
-    def dot(self, *, theme: Theme = Theme.LIGHT) -> str:
-        """Return it in the language of Graphviz. Raises `NoSuchForm`."""
 
     @abstractmethod
     def mermaid(self) -> str:
         """Return a Mermaid diagram, without a fence."""
 
     @abstractmethod
-    def markdown(self) -> str:
-        """Return Markdown with a Mermaid block and the tables."""
-
-    @abstractmethod
-    def html(self, *, theme: Theme = Theme.LIGHT) -> str:
-        """Return one whole page that needs no network, no script and no other file."""
-
-    @abstractmethod
     def text(self) -> str:
         """Return plain text for a terminal, at most 100 columns wide."""
 
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables that stand below it."""
+
+    def drawings(self, theme: Theme) -> list[str]:
+        """Return the pictures of a page, each an `svg` element."""
+        return [self.svg(theme=theme)]
+
+    def dot(self, *, theme: Theme = Theme.LIGHT) -> str:
+        """Return it in the language of Graphviz. Raises `NoSuchForm` for what is no graph."""
+        raise NoSuchForm(f"a {type(self).__name__} is no graph ({theme}); {self._others()}")
+
+    def markdown(self) -> str:
+        """Return Markdown with a Mermaid block and the tables."""
+        parts = [f"# {plain_markdown(self.title)}", plain_markdown(self.description)]
+        parts.append(f"```mermaid\n{self.mermaid()}```")
+        parts += [markdown_table(table).rstrip() for table in self.tables()]
+        return "\n\n".join(parts) + "\n"
+
+    def html(self, *, theme: Theme = Theme.LIGHT) -> str:
+        """Return one whole page that needs no network, no script and no other file."""
+        return page(
+            title=self.title,
+            description=self.description,
+            pictures=self.drawings(theme),
+            tables=self.tables(),
+            theme=theme,
+        )
+
     def png(self, *, theme: Theme = Theme.LIGHT) -> bytes:
         """Return a PNG image of the SVG, at twice its size. Raises `CannotDraw`."""
+        from .drawing.engines import png_of  # noqa: PLC0415 - most forms need no engine
+
         return png_of(self.svg(theme=theme))
 
     def render(self, form: Format, *, theme: Theme = Theme.LIGHT) -> bytes:
         """Return what a file of this form holds. Raises `NoSuchForm` and `CannotDraw`."""
         if form not in self.formats:
-            kind = type(self).__name__
-            there = ", ".join(sorted(self.formats))
-            raise NoSuchForm(f"a {kind} has no form {form}; ask for one of {there}")
-        if form is Format.PNG:
-            return self.png(theme=theme)
-        return _line_ended(self._written(form, theme)).encode("utf-8")
+            raise NoSuchForm(f"a {type(self).__name__} has no form {form}; {self._others()}")
+        drawn = WRITERS[form](self, theme)
+        if isinstance(drawn, bytes):
+            return drawn
+        return (drawn if drawn.endswith("\n") else f"{drawn}\n").encode("utf-8")
 
-    def _written(self, form: Format, theme: Theme) -> str:
-        if form is Format.SVG:
-            return self.svg(theme=theme)
-        if form is Format.DOT:
-            return self.dot(theme=theme)
-        if form is Format.HTML:
-            return self.html(theme=theme)
-        if form is Format.MERMAID:
-            return self.mermaid()
-        return self.markdown() if form is Format.MARKDOWN else self.text()
+    def _others(self) -> str:
+        return f"ask for one of {', '.join(sorted(self.formats))}"
 
     def save(self, path: str | os.PathLike[str], *, theme: Theme = Theme.LIGHT) -> None:
         """Draw it into a file whose ending names the form.
@@ -121,6 +143,17 @@ class Picture(ABC):
         return bundle
 
 
+WRITERS: Final[dict[Format, Callable[[Picture, Theme], str | bytes]]] = {
+    Format.SVG: lambda picture, theme: picture.svg(theme=theme),
+    Format.PNG: lambda picture, theme: picture.png(theme=theme),
+    Format.DOT: lambda picture, theme: picture.dot(theme=theme),
+    Format.MERMAID: lambda picture, _: picture.mermaid(),
+    Format.MARKDOWN: lambda picture, _: picture.markdown(),
+    Format.HTML: lambda picture, theme: picture.html(theme=theme),
+    Format.TEXT: lambda picture, _: picture.text(),
+}
+"""How each form is written. A new form is a `Format`, an entry here, and what writes it."""
+
 ENDINGS: Final = ", ".join(f".{form}" for form in Format)
 
 
@@ -132,10 +165,6 @@ def format_of(path: Path) -> Format:
         raise NoSuchForm(
             f"{path.name!r} names no form of a picture; end it with one of {ENDINGS}"
         ) from None
-
-
-def _line_ended(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _replace(target: Path, content: bytes) -> None:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import attrs
 
-from .drawing.page import page
+from .drawing.tables import Table
 from .palette import Theme
 from .picture import Picture
 from .recordings.recording import Recording
 from .sequence.picture import SequencePicture, sequence_picture
 from .timeline.picture import TimelinePicture, timeline_picture
-from .timeline.tables import tables_of
-from .timeline.words import description
 
 
 @attrs.frozen(kw_only=True)
 class RunPicture(Picture):
     """The timeline in every form; Markdown and HTML, which have room, hold the sequence, too."""
-
-    formats = TimelinePicture.formats
 
     timeline: TimelinePicture
     sequence: SequencePicture
@@ -30,13 +24,18 @@ class RunPicture(Picture):
         """That of the timeline."""
         return self.timeline.title
 
+    @property
+    def description(self) -> str:
+        """That of the timeline."""
+        return self.timeline.description
+
     def svg(self, *, theme: Theme = Theme.LIGHT) -> str:
         """Return the timeline."""
         return self.timeline.svg(theme=theme)
 
-    def dot(self, *, theme: Theme = Theme.LIGHT) -> NoReturn:
-        """Raise `NoSuchForm`."""
-        self.timeline.dot(theme=theme)
+    def drawings(self, theme: Theme) -> list[str]:
+        """Return both pictures."""
+        return [self.svg(theme=theme), self.sequence.svg(theme=theme)]
 
     def mermaid(self) -> str:
         """Return the timeline as a gantt chart."""
@@ -46,22 +45,13 @@ class RunPicture(Picture):
         """Return the timeline, then the sequence as its section."""
         return f"{self.timeline.markdown().rstrip()}\n\n#{self.sequence.markdown()}"
 
-    def html(self, *, theme: Theme = Theme.LIGHT) -> str:
-        """Return one page with both pictures, and the tables of both."""
-        return page(
-            title=self.title,
-            description=description(self.timeline.timeline),
-            pictures=(self.svg(theme=theme), self.sequence.svg(theme=theme)),
-            tables=(
-                *tables_of(self.timeline.timeline, self.timeline.rows),
-                *self.sequence.tables(),
-            ),
-            theme=theme,
-        )
-
     def text(self) -> str:
         """Return the timeline as characters."""
         return self.timeline.text()
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables of both."""
+        return (*self.timeline.tables(), *self.sequence.tables())
 
 
 def run_picture(recording: Recording, *, turn_id: str | None = None) -> RunPicture:

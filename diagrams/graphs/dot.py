@@ -14,9 +14,22 @@ from ...lifecycle.phases import Phase
 from ..errors import CannotDraw
 from ..palette import PAPERS, Theme
 from .graph import Edge, Graph, Mark, Node
-from .ids import Ids, initial_id, phase_id, picture_id
-from .labels import SIZE, Line, edge_lines, is_in_box, node_lines, refused_lines
-from .marks import Pen, arrow_pen, fill_of, frame_pen
+from .labels import (
+    SIZE,
+    Ids,
+    Line,
+    Pen,
+    arrow_pen,
+    edge_lines,
+    fill_of,
+    frame_pen,
+    initial_id,
+    is_in_box,
+    node_lines,
+    phase_id,
+    picture_id,
+    refused_lines,
+)
 
 METRICS: Final = "Arial"
 """Letters that Graphviz measures; the SVG says which ones are drawn."""

@@ -8,8 +8,7 @@ from typing import Any, cast
 from ...machines.rows import Machine, Row
 from ..errors import NothingToDraw
 from .foreign import Foreign, foreign_graph, is_foreign
-from .gathering import described, gathered
-from .graph import Cell, Graph, Move, Node
+from .graph import Cell, Graph, Move, Node, described, gathered
 
 
 def graph_of(machine: Machine[Any, Any] | Foreign, *, title: str | None = None) -> Graph:

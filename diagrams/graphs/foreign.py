@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol, TypeGuard, cast
 
-from .gathering import described, gathered
-from .graph import Edge, Graph, Mark, Move, Node
+from .graph import Edge, Graph, Mark, Move, Node, described, gathered
 
 _AUTOMATIC = "to_"
 """How the library names the triggers that it adds by itself."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
@@ -9,8 +11,8 @@ from typing import Final
 import attrs
 
 from ..drawing.lettering import fitted, width_of
-from ..palette import look_of
-from .graph import Edge, Mark, Move, Node
+from ..palette import BLUE, PAPERS, Look, Theme, look_of
+from .graph import Edge, Graph, Mark, Move, Node
 
 SIGNS: Final = {
     Mark.PLAIN: "",
@@ -140,3 +142,123 @@ def _edge_lines(edge: Edge) -> Iterator[Line]:
             yield Line(text=fitted(f"/ {fact}", WIDEST, SIZE), soft=True, mark=mark)
     if len(edge.moves) > MOVES:
         yield Line(text=f"and {len(edge.moves) - MOVES} more", soft=True)
+
+
+LONGEST: Final = 60
+"""Characters of a name in an id; of a longer one a digest is part."""
+
+
+def word(name: str) -> str:
+    """Return a name as part of an id."""
+    if len(name) > LONGEST:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return f"{_spelt(name[: LONGEST - 20])}.{digest}"
+    return _spelt(name)
+
+
+def _spelt(name: str) -> str:
+    return "".join(
+        sign if sign.isascii() and (sign.isalnum() or sign == "_") else f".{ord(sign):x}."
+        for sign in name
+    )
+
+
+def picture_id(name: str) -> str:
+    """Return a graph's name as the beginning of all ids in its picture."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", name[:LONGEST]).strip("-") or "graph"
+
+
+def phase_id(name: str) -> str:
+    """Return the id of a phase, such as ``phase-REQUESTED``."""
+    return f"phase-{word(name)}"
+
+
+def initial_id(name: str) -> str:
+    """Return the id of the mark that shows where a machine begins."""
+    return f"initial-{word(name)}"
+
+
+class Ids:
+    """The ids of the edges and moves of one graph, by their places in it."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Give each its id; a second of the same names gets a number."""
+        self._given: set[str] = set()
+        self.edges = tuple(self._new(_edge_id(edge)) for edge in graph.edges)
+        self.moves = tuple(
+            tuple(self._new(_move_id(edge, move)) for move in edge.moves) for edge in graph.edges
+        )
+
+    def _new(self, wanted: str) -> str:
+        made, number = wanted, 1
+        while made in self._given:
+            number += 1
+            made = f"{wanted}-{number}"
+        self._given.add(made)
+        return made
+
+
+def _edge_id(edge: Edge) -> str:
+    refused = "-refused" if edge.mark is Mark.REFUSED else ""
+    return f"edge-{word(edge.source)}-{word(edge.target)}{refused}"
+
+
+def _move_id(edge: Edge, move: Move) -> str:
+    parts = [word(part) for part in (edge.source, move.input, move.guard) if part]
+    return "-".join(("move", *parts))
+
+
+_TAKEN: Final = Look(BLUE, "")
+_THICK: Final = 3.5
+"""Pixels that a full weight adds to an arrow."""
+
+
+@attrs.frozen(kw_only=True)
+class Pen:
+    """A line: ``#rrggbb``, pixels, and whether it is dashed."""
+
+    colour: str
+    width: float = 1.2
+    dashed: bool = False
+
+
+def arrow_pen(edge: Edge, theme: Theme) -> Pen:
+    """Return the line of an arrow; its weight makes it thicker."""
+    pen = mark_pen(edge.mark, theme)
+    return attrs.evolve(pen, width=pen.width + _THICK * min(1.0, max(0.0, edge.weight)))
+
+
+def mark_pen(mark: Mark, theme: Theme) -> Pen:
+    """Return the line that a mark alone asks for."""
+    paper = PAPERS[theme]
+    if mark in {Mark.TAKEN, Mark.CURRENT}:
+        return Pen(colour=_TAKEN.stroke(theme), width=2.4)
+    if mark is Mark.NEVER:
+        return Pen(colour=paper.warning, width=1.6, dashed=True)
+    if mark is Mark.REFUSED:
+        return Pen(colour=paper.soft, dashed=True)
+    return Pen(colour=paper.grid if mark is Mark.FADED else paper.soft)
+
+
+def frame_pen(node: Node, theme: Theme) -> Pen:
+    """Return the frame of a phase."""
+    if node.mark in {Mark.NEVER, Mark.FADED}:
+        return mark_pen(node.mark, theme)
+    # the two frames of a terminal phase stand four pixels apart
+    widths = {Mark.CURRENT: 2.8 if node.terminal else 4.5, Mark.TAKEN: 2.4}
+    return Pen(colour=look_of(node.name).stroke(theme), width=widths.get(node.mark, 1.4))
+
+
+def fill_of(node: Node, theme: Theme) -> str:
+    """Return the colour inside the frame."""
+    if node.mark in {Mark.NEVER, Mark.FADED}:
+        return PAPERS[theme].ground
+    return look_of(node.name).fill(theme)
+
+
+def ink_of(mark: Mark, theme: Theme, *, soft: bool = False) -> str:
+    """Return the colour of text."""
+    paper = PAPERS[theme]
+    if mark is Mark.NEVER:
+        return paper.warning
+    return paper.soft if soft or mark in {Mark.FADED, Mark.REFUSED} else paper.ink

@@ -6,21 +6,21 @@ from typing import Any
 
 import attrs
 
+from ...lifecycle.table import INVOCATION
 from ...machines.rows import Machine
-from ..drawing.graphviz import Engine
-from ..drawing.page import page
+from ...turn.table import TURN
+from ..drawing.engines import Engine
 from ..drawing.tables import Table, markdown_table, plain_markdown, text_table
 from ..palette import Theme
-from ..picture import Picture
+from ..picture import Format, Picture
 from .dot import dot_of
 from .extract import graph_of
 from .foreign import Foreign
 from .graph import Graph
 from .labels import SIGNS
 from .matrix import matrix_markdown, matrix_table, rests_table, rows_table
-from .mermaid import mermaid_of
+from .plain import mermaid_of, text_of
 from .svg import svg_text
-from .text import text_of
 
 
 @attrs.frozen(kw_only=True)
@@ -31,6 +31,8 @@ class MachinePicture(Picture):
     in every phase. `engine` says which Graphviz draws.
     """
 
+    formats = frozenset(Format)
+
     graph: Graph
     refusals: bool = False
     engine: Engine = Engine.AUTO
@@ -39,6 +41,11 @@ class MachinePicture(Picture):
     def title(self) -> str:
         """What it is called."""
         return self.graph.title
+
+    @property
+    def description(self) -> str:
+        """What is to be seen, in a sentence."""
+        return self.graph.description
 
     def svg(self, *, theme: Theme = Theme.LIGHT) -> str:
         """Return the SVG. Raises `CannotDraw`."""
@@ -52,6 +59,11 @@ class MachinePicture(Picture):
         """Return a `stateDiagram-v2`."""
         return mermaid_of(self.graph)
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return the graph's own tables and, with `refusals`, the matrix."""
+        matrix = (matrix_table(self.graph), rests_table(self.graph)) if self._has_matrix else ()
+        return (*self.graph.tables, *matrix)
+
     def markdown(self) -> str:
         """Return a section with the diagram as a Mermaid block, its legend and its tables."""
         graph = self.graph
@@ -64,19 +76,6 @@ class MachinePicture(Picture):
         if self._has_matrix:
             parts += [f"## {plain_markdown(matrix_table(graph).title)}", matrix_markdown(graph)]
         return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
-
-    def html(self, *, theme: Theme = Theme.LIGHT) -> str:
-        """Return the page: the SVG and the tables. Raises `CannotDraw`."""
-        matrix: tuple[Table, ...] = ()
-        if self._has_matrix:
-            matrix = (matrix_table(self.graph), rests_table(self.graph))
-        return page(
-            title=self.graph.title,
-            description=self.graph.description,
-            pictures=[self.svg(theme=theme)],
-            tables=(*self.graph.tables, *matrix),
-            theme=theme,
-        )
 
     def text(self) -> str:
         """Return the diagram and its tables in at most 100 columns."""
@@ -95,3 +94,13 @@ def machine_picture(
 ) -> MachinePicture:
     """Return the diagram of any machine declared with our rows, or of a `transitions.Machine`."""
     return MachinePicture(graph=graph_of(machine), refusals=refusals)
+
+
+def invocation_picture(*, refusals: bool = False, engine: Engine = Engine.AUTO) -> MachinePicture:
+    """Return the machine of one invocation; with `refusals` also what each phase refuses."""
+    return MachinePicture(graph=graph_of(INVOCATION), refusals=refusals, engine=engine)
+
+
+def turn_picture(*, refusals: bool = False, engine: Engine = Engine.AUTO) -> MachinePicture:
+    """Return the machine of one turn; with `refusals` also what each phase refuses."""
+    return MachinePicture(graph=graph_of(TURN), refusals=refusals, engine=engine)

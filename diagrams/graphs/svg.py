@@ -12,18 +12,28 @@ from math import ceil
 from typing import Final
 
 from ..drawing.canvas import Canvas
-from ..drawing.graphviz import Engine, svg_of
-from ..drawing.lettering import fitted, folded, width_of
-from ..drawing.metrics import measured
+from ..drawing.engines import Engine, svg_of
+from ..drawing.lettering import fitted, folded, measured, width_of
 from ..errors import CannotDraw
 from ..palette import PAPERS, Theme
-from .arrow_ends import parted
 from .dot import dot_of
 from .graph import Edge, Graph, Mark, Move, Node
-from .ids import Ids, initial_id, phase_id, picture_id
-from .labels import SIZE, Line, edge_lines, is_in_box, node_lines, node_words, refused_lines
-from .layout import Layout, Place, layout_of
-from .marks import ink_of, mark_pen
+from .labels import (
+    SIZE,
+    Ids,
+    Line,
+    edge_lines,
+    initial_id,
+    ink_of,
+    is_in_box,
+    mark_pen,
+    node_lines,
+    node_words,
+    phase_id,
+    picture_id,
+    refused_lines,
+)
+from .layout import Layout, Place, layout_of, parted
 
 _FITTING: Final = {"lengthAdjust": "spacingAndGlyphs"}
 _SIGNS: Final = "'DejaVu Sans', 'Segoe UI Symbol', 'Apple Symbols', sans-serif"

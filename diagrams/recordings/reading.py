@@ -48,6 +48,17 @@ def read_recordings(lines: Iterable[bytes], *, name: str) -> tuple[Recording, ..
     return tuple(run.recording() for run in runs.found.values())
 
 
+def recording_of(run: Run, facts: Iterable[Fact]) -> Recording:
+    """Return the recording of a journal that is read already, its last commit whole or left out.
+
+    Raises `InvalidValue` for facts that cannot have happened, or not in this order.
+    """
+    journal = _Facts(run, declared=True)
+    for fact in facts:
+        journal.take(fact)
+    return journal.recording()
+
+
 class _Runs:
     """The runs of a log, in the order in which they appeared."""
 
@@ -56,7 +67,7 @@ class _Runs:
 
     def take(self, entry: Entry) -> None:
         if isinstance(entry, FactLine):
-            facts = self._of("facts", entry.run, lambda run: _Facts(run, entry.declared))
+            facts = self._of("facts", entry.run, lambda run: _Facts(run, declared=entry.declared))
             facts.take(entry.record())
         elif isinstance(entry, Exchange):
             exchanges = self._of("exchanges", entry.run, _Exchanges)
@@ -78,7 +89,7 @@ class _Runs:
 class _Facts:
     """One run's journal so far: its facts, and the diagnostics between them."""
 
-    def __init__(self, run: Run, declared: bool) -> None:  # noqa: FBT001 - made in one place
+    def __init__(self, run: Run, *, declared: bool) -> None:
         """Begin where nothing has happened; an undeclared run takes the agent that facts name."""
         self._run = run
         self._agent_known = declared

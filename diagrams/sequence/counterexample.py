@@ -154,7 +154,7 @@ def _drawn(finding: Raw, *, with_answers: bool) -> SequencePicture:
     return SequencePicture(
         name=f"{plain(finding['rule'])}: {message}",
         steps=bounded(steps),
-        description=f"{described(steps)} What is wrong: {message}.",
+        summary=f"{described(steps)} What is wrong: {message}.",
         comparison=comparison,
     )
 

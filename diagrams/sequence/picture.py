@@ -1,29 +1,124 @@
-"""The sequence diagram of a recording, or of what a kernel did wrong."""
+"""The part of a recording that is about one turn, or about one invocation and its turn."""
 
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
+from ...models.effects import Continue, Effect
+from ...models.errors import shown
+from ...models.facts import CallAdded, Fact, FactType, TurnOpened
 from ...models.safe_text import harmless
 from ..drawing.lettering import cut_to
-from ..drawing.page import page
-from ..drawing.tables import WIDTH, Table, markdown_table, plain_markdown, text_table
-from ..errors import NoSuchForm
+from ..drawing.tables import WIDTH, Table, text_table
+from ..errors import NothingToDraw
 from ..palette import Theme
-from ..picture import Format, Picture
-from ..recordings.recording import Recording
+from ..picture import Picture
+from ..recordings.recording import Moment, Recording
 from .answers import Comparison
 from .bounding import bounded
-from .mermaid import mermaid_text
-from .messages import Kind, Step
-from .selection import selected
+from .messages import NAME, Kind, Step
+from .plain import mermaid_text, text_lines
 from .svg import Head, drawn
 from .telling import told
-from .text import text_lines
 from .words import clock
+
+LISTED: Final = 20
+"""What there is instead, in an error: so many of them are named."""
+_CLOSED: Final = frozenset({FactType.TURN_SETTLED, FactType.TURN_INTERRUPTED})
+
+
+def selected(
+    recording: Recording, *, turn_id: str | None = None, invocation_id: str | None = None
+) -> Recording:
+    """Return what is about this turn, this invocation (of this turn), or all of it.
+
+    Of an invocation its turns' own beginning and end are kept. Raises `NothingToDraw`.
+    """
+    if turn_id is None and invocation_id is None:
+        return recording
+    calls = tuple(dict.fromkeys(_calls(recording)))
+    turns = dict.fromkeys(turn for turn, _ in calls)
+    if turn_id is not None and turn_id not in turns:
+        raise _unfound("turn", turn_id, turns)
+    if invocation_id is not None:
+        there = {one: turn for turn, one in calls if one and turn_id in {None, turn}}
+        if invocation_id not in there:
+            raise _unfound("invocation", invocation_id, there)
+        turns = {turn: None for turn, one in calls if one == invocation_id}
+    if turn_id is not None:
+        turns = {turn_id: None}
+    selection = _Selection(frozenset(turns), invocation_id)
+    return attrs.evolve(recording, moments=tuple(selection.of(recording.moments)))
+
+
+def _unfound(what: str, asked: str, there: Iterable[str]) -> NothingToDraw:
+    names = [harmless(name, limit=NAME) for name in there]
+    listed = ", ".join(names[:LISTED])
+    more = f" … and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    choice = f"choose one of: {listed}{more}" if names else f"the recording has no {what} at all"
+    return NothingToDraw(f"no {what} {shown(asked)} was recorded; {choice}")
+
+
+def _calls(recording: Recording) -> Iterator[tuple[str, str]]:
+    """Yield the members of turns, and each turn itself with no member."""
+    for fact in recording.facts:
+        if isinstance(fact, TurnOpened):
+            yield fact.turn_id, ""
+            yield from ((fact.turn_id, call.invocation_id) for call in fact.calls)
+        elif isinstance(fact, CallAdded):
+            yield fact.turn_id, fact.call.invocation_id
+        elif (turn_id := getattr(fact, "turn_id", None)) is not None:
+            yield turn_id, getattr(fact, "invocation_id", "")  # a journal may begin within a turn
+
+
+class _Selection:
+    """Goes through moments, and keeps of each what is about the turns and the invocation."""
+
+    def __init__(self, turns: frozenset[str], invocation_id: str | None) -> None:
+        self._turns = turns
+        self._invocation_id = invocation_id
+        self._active: str | None = None
+
+    def of(self, moments: Iterable[Moment]) -> Iterator[Moment]:
+        for moment in moments:
+            wanted = self._wants_delivery(moment)
+            facts = tuple(filter(self._wants, moment.facts))
+            effects = tuple(filter(self._wants, moment.effects))
+            self._follow(moment)
+            if wanted or facts or effects:
+                yield attrs.evolve(moment, facts=facts, effects=effects)
+
+    def _wants_delivery(self, moment: Moment) -> bool:
+        if moment.delivery is None:
+            return False
+        turn_id = moment.turn_id or self._active
+        if turn_id not in self._turns:
+            return False
+        call: Mapping[str, Any] = moment.delivery.get("call") or {}
+        about: str | None = moment.invocation_id or call.get("invocation_id")
+        return self._invocation_id is None or about in {None, self._invocation_id}
+
+    def _wants(self, part: Fact | Effect) -> bool:
+        if getattr(part, "turn_id", None) not in self._turns:
+            return False
+        if self._invocation_id is None or isinstance(part, Continue):
+            return True
+        about = getattr(part, "invocation_id", None)
+        if isinstance(part, CallAdded):
+            about = part.call.invocation_id
+        return about in {None, self._invocation_id}
+
+    def _follow(self, moment: Moment) -> None:
+        for fact in moment.facts:
+            if isinstance(fact, TurnOpened):
+                self._active = fact.turn_id
+            elif fact.type in _CLOSED:
+                self._active = None
+
 
 _TITLE: Final = 200
 """Characters of a title."""
@@ -35,11 +130,10 @@ _ID: Final = 80
 class SequencePicture(Picture):
     """Who said what to whom. `steps` are those that are drawn: at most `MOST_MESSAGES` messages."""
 
-    formats = frozenset(Format) - {Format.DOT}
-
     name: str
     steps: tuple[Step, ...]
-    description: str
+    summary: str
+    """What it shows, in a sentence."""
     comparison: Comparison | None = None
     """What was expected last, and what was got, where the picture shows that something is wrong."""
 
@@ -47,6 +141,11 @@ class SequencePicture(Picture):
     def title(self) -> str:
         """What it is called, on one line."""
         return harmless(self.name, limit=_TITLE)
+
+    @property
+    def description(self) -> str:
+        """What it shows."""
+        return self.summary
 
     def svg(self, *, theme: Theme = Theme.LIGHT) -> str:
         """Return one `svg` element; the id of each message ends with ``message-`` and its number.
@@ -66,32 +165,9 @@ class SequencePicture(Picture):
         told = f"{self.name} {self.description} {self.steps and self.steps[-1]}"
         return f"sequence-{zlib.crc32(told.encode('utf-8', 'replace')):08x}"
 
-    def dot(self, *, theme: Theme = Theme.LIGHT) -> str:
-        """Raise `NoSuchForm`: Graphviz draws graphs, and this is none."""
-        raise NoSuchForm(
-            f"a sequence diagram has no form dot in any theme ({theme}); ask for svg, or for mmd, "
-            "which is text, too"
-        )
-
     def mermaid(self) -> str:
         """Return a Mermaid `sequenceDiagram`, without a fence."""
         return mermaid_text(self.steps)
-
-    def markdown(self) -> str:
-        """Return Markdown with a Mermaid block and the tables."""
-        head = f"# {plain_markdown(self.title)}\n\n{plain_markdown(self.description)}\n"
-        tables = "\n".join(markdown_table(table) for table in self.tables())
-        return f"{head}\n```mermaid\n{self.mermaid()}```\n\n{tables}"
-
-    def html(self, *, theme: Theme = Theme.LIGHT) -> str:
-        """Return one whole page that needs no network, no script and no other file."""
-        return page(
-            title=self.title,
-            description=self.description,
-            pictures=[self.svg(theme=theme)],
-            tables=self.tables(),
-            theme=theme,
-        )
 
     def text(self) -> str:
         """Return plain text for a terminal, at most 100 columns wide."""
@@ -118,9 +194,7 @@ def sequence_picture(
     about += [] if turn_id is None else [f"turn {harmless(turn_id, limit=_ID)}"]
     about += [] if invocation_id is None else [f"invocation {harmless(invocation_id, limit=_ID)}"]
     steps = told(chosen)
-    return SequencePicture(
-        name=", ".join(about), steps=bounded(steps), description=described(steps)
-    )
+    return SequencePicture(name=", ".join(about), steps=bounded(steps), summary=described(steps))
 
 
 def described(steps: tuple[Step, ...]) -> str:

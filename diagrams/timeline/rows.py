@@ -7,14 +7,15 @@ were at a time, tool by tool. A long run shows its turns instead of their calls.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import accumulate, chain, islice, zip_longest
 from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
 from ...lifecycle.phases import Phase
 from ...turn.phases import TurnPhase
-from .spans import Lane, Timeline, TurnLine
+from .axis import Axis
+from .spans import Kind, Lane, Timeline, TurnLine
 
 ROWS: Final = 48
 """Rows of a timeline in which each turn and each call has its own: about what a page holds."""
@@ -141,3 +142,38 @@ def _kinds_of_turn(turns: Sequence[TurnLine], end: float) -> list[list[TurnLine]
         [turn for turn in longest if turn.outcomes()[Phase.FAILED]],
         longest,
     ]
+
+
+AT_WORK: Final = (Kind.EXECUTING, Kind.IN_DOUBT)
+"""Started, and not yet ended."""
+IN_WAITING: Final = (Kind.READY, Kind.WAITING)
+"""Not yet started."""
+
+
+def profile(
+    lanes: Iterable[Lane], axis: Axis, *, end: float, columns: int
+) -> dict[Kind, list[float]]:
+    """Return for each kind the mean number of calls in each column of the axis."""
+    sums = {kind: [0.0] * (columns + 1) for kind in Kind}
+    steps = {kind: [0.0] * (columns + 2) for kind in Kind}
+    scale = columns / axis.width
+    for lane in lanes:
+        for span in lane.spans:
+            since = (axis.place(span.since) - axis.left) * scale
+            until = (axis.place(end if span.until is None else span.until) - axis.left) * scale
+            first, last = int(since), int(until)
+            of = sums[span.kind]
+            if first == last:
+                of[first] += until - since
+                continue
+            of[first] += first + 1 - since
+            of[last] += until - last
+            steps[span.kind][first + 1] += 1
+            steps[span.kind][last] -= 1
+    return {
+        kind: [
+            whole + part
+            for whole, part in zip(accumulate(steps[kind][:columns]), sums[kind], strict=False)
+        ]
+        for kind in Kind
+    }

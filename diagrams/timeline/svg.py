@@ -9,14 +9,22 @@ from typing import Final
 from ..drawing.canvas import Canvas
 from ..drawing.lettering import fitted, width_of
 from ..palette import Theme
-from .axis import Axis, axis_of
-from .bars import across, bar, deadline, refusal
-from .durations import duration
-from .looks import DRAWN
+from .axis import Axis, axis_of, duration
 from .rows import LaneRow, Row, TurnRow
 from .spans import Kind, MarkKind, Timeline
-from .svg_crowds import CROWD_HEIGHT, draw_crowd
-from .svg_rows import TURN_HEIGHT, draw_lane, draw_turn, lane_height
+from .svg_rows import (
+    CROWD_HEIGHT,
+    DRAWN,
+    TURN_HEIGHT,
+    across,
+    bar,
+    deadline,
+    draw_crowd,
+    draw_lane,
+    draw_turn,
+    lane_height,
+    refusal,
+)
 from .words import begins, description, summary, title
 
 WIDTH: Final = 960.0

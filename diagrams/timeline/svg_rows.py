@@ -1,19 +1,116 @@
-"""The rows of a timeline on the sheet: a turn's band, an invocation's lane."""
+"""How each kind of span looks: its colour, a pattern besides, and a character in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
+import attrs
+
+from ...lifecycle.phases import Phase
 from ..drawing.canvas import Canvas
 from ..drawing.lettering import fitted, folded, width_of
-from ..palette import look_of
-from .axis import Axis
-from .bars import SIGN, across, bar, deadline, onwards, refusal, sign
-from .durations import duration
-from .looks import DRAWN
-from .spans import Lane, Mark, MarkKind, Span, Timeline, TurnLine, TurnSpan
-from .words import how_closed, of_marks, of_span
+from ..palette import LOOKS, Look, look_of
+from .axis import Axis, duration
+from .rows import AT_WORK, IN_WAITING, CrowdRow, profile
+from .spans import Kind, Lane, Mark, MarkKind, Span, Timeline, TurnLine, TurnSpan
+from .words import amount, ended, how_closed, many, of_marks, of_span, signed
+
+
+@attrs.frozen
+class Drawn:
+    """`dashes` and `weight` are of a line through the bar, which makes dots or stripes."""
+
+    look: Look
+    letter: str
+    solid: bool = False
+    hollow: bool = False
+    dashes: str = ""
+    weight: float = 0.0
+
+
+DRAWN: Final = {
+    Kind.WAITING: Drawn(LOOKS[Phase.REQUESTED], "░", dashes="0 7", weight=3),
+    Kind.READY: Drawn(LOOKS[Phase.APPROVED], "·", hollow=True),
+    Kind.EXECUTING: Drawn(LOOKS[Phase.STARTED], "█", solid=True),
+    Kind.IN_DOUBT: Drawn(LOOKS[Phase.IN_DOUBT], "▒", dashes="3 4", weight=12),
+}
+
+
+SIGN: Final = 7.0
+"""Radius of the sign of an outcome."""
+HIDDEN: Final = 0.6
+"""A bar is at least so wide, so that no span is invisible."""
+
+
+Box: TypeAlias = tuple[float, float, float, float]
+"""Left, top, width, height."""
+
+
+def bar(canvas: Canvas, drawn: Drawn, box: Box, *, title: str = "") -> None:
+    """Draw a bar of one kind: solid, hollow, dotted or striped."""
+    x, y, width, height = box
+    look, theme = drawn.look, canvas.theme
+    stroke = look.stroke(theme)
+    fill = stroke if drawn.solid else "none" if drawn.hollow else look.fill(theme)
+    wide = max(width, HIDDEN)
+    canvas.rect(x, y, wide, height, title=title, fill=fill, stroke=stroke, pointer_events="all")
+    if drawn.dashes and width > drawn.weight:
+        middle = y + height / 2
+        canvas.line(
+            x + 2,
+            middle,
+            x + width - 1,
+            middle,
+            stroke=stroke,
+            stroke_width=str(drawn.weight),
+            stroke_dasharray=drawn.dashes,
+            stroke_linecap="round" if drawn.dashes.startswith("0") else "butt",
+            pointer_events="none",
+        )
+
+
+def onwards(canvas: Canvas, look: Look, x: float, y: float, height: float) -> None:
+    """Draw the tip of a bar that goes on beyond what is known."""
+    d = f"M{x:.1f} {y:.1f}l{height / 2:.1f} {height / 2:.1f}l-{height / 2:.1f} {height / 2:.1f}"
+    canvas.path(d, stroke=look.stroke(canvas.theme), stroke_width="1.5")
+
+
+def sign(canvas: Canvas, look: Look, x: float, y: float) -> None:
+    """Draw how something ended: its sign in a disc, left of which `x` is."""
+    x += SIGN + 2
+    stroke = look.stroke(canvas.theme)
+    side = 2 * SIGN
+    canvas.rect(
+        x - SIGN, y - SIGN, side, side, rx=str(SIGN), fill=look.fill(canvas.theme), stroke=stroke
+    )
+    canvas.text(x, y + 4, look.sign, size=11, text_anchor="middle", font_weight="700")
+
+
+def deadline(canvas: Canvas, x: float, y: float, *, met: bool) -> None:
+    """Draw a tip that points down at its time; one that was met is hollow."""
+    ink = canvas.paper.ink
+    fill = canvas.paper.ground if met else ink
+    canvas.path(f"M{x - 3.5:.1f} {y:.1f}h7l-3.5 5.5z", fill=fill, stroke=ink)
+
+
+def refusal(canvas: Canvas, x: float, y: float) -> None:
+    """Draw a refused delivery: a small cross."""
+    d = f"M{x - 2.5:.1f} {y - 2.5:.1f}l5 5m0 -5l-5 5"
+    canvas.path(d, stroke=canvas.paper.warning, stroke_width="1.4")
+
+
+def across(canvas: Canvas, kind: MarkKind, x: float, sides: tuple[float, float]) -> None:
+    """Draw what happened within a bar: a line across it, from its upper to its lower side."""
+    top, low = sides
+    fields = {"stroke": canvas.paper.ink, "stroke_width": "2", "stroke_dasharray": "2 2"}
+    if kind is MarkKind.RENEWED:
+        fields |= {"stroke": canvas.paper.ground, "stroke_dasharray": "none"}
+    elif kind is MarkKind.INTERRUPT:
+        fields |= {"stroke": canvas.paper.warning, "stroke_dasharray": "none"}
+    reach = 0 if kind is MarkKind.RENEWED else 3
+    canvas.line(x, top - reach, x, low + reach, **fields)
+
 
 TURN_HEIGHT: Final = 40.0
 LANE_HEIGHT: Final = 34.0
@@ -193,3 +290,77 @@ def _grouped(axis: Axis, marks: Iterable[Mark], near: float) -> list[tuple[float
         else:
             groups.append((x, [mark]))
     return groups
+
+
+CROWD_HEIGHT: Final = 62.0
+_COLUMNS: Final = 120
+_HALF: Final = 24.0
+_SMALLEST: Final = 10.0
+
+
+def draw_crowd(canvas: Canvas, axis: Axis, row: CrowdRow, *, y: float, end: float) -> None:
+    """Draw a crowd whose row begins at `y`: at work above the line, in waiting below it."""
+    counts = profile(row.lanes, axis, end=end, columns=_COLUMNS)
+    ground = y + 6 + _HALF
+    first = row.lanes[0]
+    with canvas.group(f"crowd-{first.epoch}-{first.position}", title=_told(row)):
+        name = fitted(row.name, LABEL_WIDTH - width_of(row.count, 13), 13)
+        canvas.text(LABEL, y + 24, name + row.count)
+        below = fitted(signed(row.lanes), LABEL_WIDTH, SMALL)
+        canvas.text(LABEL, y + 40, below, size=SMALL, fill=canvas.paper.soft)
+        right = axis.left + axis.width
+        for kinds, height, words in (
+            (AT_WORK, -_HALF, "at work"),
+            (IN_WAITING, _HALF, "waiting"),
+        ):
+            most = _stacked(canvas, axis, {kind: counts[kind] for kind in kinds}, ground, height)
+            if most:
+                said = fitted(f"max {amount(most)} {words}", canvas.width - right - 8, _SMALLEST)
+                place = ground + height / 2 + 4
+                canvas.text(right + 6, place, said, size=_SMALLEST, fill=canvas.paper.soft)
+        canvas.line(axis.left, ground, right, ground, stroke=canvas.paper.soft)
+
+
+def _told(row: CrowdRow) -> str:
+    refused = sum(mark.kind is MarkKind.REFUSED for lane in row.lanes for mark in lane.marks)
+    told = f"{row.label}: {ended(row.lanes)}"
+    return f"{told}; {many(refused, 'refusal')}" if refused else told
+
+
+def _stacked(
+    canvas: Canvas, axis: Axis, counts: dict[Kind, list[float]], ground: float, height: float
+) -> float:
+    """Draw profiles one upon the other, and return the most that all have together."""
+    most: float = max(map(sum, zip(*counts.values(), strict=True)))
+    base = [0.0] * _COLUMNS
+    for kind, numbers in counts.items():
+        if not any(numbers):
+            continue
+        upper = [low + number for low, number in zip(base, numbers, strict=True)]
+        drawn = DRAWN[kind]
+        look = drawn.look
+        fill = look.fill(canvas.theme) if drawn.hollow else look.stroke(canvas.theme)
+        scale = height / most
+        d = _steps(axis, upper, ground, scale) + _steps(axis, base, ground, scale, back=True)
+        with canvas.group(title=kind):
+            canvas.path(f"M{axis.left:.1f} {ground:.1f}{d}z", fill=fill)
+        base = upper
+    return most
+
+
+def _steps(
+    axis: Axis, numbers: list[float], ground: float, scale: float, *, back: bool = False
+) -> str:
+    """Return a path along the top of a profile; what does not move takes no room."""
+    wide = axis.width / _COLUMNS
+    heights = [f"V{ground + number * scale:.1f}" for number in numbers]
+    places = range(_COLUMNS)
+    made: list[str] = []
+    now = ""
+    for place in reversed(places) if back else places:
+        if heights[place] != now:
+            x = axis.left + wide * (place + 1 if back else place)
+            now = heights[place]
+            made += (f"H{x:.1f}", now)
+    last = axis.left if back else axis.left + axis.width
+    return "".join((*made, f"H{last:.1f}"))

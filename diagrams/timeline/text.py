@@ -11,12 +11,10 @@ from ...models.safe_text import harmless
 from ...turn.phases import TurnPhase
 from ..drawing.tables import WIDTH
 from ..palette import LOOKS, look_of
-from .axis import Axis, axis_of
-from .durations import duration
-from .looks import DRAWN
-from .profile import AT_WORK, IN_WAITING, profile
-from .rows import CrowdRow, LaneRow, Row, TurnRow
+from .axis import Axis, axis_of, duration
+from .rows import AT_WORK, IN_WAITING, CrowdRow, LaneRow, Row, TurnRow, profile
 from .spans import Kind, Lane, MarkKind, Timeline, TurnLine
+from .svg_rows import DRAWN
 from .words import amount, begins, how_closed, signed, summary, title
 
 _LABEL: Final = 26

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlock.cli import diagram_output
-from turnlock.diagrams.drawing import graphviz
+from turnlock.diagrams.drawing import engines as graphviz
 from turnlock.diagrams.picture import Format
 from turnlock.engine.kernel import Kernel
 from turnlock.models.calls import Call

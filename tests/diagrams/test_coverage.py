@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.diagrams.coverage.counts import Counts, row_name
-from turnlock.diagrams.coverage.covered import covered
-from turnlock.diagrams.coverage.stored import counts_in, from_report, to_json
+from turnlock.diagrams.coverage import Counts, counts_in, covered, from_report, row_name, to_json
 from turnlock.diagrams.errors import NothingToDraw
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Graph, Mark
-from turnlock.diagrams.recordings.steps import refusals, steps
+from turnlock.diagrams.recordings.moves import refusals, steps
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.rows import Machine, Row
 from turnlock.models.errors import InvalidValue

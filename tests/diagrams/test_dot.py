@@ -10,7 +10,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 
-from turnlock.diagrams.drawing.graphviz import Engine, svg_of
+from turnlock.diagrams.drawing.engines import Engine, svg_of
 from turnlock.diagrams.errors import CannotDraw
 from turnlock.diagrams.graphs.dot import dot_of
 from turnlock.diagrams.graphs.extract import graph_of

@@ -20,13 +20,13 @@ from turnlock.diagrams.drawing.lettering import (
     short_names,
     width_of,
 )
-from turnlock.diagrams.drawing.page import page
 from turnlock.diagrams.drawing.tables import (
     CELL,
     WIDTH,
     Table,
     html_table,
     markdown_table,
+    page,
     plain_html,
     plain_markdown,
     text_table,

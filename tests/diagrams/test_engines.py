@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.diagrams.drawing import graphviz
-from turnlock.diagrams.drawing.graphviz import LARGEST, LARGEST_WASI, Engine, svg_of
+from turnlock.diagrams.drawing import engines as graphviz
+from turnlock.diagrams.drawing.engines import LARGEST, LARGEST_WASI, Engine, svg_of
 from turnlock.diagrams.errors import CannotDraw
 from turnlock.diagrams.graphs.picture import MachinePicture, machine_picture
 from turnlock.turn.table import TURN

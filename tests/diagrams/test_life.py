@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.diagrams.drawing.graphviz import Engine
+from turnlock.diagrams.drawing.engines import Engine
 from turnlock.diagrams.errors import NothingToDraw
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Edge, Graph, Mark
 from turnlock.diagrams.graphs.svg import svg_text
 from turnlock.diagrams.life import life_of
+from turnlock.diagrams.recordings.moves import refusals, steps
 from turnlock.diagrams.recordings.recording import Recording
-from turnlock.diagrams.recordings.steps import refusals, steps
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.models.facts import CallAdded, TurnOpened
 from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode

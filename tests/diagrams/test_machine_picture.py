@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from turnlock.diagrams.drawing.graphviz import Engine
+from turnlock.diagrams.drawing.engines import Engine
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.picture import MachinePicture, machine_picture
-from turnlock.diagrams.graphs.text import text_of
+from turnlock.diagrams.graphs.plain import text_of
 from turnlock.diagrams.palette import Theme
 from turnlock.diagrams.picture import Format
 from turnlock.lifecycle.table import INVOCATION

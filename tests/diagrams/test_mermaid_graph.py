@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 
 from turnlock.diagrams.graphs.extract import graph_of
-from turnlock.diagrams.graphs.mermaid import mermaid_of
+from turnlock.diagrams.graphs.plain import mermaid_of
 from turnlock.diagrams.palette import look_of
 from turnlock.lifecycle.table import INVOCATION
 

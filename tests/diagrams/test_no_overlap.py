@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
-from turnlock.diagrams.drawing.graphviz import Engine
-from turnlock.diagrams.drawing.metrics import measured
+from turnlock.diagrams.drawing.engines import Engine
+from turnlock.diagrams.drawing.lettering import measured
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.svg import svg_text
 

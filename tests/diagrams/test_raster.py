@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from turnlock.diagrams.drawing.raster import png_of
+from turnlock.diagrams.drawing.engines import png_of
 from turnlock.diagrams.errors import CannotDraw
 
 SVG = (

@@ -17,8 +17,7 @@ from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.sequence.bounding import MOST_MESSAGES, bounded
 from turnlock.diagrams.sequence.messages import CLOCK, EXECUTORS, Kind, Message, Role, Step
 from turnlock.diagrams.sequence.picture import sequence_picture
-from turnlock.diagrams.sequence.senders import BRINGS, BROUGHT_BY, SENDER
-from turnlock.diagrams.sequence.telling import MOST_WORKERS, told
+from turnlock.diagrams.sequence.telling import BRINGS, BROUGHT_BY, MOST_WORKERS, SENDER, told
 from turnlock.models.deliveries import DELIVERIES
 from turnlock.models.facts import Fact, TurnOpened
 

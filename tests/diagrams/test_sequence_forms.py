@@ -15,8 +15,8 @@ from turnlock.diagrams.errors import NoSuchForm
 from turnlock.diagrams.palette import Theme
 from turnlock.diagrams.picture import Format
 from turnlock.diagrams.recordings.recording import Recording
-from turnlock.diagrams.sequence.mermaid import MOST_TEXT, label
 from turnlock.diagrams.sequence.picture import SequencePicture, sequence_picture
+from turnlock.diagrams.sequence.plain import MOST_TEXT, label
 
 from .runs import CALL, CLAIM, OPEN, RESULT, RUN, Raw, journal_of, recorded
 from .sequence_scenes import INJECTIONS, RECORDINGS, SVG, assert_readable, hostile_run

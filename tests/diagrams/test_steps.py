@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnlock.diagrams.recordings.moves import RefusedStep, Step, events, refusals, steps
 from turnlock.diagrams.recordings.recording import Moment, Recording
-from turnlock.diagrams.recordings.steps import RefusedStep, Step, events, refusals, steps
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.errors import CorruptJournal
 from turnlock.models.facts import DenialCause, FactType, ToolDenied

@@ -9,7 +9,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 
-from turnlock.diagrams.drawing.graphviz import Engine
+from turnlock.diagrams.drawing.engines import Engine
 from turnlock.diagrams.drawing.lettering import width_of
 from turnlock.diagrams.errors import CannotDraw
 from turnlock.diagrams.graphs.extract import graph_of

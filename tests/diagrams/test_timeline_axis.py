@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlock.diagrams.recordings.recorder import played
-from turnlock.diagrams.timeline.axis import Axis
-from turnlock.diagrams.timeline.durations import duration, tick
+from turnlock.diagrams.timeline.axis import Axis, duration, tick
 from turnlock.diagrams.timeline.folding import timeline_of
-from turnlock.diagrams.timeline.profile import profile
+from turnlock.diagrams.timeline.rows import profile
 from turnlock.diagrams.timeline.spans import Kind
 from turnlock.models.codec import read
 from turnlock.models.run import Run

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.diagrams.coverage.counts import Counts
-from turnlock.diagrams.coverage.stored import counts_in
+from turnlock.diagrams.coverage import Counts, counts_in
 from turnlock.verification.alphabet.slices import DEV
 from turnlock.verification.closure.rows import POSSIBLE
 from turnlock.verification.conformance import technique

@@ -1,1 +1,0 @@
-"""How often each move was taken, and each refusal met."""
