@@ -22,12 +22,11 @@ from ..models.deliveries import Reject
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..runtime.approvals import PendingApproval
-from ..runtime.clock import Clock
-from ..runtime.continuation import Continuation
+from ..runtime.dispatcher import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.journal.contract import Journal
-from ..runtime.retry import retried
 from ..runtime.runtime import Runtime
+from ..runtime.scheduling import Clock, retried
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
 from ..runtime.tools.toolbox import Toolbox

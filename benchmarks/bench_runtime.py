@@ -20,7 +20,7 @@ from typing import Final, Self
 from timing import QUICK, Line
 
 from turnlock import Call, Kernel, Run
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal

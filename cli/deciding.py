@@ -15,8 +15,7 @@ from ..models.deliveries import Decide, Interrupt
 from ..models.safe_text import harmless
 from ..runtime.approvals import PendingApproval, pending_approvals
 from ..runtime.journal.contract import Journal
-from ..runtime.submit import submit
-from ..runtime.writer import fold_run
+from ..runtime.writer import fold_run, submit
 from .databases import db_option, entry_of, with_journal
 
 F = TypeVar("F", bound=Callable[..., Any])

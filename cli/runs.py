@@ -12,7 +12,7 @@ from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.owners import short_name
 from ..runtime.status.projection import status_of
-from ..runtime.submit import is_owned
+from ..runtime.writer import is_owned
 from .databases import db_option, facts_of, with_journal
 
 _HELP: Final = """List the runs of a journal: what each is doing, and who performs it.

@@ -21,7 +21,7 @@ from ..runtime.approvals import PendingApproval, pending_approvals
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.owners import is_dead, short_name
 from ..runtime.status.projection import Standing, status_of
-from ..runtime.submit import is_owned
+from ..runtime.writer import is_owned
 from .databases import db_option, entry_of, facts_of, with_journal
 
 _ARGUMENTS: Final = 2_000

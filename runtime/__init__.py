@@ -5,8 +5,7 @@ runs and turns. `docs/runtime.md` says what it promises, and what it cannot know
 """
 
 from .approvals import PendingApproval
-from .clock import Clock, SteadyClock
-from .continuation import Continuation, OnContinue
+from .dispatcher import Continuation, OnContinue
 from .errors import (
     Closed,
     JournalError,
@@ -20,6 +19,7 @@ from .journal.contract import Appended, Journal, Post, RunEntry
 from .journal.memory import MemoryJournal
 from .journal.sqlite import SqliteJournal
 from .runtime import Runtime
+from .scheduling import Clock, SteadyClock
 from .settings import Settings
 from .status.projection import Standing, StatusProjection, StatusUpdate, status_of
 from .status.words import Status

@@ -20,12 +20,10 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, TurnlockError
 from ..models.verdicts import Verdict
-from .clock import Clock
 from .errors import JournalError, Overloaded, RunFenced
 from .journal.contract import Journal
-from .retry import retried
+from .scheduling import Clock, Tasks, retried
 from .settings import Settings
-from .tasks import Tasks
 from .tools.policy import Policy
 from .writer import Judged, RunWriter
 

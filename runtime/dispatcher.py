@@ -1,28 +1,39 @@
-"""What happens when facts were kept: everything that a runtime does follows from here."""
+"""What happens when facts were kept, and when another process posts: all that a runtime does.
+
+Effects are performed after the append, timers are set, those who look on are told. Continuations
+are handed to the host until it has taken them, under the same id each time (K-52). Deliveries that
+other processes posted are taken from the journal, judged, and answered there.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+import attrs
 
 from ..engine.deadlines import first_float_past
 from ..lifecycle.phases import Phase
-from ..models.deliveries import Tick
+from ..models.calls import CallResult
+from ..models.deliveries import Acknowledge, Tick
 from ..models.diagnostics import diagnose
 from ..models.effects import Cancel, Continue, Effect, Execute
+from ..models.errors import TurnlockError
 from ..models.facts import ExecutionInDoubt
-from ..models.verdicts import Refused
-from .actor import Actor, Listener
+from ..models.verdicts import Refused, Verdict
+from .actor import Actor, Actors, Listener
 from .approvals import Waits
-from .continuation import OnContinue, hand_over
-from .errors import RunFenced
+from .errors import JournalError, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver
+from .journal.contract import Journal, Post
+from .scheduling import Tasks, Timers, retried
+from .settings import Settings
 from .streams import Streams
 from .telemetry import Observed
-from .timers import Timers
-from .writer import Judged
+from .writer import Judged, receipt_of
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +52,7 @@ class Dispatcher(Listener):
         self.executions: Final = Executions(runtime)
         self.doubts: Final = InDoubtResolver(runtime, self.executions)
         self.executions.when_lost(self.doubts.settle)
-        self.alarm: Final = Timers(clock=runtime.clock, ring=self._ring)
+        self.timers: Final = Timers(clock=runtime.clock, fired=self._timer_fired)
         self.waits: Final = Waits()
         self._runtime = runtime
         self._streams = streams
@@ -87,7 +98,7 @@ class Dispatcher(Listener):
 
     def forget(self, run_id: str) -> None:
         """Ring no more for a run, and count it no more."""
-        self.alarm.set(run_id, None)
+        self.timers.set(run_id, None)
         self.waits.forget(run_id)
 
     def observed(self) -> Observed:
@@ -138,9 +149,9 @@ class Dispatcher(Listener):
     def _rearm(self, actor: Actor) -> None:
         deadline = actor.kernel.state.earliest_deadline
         due = None if deadline is None else first_float_past(deadline)
-        self.alarm.set(actor.run.run_id, due)
+        self.timers.set(actor.run.run_id, due)
 
-    def _ring(self, run_id: str) -> None:
+    def _timer_fired(self, run_id: str) -> None:
         actor = self._runtime.actors.get(run_id)
         if actor is not None and actor.stopped is None and run_id not in self._waking:
             self._waking.add(run_id)
@@ -156,3 +167,101 @@ class Dispatcher(Listener):
             current = self._runtime.actors.get(run_id)
             if current is not None:
                 self._rearm(current)  # what rang meanwhile was not heard
+
+
+@attrs.frozen(kw_only=True)
+class Continuation:
+    """What the model is to be told: one turn's results, in the order in which they were asked for.
+
+    `effect_id` is the same however often it is handed over: whoever acts on it outside can tell.
+    """
+
+    run_id: str
+    turn_id: str
+    effect_id: str
+    results: tuple[CallResult, ...]
+
+
+OnContinue: TypeAlias = Callable[[Continuation], Awaitable[None]]
+"""Takes a continuation: once it returns, the turn is off the books. If it raises, it is called
+again after a pause."""
+
+
+async def hand_over(
+    actor: Actor, effect: Continue, on_continue: OnContinue, *, settings: Settings
+) -> None:
+    """Call the host until it returns, then acknowledge."""
+    run_id = actor.run.run_id
+    told = Continuation(
+        run_id=run_id, turn_id=effect.turn_id, effect_id=effect.effect_id, results=effect.results
+    )
+
+    def failed(error: Exception, pause: float) -> None:
+        _log.error(
+            "the host did not take %s; it is called again in %.3g s",
+            effect.effect_id,
+            pause,
+            exc_info=error,
+        )
+
+    await retried(
+        lambda: on_continue(told), pauses=settings.pauses(), on=(Exception,), failed=failed
+    )
+    await actor.deliver_surely(Acknowledge(run_id=run_id, turn_id=effect.turn_id))
+
+
+class Mailbox:
+    """Looks for posts as long as it runs.
+
+    One that was judged and not answered, because of a crash in between, is judged again and then
+    refused as a duplicate: nothing happens twice.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        settings: Settings,
+        tasks: Tasks,
+        actors: Actors,
+    ) -> None:
+        """Begin with nothing taken."""
+        self._journal = journal
+        self._settings = settings
+        self._tasks = tasks
+        self._actors = actors
+        self._under_way: set[int] = set()
+
+    async def watch(self) -> None:
+        """Take what is posted, until cancelled."""
+        pauses = self._settings.pauses()
+        while True:
+            pause = self._settings.poll
+            try:
+                self._take(await self._journal.posts(tuple(self._actors)))
+                pauses = self._settings.pauses()
+            except TurnlockError as error:
+                pause = max(pause, next(pauses))
+                _log.warning("posts cannot be read; in %.3g s again: %s", pause, error)
+            await asyncio.sleep(pause)
+
+    def _take(self, posts: Iterable[Post]) -> None:
+        for post in posts:
+            actor = self._actors.get(post.run_id)
+            if actor is not None and post.number not in self._under_way:
+                self._under_way.add(post.number)
+                self._tasks.spawn(f"post {post.number}", self._serve(actor, post))
+
+    async def _serve(self, actor: Actor, post: Post) -> None:
+        try:
+            verdict = await actor.deliver(post.delivery)
+            await self._answer(post.number, verdict)
+        except (JournalError, Overloaded):
+            return  # it stands there still, and is taken again
+        finally:
+            self._under_way.discard(post.number)
+
+    async def _answer(self, number: int, verdict: Verdict) -> None:
+        """Answer until that is kept: judged again, what was accepted would be refused."""
+        receipt = receipt_of(verdict)
+        await retried(lambda: self._journal.answer(number, receipt), pauses=self._settings.pauses())

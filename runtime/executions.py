@@ -3,35 +3,49 @@
 A tool starts only after its claim was accepted and kept. What it comes to is reported until the
 journal has it. Where that cannot be known – a thread that did not stop in time – it is lost, in the
 kernel's sense, and reported when it ends after all (K-35).
+
+What is told of an attempt – what it came to, that nobody knows, that it could not be started – goes
+to whoever performs the run now, and nothing of it is dropped in silence.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeAlias
 
 import attrs
 
 from ..lifecycle.phases import TERMINAL
-from ..models.deliveries import Claim, Log, Renew
+from ..models.deliveries import (
+    Claim,
+    Delivery,
+    Log,
+    Lose,
+    Reject,
+    Renew,
+    Report,
+    Resolution,
+    Resolve,
+)
 from ..models.effects import Cancel, Execute
+from ..models.errors import TurnlockError
+from ..models.ids import idempotency_key, invocation_path
 from ..models.reasons import Reason
+from ..models.values import ABSENT
 from ..models.verdicts import Accepted, Verdict
 from .actor import Actor, Actors
-from .clock import Clock
 from .limiter import Limiter
-from .reporting import Lost, Reporting
-from .retry import retried
+from .scheduling import Clock, Tasks, retried
 from .settings import Settings
-from .tasks import Tasks
 from .telemetry import Telemetry
 from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
-from .tools.results import NOT_STARTED, Failed, Outcome, Succeeded
+from .tools.results import NOT_STARTED, Failed, Outcome, Succeeded, Unknown
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
 
@@ -288,3 +302,95 @@ def _is_over(actor: Actor, effect: Execute) -> bool:
         return True
     invocation = turn.members.get(effect.invocation_id)
     return invocation is None or invocation.phase in TERMINAL
+
+
+_log = logging.getLogger(__name__)
+
+Lost: TypeAlias = Callable[[Actor, str, str], None]
+"""Takes a run, a turn and an invocation of which nobody knows the end, not even its executor."""
+
+
+class Reporting:
+    """Tells the kernels what became of what they asked for."""
+
+    def __init__(self, actors: Actors) -> None:
+        """Begin with nothing to tell."""
+        self._actors = actors
+        self.lost: Lost | None = None
+        """Told of what was in doubt already while it ran, and is lost indeed."""
+
+    async def report(self, actor: Actor, effect: Execute, outcome: Outcome) -> None:
+        """Report until it was judged; what nobody knows is lost first, and told when it ends."""
+        run_id, turn_id, invocation_id = actor.run.run_id, effect.turn_id, effect.invocation_id
+        if isinstance(outcome, Unknown):
+            lost = Lose(
+                run_id=run_id,
+                turn_id=turn_id,
+                invocation_id=invocation_id,
+                attempt=effect.attempt,
+            )
+            verdict = await self._deliver(actor, lost)
+            if verdict.reason is Reason.DUPLICATE and self.lost is not None:
+                self.lost(self._actors.current(actor), turn_id, invocation_id)
+            outcome = await outcome.later
+        report = Report(
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            attempt=effect.attempt,
+            result=outcome.result if isinstance(outcome, Succeeded) else ABSENT,
+            error=outcome.error if isinstance(outcome, Failed) else None,
+        )
+        try:
+            if _is_of_another_turn(self._actors.current(actor), effect):
+                _log.warning("the outcome of %s came too late to be told", effect.effect_id)
+                return
+            verdict = await self._deliver(actor, report)
+        except TurnlockError as error:
+            _log.warning("the outcome of %s could not be reported: %s", effect.effect_id, error)
+            raise
+        if verdict.reason not in {None, Reason.DUPLICATE}:
+            _log.warning("the outcome of %s was refused: %s", effect.effect_id, verdict.reason)
+
+    async def reject(self, actor: Actor, effect: Execute, why: str) -> None:
+        """Say that it cannot be started. Of a retry that is what the doubt comes to (K-35)."""
+        rejection: Delivery = Reject(
+            run_id=actor.run.run_id,
+            turn_id=effect.turn_id,
+            invocation_id=effect.invocation_id,
+            error=why,
+        )
+        if effect.attempt > 1:
+            rejection = Resolve(
+                run_id=actor.run.run_id,
+                turn_id=effect.turn_id,
+                invocation_id=effect.invocation_id,
+                attempt=effect.attempt - 1,  # until a claim the old attempt is the current one
+                resolution=Resolution.ERROR,
+                error=f"the outcome is unknown, and the retry could not be started: {why}",
+            )
+        await self._deliver(actor, rejection)
+
+    async def _deliver(self, actor: Actor, delivery: Delivery) -> Verdict:
+        while True:
+            current = self._actors.current(actor)
+            try:
+                return await current.deliver_surely(delivery)
+            except TurnlockError:
+                if self._actors.current(actor) is current:
+                    raise
+
+    async def quietly(self, actor: Actor, delivery: Delivery) -> None:
+        """Deliver what may be lost: a log, or one of many renewals."""
+        with suppress(TurnlockError):
+            await self._actors.current(actor).deliver(delivery)
+
+
+def _is_of_another_turn(actor: Actor, effect: Execute) -> bool:
+    """Whether its turn is gone, and its id was used again: reports do not name the epoch."""
+    turn = actor.kernel.state.turn
+    if turn is None or turn.turn_id != effect.turn_id:
+        return False
+    return effect.idempotency_key != idempotency_key(
+        invocation_path(turn.scope, effect.invocation_id)
+    )

@@ -10,32 +10,40 @@ A crash at any instant loses nothing: whoever starts next with the same journal 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from ..models.deliveries import Delivery
+from ..models.calls import Call
+from ..models.deliveries import (
+    AddCall,
+    Decide,
+    Delivery,
+    Interrupt,
+    Match,
+    OpenTurn,
+    Resolution,
+    Resolve,
+    Scope,
+    SealTurn,
+)
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
-from ..models.values import Json
+from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
 from .actor import Actor, Actors
 from .approvals import PendingApproval, pending_approvals
-from .clock import Clock, SteadyClock
-from .commands import Commands
-from .continuation import OnContinue
-from .dispatcher import Dispatcher
+from .dispatcher import Dispatcher, Mailbox, OnContinue
 from .errors import Closed
 from .executions import RuntimeContext
 from .journal.contract import Journal
 from .limiter import Limiter
-from .mailbox import Mailbox
 from .owners import new_owner
 from .ownership import Ownership
+from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
 from .settings import Settings
 from .status.projection import Standing, StatusProjection
 from .streams import DiagnosticSubscription, Streams, Subscription
-from .tasks import LETTING_GO, Tasks
 from .telemetry import Harmless, Silent, Telemetry
 from .tools.calling import Threads
 from .tools.toolbox import Toolbox
@@ -45,7 +53,7 @@ from .writer import fold_run
 _log = logging.getLogger(__name__)
 
 
-class Runtime(Commands):
+class Runtime:
     """Performs the runs that it owns. Enter it in the loop that it is to live in."""
 
     def __init__(  # noqa: PLR0913 - each has a default that serves
@@ -160,6 +168,116 @@ class Runtime(Commands):
         self._runtime.telemetry.delivering(run_id, delivery)
         return await actor.deliver(delivery)
 
+    async def open_turn(
+        self,
+        run_id: str,
+        calls: Sequence[Call],
+        *,
+        turn_id: str,
+        epoch: int | None = None,
+        sealed: bool = True,
+    ) -> Verdict:
+        """Open a turn with these calls. What the tools declare about approval is added to each.
+
+        `epoch` makes it safe to open a turn again after a crash: see K-55.
+        """
+        opened = OpenTurn(
+            run_id=run_id,
+            turn_id=turn_id,
+            calls=tuple(calls),
+            epoch=epoch,
+            sealed=sealed,
+        )
+        return await self.deliver(run_id, opened)
+
+    async def add_call(self, run_id: str, call: Call, *, turn_id: str) -> Verdict:
+        """Add a call to a turn that is not sealed, while the model still speaks."""
+        return await self.deliver(run_id, AddCall(run_id=run_id, turn_id=turn_id, call=call))
+
+    async def seal_turn(self, run_id: str, *, turn_id: str) -> Verdict:
+        """Say that no more calls will come."""
+        return await self.deliver(run_id, SealTurn(run_id=run_id, turn_id=turn_id))
+
+    async def approve(  # noqa: PLR0913 - all that an approval can say
+        self,
+        run_id: str,
+        *,
+        turn_id: str,
+        invocation_id: str,
+        decided_by: str | None = None,
+        reason: str | None = None,
+        scope: Scope = Scope.ONCE,
+        match: Match = Match.EXACT,
+        expires_in: float | None = None,
+        arguments_digest: str | None = None,
+        arguments: Mapping[str, Json] | None = None,
+    ) -> Verdict:
+        """Approve a call (K-32, K-40 … K-42); `arguments` are edited ones, `expires_in` seconds."""
+        decision = Decide(
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            approved=True,
+            decided_by=decided_by,
+            reason=reason,
+            scope=scope,
+            match=match,
+            expires_in=expires_in,
+            arguments_digest=arguments_digest,
+            arguments=arguments,
+        )
+        return await self.deliver(run_id, decision)
+
+    async def deny(
+        self,
+        run_id: str,
+        *,
+        turn_id: str,
+        invocation_id: str,
+        reason: str | None = None,
+        decided_by: str | None = None,
+    ) -> Verdict:
+        """Deny a call; the model is told the reason."""
+        decision = Decide(
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            approved=False,
+            reason=reason,
+            decided_by=decided_by,
+        )
+        return await self.deliver(run_id, decision)
+
+    async def resolve(  # noqa: PLR0913 - all that an answer can say
+        self,
+        run_id: str,
+        *,
+        turn_id: str,
+        invocation_id: str,
+        attempt: int,
+        resolution: Resolution,
+        result: Json | Absent = ABSENT,
+        error: str | None = None,
+    ) -> Verdict:
+        """Say what became of an execution in doubt, or that it is to be tried again (K-35)."""
+        answer = Resolve(
+            run_id=run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            attempt=attempt,
+            resolution=resolution,
+            result=result,
+            error=error,
+        )
+        return await self.deliver(run_id, answer)
+
+    async def interrupt(
+        self, run_id: str, *, turn_id: str, reason: str | None = None, grace: float = 10.0
+    ) -> Verdict:
+        """Stop a turn; what runs may still report, for `grace` seconds (K-53)."""
+        stop = Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
+        return await self.deliver(run_id, stop)
+
     async def note(self, run_id: str, name: str, value: Json) -> None:
         """Keep a note beside a run that is open here: see `RunWriter.note` and `Journal.note`."""
         await self._actor(run_id).writer.note(name, value)
@@ -222,11 +340,11 @@ class Runtime(Commands):
 
     async def _end(self) -> None:
         try:
-            await self._watchers.cancel(within=LETTING_GO)
-            await self._tasks.cancel(within=LETTING_GO)
+            await self._watchers.cancel(within=CANCEL_WITHIN)
+            await self._tasks.cancel(within=CANCEL_WITHIN)
             await self._ownership.close()
         finally:
-            self._dispatcher.alarm.close()
+            self._dispatcher.timers.close()
             self._streams.close()
             self._unobserve()
             self._threads.shutdown(wait=False, cancel_futures=True)

@@ -26,8 +26,8 @@ from turnlock.models.verdicts import Verdict
 from turnlock.runtime.actor import Actor
 from turnlock.runtime.errors import JournalError, Overloaded, RunFenced
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.scheduling import Tasks
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tasks import Tasks
 from turnlock.runtime.writer import Judged, fold_run
 
 from .faulty_journal import Fault, FaultyJournal

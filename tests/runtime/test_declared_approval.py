@@ -9,7 +9,7 @@ import pytest
 
 from turnlock import AddCall, OpenTurn, Run
 from turnlock.runtime.runtime import Runtime
-from turnlock.runtime.submit import SharedRun, submit
+from turnlock.runtime.writer import SharedRun, submit
 
 from .test_runtime import World, calls
 from .virtual import LoopClock, run, settled

@@ -11,7 +11,7 @@ import pytest
 
 from turnlock import Call, Fact, FactType, Run
 from turnlock.models.facts import ExecutionInDoubt
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import TooSlow
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from turnlock import FactType, Run, Status
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import Closed, JournalError
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime

@@ -25,7 +25,7 @@ from turnlock import (
     Status,
     UnknownRun,
 )
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import Closed, JournalOwned, RunFenced
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal

@@ -28,13 +28,13 @@ from turnlock import (
     Tick,
 )
 from turnlock.models.errors import InvalidValue
-from turnlock.runtime import submit as submitting
+from turnlock.runtime import writer as under_test
 from turnlock.runtime.errors import JournalError, JournalOwned
 from turnlock.runtime.journal.contract import PAGE, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.submit import SharedRun
 from turnlock.runtime.tools.policy import Policy
+from turnlock.runtime.writer import SharedRun
 
 from .faulty_journal import Fault, FaultyJournal
 from .test_ownership import dead_owner
@@ -239,7 +239,7 @@ def test_an_owner_that_is_gone_is_put_out(ended: str) -> None:
 
 def test_a_long_run_gets_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever opens it next does not fold all of it."""
-    monkeypatch.setattr(submitting, "SNAPSHOT_EVERY", 4)
+    monkeypatch.setattr(under_test, "SNAPSHOT_EVERY", 4)
 
     async def play() -> None:
         journal = MemoryJournal()

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from turnlock import Call, FactType, Run
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime

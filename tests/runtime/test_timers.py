@@ -10,7 +10,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.runtime.timers import STALE, Timers
+from turnlock.runtime.scheduling import STALE, Timers
 
 from .virtual import START, LoopClock, run
 
@@ -19,18 +19,18 @@ def test_it_rings_at_the_time_that_was_set_last() -> None:
     """Setting again moves the time, None takes it away; each rings once."""
 
     async def play() -> None:
-        rung: list[tuple[str, float]] = []
+        fired: list[tuple[str, float]] = []
         clock = LoopClock()
-        alarm = Timers(clock=clock, ring=lambda name: rung.append((name, clock.now() - START)))
-        alarm.set("a", START + 10)
-        alarm.set("b", START + 5)
-        alarm.set("a", START + 20)
-        alarm.set("c", START + 7)
-        alarm.set("c", None)
+        timers = Timers(clock=clock, fired=lambda name: fired.append((name, clock.now() - START)))
+        timers.set("a", START + 10)
+        timers.set("b", START + 5)
+        timers.set("a", START + 20)
+        timers.set("c", START + 7)
+        timers.set("c", None)
         await asyncio.sleep(15)
-        assert rung == [("b", 5.0)]
+        assert fired == [("b", 5.0)]
         await asyncio.sleep(100)
-        assert rung == [("b", 5.0), ("a", 20.0)]
+        assert fired == [("b", 5.0), ("a", 20.0)]
 
     run(play())
 
@@ -39,10 +39,10 @@ def test_a_time_that_has_passed_rings_at_once() -> None:
     """After a recovery deadlines may lie in the past."""
 
     async def play() -> None:
-        rung: list[str] = []
-        Timers(clock=LoopClock(), ring=rung.append).set("a", START - 1e6)
+        fired: list[str] = []
+        Timers(clock=LoopClock(), fired=fired.append).set("a", START - 1e6)
         await asyncio.sleep(0.001)
-        assert rung == ["a"]
+        assert fired == ["a"]
 
     run(play())
 
@@ -51,12 +51,12 @@ def test_a_deadline_beyond_all_time_needs_no_timer_of_that_length() -> None:
     """A float that no loop could wait for is waited for in pieces."""
 
     async def play() -> None:
-        rung: list[str] = []
-        alarm = Timers(clock=LoopClock(), ring=rung.append)
-        alarm.set("a", 1.7976931348623157e308)
+        fired: list[str] = []
+        timers = Timers(clock=LoopClock(), fired=fired.append)
+        timers.set("a", 1.7976931348623157e308)
         await asyncio.sleep(10_000)
-        assert rung == []
-        alarm.close()
+        assert fired == []
+        timers.close()
 
     run(play())
 
@@ -68,14 +68,14 @@ def test_the_heap_is_bounded_and_every_run_rings_at_its_last_time(
     """However often times are set again (K-6)."""
 
     async def play() -> None:
-        rung: dict[str, float] = {}
+        fired: dict[str, float] = {}
         clock = LoopClock()
-        alarm = Timers(clock=clock, ring=lambda name: rung.update({name: clock.now() - START}))
+        timers = Timers(clock=clock, fired=lambda name: fired.update({name: clock.now() - START}))
         for name, at in settings:
-            alarm.set(name, None if at is None else START + 1 + at)
-            assert len(alarm._heap) <= 2 * len(alarm._due) + STALE
+            timers.set(name, None if at is None else START + 1 + at)
+            assert len(timers._heap) <= 2 * len(timers._due) + STALE
         await asyncio.sleep(100)
         last = dict(settings)
-        assert rung == {name: 1.0 + at for name, at in last.items() if at is not None}
+        assert fired == {name: 1.0 + at for name, at in last.items() if at is not None}
 
     run(play())

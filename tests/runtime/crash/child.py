@@ -28,7 +28,7 @@ from turnlock.models.facts import (
     TurnSettled,
 )
 from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal

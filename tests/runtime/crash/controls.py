@@ -14,7 +14,7 @@ from turnlock.models.deliveries import Acknowledge
 from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.actor import Actor
-from turnlock.runtime.continuation import Continuation, OnContinue
+from turnlock.runtime.dispatcher import Continuation, OnContinue
 from turnlock.runtime.executions import Executions
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.settings import Settings

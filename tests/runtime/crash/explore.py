@@ -12,10 +12,10 @@ from typing import Final
 
 import attrs
 
-from turnlock.runtime.clock import Clock
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.scheduling import Clock
 from turnlock.runtime.tools.toolbox import Toolbox
 
 from ..virtual import LoopClock

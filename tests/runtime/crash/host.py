@@ -14,7 +14,7 @@ from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Delivery
 from turnlock.models.facts import ExecutionInDoubt
 from turnlock.models.ids import idempotency_key, invocation_path
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, Overloaded
 from turnlock.runtime.runtime import Runtime
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from turnlock import Call
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.results import Happened, NeverHappened, ProbeAnswer

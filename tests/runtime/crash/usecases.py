@@ -9,7 +9,7 @@ import attrs
 
 from turnlock import AddCall, Decide, Match, Run, Scope, SealTurn
 from turnlock.models.facts import ToolApprovalRequested, ToolExecutionStarted
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.tool import Tool
 

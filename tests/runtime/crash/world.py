@@ -17,7 +17,7 @@ import attrs
 from turnlock import Fact, Run
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.calls import CallResult
-from turnlock.runtime.continuation import Continuation
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.calling import ToolContext
