@@ -49,7 +49,6 @@ def _telling(told: dict[Input, Input | None]) -> Callable[[Make], Make]:
     return wrap
 
 
-@property
 def _owed_all_the_same(invocation: Invocation) -> int:
     return 0 if invocation.phase not in READY or invocation.gated else invocation.attempt + 1
 
@@ -89,7 +88,7 @@ BUGS: Final = (
         "an observed call is owed",
         "the host is asked to execute what another runtime starts by itself",
         "K-58",
-        replaced(Invocation, "owed", _owed_all_the_same),
+        replaced(Invocation, "owed", property(_owed_all_the_same)),
     ),
     _observed(
         "an observation is lost",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from turnlock import Call, Claim, CorruptJournal, Fact, FactType, Kernel, OpenTu
 from turnlock.engine.snapshot import Snapshot
 from turnlock.lifecycle.phases import Phase
 from turnlock.lifecycle.table import FOLD, INVOCATION
+from turnlock.machines.rows import Row
 from turnlock.models.codec import fact_from_json, record_from_json, to_json
 from turnlock.models.facts import ToolExecutionStarted, TurnInterrupting
 from turnlock.models.inputs import Input
@@ -228,7 +230,8 @@ def test_k_60_every_row_names_a_rule_of_the_text() -> None:
     rules = {rule.id for rule in specification().rules}
     telling = {FactType.TOOL_DENIED, FactType.TOOL_EXECUTION_FAILED}
 
-    for row in (*INVOCATION.rows, *TURN.rows):
+    rows: tuple[Row[Any, Any], ...] = (*INVOCATION.rows, *TURN.rows)
+    for row in rows:
         assert row.rule in rules, str(row)
         assert (row.cause is not None) is (row.fact in telling), str(row)
 
