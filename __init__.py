@@ -36,24 +36,25 @@ if TYPE_CHECKING:  # imported when first asked for: most processes never do
     from turnlock.engine.snapshot import Snapshot, snapshot_from_json
     from turnlock.models.codec import delivery_from_json, effect_from_json, fact_from_json
     from turnlock.models.codec import to_json, verdict_from_json
+    from turnlock.views.run_view import CallView, RunView, TurnView
 __all__ = [
-    "Accepted", "Acknowledge", "AddCall", "Call", "CallAdded", "CallResult", "Cancel", "Claim",
-    "ContinuationTaken", "Continue", "CorruptJournal", "Decide", "Delivery", "DenialCause",
-    "Effect", "Execute", "ExecutionInDoubt", "ExecutionRetried", "Fact", "FactType",
-    "FailureCause", "GrantExpired", "GrantIssued", "GrantRevoked", "Inbox", "InboxFull",
-    "Interrupt", "InvalidValue", "Kernel", "LeaseRenewed", "Limits", "Log", "Lose", "Match",
-    "OpenTurn", "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution",
-    "Resolve", "RetryAuthorised", "Revoke", "Run", "Runs", "Scope", "SealTurn", "Snapshot",
-    "Status", "Tick", "ToolApprovalRequested", "ToolApproved", "ToolDenied",
-    "ToolExecutionFailed", "ToolExecutionStarted", "ToolExecutionSucceeded", "TurnInterrupted",
-    "TurnInterrupting", "TurnOpened", "TurnSealed", "TurnSettled", "TurnlockError",
-    "UnknownRun", "Verdict", "Wake", "arguments_digest", "delivery_from_json",
-    "effect_from_json", "fact_from_json", "identify_calls", "snapshot_from_json", "to_json",
-    "verdict_from_json",
+    "Accepted", "Acknowledge", "AddCall", "Call", "CallAdded", "CallResult", "CallView", "Cancel",
+    "Claim", "ContinuationTaken", "Continue", "CorruptJournal", "Decide", "Delivery", "DenialCause",
+    "Effect", "Execute", "ExecutionInDoubt", "ExecutionRetried", "Fact", "FactType", "FailureCause",
+    "GrantExpired", "GrantIssued", "GrantRevoked", "Inbox", "InboxFull", "Interrupt",
+    "InvalidValue", "Kernel", "LeaseRenewed", "Limits", "Log", "Lose", "Match", "OpenTurn",
+    "ProviderCall", "Reason", "Refused", "Reject", "Renew", "Report", "Resolution", "Resolve",
+    "RetryAuthorised", "Revoke", "Run", "RunView", "Runs", "Scope", "SealTurn", "Snapshot",
+    "Status", "Tick", "ToolApprovalRequested", "ToolApproved", "ToolDenied", "ToolExecutionFailed",
+    "ToolExecutionStarted", "ToolExecutionSucceeded", "TurnInterrupted", "TurnInterrupting",
+    "TurnOpened", "TurnSealed", "TurnSettled", "TurnView", "TurnlockError", "UnknownRun", "Verdict",
+    "Wake", "arguments_digest", "delivery_from_json", "effect_from_json", "fact_from_json",
+    "identify_calls", "snapshot_from_json", "to_json", "verdict_from_json",
 ]
 if not TYPE_CHECKING:
     __getattr__ = imported_when_asked("turnlock", {
         "engine.snapshot": "Snapshot snapshot_from_json",
         "models.codec":
             "delivery_from_json effect_from_json fact_from_json to_json verdict_from_json",
+        "views.run_view": "CallView RunView TurnView",
     })

@@ -18,24 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from functools import partial
 from typing import Final
 
-import attrs
-
-from ..models.calls import Call, CallResult, Status
-from ..models.facts import (
-    CallAdded,
-    Fact,
-    LifecycleFact,
-    ToolDenied,
-    ToolExecutionFailed,
-    ToolExecutionSucceeded,
-    TurnInterrupted,
-    TurnOpened,
-    TurnSettled,
-)
+from ..models.facts import ContinuationTaken, Fact, TurnFact, TurnOpened
 from ..models.values import Json
+from ..views.turn_view import TurnView
 from .errors import ConversationBroken
 from .messages import Answer, Message, Prompt, Results, from_note
 
@@ -52,16 +39,6 @@ class Owed(Enum):
     RESULTS = "the results of a turn are awaited"
 
 
-@attrs.define(eq=False)
-class TurnTold:
-    """One turn, as its facts tell it."""
-
-    calls: dict[str, Call]
-    outcomes: dict[str, CallResult] = attrs.field(factory=dict[str, CallResult])
-    closed: bool = False
-    interrupted: bool = False
-
-
 class Conversation:
     """The fold of a run's notes and facts."""
 
@@ -69,7 +46,7 @@ class Conversation:
         """Begin before anything was said."""
         self.run_id: Final = run_id
         self.said: list[Prompt | Answer] = []
-        self.turns: dict[str, TurnTold] = {}
+        self.turns: dict[str, TurnView] = {}
         self.sequence = 0
         """That of the last fact taken."""
 
@@ -94,18 +71,9 @@ class Conversation:
         """Take the next fact of the run."""
         self.sequence = fact.sequence
         if isinstance(fact, TurnOpened):
-            self.turns[fact.turn_id] = TurnTold({call.invocation_id: call for call in fact.calls})
-        elif isinstance(fact, CallAdded):
-            self.turns[fact.turn_id].calls[fact.call.invocation_id] = fact.call
-        elif isinstance(fact, TurnSettled | TurnInterrupted):
-            turn = self.turns[fact.turn_id]
-            turn.closed = True
-            turn.interrupted = isinstance(fact, TurnInterrupted)
-        elif isinstance(fact, LifecycleFact):
-            turn = self.turns[fact.turn_id]
-            outcome = _outcome(fact, turn.calls[fact.invocation_id])
-            if outcome is not None:
-                turn.outcomes[fact.invocation_id] = outcome
+            self.turns[fact.turn_id] = TurnView.opened(fact)
+        elif isinstance(fact, TurnFact) and not isinstance(fact, ContinuationTaken):
+            self.turns[fact.turn_id] = self.turns[fact.turn_id].after(fact)
 
     @property
     def turn_id(self) -> str | None:
@@ -162,7 +130,7 @@ class Conversation:
                 if turn is not None and turn.closed:
                     yield Results(
                         turn_id=f"t{epoch}",
-                        results=tuple(turn.outcomes[call] for call in turn.calls),
+                        results=turn.results,
                         interrupted=turn.interrupted,
                     )
 
@@ -171,20 +139,3 @@ class Conversation:
             f"run {self.run_id!r}: {cause}; this is not the conversation of one agent: take another"
             " run"
         )
-
-
-def _outcome(fact: LifecycleFact, call: Call) -> CallResult | None:
-    """Return what the model is told once this has happened; None where it is no end."""
-    result = partial(
-        CallResult,
-        invocation_id=call.invocation_id,
-        tool_name=call.tool_name,
-        provider_call_id=call.provider_call_id,
-    )
-    if isinstance(fact, ToolExecutionSucceeded):
-        return result(status=Status.SUCCEEDED, result=fact.result)
-    if isinstance(fact, ToolExecutionFailed):
-        return result(status=Status.FAILED, error=fact.error)
-    if isinstance(fact, ToolDenied):
-        return result(status=Status.DENIED, reason=fact.reason or fact.error)
-    return None

@@ -21,7 +21,6 @@ import attrs
 from ..models.deliveries import Reject
 from ..models.reasons import Reason
 from ..models.run import Run
-from ..runtime.approvals import PendingApproval
 from ..runtime.dispatcher import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.journal.contract import Journal
@@ -30,6 +29,7 @@ from ..runtime.scheduling import Clock, retried
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
 from ..runtime.tools.toolbox import Toolbox
+from ..views.call_view import CallView
 from .conversation import Conversation, Owed
 from .errors import ConversationBroken
 from .messages import Answer, Prompt, as_note
@@ -131,7 +131,7 @@ class Agent:
         last = conversation.said[-1] if conversation.said else None
         return (last.text or "") if isinstance(last, Answer) and not last.calls else None
 
-    def pending(self) -> tuple[PendingApproval, ...]:
+    def pending(self) -> tuple[CallView, ...]:
         """Return the calls that wait for a person; those that will be rejected are none."""
         faulty = self._faulty()
         return tuple(

@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 import attrs
 import click
 
-from ..engine.state import State
 from ..models.deliveries import Decide, Interrupt
 from ..models.safe_text import harmless
-from ..runtime.approvals import PendingApproval, pending_approvals
 from ..runtime.journal.contract import Journal
 from ..runtime.writer import fold_run, submit
+from ..views.call_view import CallView
+from ..views.live import calls_of
 from .databases import db_option, entry_of, with_journal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,10 +50,11 @@ def delivering(command: F) -> F:
 class Found:
     """What there is to decide about."""
 
-    state: State
-    waiting: tuple[PendingApproval, ...]
+    turn_id: str | None
+    """The open turn."""
+    waiting: tuple[CallView, ...]
 
-    def call(self, wanted: str | None) -> PendingApproval:
+    def call(self, wanted: str | None) -> CallView:
         """Return the call that waits: the one named, by id or tool, or the only one."""
         waiting = self.waiting
         found = [it for it in waiting if wanted in {None, it.invocation_id}] or [
@@ -71,8 +72,10 @@ def deliver(
 
     async def work(journal: Journal) -> tuple[Decide | Interrupt, dict[str, Any], bool]:
         entry = await entry_of(journal, run_id)
-        state = (await fold_run(entry.run, journal)).state
-        delivery = choose(Found(state=state, waiting=pending_approvals(state)))
+        kernel = await fold_run(entry.run, journal)
+        turn_id = None if kernel.state.turn is None else kernel.state.turn.turn_id
+        waiting = tuple(calls_of(kernel, gated=True))
+        delivery = choose(Found(turn_id=turn_id, waiting=waiting))
         submitted = await submit(journal, run_id, delivery, within=wait)
         return delivery, submitted.receipt, submitted.by_owner
 
@@ -94,9 +97,7 @@ def person() -> str:
         return "somebody"
 
 
-def _unfound(
-    waiting: Sequence[PendingApproval], found: Sequence[PendingApproval], wanted: str | None
-) -> str:
+def _unfound(waiting: Sequence[CallView], found: Sequence[CallView], wanted: str | None) -> str:
     if not waiting:
         return "no call of this run waits for approval; turnlock show tells what it does"
     listed = "\n  ".join(

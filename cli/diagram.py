@@ -70,7 +70,7 @@ def draw_turn(*, output: Output, refusals: bool, engine: str) -> None:
 @drawing
 def draw_status(*, output: Output, engine: str) -> None:
     """Draw the projection that tells what an agent is doing, by the facts that move it."""
-    from ..runtime.status.table import STATUS  # noqa: PLC0415 - loads the runtime
+    from ..views.status import STATUS  # noqa: PLC0415 - loads the kernel
 
     picture = MachinePicture(graph=graph_of(STATUS), engine=Engine(engine))
     output.take(lambda: picture)

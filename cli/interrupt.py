@@ -32,9 +32,8 @@ def command(*, run_id: str, db: str, wait: float, reason: str | None, grace: flo
     """Interrupt it, and end with the status."""
 
     def choose(found: Found) -> Interrupt:
-        turn = found.state.turn
-        if turn is None:
+        if found.turn_id is None:
             raise click.UsageError("no turn of this run is open; turnlock show tells what it does")
-        return Interrupt(run_id=run_id, turn_id=turn.turn_id, reason=reason, grace=grace)
+        return Interrupt(run_id=run_id, turn_id=found.turn_id, reason=reason, grace=grace)
 
     deliver(db, run_id, wait=wait, choose=choose, done="interrupted turn")

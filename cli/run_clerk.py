@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from ..agent.loop import Agent
-from ..lifecycle.phases import Phase
 from ..models.deliveries import Delivery
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
 from ..runtime.tools.performing import PROBING
 from ..runtime.tools.policy import InDoubt
-from .run_calls import Calls, CallTold
+from ..views.call_view import CallView
 from .run_questions import Approval, Decider, Doubt, Question
 from .run_screen import Screen
 
@@ -27,10 +26,9 @@ PROBED: Final = PROBING + 1.0
 class Clerk:
     """Asks about what waits; whatever nobody decides is left, and not asked about again."""
 
-    def __init__(self, agent: Agent, *, calls: Calls, decider: Decider, screen: Screen) -> None:
+    def __init__(self, agent: Agent, *, decider: Decider, screen: Screen) -> None:
         """Ask this decider about the calls of this agent."""
         self._agent = agent
-        self._calls = calls
         self._decider = decider
         self._screen = screen
         self._asked: set[_Key] = set()
@@ -55,9 +53,10 @@ class Clerk:
 
     async def _wait(self) -> None:
         """Wait for a change; or, while a probe is out, for the time when it has failed."""
-        doubted = any(it.phase is Phase.IN_DOUBT for it in self._calls.members.values())
         try:
-            async with asyncio.timeout(PROBED if doubted else None):  # as in Agent: no wait_for
+            async with asyncio.timeout(
+                PROBED if self._screen.view.in_doubt else None
+            ):  # as in Agent: no wait_for
                 await self._changed.wait()
         except TimeoutError:
             return
@@ -95,29 +94,19 @@ class Clerk:
 
     def _standing(self) -> Iterator[Question]:
         """Yield whatever a person could decide now."""
-        for waiting in self._agent.pending():
-            yield Approval(waiting=waiting)
-        turn_id = self._calls.turn_id
-        if turn_id is None or self._calls.interrupting:
-            return
-        for member in self._calls.members.values():
-            if member.phase is Phase.IN_DOUBT and not member.retrying and self._asks(member):
-                yield Doubt(
-                    run_id=self._agent.run.run_id,
-                    turn_id=turn_id,
-                    invocation_id=member.call.invocation_id,
-                    tool_name=member.call.tool_name,
-                    arguments=member.arguments,
-                    attempt=member.attempt,
-                )
+        for call in self._agent.pending():
+            yield Approval(call=call)
+        for call in self._screen.view.in_doubt:
+            if not call.interrupting and not call.retry_authorised and self._asks(call):
+                yield Doubt(call=call)
 
-    def _asks(self, member: CallTold) -> bool:
+    def _asks(self, call: CallView) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""
-        tool = self._agent.runtime.tools.get(member.call.tool_name)
+        tool = self._agent.runtime.tools.get(call.tool_name)
         if tool is None or tool.policy.in_doubt is InDoubt.ASK:
             return True
         if tool.policy.in_doubt is InDoubt.PROBE:
-            return time.time() - member.since >= PROBED
+            return time.time() - (call.since or 0.0) >= PROBED
         return tool.policy.in_doubt is InDoubt.RETRY_IF_SAFE and not tool.policy.safe_to_repeat
 
     def _stands(self, question: Question) -> bool:
@@ -128,13 +117,13 @@ class Clerk:
         waiting = {_key(question)[1] for question in self._standing()} - {
             _key(question)[1] for question in self._questions()
         }
-        members = self._calls.members.values()
-        left = [member.call.invocation_id for member in members if not member.ended]
-        return bool(left) and all(invocation_id in waiting for invocation_id in left)
+        turn = self._screen.view.turn
+        left = () if turn is None else turn.unfinished
+        return bool(left) and all(call.invocation_id in waiting for call in left)
 
 
 def _key(question: Question) -> _Key:
     """Name a question: of turn, invocation and, for a doubt, attempt."""
     if isinstance(question, Approval):
-        return question.waiting.turn_id, question.waiting.invocation_id, 0
-    return question.turn_id, question.invocation_id, question.attempt
+        return question.call.turn_id, question.call.invocation_id, 0
+    return question.call.turn_id, question.call.invocation_id, question.call.attempt

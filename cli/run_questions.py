@@ -11,15 +11,15 @@ import attrs
 from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
 from ..models.values import ABSENT, Absent, Json
-from ..runtime.approvals import PendingApproval
 from ..verification.replay.calls import Mode
+from ..views.call_view import CallView
 
 
 @attrs.frozen(kw_only=True)
 class Approval:
     """A call asks whether it may run."""
 
-    waiting: PendingApproval
+    call: CallView
 
     def decide(  # noqa: PLR0913 - all that a decision can say
         self,
@@ -32,17 +32,17 @@ class Approval:
         arguments: Mapping[str, Json] | None = None,
     ) -> Decide:
         """Return the decision about what was shown (K-32)."""
-        waiting = self.waiting
+        call = self.call
         return Decide(
-            run_id=waiting.run_id,
-            turn_id=waiting.turn_id,
-            invocation_id=waiting.invocation_id,
+            run_id=call.run_id,
+            turn_id=call.turn_id,
+            invocation_id=call.invocation_id,
             approved=approved,
             reason=reason,
             decided_by=by,
             scope=scope,
             match=match,
-            arguments_digest=waiting.arguments_digest if approved else None,
+            arguments_digest=call.arguments_digest if approved else None,
             arguments=arguments,
         )
 
@@ -51,22 +51,17 @@ class Approval:
 class Doubt:
     """A call was started, and nobody knows whether it happened (K-35)."""
 
-    run_id: str
-    turn_id: str
-    invocation_id: str
-    tool_name: str
-    arguments: Mapping[str, Json]
-    attempt: int
+    call: CallView
 
     def resolve(
         self, as_: Resolution, *, result: Json | Absent = ABSENT, error: str | None = None
     ) -> Resolve:
         """Return the resolution."""
         return Resolve(
-            run_id=self.run_id,
-            turn_id=self.turn_id,
-            invocation_id=self.invocation_id,
-            attempt=self.attempt,
+            run_id=self.call.run_id,
+            turn_id=self.call.turn_id,
+            invocation_id=self.call.invocation_id,
+            attempt=self.call.attempt,
             resolution=as_,
             result=result,
             error=error,
@@ -108,17 +103,17 @@ class Unattended:
         """Decide at once."""
         if not isinstance(question, Approval):
             return None
-        waiting = question.waiting
+        call = question.call
         reason = None
         if self._script is not None:
-            reason = self._script.denial(waiting.turn_id, waiting.invocation_id)
-        if reason is None and not self._approves(waiting):
+            reason = self._script.denial(call.turn_id, call.invocation_id)
+        if reason is None and not self._approves(call):
             reason = f"denied by --decisions {self._mode}"
         by = f"--decisions {self._mode}"
         return question.decide(approved=reason is None, reason=reason, by=by)
 
-    def _approves(self, waiting: PendingApproval) -> bool:
+    def _approves(self, call: CallView) -> bool:
         if self._mode is Mode.RANDOM:
-            place = f"{self._seed}/{waiting.run_id}/{waiting.turn_id}/{waiting.invocation_id}"
+            place = f"{self._seed}/{call.run_id}/{call.turn_id}/{call.invocation_id}"
             return hashlib.sha256(place.encode()).digest()[0] % 2 == 0
         return self._mode is Mode.APPROVE

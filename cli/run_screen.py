@@ -17,9 +17,12 @@ from rich.text import Text
 from ..diagrams.palette import look_of
 from ..lifecycle.phases import Phase
 from ..models.facts import Fact, FactType, LifecycleFact, TurnFact, TurnOpened
+from ..models.run import Run
 from ..models.safe_text import harmless
 from ..models.values import canonical
-from .run_calls import Calls, CallTold
+from ..views.call_view import CallView, Waits
+from ..views.meanings import stands
+from ..views.run_view import RunView
 from .timeline import looks_of
 
 _CUT: Final = 400
@@ -33,21 +36,23 @@ _QUIET: Final = frozenset({FactType.LEASE_RENEWED, FactType.CONTINUATION_TAKEN})
 class Screen:
     """Shows facts as they come; what happened before it was opened is only folded."""
 
-    def __init__(self, calls: Calls, *, told_until: int) -> None:
+    def __init__(self, run: Run, *, told_until: int) -> None:
         """Begin after the fact with this sequence."""
+        self.view = RunView.of(run)
+        """The run, after all facts that were taken."""
         self.console: Final = Console(stderr=True, highlight=False)
         if not self.console.is_terminal:
             self.console.width = _PIPED_WIDTH
-        self._calls = calls
         self._told_until = told_until
         self._live: Live | None = None
         self._asking = False
 
     def take(self, fact: Fact) -> None:
-        """Show a fact that `calls` has not taken yet."""
+        """Show the next fact."""
         if fact.sequence > self._told_until and fact.type not in _QUIET:
-            line = line_of(fact, self._calls)
+            line = line_of(fact, self.view)
             self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+        self.view = self.view.after((fact,))
 
     def tell(self, said: Text | str) -> None:
         """Say something above what is shown live, whole, for it may tell what to do.
@@ -59,7 +64,7 @@ class Screen:
 
     def refresh(self) -> None:
         """Show the calls under way, or none: only on a terminal, and not during a question."""
-        shown = [member for member in self._calls.members.values() if not member.ended]
+        shown = () if self.view.turn is None else self.view.turn.unfinished
         wanted = bool(shown) and self.console.is_terminal and not self._asking
         if not wanted:
             if self._live is not None:
@@ -82,32 +87,31 @@ class Screen:
         self.refresh()
 
 
-def line_of(fact: Fact, calls: Calls) -> Text:
-    """Return a fact as one line; `calls` are those before it."""
+def line_of(fact: Fact, before: RunView) -> Text:
+    """Return a fact as one line; `before` is the run before it."""
     sign, style = looks_of(fact.type)
     line = Text(f"{sign} ", style)
     turn_id = fact.turn_id if isinstance(fact, TurnFact) else None
     line.append(f"{harmless(turn_id or '-', limit=20):4}", "dim")
-    member = calls.members.get(getattr(fact, "invocation_id", None) or "")
-    if member is not None:
-        line.append(f" {harmless(member.call.tool_name, limit=40)}", "bold")
-        line.append(f" {harmless(member.call.invocation_id, limit=24)}", "dim")
+    call = before.find(turn_id or "", getattr(fact, "invocation_id", None) or "")
+    if call is not None:
+        line.append(f" {harmless(call.tool_name, limit=40)}", "bold")
+        line.append(f" {harmless(call.invocation_id, limit=24)}", "dim")
     line.append(f" {_WORDS.get(fact.type, str(fact.type).lower().replace('_', ' '))}", style)
-    detail = _detail(fact, member)
+    detail = _detail(fact, call)
     if detail:
         line.append(f" {harmless(detail, limit=_CUT)}")
     return line
 
 
-def _detail(fact: Fact, member: CallTold | None) -> str:
+def _detail(fact: Fact, call: CallView | None) -> str:
     if isinstance(fact, TurnOpened):
-        names = [call.tool_name for call in fact.calls]
-        return ", ".join(names)
+        return ", ".join(asked.tool_name for asked in fact.calls)
     tell = _DETAILS.get(fact.type)
     if tell is not None:
         return tell(fact)
-    if isinstance(fact, LifecycleFact) and member is not None:
-        return canonical(member.arguments)
+    if isinstance(fact, LifecycleFact) and call is not None:
+        return canonical(call.arguments)
     return ""
 
 
@@ -140,13 +144,13 @@ _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
 }
 
 
-def _row(member: CallTold) -> Table:
+def _row(call: CallView) -> Table:
     row = Table.grid(padding=(0, 1))
-    running = member.phase is Phase.STARTED
-    ready = member.phase is Phase.REQUESTED and not member.waits
-    look = look_of("" if ready else member.phase)
+    running = call.phase is Phase.STARTED
+    ready = call.phase is Phase.REQUESTED and call.waits is not Waits.APPROVAL
+    look = look_of("" if ready else call.phase)
     mark = Spinner("dots", style="cyan") if running else Text(look.sign, look.colour)
-    name = Text(harmless(member.call.tool_name, limit=40), "bold")
-    arguments = Text(harmless(canonical(member.arguments), limit=80), "dim")
-    row.add_row(mark, name, Text(member.word), arguments)
+    name = Text(harmless(call.tool_name, limit=40), "bold")
+    arguments = Text(harmless(canonical(call.arguments), limit=80), "dim")
+    row.add_row(mark, name, Text(stands(call)), arguments)
     return row

@@ -25,7 +25,6 @@ from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
-from .run_calls import Calls
 from .run_clerk import Clerk
 from .run_lines import Lines
 from .run_questions import Decider
@@ -68,10 +67,9 @@ class Session:
         self._agent: Final = agent
         self._orders = orders
         self._lines = Lines()
-        self.calls = Calls()
-        self.screen = Screen(self.calls, told_until=known)
+        self.screen = Screen(agent.run, told_until=known)
         decider = orders.decider or Terminal(self.screen, self._lines)
-        self._clerk = Clerk(agent, calls=self.calls, decider=decider, screen=self.screen)
+        self._clerk = Clerk(agent, decider=decider, screen=self.screen)
         self._work: asyncio.Task[End] | None = None
         self._interrupting = False
         self._stopping: asyncio.Task[None] | None = None
@@ -150,7 +148,8 @@ class Session:
         return End.ANSWERED
 
     def _left(self) -> End:
-        waiting = [member for member in self.calls.members.values() if not member.ended]
+        turn = self.screen.view.turn
+        waiting = () if turn is None else turn.unfinished
         what = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
         rest = (
             "decide with turnlock approve or deny, or here, and start this run again"
@@ -169,7 +168,6 @@ class Session:
                 async for fact in facts:
                     sequence = fact.sequence
                     self.screen.take(fact)
-                    self.calls.take(fact)
                     self.screen.refresh()
                     self._clerk.look()
             except TooSlow:
@@ -179,14 +177,14 @@ class Session:
 
     def _interrupt(self) -> None:
         """Ctrl-C: interrupt the turn, once; without one, or again, leave."""
-        turn_id = self.calls.turn_id
-        if turn_id is None or self._interrupting:
+        turn = self.screen.view.turn
+        if turn is None or self._interrupting:
             if self._work is not None:
                 self._work.cancel()
             return
         self._interrupting = True
         self.screen.tell("interrupting the turn; Ctrl-C again leaves")
-        self._stopping = asyncio.ensure_future(self._stop(turn_id))
+        self._stopping = asyncio.ensure_future(self._stop(turn.turn_id))
 
     async def _stop(self, turn_id: str) -> None:
         try:

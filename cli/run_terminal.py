@@ -82,7 +82,7 @@ class Terminal:
             self._screen.ask(asking=False)
 
     def _show(self, question: Question) -> None:
-        told = question.waiting if isinstance(question, Approval) else question
+        told = question.call
         approval = isinstance(question, Approval)
         asks = "wants to run" if approval else "is in doubt: it may have happened, or run still"
         title = Text(f"{harmless(told.tool_name)}", "bold")
@@ -111,7 +111,7 @@ class Terminal:
         if word == "d":
             return question.decide(approved=False, by=self._by, reason=rest or None)
         if word == "e":
-            arguments = await self._edited(question.waiting.arguments, rest)
+            arguments = await self._edited(question.call.arguments or {}, rest)
             if arguments is not None:
                 return question.decide(approved=True, by=self._by, arguments=arguments)
         return None

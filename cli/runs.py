@@ -11,8 +11,8 @@ import click
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.owners import short_name
-from ..runtime.status.projection import status_of
 from ..runtime.writer import is_owned
+from ..views.run_view import RunView
 from .databases import db_option, facts_of, with_journal
 
 _HELP: Final = """List the runs of a journal: what each is doing, and who performs it.
@@ -53,7 +53,7 @@ def command(*, db: str, only_open: bool, as_json: bool) -> None:
 
 async def _told(journal: Journal, entry: RunEntry) -> dict[str, Any]:
     run_id = entry.run.run_id
-    standing = status_of(await facts_of(journal, run_id), run_id=run_id)
+    standing = RunView.of(entry.run, await facts_of(journal, run_id)).standing
     return {
         "run_id": run_id,
         "facts": entry.sequence,

@@ -10,22 +10,25 @@ from typing import Any, Final
 import attrs
 import click
 
-from ..engine.kernel import Kernel
-from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Phase
 from ..models.codec import write
 from ..models.facts import Fact
 from ..models.safe_text import harmless
 from ..models.values import canonical
-from ..runtime.approvals import PendingApproval, pending_approvals
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.owners import is_dead, short_name
-from ..runtime.status.projection import Standing, status_of
 from ..runtime.writer import is_owned
+from ..views.call_view import CallView
+from ..views.run_view import RunView
 from .databases import db_option, entry_of, facts_of, with_journal
 
 _ARGUMENTS: Final = 2_000
 """Characters of a call's arguments that are shown."""
+
+_WAITING: Final = (
+    *("run_id", "turn_id", "invocation_id", "tool_name", "arguments", "arguments_digest"),
+    "deadline",
+)
+"""What is told as JSON of a call that waits."""
 
 _HELP: Final = """Show RUN: its status, the calls that wait for approval or are in doubt, its facts.
 
@@ -45,10 +48,8 @@ class _Shown:
 
     entry: RunEntry
     facts: Sequence[Fact]
-    standing: Standing
-    waiting: Sequence[PendingApproval]
-    doubted: Sequence[Invocation]
-    lost: Sequence[Invocation]
+    view: RunView
+    lost: Sequence[CallView]
     """Started by processes that are gone: in doubt once the run goes on."""
 
 
@@ -63,16 +64,9 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
     async def read(journal: Journal) -> _Shown:
         entry = await entry_of(journal, run_id)
         found = await facts_of(journal, run_id)
-        state = Kernel.recover(entry.run, found).state
-        left = () if state.turn is None else tuple(state.turn.unfinished())
-        return _Shown(
-            entry=entry,
-            facts=found,
-            standing=status_of(found, run_id=run_id),
-            waiting=pending_approvals(state),
-            doubted=[it for it in left if it.phase is Phase.IN_DOUBT],
-            lost=[it for it in left if it.phase is Phase.STARTED and is_dead(it.worker)],
-        )
+        view = RunView.of(entry.run, found)
+        lost = [call for call in view.running if is_dead(call.worker)]
+        return _Shown(entry=entry, facts=found, view=view, lost=lost)
 
     shown = with_journal(db, read)
     if as_json:
@@ -90,19 +84,19 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
 
 
 def _tell(shown: _Shown) -> None:
-    standing = shown.standing
+    standing = shown.view.standing
     about = " ".join(it for it in (standing.tool_name, standing.invocation_id) if it)
     click.echo(f"run     {harmless(shown.entry.run.run_id)}")
     click.echo(f"status  {standing.status.value}{about and f': {harmless(about)}'}")
     owner = shown.entry.owner if is_owned(shown.entry, now=time.time()) else None
     nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
     click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
-    for waiting in shown.waiting:
+    for waiting in shown.view.waiting:
         _tell_call("waits", waiting)
         left = None if waiting.deadline is None else waiting.deadline - time.time()
         if left is not None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
-    for it in shown.doubted:
+    for it in shown.view.in_doubt:
         _tell_call("doubt", it)
         click.echo(
             "        nobody knows whether it happened: its tool's policy decides, or whoever"
@@ -114,7 +108,7 @@ def _tell(shown: _Shown) -> None:
         click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
 
 
-def _tell_call(what: str, told: PendingApproval | Invocation) -> None:
+def _tell_call(what: str, told: CallView) -> None:
     click.echo(f"{what:7} {harmless(told.invocation_id)} {harmless(told.tool_name)}")
     click.echo(f"        {harmless(canonical(told.arguments), limit=_ARGUMENTS)}")
 
@@ -123,16 +117,17 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
     entry = shown.entry
     told: dict[str, Any] = {
         "run": write(entry.run),
-        "status": shown.standing.status.value,
-        **shown.standing.data,
+        "status": shown.view.status.value,
+        **shown.view.standing.data,
         "open": entry.busy,
         "owner": entry.owner if is_owned(entry, now=time.time()) else None,
         "waiting": [
-            {**attrs.asdict(it, recurse=False), "arguments": json.loads(canonical(it.arguments))}
-            for it in shown.waiting
+            {name: getattr(call, name) for name in _WAITING}
+            | {"arguments": json.loads(canonical(call.arguments))}
+            for call in shown.view.waiting
         ],
-        "in_doubt": [it.invocation_id for it in shown.doubted],
-        "lost": [it.invocation_id for it in shown.lost],
+        "in_doubt": [call.invocation_id for call in shown.view.in_doubt],
+        "lost": [call.invocation_id for call in shown.lost],
     }
     if facts:
         told["facts"] = [write(fact) for fact in shown.facts]

@@ -87,7 +87,7 @@ LOOKS: Final[dict[str, Look]] = {
     TurnPhase.INTERRUPTING: Look(ORANGE, "!"),
     TurnPhase.SETTLED: Look(GREEN, "└"),
     TurnPhase.INTERRUPTED: Look(PURPLE, "┴"),
-    # an agent's status, by the words of runtime/status: floors that do not know each other
+    # an agent's status, by the words of views/status
     "idle": Look(GREY, "·"),
     "awaiting_approval": Look(ORANGE, "?"),
     "executing": Look(BLUE, ">"),

@@ -52,7 +52,18 @@ class Record:
 
 def changed(it: RecordT, **fields: Any) -> RecordT:  # noqa: ANN401 - any field
     """Return a record like `it` but for these fields; the constructor checks all of it again."""
-    return cast("RecordT", attrs.evolve(cast("Any", it), **fields))
+    kind = type(it)
+    names = _PARAMETERS.get(kind)
+    if names is None:
+        names = _PARAMETERS[kind] = tuple(it.name for it in fields_of(kind) if it.init)
+    for name in names:
+        if name not in fields:
+            fields[name] = getattr(it, name)
+    return kind(**fields)
+
+
+_PARAMETERS: dict[type, tuple[str, ...]] = {}
+"""What the constructor of a record class takes: `attrs.evolve` would find it out each time."""
 
 
 @dataclass_transform(

@@ -4,7 +4,9 @@ Declare tools with `tool`, put them in a `Toolbox`, open a `SqliteJournal`, ente
 runs and turns. `docs/runtime.md` says what it promises, and what it cannot know.
 """
 
-from .approvals import PendingApproval
+from ..views.call_view import CallView
+from ..views.standing import Standing, StatusUpdate
+from ..views.status import Status
 from .dispatcher import Continuation, OnContinue
 from .errors import (
     Closed,
@@ -21,8 +23,6 @@ from .journal.sqlite import SqliteJournal
 from .runtime import Runtime
 from .scheduling import Clock, SteadyClock
 from .settings import Settings
-from .status.projection import Standing, StatusProjection, StatusUpdate, status_of
-from .status.words import Status
 from .streams import DiagnosticSubscription, Subscription
 from .telemetry import Telemetry, open_telemetry
 from .tools.calling import ToolContext
@@ -32,10 +32,10 @@ from .tools.tool import Tool, tool
 from .tools.toolbox import Toolbox
 
 __all__ = [
-    "Appended", "Clock", "Closed", "Continuation", "DiagnosticSubscription", "Failed", "Happened",
-    "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal", "NeverHappened",
-    "OnContinue", "Overloaded", "PendingApproval", "Policy", "Post", "RunDiffers", "RunEntry",
-    "RunFenced", "Runtime", "Settings", "SqliteJournal", "Standing", "Status", "StatusProjection",
+    "Appended", "CallView", "Clock", "Closed", "Continuation", "DiagnosticSubscription", "Failed",
+    "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal",
+    "NeverHappened", "OnContinue", "Overloaded", "Policy", "Post", "RunDiffers", "RunEntry",
+    "RunFenced", "Runtime", "Settings", "SqliteJournal", "Standing", "Status",
     "StatusUpdate", "SteadyClock", "StillUnknown", "Subscription", "Succeeded", "Telemetry",
-    "TooSlow", "Tool", "ToolContext", "Toolbox", "open_telemetry", "status_of", "tool",
+    "TooSlow", "Tool", "ToolContext", "Toolbox", "open_telemetry", "tool",
 ]  # fmt: skip

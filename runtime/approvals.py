@@ -1,51 +1,11 @@
-"""What waits for a person: read from the run's state, so that it is the same after a recovery."""
+"""Since when calls have waited for a person."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import attrs
-
-from ..engine.state import State
+from ..engine.kernel import Kernel
 from ..models.fact import Fact
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
-from ..models.values import Json
-
-
-@attrs.frozen(kw_only=True)
-class PendingApproval:
-    """One call that waits. A decision echoes `arguments_digest`: nobody runs what was not shown.
-
-    `deadline` is Unix time, None where it may wait for ever (K-32, K-57).
-    """
-
-    run_id: str
-    turn_id: str
-    invocation_id: str
-    tool_name: str
-    arguments: Mapping[str, Json]
-    arguments_digest: str
-    deadline: float | None
-
-
-def pending_approvals(state: State) -> tuple[PendingApproval, ...]:
-    """Return what waits, in the order in which it was asked for."""
-    turn = state.turn
-    if turn is None:
-        return ()
-    return tuple(
-        PendingApproval(
-            run_id=state.run.run_id,
-            turn_id=turn.turn_id,
-            invocation_id=member.invocation_id,
-            tool_name=member.tool_name,
-            arguments=member.arguments or {},
-            arguments_digest=member.digest,
-            deadline=member.deadline,
-        )
-        for member in turn.unfinished()
-        if member.gated and member.digest is not None
-    )
+from ..views.live import calls_of
 
 
 class Waits:
@@ -67,12 +27,12 @@ class Waits:
         if since is not None and since.pop(key, None) is not None and not since:
             del self._since[fact.run_id]
 
-    def recovered(self, state: State, *, now: float) -> None:
+    def recovered(self, kernel: Kernel, *, now: float) -> None:
         """Learn what waits in a run that was folded: at least since `now`, Unix time."""
-        known = self._since.pop(state.run.run_id, {})
-        asked = [(one.turn_id, one.invocation_id) for one in pending_approvals(state)]
+        known = self._since.pop(kernel.run.run_id, {})
+        asked = [(call.turn_id, call.invocation_id) for call in calls_of(kernel, gated=True)]
         if asked:
-            self._since[state.run.run_id] = {key: known.get(key, now) for key in asked}
+            self._since[kernel.run.run_id] = {key: known.get(key, now) for key in asked}
 
     def forget(self, run_id: str) -> None:
         """Forget a run that is not performed here any more."""

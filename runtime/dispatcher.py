@@ -83,7 +83,7 @@ class Dispatcher(Listener):
         self._streams.look_again(actor.run.run_id)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)
-        self.waits.recovered(actor.kernel.state, now=self._runtime.clock.now())
+        self.waits.recovered(actor.kernel, now=self._runtime.clock.now())
         self._rearm(actor)
 
     def fenced(self, actor: Actor) -> None:

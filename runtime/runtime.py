@@ -31,8 +31,11 @@ from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
+from ..views.call_view import CallView
+from ..views.live import calls_of
+from ..views.run_view import RunView
+from ..views.standing import Standing
 from .actor import Actor, Actors
-from .approvals import PendingApproval, pending_approvals
 from .dispatcher import Dispatcher, Mailbox, OnContinue
 from .errors import Closed
 from .executions import RuntimeContext
@@ -42,7 +45,6 @@ from .owners import new_owner
 from .ownership import Ownership
 from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
 from .settings import Settings
-from .status.projection import Standing, StatusProjection
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .telemetry import Harmless, Silent, Telemetry
 from .tools.calling import Threads
@@ -286,18 +288,26 @@ class Runtime:
         """Return the notes of a run, in the order in which they were kept."""
         return await self._journal.notes(run_id)
 
-    def pending(self, run_id: str) -> tuple[PendingApproval, ...]:
+    def pending(self, run_id: str) -> tuple[CallView, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
-        return pending_approvals(self._actor(run_id).kernel.state)
+        return tuple(calls_of(self._actor(run_id).kernel, gated=True))
 
     async def status(self, run_id: str) -> Standing:
         """Return what the agent of a run does, as the journal has it; it need not be open here."""
+        return (await self.view(run_id)).standing
+
+    async def view(self, run_id: str) -> RunView:
+        """Return where a run stands, as the journal has it; it need not be open here.
+
+        It is made of the journal's snapshot and the facts after it, so what no kernel remembers is
+        None in it (`RunView.of_kernel`).
+        """
         run = (await self._journal.entry(run_id)).run
         kernel = await fold_run(run, self._journal)
         latest = None
         if kernel.sequence:
             (latest,) = await self._journal.read(run_id, after=kernel.sequence - 1, limit=1)
-        return StatusProjection.of(kernel.state, latest=latest).standing
+        return RunView.of_kernel(kernel, latest=latest)
 
     def subscribe(self, run_id: str, *, after: int = 0) -> Subscription:
         """Return the facts of a run after a sequence, those to come included, as an iterator.

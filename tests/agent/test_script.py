@@ -41,11 +41,11 @@ def test_tools_answer_what_was_recorded_at_their_place() -> None:
             )
             await work
             turns = agent.conversation.turns
-            first = [turns["t1"].outcomes[it] for it in turns["t1"].calls]
+            first = turns["t1"].results
             assert first[0].result == "blue"
             assert (first[1].error or "").endswith("RecordedError: too dark")
             assert first[2].reason == "not there"
-            assert turns["t2"].outcomes["a"].result == "grey"
+            assert turns["t2"].results[0].result == "grey"
         facts = [fact.type async for fact in world.journal.facts("r")]
         assert facts.count(FactType.TOOL_APPROVAL_REQUESTED) == 1
 
@@ -79,7 +79,7 @@ def test_arguments_of_any_name_are_taken(name: str) -> None:
         world = World(MemoryJournal())
         async with world.agent(script, script.toolbox(Toolbox())) as agent:
             await agent.ask("go")
-            assert agent.conversation.turns["t1"].outcomes["a"].result == "fine"
+            assert agent.conversation.turns["t1"].results[0].result == "fine"
 
     run(play())
 

@@ -11,13 +11,21 @@ import pytest
 import turnlock.runtime
 
 NAMES = [
-    *("Appended", "Clock", "Closed", "Continuation", "DiagnosticSubscription", "Failed"),
+    *(
+        "Appended",
+        "CallView",
+        "Clock",
+        "Closed",
+        "Continuation",
+        "DiagnosticSubscription",
+        "Failed",
+    ),
     *("Happened", "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal"),
-    *("NeverHappened", "OnContinue", "Overloaded", "PendingApproval", "Policy", "Post"),
+    *("NeverHappened", "OnContinue", "Overloaded", "Policy", "Post"),
     *("RunDiffers", "RunEntry", "RunFenced", "Runtime", "Settings", "SqliteJournal", "Standing"),
-    *("Status", "StatusProjection", "StatusUpdate", "SteadyClock", "StillUnknown"),
+    *("Status", "StatusUpdate", "SteadyClock", "StillUnknown"),
     *("Subscription", "Succeeded", "Telemetry", "TooSlow", "Tool", "ToolContext", "Toolbox"),
-    *("open_telemetry", "status_of", "tool"),
+    *("open_telemetry", "tool"),
 ]
 
 

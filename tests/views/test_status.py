@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from turnlock import Fact, FactType, InvalidValue, Run, Scope
+from turnlock import Fact, FactType, Run, Scope
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.facts import TurnInterrupted
 from turnlock.models.record import changed
-from turnlock.runtime.status import projection
-from turnlock.runtime.status.projection import (
-    Standing,
-    StatusProjection,
-    StatusUpdate,
-    status_of,
-)
-from turnlock.runtime.status.table import StatusRow, step
-from turnlock.runtime.status.view import Member
-from turnlock.runtime.status.words import Status
 from turnlock.turn.phases import TurnPhase
+from turnlock.views import run_fold
+from turnlock.views.run_view import RunView
+from turnlock.views.standing import Standing, StatusUpdate
+from turnlock.views.status import Status, StatusRow, step
 
 from ..outcome import gated
 from ..script import Script
-from .played import played
+from .played import played, viewed
 
+RUN = Run(run_id="r")
 SEEDS = range(200)
 
 
@@ -69,24 +66,30 @@ def standing(status: Status, turn_id: str, calls: list[Invocation]) -> Standing:
     )
 
 
-def fed(projected: StatusProjection, facts: list[Fact]) -> list[StatusUpdate]:
-    """The updates that these facts bring."""
-    updates = (projected.take(fact) for fact in facts)
+def fed(view: RunView, facts: Iterable[Fact]) -> list[StatusUpdate]:
+    """The updates that these facts bring, one after the other."""
+    updates: list[StatusUpdate | None] = []
+    for fact in facts:
+        before, view = view, view.after((fact,))
+        updates.append(view.update_since(before))
     return [update for update in updates if update is not None]
+
+
+def standing_after(facts: Iterable[Fact]) -> Standing:
+    return RunView.of(RUN, facts).standing
 
 
 def test_the_status_is_the_dumb_definition_after_every_commit() -> None:
     """Whatever is delivered in whatever order; and all statuses are seen."""
     seen: set[Status] = set()
     for seed in SEEDS:
-        projected: StatusProjection | None = None
+        view: RunView | None = None
         latest: Fact | None = None
         for kernel, facts in played(seed):
-            projected = projected or StatusProjection(kernel.run.run_id)
-            fed(projected, [*facts])
+            view = (view or RunView.of(kernel.run)).after(facts)
             latest = facts[-1] if facts else latest
-            assert projected.standing == dumb(kernel.state, latest), f"seed {seed}"
-            seen.add(projected.standing.status)
+            assert view.standing == dumb(kernel.state, latest), f"seed {seed}"
+            seen.add(view.status)
     assert seen == set(Status)
 
 
@@ -97,7 +100,7 @@ def test_a_wrong_row_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         row = step(status, fact, pressing)
         return changed(row, target=status) if fact is FactType.EXECUTION_IN_DOUBT else row
 
-    monkeypatch.setattr(projection, "step", blind)
+    monkeypatch.setattr(run_fold, "step", blind)
     with pytest.raises(AssertionError, match="seed"):
         test_the_status_is_the_dumb_definition_after_every_commit()
 
@@ -106,30 +109,29 @@ def test_an_update_is_told_with_each_change_and_only_then() -> None:
     """Updates are a chain from idle to the latest standing, each at the end of its commit."""
     for seed in SEEDS[:100]:
         now = Standing()
-        journal = [fact for _, facts in played(seed) for fact in facts]
-        projected = StatusProjection(journal[0].run_id)
-        for fact in journal:
-            update = projected.take(fact)
-            if update is None:
-                assert projected.standing == now
-                continue
-            assert (update.sequence, update.at) == (fact.commit, fact.at)
-            assert update.old == now != update.new == projected.standing
-            now = update.new
-        assert now == status_of(journal, run_id=journal[0].run_id)
+        for view, facts in viewed(seed):
+            for fact in facts:
+                before, view = view, view.after((fact,))  # noqa: PLW2901 - the next one
+                update = view.update_since(before)
+                if update is None:
+                    assert view.standing == now
+                    continue
+                assert (update.sequence, update.at) == (fact.commit, fact.at)
+                assert update.old == now != update.new == view.standing
+                now = update.new
 
 
-def test_beginning_from_a_state_is_folding_all_facts_up_to_it() -> None:
+def test_beginning_from_a_kernel_is_folding_all_facts_up_to_it() -> None:
     """The same standing, and the same updates from there on: nothing needs the whole journal."""
     for seed in SEEDS[:40]:
         journal = [fact for _, facts in played(seed) for fact in facts]
-        told = fed(StatusProjection(journal[0].run_id), journal)
+        told: list[StatusUpdate] | None = None
         kept: list[Fact] = []
         for kernel, facts in played(seed):
+            told = fed(RunView.of(kernel.run), journal) if told is None else told
             kept += facts
-            latest = kept[-1] if kept else None
-            begun = StatusProjection.of(kernel.state, latest=latest)
-            assert begun.standing == status_of(kept, run_id=kernel.run.run_id)
+            begun = RunView.of_kernel(kernel, latest=kept[-1] if kept else None)
+            assert begun.standing == RunView.of(kernel.run, kept).standing
             rest = fed(begun, journal[len(kept) :])
             assert rest == [update for update in told if update.sequence > kernel.sequence]
 
@@ -139,14 +141,12 @@ def test_many_facts_at_once_are_told_like_one_after_the_other() -> None:
     play = Script()
     play.opens("T1", "a")
     play.claims("a", lease=5)
-    before = [*play.journal]
+    before = RunView.of(RUN, play.journal)
     for _ in range(50):
         play.renews("a", lease=5)
     play.reports("a", 1)
-    projected = StatusProjection("r")
 
-    fed(projected, before)
-    updates = fed(projected, play.journal[len(before) :])
+    updates = fed(before, play.journal[before.sequence :])
 
     assert [update.new.status for update in updates] == [Status.PROCESSING_RESULTS]
 
@@ -166,7 +166,7 @@ def test_a_turn_is_told_from_its_opening_to_its_end() -> None:
     play.reports("a", 1)
     play.acknowledges("T1")
 
-    updates = fed(StatusProjection("r"), play.journal)
+    updates = fed(RunView.of(RUN), play.journal)
 
     assert [(it.new.status.value, it.new.invocation_id) for it in updates] == [
         ("awaiting_approval", "a"),
@@ -203,12 +203,10 @@ def test_a_call_covered_by_a_grant_is_never_told_as_awaiting() -> None:
     play.opens("T1", gated("a"))
     play.approves("a", Scope.SESSION)
     play.rejects("a", "no such tool")
-    before = len(play.journal)
+    before = RunView.of(RUN, play.journal)
     play.opens("T2", gated("b"))
-    projected = StatusProjection("r")
 
-    fed(projected, play.journal[:before])
-    updates = fed(projected, play.journal[before:])
+    updates = fed(before, play.journal[before.sequence :])
 
     assert [update.new.status for update in updates] == [Status.EXECUTING]
 
@@ -219,69 +217,13 @@ def test_interrupted_is_told_from_the_first_word_until_something_else_happens() 
     play.opens("T1", "a", "b")
     play.claims("b")
     play.interrupts()
-    stopping = status_of(play.journal, run_id="r")
+    stopping = standing_after(play.journal)
     play.reports("b", 1)
-    stopped = status_of(play.journal, run_id="r")
+    stopped = standing_after(play.journal)
     play.opens("T2", "c")
 
     assert stopping == Standing(
         status=Status.INTERRUPTED, turn_id="T1", invocation_id="b", tool_name="ls"
     )
     assert stopped == Standing(status=Status.INTERRUPTED, turn_id="T1")
-    assert status_of(play.journal, run_id="r").status is Status.EXECUTING
-
-
-def test_a_fact_that_is_not_the_next_one_is_refused() -> None:
-    """A gap, a repeat and another run's fact would make a status that never was."""
-    play = Script()
-    play.opens("T1", "a")
-    play.claims("a")
-    opened, started = play.journal
-
-    with pytest.raises(InvalidValue, match="give fact 1 of run 'r'"):
-        StatusProjection("r").take(started)
-    with pytest.raises(InvalidValue, match="of run 'other'"):
-        StatusProjection("other").take(opened)
-    projected = StatusProjection("r")
-    projected.take(opened)
-    with pytest.raises(InvalidValue, match="fact 1 of run 'r' is not the next one"):
-        projected.take(opened)
-
-
-def test_a_state_is_begun_from_with_its_own_latest_fact_only() -> None:
-    """Whether the last turn was interrupted stands in that fact alone."""
-    play = Script()
-    play.opens("T1", "a")
-    play.claims("a")
-
-    for wrong in (None, play.journal[0]):
-        with pytest.raises(InvalidValue, match="the state is that of fact 2"):
-            StatusProjection.of(play.kernel.state, latest=wrong)
-    assert StatusProjection.of(State(Run(run_id="r")), latest=None).standing == Standing()
-
-
-def test_a_large_turn_is_folded_without_looking_at_all_calls_each_time() -> None:
-    """Counted, not timed: how often a fact makes the projection look where a call stands."""
-    calls = [f"i{number}" for number in range(2_000)]
-    play = Script()
-    play.opens("T1", *calls)
-    for invocation_id in calls:
-        play.claims(invocation_id)
-        play.reports(invocation_id, 1)
-    projected = StatusProjection("r")
-    fed(projected, play.journal[:1])
-    looked = 0
-
-    place = Member.__dict__["place"]
-
-    def counting(member: Member) -> object:
-        nonlocal looked
-        looked += 1
-        return place.fget(member)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Member, "place", property(counting))
-        fed(projected, play.journal[1:])
-    assert projected.standing.status is Status.PROCESSING_RESULTS
-    assert looked <= 10 * len(play.journal)
-    assert play.journal[-1].type is FactType.TURN_SETTLED
+    assert standing_after(play.journal).status is Status.EXECUTING

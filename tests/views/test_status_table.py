@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from turnlock import Fact, Scope
+from turnlock import Fact, Run, Scope
 from turnlock.machines.interchange import Subject, to_transitions
 from turnlock.machines.proof import prove
 from turnlock.machines.rows import Row
 from turnlock.models.fact import FactType
-from turnlock.runtime.status import projection
-from turnlock.runtime.status.projection import status_of
-from turnlock.runtime.status.table import STATUS, StatusRow, step
-from turnlock.runtime.status.words import STATUS_OF, Status
+from turnlock.views import run_fold
+from turnlock.views.run_view import RunView
+from turnlock.views.status import STATUS, STATUS_OF, Status, StatusRow, step
 
 from ..outcome import gated
 from ..script import Script
-from .played import played
+from .played import viewed
 
 SEEDS = range(400)
 
@@ -62,11 +61,11 @@ def test_what_is_possible_happens_and_what_is_not_does_not(
         stepped.add((row.phase, row.input, row.guard))
         return row
 
-    monkeypatch.setattr(projection, "step", watching)
+    monkeypatch.setattr(run_fold, "step", watching)
     for seed in SEEDS:
-        journal = [fact for _, facts in played(seed) for fact in facts]
-        status_of(journal, run_id=journal[0].run_id)
-    status_of(a_grant_that_expires_while_idle(), run_id="r")
+        for view, facts in viewed(seed):
+            view.after(facts)
+    RunView.of(Run(run_id="r"), a_grant_that_expires_while_idle())
     possible = {(row.phase, row.input, row.guard) for row in STATUS.rows if row.possible}
     assert {*map(str, stepped - possible)} == set()
     assert {*map(str, possible - stepped)} == set()

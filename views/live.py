@@ -1,0 +1,79 @@
+"""Views taken from a live kernel: what its state says of the open turn, without any old fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..engine.kernel import Kernel
+from ..lifecycle.invocation import Invocation
+from ..models.run import Run
+from ..turn.phases import TurnPhase
+from ..turn.turn import Turn
+from .call_list import CallList
+from .call_view import CallView, DecisionView, OutcomeView
+from .turn_view import TurnView
+
+
+def turn_of(kernel: Kernel) -> TurnView | None:
+    """Return the open turn of a kernel between two receives; it costs a record for each call."""
+    turn = kernel.state.turn
+    if turn is None:
+        return None
+    return TurnView(
+        run_id=kernel.run.run_id,
+        turn_id=turn.turn_id,
+        epoch=kernel.state.epoch,
+        phase=turn.phase,
+        calls=CallList.of(_call_of(kernel.run, kernel.state.epoch, turn, it) for it in turn.order),
+        grace_until=turn.grace_until,
+    )
+
+
+def calls_of(kernel: Kernel, *, gated: bool) -> Iterator[CallView]:
+    """Iterate over the unfinished calls of a kernel's open turn, in expected order, one by one.
+
+    With `gated` only over those that wait for approval. For whoever needs a few of many calls.
+    """
+    turn = kernel.state.turn
+    if turn is not None:
+        for it in turn.unfinished():
+            if it.gated or not gated:
+                yield _call_of(kernel.run, kernel.state.epoch, turn, it)
+
+
+def _call_of(run: Run, epoch: int, turn: Turn, it: Invocation) -> CallView:
+    decision = outcome = None
+    if it.decision is not None:
+        decision = DecisionView(
+            approved=it.decision.approved,
+            scope=it.decision.scope,
+            match=it.decision.match,
+            arguments=it.decision.edited,
+        )
+    if it.outcome is not None:
+        outcome = OutcomeView(
+            status=it.outcome.status,
+            result=it.outcome.result,
+            error=it.outcome.error,
+            reason=it.outcome.reason,
+        )
+    return CallView(
+        run_id=run.run_id,
+        turn_id=turn.turn_id,
+        epoch=epoch,
+        position=it.position,
+        invocation_id=it.invocation_id,
+        tool_name=it.tool_name,
+        arguments=it.arguments,
+        requires_approval=it.requires_approval,
+        provider_call_id=it.provider_call_id,
+        observed=it.observed,
+        phase=it.phase,
+        arguments_digest=it.digest,
+        interrupting=turn.phase is TurnPhase.INTERRUPTING and not it.terminal,
+        deadline=it.deadline,
+        attempt=it.attempt,
+        worker=it.worker,
+        decision=decision,
+        outcome=outcome,
+    )
