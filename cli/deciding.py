@@ -5,15 +5,16 @@ from __future__ import annotations
 import getpass
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 import click
 
-from ..models.deliveries import Decide, Interrupt
+from ..engine.kernel import Kernel
+from ..models.deliveries import Decide, Delivery, Interrupt
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal
-from ..runtime.writer import fold_run, submit
+from ..runtime.writer import Submitted, submit
 from ..views.call_view import CallView
 from ..views.live import calls_of
 from .databases import db_option, entry_of, with_journal
@@ -70,22 +71,26 @@ def deliver(
 ) -> None:
     """Read the run, choose what to deliver, have it judged, tell it, and end with the status."""
 
-    async def work(journal: Journal) -> tuple[Decide | Interrupt, dict[str, Any], bool]:
-        entry = await entry_of(journal, run_id)
-        kernel = await fold_run(entry.run, journal)
+    def chosen(kernel: Kernel) -> Delivery:
         turn_id = None if kernel.state.turn is None else kernel.state.turn.turn_id
-        waiting = tuple(calls_of(kernel, gated=True))
-        delivery = choose(Found(turn_id=turn_id, waiting=waiting))
-        submitted = await submit(journal, run_id, delivery, within=wait)
-        return delivery, submitted.receipt, submitted.by_owner
+        return choose(Found(turn_id=turn_id, waiting=tuple(calls_of(kernel, gated=True))))
 
-    delivery, receipt, by_owner = with_journal(db, work)
-    what = harmless(delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id)
+    async def work(journal: Journal) -> Submitted:
+        await entry_of(journal, run_id)
+        return await submit(journal, run_id, chosen, within=wait)
+
+    submitted = with_journal(db, work)
+    receipt = submitted.receipt
+    delivery = cast("Decide | Interrupt", submitted.delivery)
+    about = delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id
+    what = harmless(about)
     if not receipt["accepted"]:
         reason = receipt["reason"]
         click.echo(f"refused: {reason} ({what}); turnlock explain {reason}", err=True)
         sys.exit(1)
-    where = "its owner goes on" if by_owner else "nobody performs the run now: start it again"
+    where = (
+        "its owner goes on" if submitted.by_owner else "nobody performs the run now: start it again"
+    )
     click.echo(f"{done} {what}; {where}")
 
 

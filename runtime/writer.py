@@ -218,10 +218,12 @@ class Unanswered(TurnlockError):
 
 @attrs.frozen(kw_only=True)
 class Submitted:
-    """The receipt, as the wire writes it without effects, and whether a living owner gave it."""
+    """The receipt of `delivery`, as the wire writes it without effects, and who gave it."""
 
+    delivery: Delivery
     receipt: dict[str, Any]
     by_owner: bool
+    """Whether a living owner gave it."""
 
 
 class SharedRun:
@@ -329,7 +331,7 @@ class _Freed(TurnlockError):
 async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     journal: Journal,
     run_id: str,
-    delivery: Delivery,
+    delivery: Delivery | Callable[[Kernel], Delivery],
     *,
     within: float,
     policies: Mapping[str, Policy] | None = None,
@@ -337,19 +339,27 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
 ) -> Submitted:
     """Have a delivery judged, by the run's owner if there is one; wait `within` seconds for that.
 
+    It may be given as a function that chooses it from the run as it is: the journal is read once.
     `policies` are what the tools declare, as in `SharedRun.open`; an owner knows that itself.
     Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
     policies, and what the journal raises.
     """
     clock = clock or SteadyClock()
     entry = await journal.entry(run_id)
-    if not is_owned(entry, now=clock.now()):
+    owned = is_owned(entry, now=clock.now())
+    if not owned or not isinstance(delivery, Delivery):
+        shared = await SharedRun.open(journal, run_id, policies=policies, clock=clock)
+        choose = _Choice(delivery)
         try:
-            shared = await SharedRun.open(journal, run_id, policies=policies, clock=clock)
-            (verdict,) = await shared.submit(delivery)
-            return Submitted(receipt=receipt_of(verdict), by_owner=False)
+            if not owned:
+                (verdict,) = await shared.submit_chosen(choose)
+                return Submitted(
+                    delivery=choose.chosen, receipt=receipt_of(verdict), by_owner=False
+                )
+            choose(shared.kernel)
         except JournalOwned:
             pass  # somebody was quicker: that is its owner now
+        delivery = choose.chosen
     number = await journal.post(run_id, delivery)
     give_up = time.monotonic() + within
     while (receipt := await journal.answered(number)) is None:
@@ -359,7 +369,20 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
                 f" {number} in {within:g} s; it is kept, and answered once that process goes on"
             )
         await asyncio.sleep(POLL)
-    return Submitted(receipt=dict(receipt), by_owner=True)
+    return Submitted(delivery=delivery, receipt=dict(receipt), by_owner=True)
+
+
+class _Choice:
+    """Chooses one delivery, and remembers what was chosen last."""
+
+    def __init__(self, delivery: Delivery | Callable[[Kernel], Delivery]) -> None:
+        self._delivery = delivery
+        self.chosen: Delivery
+
+    def __call__(self, kernel: Kernel) -> tuple[Delivery]:
+        given = self._delivery
+        self.chosen = given if isinstance(given, Delivery) else given(kernel)
+        return (self.chosen,)
 
 
 def is_owned(entry: RunEntry, *, now: float) -> bool:

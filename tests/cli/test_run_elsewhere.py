@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnlock import FactType
+from turnlock import Fact, FactType
 from turnlock.cli.databases import facts_of_db
 from turnlock.models.facts import ToolApproved, ToolDenied
+from turnlock.runtime import SqliteJournal
 
 from .recordings import turnlock
 from .sessions import TOOLS, happens, kill, played, recording, started, types_of
@@ -227,3 +229,23 @@ def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, lis
     damaged = turnlock("check", "--db", db)
     assert damaged.exit_code == 1
     assert "the checksum does not fit" in damaged.output
+
+
+@pytest.mark.parametrize(
+    "command", [("show", "agent"), ("approve", "agent", "c0-1"), ("interrupt", "agent")]
+)
+def test_each_reads_the_journal_once(
+    waiting: tuple[str, list[str]], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass over the facts for one command, and none of them folded twice."""
+    db, _ = waiting
+    read: list[int] = []
+    facts = SqliteJournal.facts
+
+    def counting(self: SqliteJournal, run_id: str, *, after: int = 0) -> AsyncIterator[Fact]:
+        read.append(after)
+        return facts(self, run_id, after=after)
+
+    monkeypatch.setattr(SqliteJournal, "facts", counting)
+    assert turnlock(*command, "--db", db).exit_code == 0
+    assert read == [0]
