@@ -80,6 +80,7 @@ class Dispatcher(Listener):
 
     def folded(self, actor: Actor) -> None:
         """Tell and perform all there is: what the kernel in memory had brought may be lost."""
+        self._runtime.telemetry.folded(actor.kernel)
         self._streams.look_again(actor.run.run_id)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)

@@ -198,14 +198,7 @@ class Executions:
                 return None
             if not await self._still_owned(actor, effect, tool):
                 return STOOD_STILL
-            with self._runtime.telemetry.execution(
-                run_id=actor.run.run_id,
-                turn_id=effect.turn_id,
-                invocation_id=effect.invocation_id,
-                tool_name=tool.name,
-                attempt=effect.attempt,
-                arguments=effect.arguments,
-            ) as told:
+            with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
                 attempt.runs = True
                 try:
                     async with self._renewed(actor, effect, tool):

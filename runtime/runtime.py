@@ -46,7 +46,7 @@ from .ownership import Ownership
 from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
 from .settings import Settings
 from .streams import DiagnosticSubscription, Streams, Subscription
-from .telemetry import Harmless, Silent, Telemetry
+from .telemetry import Harmless, Telemetry
 from .tools.calling import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
@@ -93,7 +93,7 @@ class Runtime:
             threads=self._threads,
             clock=clock or SteadyClock(),
             settings=self.settings,
-            telemetry=Harmless(telemetry or Silent()),
+            telemetry=Harmless(telemetry or Telemetry()),
             worker=self.owner,
             actors=self._actors,
         )

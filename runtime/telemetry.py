@@ -1,20 +1,21 @@
 """What a runtime tells whoever watches it from outside: executions, approvals, refusals, gauges.
 
-`Silent` tells nobody; `standard()` is OpenTelemetry where its API is there. A runtime tells through
-`Harmless`, so that no telemetry, whatever it raises, harms a run.
+A `Telemetry` tells nobody; `standard()` is OpenTelemetry where its API is there. A runtime tells
+through `Harmless`, so that no telemetry, whatever it raises, harms a run.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import Final, ParamSpec, Self, TypeAlias, TypeVar
 
 import attrs
 
+from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
+from ..models.effects import Execute
 from ..models.errors import TurnlockError
 from ..models.facts import Fact
 from ..models.reasons import Reason
@@ -43,67 +44,15 @@ Read: TypeAlias = Callable[[], Observed]
 (`tuple(…)`) of what may change, and never waits."""
 
 
-class Execution(AbstractContextManager["Execution", None], Protocol):
+class Execution:
     """One attempt under way: say once what it came to. Left without a word, it is unknown.
 
     It is entered and left in one task, and while it is entered, whatever the tool tells belongs to
-    it.
+    it. This one tells nobody.
     """
 
-    def succeeded(self, result: Json) -> None:
-        """Say that it succeeded."""
-        ...
-
-    def failed(self, error: str, *, kind: str) -> None:
-        """Say that it failed; `kind` names the sort of failure in one word, as `Failed.kind`."""
-        ...
-
-    def unknown(self, why: str) -> None:
-        """Say that nobody knows what it came to (K-35)."""
-        ...
-
-
-class Telemetry(Protocol):
-    """Whatever is told. Every method returns at once."""
-
-    def declared(self, tool_names: Sequence[str]) -> None:
-        """Learn which tools there are: models may ask for anything, metrics name only these."""
-        ...
-
-    def delivering(self, run_id: str, delivery: Delivery) -> None:
-        """Learn of a delivery in the task of the caller, whose trace its turn belongs to."""
-        ...
-
-    def execution(  # noqa: PLR0913 - what names an attempt
-        self,
-        *,
-        run_id: str,
-        turn_id: str,
-        invocation_id: str,
-        tool_name: str,
-        attempt: int,
-        arguments: Mapping[str, Json],
-    ) -> Execution:
-        """Begin to tell of an attempt whose claim was accepted."""
-        ...
-
-    def kept(self, facts: Sequence[Fact]) -> None:
-        """Learn of facts that are durable, each once, in order of each run."""
-        ...
-
-    def refused(self, reason: Reason, delivery_type: str) -> None:
-        """Learn that a delivery of this type was refused."""
-        ...
-
-    def observe(self, read: Read) -> Callable[[], None]:
-        """Read the gauges so from now on, until the returned function is called."""
-        ...
-
-
-class _Nothing(Execution):
-    """Tells nothing of an attempt."""
-
     def __enter__(self) -> Self:
+        """Begin."""
         return self
 
     def __exit__(
@@ -112,50 +61,45 @@ class _Nothing(Execution):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        pass
+        """End; what was raised goes on."""
 
     def succeeded(self, result: Json) -> None:
-        pass
+        """Say that it succeeded."""
 
     def failed(self, error: str, *, kind: str) -> None:
-        pass
+        """Say that it failed; `kind` names the sort of failure in one word, as `Failed.kind`."""
 
     def unknown(self, why: str) -> None:
-        pass
+        """Say that nobody knows what it came to (K-35)."""
 
 
-NOTHING: Final[Execution] = _Nothing()
+NOTHING: Final = Execution()
 
 
-class Silent(Telemetry):
-    """Tells nobody anything."""
+class Telemetry:
+    """Whatever is told; every method returns at once. This one tells nobody: derive from it."""
 
     def declared(self, tool_names: Sequence[str]) -> None:
-        """Tell nobody."""
+        """Learn which tools there are: models may ask for anything, metrics name only these."""
 
     def delivering(self, run_id: str, delivery: Delivery) -> None:
-        """Tell nobody."""
+        """Learn of a delivery in the task of the caller, whose trace its turn belongs to."""
 
-    def execution(  # noqa: D102, PLR0913 - as Telemetry
-        self,
-        *,
-        run_id: str,  # noqa: ARG002 - nobody is told
-        turn_id: str,  # noqa: ARG002
-        invocation_id: str,  # noqa: ARG002
-        tool_name: str,  # noqa: ARG002
-        attempt: int,  # noqa: ARG002
-        arguments: Mapping[str, Json],  # noqa: ARG002
-    ) -> Execution:
+    def execution(self, run_id: str, effect: Execute) -> Execution:  # noqa: ARG002 - nobody is told
+        """Begin to tell of an attempt whose claim was accepted."""
         return NOTHING
 
     def kept(self, facts: Sequence[Fact]) -> None:
-        """Tell nobody."""
+        """Learn of facts that are durable, each once, in order of each run."""
+
+    def folded(self, kernel: Kernel) -> None:
+        """Learn where a run stands that was folded from its journal; look at it now only."""
 
     def refused(self, reason: Reason, delivery_type: str) -> None:
-        """Tell nobody."""
+        """Learn that a delivery of this type was refused."""
 
     def observe(self, read: Read) -> Callable[[], None]:  # noqa: ARG002 - nobody looks
-        """Never read."""
+        """Read the gauges so from now on, until the returned function is called."""
         return _nothing
 
 
@@ -179,31 +123,18 @@ class Harmless(Telemetry):
         """Tell it."""
         self.attempt(None, self._told.delivering, run_id, delivery)
 
-    def execution(  # noqa: D102, PLR0913 - as Telemetry
-        self,
-        *,
-        run_id: str,
-        turn_id: str,
-        invocation_id: str,
-        tool_name: str,
-        attempt: int,
-        arguments: Mapping[str, Json],
-    ) -> Execution:
-        told = self.attempt(
-            NOTHING,
-            self._told.execution,
-            run_id=run_id,
-            turn_id=turn_id,
-            invocation_id=invocation_id,
-            tool_name=tool_name,
-            attempt=attempt,
-            arguments=arguments,
-        )
+    def execution(self, run_id: str, effect: Execute) -> Execution:
+        """Tell it."""
+        told = self.attempt(NOTHING, self._told.execution, run_id, effect)
         return _HarmlessExecution(self, told)
 
     def kept(self, facts: Sequence[Fact]) -> None:
         """Tell it."""
         self.attempt(None, self._told.kept, facts)
+
+    def folded(self, kernel: Kernel) -> None:
+        """Tell it."""
+        self.attempt(None, self._told.folded, kernel)
 
     def refused(self, reason: Reason, delivery_type: str) -> None:
         """Tell it."""
@@ -276,8 +207,8 @@ def open_telemetry(*, contents: bool = False) -> Telemetry:
 
 
 def standard() -> Telemetry:
-    """Return `open_telemetry()`, or `Silent` where its API is not installed."""
+    """Return `open_telemetry()`, or one that tells nobody where its API is not installed."""
     try:
         return open_telemetry()
     except TurnlockError:
-        return Silent()
+        return Telemetry()

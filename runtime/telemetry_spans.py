@@ -14,39 +14,48 @@ arguments, results and the reasons that people give are told only on request (`c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
+import attrs
 from opentelemetry import context as contexts
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery, OpenTurn
+from ..models.effects import Execute
 from ..models.facts import (
-    CallAdded,
     Fact,
-    ToolApprovalRequested,
-    ToolApproved,
     ToolDenied,
     ToolExecutionFailed,
     ToolExecutionSucceeded,
-    TurnInterrupted,
+    TurnFact,
     TurnOpened,
-    TurnSettled,
 )
 from ..models.reasons import Reason
 from ..models.values import Json, canonical
+from ..views.call_view import CallView
+from ..views.live import turn_of
+from ..views.turn_view import TurnView
 from .telemetry import Execution, Read, Telemetry
 from .telemetry_metrics import Meters
-from .telemetry_turns import CallTold, Turns
 
 SHOWN: Final = 8_192
 """Characters of a text that a span carries: arguments, results, errors, reasons."""
 
 NAME: Final = "turnlock"
 """The instrumentation scope."""
+
+TURNS: Final = 10_000
+"""Turns that are remembered at once; beyond, the one opened first loses parent and approvals."""
+
+ARRIVING: Final = 1_000
+"""Turns whose opening was delivered and not kept yet: most of those beyond were refused."""
+
+_Key: TypeAlias = tuple[str, str]
 
 UNKNOWN: Final = "unknown_outcome"
 """`error.type` of an execution of which nobody knows what it came to (K-35)."""
@@ -77,51 +86,47 @@ class OpenTelemetry(Telemetry):
         if isinstance(delivery, OpenTurn):
             self._turns.arriving(run_id, delivery.turn_id, contexts.get_current())
 
-    def execution(  # noqa: D102, PLR0913 - as Telemetry
-        self,
-        *,
-        run_id: str,
-        turn_id: str,
-        invocation_id: str,
-        tool_name: str,
-        attempt: int,
-        arguments: Mapping[str, Json],
-    ) -> Execution:
-        turn = self._turns.turn(run_id, turn_id)
-        call = turn.calls.get(invocation_id, CallTold())
+    def execution(self, run_id: str, effect: Execute) -> Execution:
+        """Begin a span for an attempt."""
+        turn = self._turns.get(run_id, effect.turn_id)
+        call = None if turn is None else turn.view.calls.get(effect.invocation_id)
         attributes: dict[str, str | int] = {
             "gen_ai.operation.name": "execute_tool",
-            **_naming(run_id, turn_id, invocation_id, tool_name, call),
-            "turnlock.attempt": attempt,
+            **_naming(run_id, effect, call),
+            "turnlock.attempt": effect.attempt,
         }
         if self._contents:
-            attributes["gen_ai.tool.call.arguments"] = canonical(arguments)[:SHOWN]
+            attributes["gen_ai.tool.call.arguments"] = canonical(effect.arguments)[:SHOWN]
+        parent = None if turn is None else turn.parent
 
         def start() -> tuple[Span, contexts.Context]:
             span = self._tracer.start_span(
-                f"execute_tool {tool_name}",
-                context=turn.parent,
+                f"execute_tool {effect.tool_name}",
+                context=parent,
                 kind=SpanKind.INTERNAL,
                 attributes=attributes,
             )
-            self._tell_approval(span, call)
-            return span, trace.set_span_in_context(span, turn.parent)
+            if call is not None:
+                self._tell_approval(span, call)
+            return span, trace.set_span_in_context(span, parent)
 
-        return _Execution(start, self._meters, tool_name=tool_name, contents=self._contents)
+        return _Execution(start, self._meters, tool_name=effect.tool_name, contents=self._contents)
 
     def kept(self, facts: Sequence[Fact]) -> None:
-        """Remember approvals for the executions to come; count what has ended."""
+        """Follow the turns for the executions to come; count what has ended."""
         for fact in facts:
             if isinstance(fact, TurnOpened):
                 self._turns.opened(fact)
-            elif isinstance(fact, CallAdded):
-                self._turns.turn(fact.run_id, fact.turn_id).added(fact.call)
-            elif isinstance(fact, TurnSettled | TurnInterrupted):
-                self._turns.closed(fact)
-            elif isinstance(fact, ToolApprovalRequested | ToolApproved | ToolDenied):
-                self._asked_or_decided(fact)
+            elif isinstance(fact, TurnFact):
+                turn = self._turns.after(fact)
+                if turn is not None and isinstance(fact, ToolDenied):
+                    self._tell_waiting(turn, turn.view.calls.get(fact.invocation_id))
             if isinstance(fact, ToolDenied | ToolExecutionFailed | ToolExecutionSucceeded):
                 self._meters.settled(fact)
+
+    def folded(self, kernel: Kernel) -> None:
+        """Follow the open turn from where it is; of who opened it nothing more is known."""
+        self._turns.folded(kernel)
 
     def refused(self, reason: Reason, delivery_type: str) -> None:
         """Count a refusal."""
@@ -131,48 +136,105 @@ class OpenTelemetry(Telemetry):
         """Read the gauges so."""
         return self._meters.observe(read)
 
-    def _asked_or_decided(self, fact: ToolApprovalRequested | ToolApproved | ToolDenied) -> None:
-        turn = self._turns.turn(fact.run_id, fact.turn_id)
-        call = turn.call(fact.invocation_id)
-        if isinstance(fact, ToolApprovalRequested):
-            call.requested_at = fact.at
+    def _tell_waiting(self, turn: Followed, call: CallView | None) -> None:
+        """Tell of a call that somebody was asked about, and that was denied without an approval."""
+        if call is None or call.outcome is None or call.asked_at is None:
             return
-        approved_before = call.decided is not None
-        call.decided = fact
-        if isinstance(fact, ToolDenied) and call.requested_at is not None and not approved_before:
-            naming = _naming(fact.run_id, fact.turn_id, fact.invocation_id, fact.tool_name, call)
-            span = self._tracer.start_span(
-                f"tool_approval {fact.tool_name}",
-                context=turn.parent,
-                kind=SpanKind.INTERNAL,
-                attributes=naming,
-                start_time=_nanoseconds(call.requested_at),
-            )
-            self._tell_approval(span, call)
-            span.end(_nanoseconds(fact.at))
+        if call.decision is not None and call.decision.approved:
+            return  # denied by an interrupt, after its approval
+        span = self._tracer.start_span(
+            f"tool_approval {call.tool_name}",
+            context=turn.parent,
+            kind=SpanKind.INTERNAL,
+            attributes=_naming(call.run_id, call, call),
+            start_time=_nanoseconds(call.asked_at),
+        )
+        self._tell_approval(span, call)
+        span.end(None if call.ended_at is None else _nanoseconds(call.ended_at))
 
-    def _tell_approval(self, span: Span, call: CallTold) -> None:
-        asked, decided = call.requested_at, call.decided
+    def _tell_approval(self, span: Span, call: CallView) -> None:
+        """Tell when somebody was asked, and what came of it: a denial, or an approval before it."""
+        asked, decision, denied = call.asked_at, call.decision, call.outcome
         if asked is not None:
             span.add_event("turnlock.approval.requested", timestamp=_nanoseconds(asked))
-        if decided is None:
-            return
         said: dict[str, str | float] = {}
-        if decided.decided_by is not None:
-            said["turnlock.approval.decided_by"] = decided.decided_by
-        if asked is not None:
-            said["turnlock.approval.waited"] = max(0.0, decided.at - asked)
-        if decided.reason is not None and self._contents:
-            said["turnlock.approval.reason"] = decided.reason[:SHOWN]
-        if isinstance(decided, ToolDenied):
-            name = "turnlock.approval.denied"
-            said["turnlock.approval.cause"] = decided.cause.value
+        if denied is not None:
+            name, at, reason = "turnlock.approval.denied", denied.at, denied.reason
+            said["turnlock.approval.cause"] = str(denied.cause)
+        elif decision is not None:
+            name, at, reason = "turnlock.approval.approved", decision.at, decision.reason
+            said["turnlock.approval.scope"] = decision.scope.value
+            if decision.grant_id is not None:
+                said["turnlock.approval.grant_id"] = decision.grant_id
         else:
-            name = "turnlock.approval.approved"
-            said["turnlock.approval.scope"] = decided.scope.value
-            if decided.grant_id is not None:
-                said["turnlock.approval.grant_id"] = decided.grant_id
-        span.add_event(name, said, timestamp=_nanoseconds(decided.at))
+            return
+        if at is None:
+            return  # before this process had the run
+        if decision is not None and decision.by is not None:
+            said["turnlock.approval.decided_by"] = decision.by
+        if asked is not None:
+            said["turnlock.approval.waited"] = max(0.0, at - asked)
+        if reason is not None and self._contents:
+            said["turnlock.approval.reason"] = reason[:SHOWN]
+        span.add_event(name, said, timestamp=_nanoseconds(at))
+
+
+@attrs.define(eq=False)
+class Followed:
+    """A turn under way; `parent` is the context in which it was opened, where that is known.
+
+    An approval happens before there is a span to tell it in, and in another task; so does the
+    opening of the turn, whose caller's span is to be the parent.
+    """
+
+    view: TurnView
+    parent: contexts.Context | None
+
+
+class Turns:
+    """The turns under way, bounded; one that closes is forgotten."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._arriving: dict[_Key, contexts.Context] = {}
+        self._open: dict[_Key, Followed] = {}
+
+    def arriving(self, run_id: str, turn_id: str, context: contexts.Context) -> None:
+        """Remember where a turn is being opened; of several attempts the first counts."""
+        self._arriving.setdefault((run_id, turn_id), context)
+        if len(self._arriving) > ARRIVING:
+            del self._arriving[next(iter(self._arriving))]  # the oldest: dicts keep their order
+
+    def opened(self, fact: TurnOpened) -> None:
+        """Follow a turn from its opening."""
+        key = fact.run_id, fact.turn_id
+        self._follow(key, Followed(TurnView.opened(fact), self._arriving.pop(key, None)))
+
+    def folded(self, kernel: Kernel) -> None:
+        """Follow the open turn of a kernel from where it is."""
+        view = turn_of(kernel)
+        if view is not None:
+            key = view.run_id, view.turn_id
+            known = self._open.get(key)
+            self._follow(key, Followed(view, None if known is None else known.parent))
+
+    def after(self, fact: TurnFact) -> Followed | None:
+        """Return a followed turn after one of its facts; None of another."""
+        turn = self.get(fact.run_id, fact.turn_id)
+        if turn is not None:
+            turn.view = turn.view.after(fact)
+            if turn.view.closed:
+                del self._open[fact.run_id, fact.turn_id]
+        return turn
+
+    def get(self, run_id: str, turn_id: str) -> Followed | None:
+        """Return a turn that is followed."""
+        return self._open.get((run_id, turn_id))
+
+    def _follow(self, key: _Key, turn: Followed) -> None:
+        self._open[key] = turn
+        if len(self._open) > TURNS:
+            del self._open[next(iter(self._open))]
 
 
 class _Execution(Execution):
@@ -231,20 +293,19 @@ class _Execution(Execution):
         self._span.set_status(Status(StatusCode.ERROR, why[:SHOWN]))
 
 
-def _naming(
-    run_id: str, turn_id: str, invocation_id: str, tool_name: str, call: CallTold
-) -> dict[str, str]:
+def _naming(run_id: str, named: Execute | CallView, call: CallView | None) -> dict[str, str]:
     """Return the attributes that say which call of which conversation a span is about.
 
     The call's id is the provider's own, where there is one: the model's spans know it by that.
     """
+    provider_call_id = None if call is None else call.provider_call_id
     return {
-        "gen_ai.tool.name": tool_name,
+        "gen_ai.tool.name": named.tool_name,
         "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": call.provider_call_id or invocation_id,
+        "gen_ai.tool.call.id": provider_call_id or named.invocation_id,
         "gen_ai.conversation.id": run_id,
-        "turnlock.turn.id": turn_id,
-        "turnlock.invocation.id": invocation_id,
+        "turnlock.turn.id": named.turn_id,
+        "turnlock.invocation.id": named.invocation_id,
     }
 
 

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from turnlock import Execute
 from turnlock.models.values import Json
 from turnlock.runtime.telemetry import Execution, Telemetry
 from turnlock.runtime.telemetry_spans import OpenTelemetry
@@ -65,14 +66,16 @@ def begun(
     arguments: Mapping[str, Json] | None = None,
 ) -> Execution:
     """An execution in the run `r`."""
-    return telemetry.execution(
-        run_id="r",
+    effect = Execute(
+        effect_id="e",
         turn_id=turn_id,
         invocation_id=invocation_id,
         tool_name=tool_name,
         attempt=attempt,
         arguments=arguments or {},
+        idempotency_key="k",
     )
+    return telemetry.execution("r", effect)
 
 
 def events(span: ReadableSpan) -> list[tuple[str, float, dict[str, Any]]]:

@@ -11,9 +11,8 @@ import pytest
 from opentelemetry import trace
 
 from turnlock import Call, OpenTurn, Scope, Tick
-from turnlock.models.facts import TurnInterrupted, TurnOpened
-from turnlock.runtime.telemetry_spans import SHOWN, UNKNOWN
-from turnlock.runtime.telemetry_turns import ARRIVING, TURNS, Turns
+from turnlock.models.facts import TurnInterrupted, TurnInterrupting, TurnOpened
+from turnlock.runtime.telemetry_spans import ARRIVING, SHOWN, TURNS, UNKNOWN, Turns
 
 from ..outcome import gated
 from ..script import Script
@@ -243,7 +242,46 @@ def test_closed_turns_are_forgotten_and_open_ones_bounded() -> None:
 
     assert len(turns._open) == TURNS
     assert turns._arriving == {}
-    assert turns.turn("r", "T0").parent is None
-    assert turns.turn("r", f"T{ARRIVING}").parent is context
-    turns.closed(TurnInterrupted(run_id="r", turn_id="T5", sequence=9, commit=9, at=0.0))
-    assert ("r", "T5") not in turns._open
+    assert turns.get("r", "T0") is None
+    first, last = turns.get("r", "T1"), turns.get("r", f"T{ARRIVING}")
+    assert first is not None
+    assert last is not None
+    assert last.parent is context
+    for number in range(5):
+        event = {"run_id": "r", "turn_id": f"T{number + 2}", "sequence": 9, "commit": 9, "at": 0.0}
+        turns.after(TurnInterrupting(**event, grace_until=1.0))
+        turns.after(TurnInterrupted(**event))
+    assert turns.get("r", "T5") is None
+
+
+def test_a_turn_that_another_process_opened_is_followed_from_where_it_is(sdk: Sdk) -> None:
+    """Who was asked before and when is not known; the approval that comes now is told."""
+    play = Script()
+    play.opens("T1", gated("a"), gated("b"))
+    sdk.telemetry.folded(play.kernel)
+    before = len(play.journal)
+    play.at(107.5).approves("a", by="ada")
+    play.denies("b", by="ada")
+    sdk.telemetry.kept(play.journal[before:])
+    with begun(sdk.telemetry) as execution:
+        execution.succeeded(1)
+
+    assert events(sdk.span) == [
+        (
+            "turnlock.approval.approved",
+            107.5,
+            {"turnlock.approval.decided_by": "ada", "turnlock.approval.scope": "once"},
+        )
+    ]
+
+
+def test_a_kernel_folded_again_says_how_a_followed_turn_stands(sdk: Sdk) -> None:
+    """Facts that were kept and never told are in the fold; the parent stays."""
+    play = Script()
+    play.opens("T1", gated("a"))
+    sdk.telemetry.kept(play.journal)
+    play.approves("a")
+    sdk.telemetry.folded(play.kernel)
+    play.claims("a")
+    play.reports("a", 1)
+    sdk.telemetry.kept(play.journal[3:])

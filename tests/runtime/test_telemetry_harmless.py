@@ -10,14 +10,13 @@ from typing import Any
 import attrs
 import pytest
 
-from turnlock import Fact, Reason, Tick
+from turnlock import Execute, Fact, Kernel, Reason, Run, Tick
 from turnlock.models.errors import TurnlockError
 from turnlock.runtime import telemetry as told
 from turnlock.runtime.telemetry import (
     Execution,
     Harmless,
     Observed,
-    Silent,
     Telemetry,
     open_telemetry,
     standard,
@@ -35,7 +34,7 @@ def sdk() -> Sdk:
 
 
 @attrs.define
-class Broken(Silent):
+class Broken(Telemetry):
     """Raises at everything, or at one thing."""
 
     error: Callable[[], Exception] = RuntimeError
@@ -43,7 +42,7 @@ class Broken(Silent):
     def declared(self, *_: Any, **__: Any) -> Any:
         raise self.error()
 
-    delivering = execution = kept = refused = observe = declared
+    delivering = execution = kept = folded = refused = observe = declared
 
 
 class BrokenExecution(Execution):
@@ -61,10 +60,10 @@ class BrokenExecution(Execution):
     failed = unknown = succeeded
 
 
-class BreaksLater(Silent):
+class BreaksLater(Telemetry):
     """Whose executions break."""
 
-    def execution(self, **_: Any) -> Execution:
+    def execution(self, run_id: str, effect: Execute) -> Execution:
         return BrokenExecution()
 
 
@@ -73,6 +72,7 @@ def all_is_told(telemetry: Telemetry, facts: list[Fact]) -> list[str]:
     done: list[str] = []
     telemetry.declared(["ls"])
     telemetry.delivering("r", Tick())
+    telemetry.folded(Kernel(Run(run_id="r")))
     telemetry.kept(facts)
     telemetry.refused(Reason.LATE, "report")
     nothing = Observed(turns_open=0, oldest_pending_approval=None, in_doubt=0)
@@ -89,7 +89,7 @@ def all_is_told(telemetry: Telemetry, facts: list[Fact]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "telemetry", [Silent(), Broken(), BreaksLater()], ids=lambda one: type(one).__name__
+    "telemetry", [Telemetry(), Broken(), BreaksLater()], ids=lambda one: type(one).__name__
 )
 def test_telemetry_that_raises_harms_no_run(
     telemetry: Telemetry, caplog: pytest.LogCaptureFixture
@@ -99,7 +99,7 @@ def test_telemetry_that_raises_harms_no_run(
     play.opens("T1", "a")
 
     assert all_is_told(Harmless(telemetry), play.journal) == ["ran", "raised"]
-    assert len(caplog.records) == (0 if type(telemetry) is Silent else 1), "said once"
+    assert len(caplog.records) == (0 if type(telemetry) is Telemetry else 1), "said once"
 
 
 def test_another_kind_of_failure_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
@@ -143,7 +143,7 @@ def test_without_the_api_the_standard_is_silent(monkeypatch: pytest.MonkeyPatch)
     for name in [name for name in sys.modules if name.startswith(told.__name__ + "_")]:
         monkeypatch.delitem(sys.modules, name)
 
-    assert isinstance(standard(), Silent)
+    assert type(standard()) is Telemetry
     with pytest.raises(TurnlockError, match=r"pip install 'turnlock\[telemetry\]'"):
         open_telemetry()
 
