@@ -135,7 +135,8 @@ def _decision(fields: Raw, wording: Wording) -> Parts:
 
 
 def _claim(fields: Raw, wording: Wording) -> Parts:
-    worker = "" if fields.get("worker") is None else f"by {wording.worker(fields['worker'])}"
+    by = "worker" if wording.long else "by"
+    worker = "" if fields.get("worker") is None else f"{by} {wording.worker(fields['worker'])}"
     claim = _named("claim", fields, wording)
     return (claim, _attempt(fields, wording), worker, _lasting(fields, "lease"))
 

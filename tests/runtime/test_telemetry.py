@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from opentelemetry import trace
@@ -248,7 +249,13 @@ def test_closed_turns_are_forgotten_and_open_ones_bounded() -> None:
     assert last is not None
     assert last.parent is context
     for number in range(5):
-        event = {"run_id": "r", "turn_id": f"T{number + 2}", "sequence": 9, "commit": 9, "at": 0.0}
+        event: dict[str, Any] = {
+            "run_id": "r",
+            "turn_id": f"T{number + 2}",
+            "sequence": 9,
+            "commit": 9,
+            "at": 0.0,
+        }
         turns.after(TurnInterrupting(**event, grace_until=1.0))
         turns.after(TurnInterrupted(**event))
     assert turns.get("r", "T5") is None

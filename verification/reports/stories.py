@@ -7,10 +7,11 @@ from typing import Final, cast
 
 import attrs
 
+from ...views.wording import seconds
 from ..findings import Finding, Raw
 from ..oracle.oracle import Oracle
 from ..rulebook import ABSENT, Difference, first_difference, is_receipt
-from .words import compact, is_delivery, seconds, sender, told
+from .words import compact, is_delivery, sender, told
 
 BY_PART: Final = 2
 BY_FIELD: Final = 3
