@@ -10,33 +10,32 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 from rich.console import Console
 from rich.text import Text
 
 from ..diagrams.palette import look_of
-from ..lifecycle.phases import Phase
-from ..lifecycle.table import INVOCATION
-from ..models.calls import Call
-from ..models.calls import Status as Outcome
 from ..models.deliveries import Delivery
 from ..models.facts import (
     CallAdded,
+    ContinuationTaken,
     Fact,
     FactType,
     ToolApproved,
     ToolExecutionStarted,
+    TurnFact,
     TurnOpened,
     TurnSettled,
 )
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
-from ..turn.phases import TurnPhase
-from ..turn.table import TURN
 from ..verification.replay.tally import Hostility
+from ..views.call_view import CallView
+from ..views.phrases import PHASE_OF
+from ..views.turn_view import TurnView
 
 _PIPED_WIDTH: Final = 120  # columns where there is no terminal and COLUMNS does not say
 _CUT: Final = 400  # characters of a detail; the column cuts further
@@ -47,20 +46,8 @@ _RIGHT: Final = (0, 1)
 _INVOCATION: Final = 3
 _LEAST_INVOCATION: Final = 10
 _LEAST_DETAIL: Final = 24
-_PHASES: Final[dict[FactType, str]] = {
-    FactType.TOOL_APPROVAL_REQUESTED: Phase.REQUESTED,
-    FactType.TURN_OPENED: TurnPhase.OPEN,
-    **{row.fact: row.target for row in INVOCATION.rows if row.fact is not None},
-    **{row.fact: row.target for row in TURN.rows if row.fact is not None},
-}
-"""The phase that a fact leads to; grants and continuations have none."""
 _SIGNS: Final = {FactType.CALL_ADDED: "├", FactType.CONTINUATION_TAKEN: "↩"}
 """Where that of the phase would say that a turn opens, or there is none."""
-_ENDS: Final = {
-    FactType.TOOL_DENIED: Outcome.DENIED,
-    FactType.TOOL_EXECUTION_SUCCEEDED: Outcome.SUCCEEDED,
-    FactType.TOOL_EXECUTION_FAILED: Outcome.FAILED,
-}
 
 
 @attrs.frozen
@@ -76,12 +63,9 @@ class _Line:
     style: str
 
 
-_Key: TypeAlias = tuple[str, str]
-
-
 def looks_of(fact: FactType) -> tuple[str, str]:
     """Return the sign and the style of a fact: those of the phase that it leads to."""
-    look = look_of(_PHASES.get(fact, ""))
+    look = look_of(PHASE_OF.get(fact, ""))
     return _SIGNS.get(fact, look.sign), look.colour
 
 
@@ -93,8 +77,8 @@ class Timeline:
         self._title = title
         self._start = start
         self._lines: list[_Line] = []
-        self._calls: dict[_Key, Call] = {}
-        self._outcomes: dict[_Key, Outcome] = {}
+        self._turns: dict[str, TurnView] = {}
+        """Each turn as it stands, by its id; of one that is used again, the latest."""
 
     def observe(
         self, delivery: Delivery, verdict: Verdict, now: float, as_what: Hostility | None
@@ -114,16 +98,14 @@ class Timeline:
         """Note the next fact."""
         turn_id: str = getattr(fact, "turn_id", None) or ""
         if isinstance(fact, TurnOpened):
-            self._calls.update({(turn_id, call.invocation_id): call for call in fact.calls})
-        elif isinstance(fact, CallAdded):
-            self._calls[turn_id, fact.call.invocation_id] = fact.call
+            self._turns[turn_id] = TurnView.opened(fact)
+        elif isinstance(fact, TurnFact) and not isinstance(fact, ContinuationTaken):
+            self._turns[turn_id] = self._turns[turn_id].after(fact)
         sign, style = looks_of(fact.type)
         what = f"{sign} {fact.type}"
         invocation_id: str = getattr(fact, "invocation_id", None) or ""
         if isinstance(fact, CallAdded):
             invocation_id = fact.call.invocation_id
-        if fact.type in _ENDS:
-            self._outcomes[turn_id, invocation_id] = _ENDS[fact.type]
         detail = self._detail(fact)
         self._lines.append(
             _Line(fact.at, fact.sequence, turn_id, invocation_id, what, detail, style)
@@ -139,7 +121,7 @@ class Timeline:
 
     def _started(self, fact: ToolExecutionStarted) -> str:
         """Say who runs it and, where nobody was shown them before, the arguments."""
-        call = self._calls.get((fact.turn_id, fact.invocation_id))
+        call = self._call(fact.turn_id, fact.invocation_id)
         shown = "" if call is None or call.requires_approval else f" {canonical(call.arguments)}"
         from ..runtime.owners import short_name  # noqa: PLC0415 - all of the runtime loads with it
 
@@ -148,13 +130,13 @@ class Timeline:
 
     def _settled(self, turn_id: str) -> str:
         """Say what the continuation tells the model, in the order of the calls."""
-        counts = Counter(
-            str(self._outcomes[key])
-            for key in self._calls
-            if key[0] == turn_id and key in self._outcomes
-        )
+        counts = Counter(str(result.status) for result in self._turns[turn_id].results)
         told = ", ".join(f"{number} {status}" for status, number in counts.items())
         return f"continue with {told}" if told else "nothing to continue with"
+
+    def _call(self, turn_id: str, invocation_id: str) -> CallView | None:
+        turn = self._turns.get(turn_id)
+        return None if turn is None else turn.calls.get(invocation_id)
 
     def show(self) -> None:
         """Print the timeline on standard output."""
@@ -172,7 +154,7 @@ class Timeline:
         console.print()
 
     def _cells(self, line: _Line) -> tuple[Text, ...]:
-        call = self._calls.get((line.turn_id, line.invocation))
+        call = self._call(line.turn_id, line.invocation)
         refused = line.sequence is None
         dim = "dim" if refused else ""
         invocation = Text(harmless(call.tool_name if call else line.invocation, limit=_CUT), dim)

@@ -19,7 +19,7 @@ from ..turn.phases import TurnPhase
 from ..turn.table import TURN
 from .wording import SHORT, Parts, Raw, Wording, counted, seconds
 
-_PHASES: Final[Mapping[FactType, str]] = {
+PHASE_OF: Final[Mapping[FactType, str]] = {
     FactType.TOOL_APPROVAL_REQUESTED: Phase.REQUESTED,
     **{row.fact: row.target for row in INVOCATION.rows if row.fact is not None},
     FactType.TURN_OPENED: TurnPhase.OPEN,
@@ -32,7 +32,7 @@ def phase_of(fact: Fact) -> str:
     """Return the phase that colours a fact: the one that it leads to; empty for one without."""
     if isinstance(fact, TurnOpened) and fact.sealed:
         return TurnPhase.SEALED
-    return _PHASES.get(fact.type, "")
+    return PHASE_OF.get(fact.type, "")
 
 
 def happened(fact: Fact, wording: Wording = SHORT) -> str:
