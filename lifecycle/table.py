@@ -1,7 +1,7 @@
 """The invocation machine as one total table (kernel.md section 6; K-4, K-5, K-60).
 
-Read a row aloud: *moves(REQUESTED, DENY, DENIED, TOOL_DENIED, "K-42", when=GATED)* – in REQUESTED,
-on a deny, when it is gated, TOOL_DENIED happens and the phase becomes DENIED; rule K-42 wants it.
+Read a row aloud: *moves(REQUESTED, DENY, DENIED, TOOL_DENIED, "K-31", when=GATED)* – in REQUESTED,
+on a deny, when it is gated, TOOL_DENIED happens and the phase becomes DENIED; rule K-31 wants it.
 `step` is the one function that reads it; nothing else moves a phase. The proof runs with the tests,
 and on demand: `prove`.
 """
@@ -78,8 +78,8 @@ def _in_doubt(phase: Phase) -> tuple[InvocationRow, ...]:
 def _decided_if_at_all(phase: Phase) -> tuple[InvocationRow, ...]:
     """Answer a decision after the start: D of section 6."""
     return (
-        refuses(phase, Input.APPROVE, Reason.DUPLICATE, "K-30", when=Guard.SAME_DECISION),
-        refuses(phase, Input.APPROVE, Reason.ALREADY_DECIDED, "K-30", when=Guard.OTHER_DECISION),
+        refuses(phase, Input.APPROVE, Reason.DUPLICATE, "K-31", when=Guard.SAME_DECISION),
+        refuses(phase, Input.APPROVE, Reason.ALREADY_DECIDED, "K-31", when=Guard.OTHER_DECISION),
         refuses(phase, Input.APPROVE, Reason.NOT_AWAITING_APPROVAL, "K-31", when=Guard.NO_DECISION),
         refuses(phase, Input.DENY, Reason.ALREADY_DECIDED, "K-31", when=Guard.DECIDED),
         refuses(phase, Input.DENY, Reason.NOT_AWAITING_APPROVAL, "K-31", when=Guard.NO_DECISION),
@@ -104,7 +104,7 @@ def _settled(phase: Phase) -> tuple[InvocationRow, ...]:
 
 
 _REQUESTED = (
-    moves(REQUESTED, Input.APPROVE, APPROVED, FactType.TOOL_APPROVED, "K-32", when=Guard.SHOWN),
+    moves(REQUESTED, Input.APPROVE, APPROVED, FactType.TOOL_APPROVED, "K-31", when=Guard.SHOWN),
     refuses(REQUESTED, Input.APPROVE, Reason.NOT_AWAITING_APPROVAL, "K-31", when=Guard.FREE),
     refuses(REQUESTED, Input.APPROVE, Reason.ARGUMENTS_MISMATCH, "K-32", when=Guard.NOT_SHOWN),
     refuses(REQUESTED, Input.APPROVE, Reason.LIMIT_REACHED, "K-56", when=Guard.GRANTS_FULL),
@@ -113,7 +113,7 @@ _REQUESTED = (
         Input.DENY,
         DENIED,
         FactType.TOOL_DENIED,
-        "K-42",
+        "K-31",
         when=Guard.GATED,
         cause=DenialCause.DECISION,
     ),
@@ -143,8 +143,8 @@ _REQUESTED = (
 )
 
 _APPROVED = (
-    refuses(APPROVED, Input.APPROVE, Reason.DUPLICATE, "K-30", when=Guard.SAME_APPROVAL),
-    refuses(APPROVED, Input.APPROVE, Reason.ALREADY_DECIDED, "K-30", when=Guard.OTHER_APPROVAL),
+    refuses(APPROVED, Input.APPROVE, Reason.DUPLICATE, "K-31", when=Guard.SAME_APPROVAL),
+    refuses(APPROVED, Input.APPROVE, Reason.ALREADY_DECIDED, "K-31", when=Guard.OTHER_APPROVAL),
     refuses(APPROVED, Input.DENY, Reason.ALREADY_DECIDED, "K-31"),
     moves(APPROVED, Input.CLAIM, STARTED, STARTS, "K-33"),
     moves(APPROVED, Input.REJECT, FAILED, FAILS, "K-51", cause=FailureCause.REJECTED),
@@ -166,8 +166,8 @@ _STARTED = (
     refuses(STARTED, Input.CLAIM, Reason.ALREADY_STARTED, "K-33", when=Guard.OTHER_WORKER),
     moves(STARTED, Input.RENEW, STARTED, FactType.LEASE_RENEWED, "K-34"),
     refuses(STARTED, Input.REJECT, Reason.ALREADY_STARTED, "K-33"),
-    moves(STARTED, Input.REPORT_RESULT, SUCCEEDED, SUCCEEDS, "K-36"),
-    moves(STARTED, Input.REPORT_ERROR, FAILED, FAILS, "K-36", cause=FailureCause.REPORTED),
+    moves(STARTED, Input.REPORT_RESULT, SUCCEEDED, SUCCEEDS, "K-30"),
+    moves(STARTED, Input.REPORT_ERROR, FAILED, FAILS, "K-30", cause=FailureCause.REPORTED),
     moves(STARTED, Input.LOSE, IN_DOUBT, FactType.EXECUTION_IN_DOUBT, "K-35"),
     moves(STARTED, Input.LEASE_OVER, IN_DOUBT, FactType.EXECUTION_IN_DOUBT, "K-34"),
     moves(STARTED, Input.GRACE_OVER, FAILED, FAILS, "K-53", cause=FailureCause.INTERRUPTED),
@@ -227,10 +227,10 @@ _FAILED = (
 )
 
 _DENIED = (
-    refuses(DENIED, Input.APPROVE, Reason.DUPLICATE, "K-30", when=Guard.SAME_DECISION),
+    refuses(DENIED, Input.APPROVE, Reason.DUPLICATE, "K-31", when=Guard.SAME_DECISION),
     refuses(DENIED, Input.APPROVE, Reason.ALREADY_DECIDED, "K-31", when=Guard.OTHER_DECISION),
     refuses(DENIED, Input.APPROVE, Reason.ALREADY_DECIDED, "K-31", when=Guard.NO_DECISION),
-    refuses(DENIED, Input.DENY, Reason.DUPLICATE, "K-30", when=Guard.SAME_DECISION),
+    refuses(DENIED, Input.DENY, Reason.DUPLICATE, "K-31", when=Guard.SAME_DECISION),
     refuses(DENIED, Input.DENY, Reason.ALREADY_DECIDED, "K-31", when=Guard.OTHER_DECISION),
     refuses(DENIED, Input.DENY, Reason.ALREADY_DECIDED, "K-31", when=Guard.NO_DECISION),
     refuses(DENIED, Input.REPORT_RESULT, Reason.ALREADY_SETTLED, "K-31"),

@@ -55,7 +55,7 @@ _SEALED = (
     refuses(SEALED, Input.SEAL_TURN, Reason.DUPLICATE, "K-22"),
     moves(SEALED, Input.INTERRUPT, INTERRUPTING, FactType.TURN_INTERRUPTING, "K-53"),
     rests(SEALED, Input.GRACE_OVER, _NO_GRACE, "K-53", possible=False),
-    moves(SEALED, Input.SETTLE, SETTLED, FactType.TURN_SETTLED, "K-52", when=TurnGuard.COMPLETE),
+    moves(SEALED, Input.SETTLE, SETTLED, FactType.TURN_SETTLED, "K-50", when=TurnGuard.COMPLETE),
     rests(SEALED, Input.SETTLE, _NOT_YET, "K-50", when=TurnGuard.INCOMPLETE),
 )
 

@@ -76,7 +76,7 @@ def test_every_reason_has_its_rule() -> None:
     reasons = {step[1]["reason"] for step in steps(SCRIPTS) if not step[1]["accepted"]}
     assert reasons <= set(REASON_RULES)
     assert {rule_called(rule).visible for rule in REASON_RULES.values()} == {True}
-    assert rule_of_reason("claim", "no such reason") == "section 11"
+    assert rule_of_reason({"type": "claim"}, "no such reason") == "section 11"
 
 
 # ----------------------------------------------------------------------------------- planted faults
@@ -103,6 +103,7 @@ CLAIM = about("claim", "b", attempt=1)
 LEASED = about("claim", "b", attempt=1, lease=1.0)
 DONE = about("report", "b", result="ok")
 APPROVE = about("decide", "a", approved=True)
+RETRY = about("resolve", "b", attempt=1, **{"as": "retry"})
 
 
 def last_step(deliveries: list[Raw], gap: float = 0.0) -> tuple[Raw, Raw]:
@@ -179,7 +180,7 @@ PLANTED: list[tuple[str, list[Raw], Callable[[Raw], None]]] = [
     (
         "K-34",
         [opening(FREE), LEASED, {"type": "tick"}],
-        adds("facts", type="EXECUTION_IN_DOUBT", invocation_id="b", sequence=3),
+        adds("facts", type="EXECUTION_IN_DOUBT", input="lease_over", invocation_id="b"),
     ),
     ("K-35", [opening(FREE), CLAIM, about("lose", "b")], refuses("not_started")),
     ("K-35", [opening(FREE), CLAIM, about("resolve", "b", attempt=1, **{"as": "retry"})], accepts),
@@ -204,6 +205,10 @@ PLANTED: list[tuple[str, list[Raw], Callable[[Raw], None]]] = [
     ("K-54", [*SETTLED, TAKE, opening(FREE)], accepts),
     ("K-55", [opening(FREE, epoch=2)], accepts),
     ("K-57", [opening(FREE), CLAIM], sets("facts", 0, lease_until=9.0)),
+    ("K-58", [opening({**FREE, "observed": True}), CLAIM, RETRY], accepts),
+    ("K-58", [opening({**FREE, "observed": True}), CLAIM, RETRY], refuses("not_in_doubt")),
+    ("K-59", [opening(FREE), CLAIM], sets("facts", 0, input="lose")),
+    ("K-59", [opening(FREE, GATED), CLAIM, DONE], sets("facts", 0, input="resolve_result")),
     ("section 4", [opening(GATED, {**GATED, "invocation_id": "c"}), STOP], turns("facts")),
     ("section 4", [opening(FREE)], sets("facts", 0, turn_id="T2")),
     ("section 5", [opening(FREE), {**CLAIM, "run_id": "other"}], accepts),

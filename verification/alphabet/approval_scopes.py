@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..oracle.reading import digest_of
-from .families import NEXT, astray, of_turns, run
+from .families import CURRENT, NEXT, RETRY, astray, of_turns, run
 from .scope import Scope
 from .symbols import (
     TICK,
@@ -26,8 +26,8 @@ _TRUE: Final = {"n": True}
 
 EDITS: Final = Scope(
     name="edits",
-    about="decisions that echo a digest or edit the arguments, and decisions repeated otherwise; "
-    "two grants in force at most",
+    about="decisions that echo a digest or edit the arguments, and decisions repeated otherwise, "
+    "after a retry was authorised too; two grants in force at most",
     run=run(grants=2, remembered=0),
     symbols=symbols(
         [
@@ -59,6 +59,7 @@ EDITS: Final = Scope(
             of_call("report", "T", "a", result="ok"),
             of_call("report", "T", "a", error="no"),
             of_call("lose", "T", "a"),
+            of_call("resolve", "T", "a", attempt=CURRENT, **RETRY),
             of_call("reject", "T", "b", error="no"),
             revoke(GrantInForce(1)),
             of_turn("interrupt", "T", grace=0.0),

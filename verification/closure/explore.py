@@ -148,7 +148,7 @@ class Explorer:
             self._differs(at.number, place)
             return
         if len(facts) > 1:
-            self.met.update(met_unread(at.moment, facts))
+            self.met.update(met_unread(at.moment.state["turn"], facts))
         if self._arrive(at, place, twin, after, max(at.clock, now), reply.facts):
             flaw = player.step_flaw(reply, at.state, twin)
             if flaw is not None:

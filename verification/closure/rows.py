@@ -8,7 +8,7 @@ The tables are replaced by ones that count: 0.1 µs a read, where a transition o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
@@ -16,11 +16,10 @@ from unittest.mock import patch
 from ...lifecycle import table as invocation_table
 from ...lifecycle.phases import Guard, Phase
 from ...machines.rows import ALWAYS, Row
-from ...models.facts import FactType, FailureCause
+from ...models.facts import FactType
 from ...models.inputs import Input
 from ...turn import table as turn_table
 from ...turn.phases import TurnPhase
-from ..oracle.moment import Moment
 from ..oracle.reading import Fact, digest_of, grant_covers
 
 _ROWS: Final[tuple[Row[Any, Any], ...]] = (
@@ -65,13 +64,13 @@ def read_rows(tables: Iterable[CountedTable]) -> Counter[str]:
     return reads
 
 
-def met_unread(moment: Moment, facts: Iterable[Fact]) -> Iterator[str]:
+def met_unread(turn: Mapping[str, Any], facts: Iterable[Fact]) -> Iterator[str]:
     """Name the rows that these facts met, and that the kernel need not read: they say *rests*.
 
-    Of the members that a grant covers when it is issued (K-41) it asks those alone that wait for
-    approval. When the grace is over it asks the members' rows, and not the turn's own.
+    `turn` is the oracle's, before they happened. Of the members that a grant covers when it is
+    issued (K-41) the kernel asks those alone that wait for approval. When the grace is over it asks
+    the members' rows, and not the turn's own.
     """
-    turn = moment.state["turn"]
     graced = False
     for fact in facts:
         if fact["type"] == FactType.GRANT_ISSUED:
@@ -81,7 +80,7 @@ def met_unread(moment: Moment, facts: Iterable[Fact]) -> Iterator[str]:
                 if covers and not waits:
                     guard = Guard.FREE if record["phase"] == Phase.REQUESTED else ALWAYS
                     yield spoken(record["phase"], Input.GRANT, guard)
-        elif fact.get("cause") == FailureCause.INTERRUPTED and not graced:
+        elif fact["input"] == Input.GRACE_OVER and not graced:
             graced = True
             yield spoken(TurnPhase.INTERRUPTING, Input.GRACE_OVER)
 

@@ -19,7 +19,8 @@ from ...models.reasons import Reason
 from ..alphabet.scope import Scope
 from ..alphabet.scopes import CI, DEV, NIGHTLY
 from ..alphabet.symbols import Symbol
-from ..findings import Coverage, Finding, Profile, Progress, Raw, Result, Status
+from ..findings import Coverage, Finding, Profile, Progress, Result, Status
+from ..rulebook.attribution import input_of
 from ..subjects.subject import Explorable
 from .counterexample import TECHNIQUE
 from .explore import Explorer, re_expand
@@ -237,13 +238,3 @@ def counted(symbols: Iterable[Symbol], phases: Mapping[tuple[Any, ...], int]) ->
             pair = f"{phase} × {name}"
             counts[pair] = counts.get(pair, 0) + states
     return counts
-
-
-def input_of(delivery: Raw) -> str:
-    """Name what a delivery is to a table."""
-    kind: str = delivery["type"]
-    if kind == "decide":
-        return "approve" if delivery["approved"] else "deny"
-    if kind == "report":
-        return "report_error" if "error" in delivery else "report_result"
-    return f"resolve_{delivery['as']}" if kind == "resolve" else kind

@@ -73,7 +73,8 @@ class _Trial:
         """Drop chunks, then single steps, then simplify fields, as long as anything helps."""
         while True:
             script = finding.script
-            simpler = self.first(chain(_without_chunks(script), simpler_scripts(script)))
+            shorter = chain(_without_chunks(script), _opened_with_calls(script))
+            simpler = self.first(chain(shorter, simpler_scripts(script)))
             if simpler is None:
                 return finding
             finding = simpler
@@ -105,6 +106,24 @@ def _without_chunks(script: Script) -> Iterator[Script]:
         for start in range(0, len(script), size):
             yield [*script[:start], *script[start + size :]]
         size //= 2
+
+
+def _opened_with_calls(script: Script) -> Iterator[Script]:
+    """Yield the script with one added call in the opening of its turn instead."""
+    for place, step in enumerate(script):
+        opening = next(
+            (
+                before
+                for before in range(place)
+                if script[before]["type"] == "open_turn"
+                and step["type"] == "add_call"
+                and script[before]["turn_id"] == step["turn_id"]
+            ),
+            None,
+        )
+        if opening is not None:
+            whole = {**script[opening], "calls": [*script[opening]["calls"], step["call"]]}
+            yield [*script[:opening], whole, *script[opening + 1 : place], *script[place + 1 :]]
 
 
 def _shorter_around(script: Script) -> Iterator[Script]:

@@ -1,115 +1,114 @@
-"""Which rules a step exercises: read from the delivery and from the right receipt for it."""
+"""Which rules a step exercises: read from the delivery and from the right receipt for it.
+
+What a table decides is attributed by its rows, which say their rule; only what is decided before a
+table is asked, or without one, is attributed here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from ...lifecycle.table import INVOCATION
+from ...models.fact import FactType
+from ...models.inputs import Input
+from ...models.reasons import Reason
+from ...turn.table import TURN
+
 Raw: TypeAlias = dict[str, Any]
 
-REASON_RULES: Final = {
-    "run_mismatch": "section 5",
-    "late": "K-54",
-    "no_active_turn": "K-20",
-    "turn_mismatch": "K-20",
-    "unknown_invocation": "K-20",
-    "ambiguous_invocation": "K-20",
-    "stale_attempt": "K-33",
-    "stale_epoch": "K-55",
-    "turn_open": "K-21",
-    "turn_busy": "K-21",
-    "turn_reused": "K-54",
-    "duplicate_invocation": "K-22",
-    "empty_turn": "K-21",
-    "turn_sealed": "K-22",
-    "interrupting": "K-22",
-    "duplicate": "K-30",
-    "conflicting_duplicate": "K-30",
-    "already_decided": "K-31",
-    "not_awaiting_approval": "K-31",
-    "not_approved": "K-33",
-    "not_started": "K-33",
-    "already_started": "K-33",
-    "already_settled": "K-30",
-    "not_authorised": "K-35",
-    "not_in_doubt": "K-35",
-    "lease_lost": "K-34",
-    "arguments_mismatch": "K-32",
-    "no_continuation": "K-52",
-    "unknown_grant": "K-42",
-    "not_owned": "K-58",
-    "limit_reached": "K-56",
-}
-"""The closed list of section 11, each reason with the rule that gives it."""
+_ROWS: Final = (*TURN.rows, *INVOCATION.rows)
 
-_REASON_RULES_OF_A_TYPE: Final = {
-    ("open_turn", "duplicate_invocation"): "K-21",
-    ("add_call", "no_active_turn"): "K-22",
-    ("add_call", "turn_mismatch"): "K-22",
-    ("seal_turn", "no_active_turn"): "K-22",
-    ("seal_turn", "turn_mismatch"): "K-22",
-    ("seal_turn", "duplicate"): "K-22",
-    ("interrupt", "no_active_turn"): "K-22",
-    ("interrupt", "turn_mismatch"): "K-22",
-    ("interrupt", "duplicate"): "K-53",
-    ("decide", "duplicate"): "K-31",
-    ("claim", "duplicate"): "K-33",
-    ("claim", "already_settled"): "K-31",
-    ("renew", "not_started"): "K-34",
-    ("lose", "not_started"): "K-35",
-    ("lose", "duplicate"): "K-35",
-    ("resolve", "duplicate"): "K-35",
-    ("resolve", "interrupting"): "K-53",
+_RULE_OF_REFUSAL: Final[dict[tuple[str, str], str]] = {}
+"""By input and reason: what the rows that refuse say; the first where several do."""
+_RULE_OF_MOVE: Final[dict[tuple[str, str], str]] = {}
+"""By fact, and its cause or the input that brought it about, likewise."""
+for _row in _ROWS:
+    if _row.reason is not None:
+        _RULE_OF_REFUSAL.setdefault((_row.input, _row.reason), _row.rule)
+    elif _row.fact is not None:
+        _RULE_OF_MOVE.setdefault((_row.fact, _row.input), _row.rule)
+        _RULE_OF_MOVE.setdefault((_row.fact, _row.cause or ""), _row.rule)
+
+_ADMISSION: Final[dict[str, str]] = {
+    Reason.RUN_MISMATCH: "section 5",
+    Reason.LATE: "K-54",
+    Reason.NO_ACTIVE_TURN: "K-20",
+    Reason.TURN_MISMATCH: "K-20",
+    Reason.UNKNOWN_INVOCATION: "K-20",
+    Reason.AMBIGUOUS_INVOCATION: "K-20",
+    Reason.STALE_ATTEMPT: "K-33",
+    Reason.STALE_EPOCH: "K-55",
+    Reason.TURN_OPEN: "K-21",
+    Reason.TURN_BUSY: "K-21",
+    Reason.TURN_REUSED: "K-54",
+    Reason.EMPTY_TURN: "K-21",
+    Reason.NO_CONTINUATION: "K-52",
+    Reason.UNKNOWN_GRANT: "K-42",
+}
+"""What is refused before any table is asked (section 5): each reason with its rule."""
+
+_ADMISSION_OF_A_TYPE: Final[dict[tuple[str, str], str]] = {
+    (Input.OPEN_TURN, Reason.DUPLICATE_INVOCATION): "K-21",
+    **{
+        (kind, reason): "K-22"
+        for kind in (Input.ADD_CALL, Input.SEAL_TURN, Input.INTERRUPT)
+        for reason in (Reason.NO_ACTIVE_TURN, Reason.TURN_MISMATCH)
+    },
 }
 
-_FACT_RULES: Final = {
-    "TOOL_APPROVAL_REQUESTED": "K-31",
-    "TOOL_EXECUTION_STARTED": "K-33",
-    "TOOL_EXECUTION_SUCCEEDED": "K-30",
-    "TURN_OPENED": "K-21",
-    "CALL_ADDED": "K-22",
-    "TURN_SEALED": "K-22",
-    "TURN_SETTLED": "K-50",
-    "TURN_INTERRUPTING": "K-53",
-    "TURN_INTERRUPTED": "K-53",
-    "CONTINUATION_TAKEN": "K-52",
-    "EXECUTION_IN_DOUBT": "K-35",
-    "RETRY_AUTHORISED": "K-35",
-    "EXECUTION_RETRIED": "K-33",
-    "LEASE_RENEWED": "K-34",
-    "GRANT_ISSUED": "K-40",
-    "GRANT_REVOKED": "K-42",
-    "GRANT_EXPIRED": "K-42",
+REASON_RULES: Final[dict[str, str]] = {
+    reason: _ADMISSION.get(reason)
+    or next(rule for (_, given), rule in _RULE_OF_REFUSAL.items() if given == reason)
+    for reason in Reason
 }
+"""The closed list of section 11, each reason with the rule that gives it first."""
+
+_UNASKED: Final[dict[str, str]] = {
+    FactType.TOOL_APPROVAL_REQUESTED: "K-31",
+    FactType.TURN_OPENED: "K-21",
+    FactType.CONTINUATION_TAKEN: "K-52",
+    FactType.GRANT_ISSUED: "K-40",
+    FactType.GRANT_REVOKED: "K-42",
+    FactType.GRANT_EXPIRED: "K-42",
+}
+"""The facts that no row brings about."""
 _EFFECT_RULES: Final = {
     "execute": "K-33",
     "cancel": "K-53",
     "continue": "K-52",
     "wake": "section 9",
 }
-_ENDED_BY_TIME: Final = frozenset(
-    {("TOOL_DENIED", "expiry"), ("TOOL_EXECUTION_FAILED", "interrupted")}
+_DEADLINES: Final = frozenset(
+    {Input.APPROVAL_OVER, Input.LEASE_OVER, Input.GRACE_OVER, Input.GRANT_OVER}
 )
 _OF_A_TURN: Final = frozenset({"add_call", "seal_turn", "interrupt", "acknowledge", "revoke"})
 _ENDS: Final = frozenset({"TOOL_EXECUTION_SUCCEEDED", "TOOL_EXECUTION_FAILED", "TOOL_DENIED"})
 
 
-def rule_of_reason(delivery_type: str, reason: str) -> str:
+def input_of(delivery: Raw) -> str:
+    """Name what a delivery is to a table: a decision, a report or a resolution by what it says."""
+    kind: str = delivery["type"]
+    if kind == "decide":
+        return Input.APPROVE if delivery["approved"] else Input.DENY
+    if kind == "report":
+        return Input.REPORT_ERROR if delivery.get("error") is not None else Input.REPORT_RESULT
+    return f"resolve_{delivery['as']}" if kind == "resolve" else kind
+
+
+def rule_of_reason(delivery: Raw, reason: str) -> str:
     """Return the rule that refuses such a delivery for this reason (section 11)."""
-    known = REASON_RULES.get(reason, "section 11")
-    return _REASON_RULES_OF_A_TYPE.get((delivery_type, reason), known)
+    asked = input_of(delivery), reason
+    said = _ADMISSION_OF_A_TYPE.get(asked) or _RULE_OF_REFUSAL.get(asked)
+    return said or REASON_RULES.get(reason, "section 11")
 
 
 def rule_of_fact(fact: Raw) -> str:
-    """Return the rule that makes this fact happen."""
-    kind, cause = fact.get("type"), fact.get("cause")
-    if kind == "TOOL_APPROVED":
-        return "K-41" if "grant_id" in fact else "K-31"
-    if kind == "TOOL_DENIED":
-        return {"expiry": "K-11", "interrupt": "K-53"}.get(str(cause), "K-31")
-    if kind == "TOOL_EXECUTION_FAILED":
-        return "K-53" if cause == "interrupted" else "K-30"
-    return _FACT_RULES.get(str(kind), "section 4")
+    """Return the rule that makes this fact happen: that of its row, by cause or input (K-59)."""
+    kind = str(fact.get("type"))
+    said = (fact.get("cause"), fact.get("input"), "")
+    rows = (_RULE_OF_MOVE.get((kind, str(by))) for by in said if by is not None)
+    return next(filter(None, rows), None) or _UNASKED.get(kind, "section 4")
 
 
 def rule_of_effect(effect: Raw) -> str:
@@ -117,12 +116,9 @@ def rule_of_effect(effect: Raw) -> str:
     return _EFFECT_RULES.get(str(effect.get("type")), "section 12")
 
 
-def happened_by_time(delivery: Raw, fact: Raw) -> bool:
-    """Whether time alone brings such a fact about: the deadlines of K-11."""
-    kind, cause = fact.get("type"), fact.get("cause")
-    if kind == "EXECUTION_IN_DOUBT":
-        return bool(delivery["type"] != "lose")
-    return kind == "GRANT_EXPIRED" or (kind, cause) in _ENDED_BY_TIME
+def happened_by_time(fact: Raw) -> bool:
+    """Whether time alone brought such a fact about: the deadlines of K-11."""
+    return fact.get("input") in _DEADLINES
 
 
 def is_falsy_result(fact: Raw) -> bool:
@@ -145,7 +141,7 @@ def _of_the_verdict(delivery: Raw, expected: Raw) -> Iterator[str]:
         yield from ("K-2", "K-3")
         return
     if not expected["accepted"]:
-        yield from ("K-2", "section 11", rule_of_reason(kind, expected["reason"]))
+        yield from ("K-2", "section 11", rule_of_reason(delivery, expected["reason"]))
         if expected["reason"] == "run_mismatch":
             return
     if kind == "open_turn":
@@ -187,7 +183,7 @@ def _of_the_facts(delivery: Raw, facts: Sequence[Raw]) -> Iterator[str]:
             yield "K-59"
         if fact["at"] > delivery["now"]:
             yield "K-10"
-        if happened_by_time(delivery, fact):
+        if happened_by_time(fact):
             yield from ("K-11", "K-34")
         if is_falsy_result(fact):
             yield "K-36"

@@ -58,7 +58,7 @@ def blamed(delivery: Raw, expected: Raw, got: Raw | None) -> str:
     received = cast("Raw", got)
     if delivery["type"] == "recover":
         return "K-3" if found.path.startswith("effects") else "K-2"
-    by_time = _blamed_deadline(delivery, expected["facts"], received["facts"])
+    by_time = _blamed_deadline(expected["facts"], received["facts"])
     if by_time is not None:
         return by_time
     return _blamed_difference(delivery, expected, received, found)
@@ -66,52 +66,52 @@ def blamed(delivery: Raw, expected: Raw, got: Raw | None) -> str:
 
 def _blamed_difference(delivery: Raw, expected: Raw, received: Raw, found: Difference) -> str:
     if found.path in {"accepted", "reason"}:
-        return _blamed_verdict(delivery["type"], expected, received)
+        return _blamed_verdict(delivery, expected, received)
     if found.path.startswith("facts"):
-        return _blamed_facts(delivery, expected, received, found)
+        return _blamed_facts(expected, received, found)
     return _blamed_effects(found)
 
 
-def _blamed_deadline(delivery: Raw, expected: Sequence[Raw], got: Sequence[Raw]) -> str | None:
+def _blamed_deadline(expected: Sequence[Raw], got: Sequence[Raw]) -> str | None:
     """Blame what was due and did not happen (K-11), or happened before it was over (K-34)."""
     there = [_about(fact) for fact in got]
-    for fact in _by_time(delivery, expected):
+    for fact in _by_time(expected):
         if _about(fact) not in there:
             return "K-53" if fact["type"] == "TOOL_EXECUTION_FAILED" else "K-11"
     there = [_about(fact) for fact in expected]
-    if any(_about(fact) not in there for fact in _by_time(delivery, got)):
+    if any(_about(fact) not in there for fact in _by_time(got)):
         return "K-34"
     return None
 
 
-def _by_time(delivery: Raw, facts: Sequence[Raw]) -> Iterator[Raw]:
-    return (fact for fact in facts if happened_by_time(delivery, fact))
+def _by_time(facts: Sequence[Raw]) -> Iterator[Raw]:
+    return (fact for fact in facts if happened_by_time(fact))
 
 
 def _about(fact: Raw) -> tuple[object, ...]:
     return fact.get("type"), fact.get("invocation_id"), fact.get("grant_id")
 
 
-def _blamed_verdict(delivery_type: str, expected: Raw, got: Raw) -> str:
+def _blamed_verdict(delivery: Raw, expected: Raw, got: Raw) -> str:
     """Name the rule that refuses what is to be refused, or that refused what is not."""
     reason = got.get("reason")
     if not got["accepted"] and reason not in REASON_RULES:
         return "section 11"
     if expected["accepted"]:
-        return rule_of_reason(delivery_type, str(reason))
+        return rule_of_reason(delivery, str(reason))
     if expected["reason"] != "run_mismatch" and reason in _REASONS_OF_MEMORY:
         return "K-54"
-    return rule_of_reason(delivery_type, expected["reason"])
+    return rule_of_reason(delivery, expected["reason"])
 
 
-def _blamed_facts(delivery: Raw, expected: Raw, got: Raw, found: Difference) -> str:
+def _blamed_facts(expected: Raw, got: Raw, found: Difference) -> str:
     fact = cast("Raw", found.part)
     if found.field:
         return _blamed_field(fact, found)
     if sorted(map(str, map(_about, expected["facts"]))) == sorted(
         map(str, map(_about, got["facts"]))
     ):
-        in_time = [_about(one) for one in _by_time(delivery, expected["facts"])]
+        in_time = [_about(one) for one in _by_time(expected["facts"])]
         return "K-11" if in_time else "section 4"
     if not expected["accepted"]:
         return "K-2"

@@ -182,7 +182,7 @@ class Journal:
         cause = f"{raw['type']} needs {delivery.type}, which is refused here: {reason}"
         if reason in _OF_LIMITS and not self._declared:
             cause += ' (were the run\'s limits the default ones? if not, declare it: {"run": …})'
-        raise self._nothing_brings(raw, rule_of_reason(delivery.type, str(reason)), cause)
+        raise self._nothing_brings(raw, rule_of_reason(write(delivery), str(reason)), cause)
 
     def _end(self) -> None:
         """End the commit: nothing may be missing of what the receive brought (K-9, K-50)."""
@@ -211,7 +211,7 @@ class Journal:
         else:
             cause = f"{_named(given)} stands where {_named(expected)} must"
         rule = "K-32" if found.field == "arguments" else self._blamed([expected], [given])
-        if happened_by_time(self._delivery, expected):
+        if happened_by_time(expected):
             rule = "K-11"
             cause += f"; the latter had come due by {self._now}, and comes first"
         raise Impossible(rule=rule, cause=cause, instead=(_named(expected),))

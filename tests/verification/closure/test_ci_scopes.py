@@ -11,10 +11,11 @@ from turnlock.verification.closure.rows import POSSIBLE
 STATES_AND_TRANSITIONS = {
     "outcomes": (100, 5_600),
     "leases": (265, 17_225),
+    "observed": (207, 5_796),
     "limits": (680, 42_840),
     "alike": (1_194, 93_132),
     "memory": (2_667, 154_686),
-    "edits": (1_437, 71_850),
+    "edits": (2_797, 142_647),
     "grants": (4_121, 222_534),
     "reuse": (3_175, 266_700),
 }

@@ -66,7 +66,7 @@ def test_a_planted_mistake_is_found_and_shortened_to_its_known_length(
 def test_fields_and_times_are_made_plain() -> None:
     """What does not matter is gone: time, workers, leases, calls, arguments."""
     driver = InProcess(TruthIsOne, name="wrong")
-    found = first_failure(driver, seed=3, examples=500)
+    found = first_failure(driver, seed=0, examples=500)
     assert found is not None
 
     opening, claim, report = shortened(found, driver).script

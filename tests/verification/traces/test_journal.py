@@ -254,7 +254,7 @@ DAMAGED: dict[str, tuple[Callable[[], list[Line]], int, str, str, str]] = {
     "denied by a deadline that is not over": (
         saying(4, cause="expiry", reason="approval expired"),
         4,
-        "K-11",
+        "K-34",
         "comes only by expiry",
         "TOOL_DENIED of 'call~1'",
     ),
