@@ -7,7 +7,6 @@ and no recording of rows at which nothing happens.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from math import log1p
@@ -256,17 +255,6 @@ _KEYS: Final = frozenset({MARK, "rows", "either", "reasons"})
 Raw: TypeAlias = dict[str, Any]
 
 
-def to_json(counts: Counts) -> str:
-    """Return a coverage file."""
-    document: Raw = {
-        MARK: FORMAT,
-        "rows": dict(counts.rows),
-        "either": [{"rows": list(names), "count": count} for names, count in counts.either.items()],
-        "reasons": dict(counts.reasons),
-    }
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-
-
 def counts_in(text: str | bytes, *, name: str) -> Counts | None:
     """Read a coverage file or a report of `turnlock verify`; None for what is neither.
 
@@ -330,16 +318,14 @@ def _from_file(raw: Raw) -> Counts:
     unknown = raw.keys() - _KEYS
     if unknown:
         raise InvalidValue(place=min(unknown), cause="is no known field here", fix="leave it out")
-    either: dict[tuple[str, ...], int] = {}
-    for place, item in enumerate(_list(raw, "either")):
-        where = f"either[{place}]"
-        group = _object(item, where)
-        names = _names(group, where)
-        either[names] = either.get(names, 0) + _count(group.get("count"), f"{where}.count")
+    if raw.get("either"):
+        raise InvalidValue(
+            place="either",
+            cause="holds rows that could not be told apart",
+            fix="count again with this turnlock: what happened names its rows (K-59)",
+        )
     return Counts(
-        rows=_counts(raw.get("rows"), "rows"),
-        either=either,
-        reasons=_counts(raw.get("reasons"), "reasons"),
+        rows=_counts(raw.get("rows"), "rows"), reasons=_counts(raw.get("reasons"), "reasons")
     )
 
 
@@ -357,22 +343,11 @@ def _count(value: object, place: str) -> int:
     return value
 
 
-def _names(group: Raw, place: str) -> tuple[str, ...]:
-    names = _list(group, "rows", place=f"{place}.rows")
-    if len(names) < 2 or not all(isinstance(name, str) for name in names):  # noqa: PLR2004
-        raise InvalidValue(
-            place=f"{place}.rows",
-            cause=f"{shown(names)} does not name two rows",
-            fix="name the rows that could not be told apart, two or more",
-        )
-    return tuple(map(str, names))
-
-
-def _list(raw: Mapping[str, Any], name: str, *, place: str = "") -> list[object]:
+def _list(raw: Mapping[str, Any], name: str) -> list[object]:
     value = raw.get(name)
     if not isinstance(value, list):
         raise InvalidValue(
-            place=place or name,
+            place=name,
             cause=f"{shown(value)} is no JSON array",
             fix="give a list in brackets",
         )

@@ -31,6 +31,8 @@ PATH: Final = 12
 """Phases of the path that a description tells; the rest is counted."""
 UNITS: Final = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
 """From how many seconds on a life is told in which unit, all its times in the same one."""
+UNKNOWN: Final = "input unknown"
+"""What is said of a fact that does not name the input that brought it about (K-59)."""
 VALUE: Final = 60
 """Characters of a recorded value in a table."""
 
@@ -114,7 +116,8 @@ def _is(row: AnyRow, move: Move) -> bool:
 
 def _note(life: Life, steps: Sequence[tuple[int, Step]]) -> str:
     shown = [
-        f"{number}: +{_time(life, life.since(step.at))}{'' if len(step.rows) == 1 else ', perhaps'}"
+        f"{number}: +{_time(life, life.since(step.at))}"
+        + ("" if len(step.rows) == 1 else f", {UNKNOWN}")
         for number, step in steps[:TIMES]
     ]
     more = [f"{len(steps):,} × in all"] if len(steps) > TIMES else []
@@ -153,7 +156,7 @@ def _tables(life: Life) -> Iterator[Table]:
         title="Steps",
         head=("step", "after", "since the one before", "move", "by", "details"),
         rows=tuple(_step_rows(life)),
-        note="What was recorded does not tell which of the rows it was." if unsure else "",
+        note="The journal is of a version that did not record the input." if unsure else "",
     )
     if life.refused:
         yield Table(
@@ -174,7 +177,7 @@ def _step_rows(life: Life) -> Iterator[tuple[str, ...]]:
             f"+{_time(life, life.since(step.at))}",
             _time(life, step.at - before),
             f"{step.source} → {step.target}",
-            " or ".join(_called(row) for row in step.rows),
+            _called(step.rows[0]) if len(step.rows) == 1 else UNKNOWN,
             ", ".join(_details(step)),
         )
         before = step.at

@@ -79,6 +79,7 @@ LOOKS: Final[dict[str, Look]] = {
     Phase.APPROVED: Look(SKY, "+"),
     Phase.STARTED: Look(BLUE, ">"),
     Phase.IN_DOUBT: Look(YELLOW, "~"),
+    Phase.RETRY_AUTHORISED: Look(YELLOW, "↻"),
     Phase.SUCCEEDED: Look(GREEN, "✓"),
     Phase.FAILED: Look(VERMILLION, "✗"),
     Phase.DENIED: Look(PURPLE, "-"),

@@ -124,6 +124,7 @@ class _End:
 
     id: str
     arrives: bool
+    loop: bool
     at: float
     towards: float
 
@@ -197,9 +198,10 @@ def _end(id_: str, place: Place, box: Box, *, arrives: bool, loop: bool) -> tupl
     )
     along = 1 - side % 2
     out = next((it for it in _curve(points) if dist(it, point) >= _OUT), points[-1])
-    # a loop stays where it is drawn: its label stands beside it
-    towards = point[along] if loop else out[along]
-    return _SIDES[side], _End(id=id_, arrives=arrives, at=point[along], towards=towards)
+    # a loop stays where it is drawn, and nothing comes between its ends: its label is beside it
+    towards = ends_of(place)[0][along] if loop else out[along]
+    end = _End(id=id_, arrives=arrives, loop=loop, at=point[along], towards=towards)
+    return _SIDES[side], end
 
 
 def _curve(points: Sequence[Point]) -> Iterable[Point]:
@@ -225,15 +227,22 @@ def _ordered(ends: Iterable[_End]) -> Iterator[_End]:
     near: list[_End] = []
     for end in sorted(ends, key=lambda end: end.at):
         if near and end.at - near[-1].at >= APART:
-            yield from sorted(near, key=lambda end: end.towards)
+            yield from sorted(near, key=_towards)
             near = []
         near.append(end)
-    yield from sorted(near, key=lambda end: end.towards)
+    yield from sorted(near, key=_towards)
+
+
+def _towards(end: _End) -> tuple[float, bool]:
+    return end.towards, end.arrives
 
 
 def _apart(ends: Sequence[_End], low: float, high: float) -> list[float]:
     """Return where the ends go: apart where directions differ, else as near as can be."""
-    gaps = [APART if one.arrives != next_.arrives else 0.0 for one, next_ in pairwise(ends)]
+    gaps = [
+        APART if one.arrives != next_.arrives or one.loop or next_.loop else 0.0
+        for one, next_ in pairwise(ends)
+    ]
     scale = min(1.0, (high - low) / sum(gaps)) if any(gaps) else 1.0
     before = list(accumulate(gaps, lambda all_, gap: all_ + gap * scale, initial=0.0))
     # with the gaps taken away they need only be in order; what ends at a corner may stay there

@@ -1,15 +1,13 @@
 """Which row of which table each fact took, and which row refused, read off a recording.
 
-Facts say where they lead, not why. A row fits a fact when it stands in the phase where the fact
-found its invocation or turn, and names that fact. Where several fit, what else was recorded tells
-them apart: the cause in the fact, its grant, the type of the delivery, and the lease, which lapses
-before the delivery of the same receive is judged (K-11). One pair cannot be told apart by facts
-alone: a doubt that ended in a result, by a late report or by a resolution. Both rows are candidates
-then, unless the delivery was recorded.
+Every fact names the input that brought it about (K-59), so that in the phase where it found its
+invocation or turn one row is the one. A journal of an older version names none: then every row is a
+candidate that leads to that fact, with its cause where the fact tells one, and none is chosen.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, TypeAlias
@@ -22,21 +20,15 @@ from ...engine.recovery import replay
 from ...engine.state import State
 from ...lifecycle.phases import Phase
 from ...lifecycle.table import INVOCATION
-from ...machines.rows import Row
+from ...machines.rows import Machine, Row
 from ...models.codec import read_delivery
 from ...models.errors import CorruptJournal, InvalidValue
 from ...models.fact import Fact
 from ...models.facts import (
     CallAdded,
-    DenialCause,
     ExecutionFact,
-    ExecutionInDoubt,
-    FailureCause,
     LifecycleFact,
-    ToolApproved,
-    ToolDenied,
-    ToolExecutionFailed,
-    ToolExecutionSucceeded,
+    TurnInterrupting,
     TurnOpened,
 )
 from ...models.inputs import Input
@@ -54,9 +46,9 @@ AnyRow: TypeAlias = Row[Any, Any]
 class Step:
     """One move of an invocation or, where `invocation_id` is None, of a turn.
 
-    `rows` are the rows that the fact can have taken, of the machine so named: one where it is
-    known, never none. A call that a grant approves as it is asked takes the row of the grant.
-    `epoch` tells turns apart that have one id (K-21). `at` is Unix time, in seconds.
+    `rows` are the rows that the fact can have taken, of the machine so named: one where its input
+    is known, never none. An interrupt moves an authorised retry, too: its fact is then the turn's
+    (K-60). `epoch` tells turns apart that have one id (K-21). `at` is Unix time, in seconds.
     """
 
     at: float
@@ -119,39 +111,25 @@ def events(recording: Recording) -> Iterator[Event]:
     return _Playback(recording, until=whole.sequence).events()
 
 
-_STANDING: Final[dict[str, dict[tuple[str, str], tuple[AnyRow, ...]]]] = {
-    machine.name: {
-        (row.phase, row.fact): tuple(
-            other for other in machine.rows if (other.phase, other.fact) == (row.phase, row.fact)
-        )
-        for row in machine.rows
-        if row.fact is not None
-    }
-    for machine in (INVOCATION, TURN)
-}
-"""By machine: the rows that let a fact happen in a phase."""
-
-_REFUSING: Final = tuple(
-    row for machine in (INVOCATION, TURN) for row in machine.rows if row.reason and row.possible
-)
-
-_INPUT_OF_CAUSE: Final[dict[str, Input]] = {
-    DenialCause.DECISION: Input.DENY,
-    DenialCause.EXPIRY: Input.APPROVAL_OVER,
-    DenialCause.INTERRUPT: Input.INTERRUPT,
-    FailureCause.REJECTED: Input.REJECT,
-    FailureCause.REPORTED: Input.REPORT_ERROR,
-    FailureCause.RESOLVED: Input.RESOLVE_ERROR,
-    FailureCause.INTERRUPTED: Input.GRACE_OVER,
-}
-_INPUT_OF_RESULT: Final = {"report": Input.REPORT_RESULT, "resolve": Input.RESOLVE_RESULT}
-
+_ROWS: Final = tuple((machine.name, row) for machine in (INVOCATION, TURN) for row in machine.rows)
 _INPUTS_OF_TYPE: Final[dict[str, frozenset[str]]] = {
     "decide": frozenset({Input.APPROVE, Input.DENY}),
     "report": frozenset({Input.REPORT_RESULT, Input.REPORT_ERROR}),
     "resolve": frozenset({Input.RESOLVE_RETRY, Input.RESOLVE_RESULT, Input.RESOLVE_ERROR}),
 }
 """What a delivery may be to a table; any other type is the name of its input."""
+
+
+def _standing() -> dict[tuple[str, str, str], tuple[AnyRow, ...]]:
+    """Return, by machine, phase and fact, the rows that let this fact happen in this phase."""
+    found: defaultdict[tuple[str, str, str], tuple[AnyRow, ...]] = defaultdict(tuple)
+    for machine, row in _ROWS:
+        if row.fact is not None:
+            found[machine, row.phase, row.fact] += (row,)
+    return dict(found)
+
+
+_STANDING: Final = _standing()
 
 _Key: TypeAlias = tuple[str, str | None]
 """A turn and an invocation of it, or the turn itself."""
@@ -176,41 +154,51 @@ class _Playback:
                 if fact.sequence > self._until:
                     return
                 if state.sequence < fact.sequence:
-                    yield from self._happens(fact, moment)
+                    yield from self._happens(fact)
             state.tidy_deadlines()
             if moment.reason is not None and moment.delivery is not None:
                 yield self._refused(moment, moment.reason)
 
-    def _happens(self, fact: Any, moment: Moment) -> Iterator[Step]:  # noqa: ANN401 - any fact
-        member = isinstance(fact, LifecycleFact | ExecutionFact)
-        machine = INVOCATION.name if member else TURN.name
-        key: _Key = (getattr(fact, "turn_id", None) or "", fact.invocation_id if member else None)
-        epoch, phase = self._phases.get(key, (0, ""))
-        rows = _STANDING[machine].get((phase, fact.type), ())
-        if rows:
-            given = self._input(fact, moment)
-            fitting = tuple(row for row in rows if given is None or row.input == given)
-            if not fitting:
-                raise CorruptJournal(
-                    sequence=fact.sequence,
-                    cause=f"{fact.type}: {given} cannot bring it about while {phase}",
-                    fix="restore the journal from a copy; no run writes this",
-                )
-            target = str(fitting[0].target)
-            self._phases[key] = epoch, target
-            yield Step(
-                at=fact.at,
-                fact=fact,
-                machine=machine,
-                turn_id=key[0],
-                epoch=epoch,
-                invocation_id=key[1],
-                source=phase,
-                target=target,
-                rows=fitting,
-            )
+    def _happens(self, fact: Fact) -> Iterator[Step]:
+        if isinstance(fact, LifecycleFact | ExecutionFact):
+            yield from self._moved(INVOCATION, fact, fact.turn_id, fact.invocation_id)
+        else:
+            turn_id = getattr(fact, "turn_id", None) or ""
+            yield from self._moved(TURN, fact, turn_id, None)
+            if isinstance(fact, TurnInterrupting) and self._state.turn is not None:
+                for invocation_id in self._state.turn.members:  # a retry is withdrawn (K-60)
+                    yield from self._moved(INVOCATION, fact, turn_id, invocation_id)
         fold(self._state, (fact,))
         self._born(fact)
+
+    def _moved(
+        self, machine: Machine[Any, Any], fact: Fact, turn_id: str, invocation_id: str | None
+    ) -> Iterator[Step]:
+        key: _Key = (turn_id, invocation_id)
+        epoch, phase = self._phases.get(key, (0, ""))
+        rows = _STANDING.get((machine.name, phase, fact.type), ())
+        if not rows:
+            return
+        fitting = tuple(row for row in rows if _fits(row, fact))
+        if not fitting:
+            raise CorruptJournal(
+                sequence=fact.sequence,
+                cause=f"{fact.type}: {fact.input} cannot bring it about while {phase}",
+                fix="restore the journal from a copy; no run writes this",
+            )
+        target = str(fitting[0].target)
+        self._phases[key] = epoch, target
+        yield Step(
+            at=fact.at,
+            fact=fact,
+            machine=machine.name,
+            turn_id=turn_id,
+            epoch=epoch,
+            invocation_id=invocation_id,
+            source=phase,
+            target=target,
+            rows=fitting,
+        )
 
     def _born(self, fact: Fact) -> None:
         if isinstance(fact, TurnOpened):
@@ -224,20 +212,6 @@ class _Playback:
         for call in calls:
             self._phases[fact.turn_id, call.invocation_id] = self._state.epoch, Phase.REQUESTED
             self._turns_of.setdefault(call.invocation_id, set()).add(fact.turn_id)
-
-    def _input(self, fact: Fact, moment: Moment) -> Input | None:
-        """Return what the fact came of, or None where nothing that was recorded tells."""
-        if isinstance(fact, ToolDenied | ToolExecutionFailed):
-            return _INPUT_OF_CAUSE[fact.cause]
-        if isinstance(fact, ToolApproved):
-            return Input.APPROVE if fact.grant_id is None else Input.GRANT
-        if isinstance(fact, ExecutionInDoubt):
-            turn = self._state.turn
-            until = None if turn is None else turn.members[fact.invocation_id].deadline
-            return Input.LEASE_OVER if until is not None and until < fact.at else Input.LOSE
-        if isinstance(fact, ToolExecutionSucceeded):
-            return _INPUT_OF_RESULT.get(moment.kind or "")
-        return None
 
     def _refused(self, moment: Moment, reason: Reason) -> RefusedStep:
         invocation_id = moment.invocation_id
@@ -267,8 +241,10 @@ class _Playback:
             inputs = _INPUTS_OF_TYPE.get(kind, frozenset({kind}))
             return tuple(
                 row
-                for row in _REFUSING
-                if (row.phase, row.reason) == (phase, reason) and row.input in inputs
+                for _, row in _ROWS
+                if (row.phase, row.reason) == (phase, reason)
+                and row.input in inputs
+                and row.possible
             )
         state = self._state
         decision = DECIDERS[type(delivery)](state, delivery, max(moment.at, state.at))
@@ -292,6 +268,13 @@ class _Playback:
             return turn.turn_id
         turns = self._turns_of.get(invocation_id or "", set())
         return next(iter(turns)) if len(turns) == 1 else None
+
+
+def _fits(row: AnyRow, fact: Any) -> bool:  # noqa: ANN401 - any fact
+    """Whether a fact can have come of a row that stands where it happened."""
+    if fact.input is not None:
+        return bool(row.input == fact.input)
+    return row.cause is None or bool(row.cause == fact.cause)
 
 
 LISTED: Final = 20

@@ -1,29 +1,26 @@
-"""Who sends what to a kernel, and what of a receive time alone has brought.
+"""From a recording to steps of messages: each delivery, refusal, fact and effect told once.
 
 A delivery does not say who sent it; its type tells which kind of party such a delivery is of. Where
-only facts were recorded, the first of them tells it.
+only facts were recorded, the input that each of them names does (K-59); of a journal of an older
+version, whose facts name none, nobody is said to have sent anything. Wakes are left out: they are
+alarm clocks, not news.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import Final
 
 from ...models.effects import Cancel, Continue, Effect, Wake
 from ...models.facts import (
-    DenialCause,
-    ExecutionInDoubt,
+    ExecutionFact,
     ExecutionRetried,
     Fact,
     FactType,
-    FailureCause,
-    LeaseRenewed,
-    ToolDenied,
-    ToolExecutionFailed,
+    LifecycleFact,
     ToolExecutionStarted,
-    ToolExecutionSucceeded,
 )
+from ...models.inputs import Input
 from ..recordings.recording import Moment, Recording
 from .messages import (
     CLOCK,
@@ -40,6 +37,9 @@ from .messages import (
     Step,
 )
 from .words import about, delivered, effected, happened, ids_in_full, phase_of
+
+MOST_WORKERS: Final = 3
+"""Executors with a lane of their own; where more gave their names, all share one lane."""
 
 SENDER: Final[dict[str, Party]] = {
     "open_turn": MODEL,
@@ -62,99 +62,36 @@ SENDER: Final[dict[str, Party]] = {
 }
 """Who sends deliveries of a type; the last but one and its neighbour belong to harnesses."""
 
-BRINGS: Final[dict[str, frozenset[FactType]]] = {
-    "open_turn": frozenset({FactType.TURN_OPENED}),
-    "add_call": frozenset({FactType.CALL_ADDED}),
-    "seal_turn": frozenset({FactType.TURN_SEALED}),
-    "decide": frozenset({FactType.TOOL_APPROVED, FactType.TOOL_DENIED}),
-    "resolve": frozenset(
-        {
-            FactType.RETRY_AUTHORISED,
-            FactType.TOOL_EXECUTION_SUCCEEDED,
-            FactType.TOOL_EXECUTION_FAILED,
-        }
-    ),
-    "revoke": frozenset({FactType.GRANT_REVOKED}),
-    "interrupt": frozenset({FactType.TURN_INTERRUPTING}),
-    "claim": frozenset({FactType.TOOL_EXECUTION_STARTED, FactType.EXECUTION_RETRIED}),
-    "renew": frozenset({FactType.LEASE_RENEWED}),
-    "report": frozenset({FactType.TOOL_EXECUTION_SUCCEEDED, FactType.TOOL_EXECUTION_FAILED}),
-    "reject": frozenset({FactType.TOOL_EXECUTION_FAILED}),
-    "lose": frozenset({FactType.EXECUTION_IN_DOUBT}),
-    "acknowledge": frozenset({FactType.CONTINUATION_TAKEN}),
+BROUGHT_BY: Final[dict[Input, tuple[Party, str]]] = {
+    Input.OPEN_TURN: (MODEL, "asked for calls"),
+    Input.ADD_CALL: (MODEL, "asked for one more call"),
+    Input.SEAL_TURN: (MODEL, "asked for no more"),
+    Input.APPROVE: (PERSON, "approved"),
+    Input.DENY: (PERSON, "denied"),
+    Input.RESOLVE_RETRY: (PERSON, "allowed one more attempt"),
+    Input.RESOLVE_RESULT: (PERSON, "decided that it succeeded"),
+    Input.RESOLVE_ERROR: (PERSON, "decided that it failed"),
+    Input.INTERRUPT: (PERSON, "stopped the turn"),
+    Input.REVOKE: (PERSON, "took a grant back"),
+    Input.CLAIM: (EXECUTORS, "started"),
+    Input.RENEW: (EXECUTORS, "was still at work"),
+    Input.REJECT: (EXECUTORS, "could not start"),
+    Input.REPORT_RESULT: (EXECUTORS, "brought a result"),
+    Input.REPORT_ERROR: (EXECUTORS, "brought an error"),
+    Input.LOSE: (EXECUTORS, "went missing"),
+    Input.ACKNOWLEDGE: (HOST, "took the continuation"),
+    Input.APPROVAL_OVER: (CLOCK, "an approval was waited for too long"),
+    Input.LEASE_OVER: (CLOCK, "a lease is over"),
+    Input.GRACE_OVER: (CLOCK, "the time to finish is over"),
+    Input.GRANT_OVER: (CLOCK, "a grant is over"),
+    Input.GRANT: (KERNEL, "a grant covers it"),
+    Input.SETTLE: (KERNEL, "every call has ended"),
 }
-"""The fact with which begins what an accepted delivery of a type brings (section 4)."""
+"""Who brings what names such an input, and in which words, where no delivery was recorded."""
 
-BROUGHT_BY: Final[dict[FactType, tuple[Party, str]]] = {
-    FactType.TURN_OPENED: (MODEL, "asked for calls"),
-    FactType.CALL_ADDED: (MODEL, "asked for one more call"),
-    FactType.TURN_SEALED: (MODEL, "asked for no more"),
-    FactType.TOOL_APPROVED: (PERSON, "approved"),
-    FactType.TOOL_DENIED: (PERSON, "denied"),
-    FactType.TOOL_EXECUTION_STARTED: (EXECUTORS, "started"),
-    FactType.EXECUTION_RETRIED: (EXECUTORS, "started again"),
-    FactType.LEASE_RENEWED: (EXECUTORS, "was still at work"),
-    FactType.TOOL_EXECUTION_SUCCEEDED: (EXECUTORS, "brought a result"),
-    FactType.TOOL_EXECUTION_FAILED: (EXECUTORS, "brought an error"),
-    FactType.EXECUTION_IN_DOUBT: (EXECUTORS, "went missing"),
-    FactType.RETRY_AUTHORISED: (PERSON, "allowed one more attempt"),
-    FactType.TURN_INTERRUPTING: (PERSON, "stopped the turn"),
-    FactType.CONTINUATION_TAKEN: (HOST, "took the continuation"),
-    FactType.GRANT_REVOKED: (PERSON, "took a grant back"),
-}
-"""Who brings what begins with such a fact, and in which words, where no delivery was recorded."""
-
-_OVER: Final = {
-    FactType.TOOL_DENIED: "an approval was waited for too long",
-    FactType.EXECUTION_IN_DOUBT: "a lease is over",
-    FactType.GRANT_EXPIRED: "a grant is over",
-    FactType.TOOL_EXECUTION_FAILED: "the time to finish is over",
-}
-TIME_WORDS: Final = "a deadline is over"
-
-
-def time_words(facts: Iterable[Fact]) -> str:
-    """Say which deadlines were over; whatever else is among the facts followed from them."""
-    told = dict.fromkeys(_OVER[fact.type] for fact in facts if fact.type in _OVER)
-    return "; ".join(told) or TIME_WORDS
-
-
-def brought_by_delivery(facts: tuple[Fact, ...], kind: str, invocation_id: str | None) -> int:
-    """Return at which of the facts begins what the delivery brought; before it time did (K-11)."""
-    first = BRINGS.get(kind, frozenset[FactType]())
-    for place, fact in enumerate(facts):
-        if fact.type in first and not brought_by_time(fact) and _about(fact, invocation_id):
-            return place
-    return len(facts)
-
-
-def _about(fact: Fact, invocation_id: str | None) -> bool:
-    """Whether a fact is about this invocation; a lease that is over is another's doubt."""
-    if invocation_id is None or not isinstance(fact, ExecutionInDoubt):
-        return True
-    return fact.invocation_id == invocation_id
-
-
-def brought_by_time(fact: Fact) -> bool:
-    """Whether the fact itself says that a deadline brought it; a doubt does not say it."""
-    if isinstance(fact, ToolDenied):
-        return fact.cause is DenialCause.EXPIRY
-    if isinstance(fact, ToolExecutionFailed):
-        return fact.cause is FailureCause.INTERRUPTED
-    return fact.type is FactType.GRANT_EXPIRED
-
-
-def sender_of_fact(fact: Fact) -> tuple[Party, str]:
-    """Return who brought a commit that begins with this fact, and in which words."""
-    if isinstance(fact, ToolExecutionFailed) and fact.cause is FailureCause.RESOLVED:
-        return PERSON, "decided that it failed"
-    if isinstance(fact, ToolExecutionFailed) and fact.cause is FailureCause.REJECTED:
-        return EXECUTORS, "could not start"
-    return BROUGHT_BY[fact.type]
-
-
-MOST_WORKERS: Final = 3
-"""Executors with a lane of their own; where more gave their names, all share one lane."""
+UNKNOWN: Final = "input unknown"
+_FOLLOW: Final = frozenset({Input.GRANT, Input.SETTLE})
+"""Inputs of facts that follow from what was brought before them."""
 _FROM_THE_HOLDER: Final = frozenset({"renew", "report"})
 """Deliveries that name no worker; those that are accepted come from the one who holds the claim."""
 _CLOSED: Final = frozenset({FactType.TURN_SETTLED, FactType.TURN_INTERRUPTED})
@@ -184,8 +121,6 @@ class _Teller:
         )
         self._active: str | None = None
         self._holders: dict[tuple[str, str], Party] = {}
-        self._leases: dict[tuple[str, str], float] = {}
-        self._doubted: set[tuple[str, str]] = set()
 
     def steps(self) -> Iterator[Step]:
         start = beginning(self._recording)
@@ -193,36 +128,42 @@ class _Teller:
             yield Step(at=moment.at - start, messages=tuple(self._messages(moment)))
 
     def _messages(self, moment: Moment) -> Iterator[Message]:
+        """Tell what time brought, then the delivery, then what came of it (K-11)."""
+        groups = list(_groups(moment.facts))
         if moment.delivery is None:
-            yield from self._facts_alone(moment.facts)
+            yield from self._told(groups)
         else:
-            yield from self._receive(moment)
+            split = len(groups) if moment.reason else next(_brought(groups), len(groups))
+            ticks = moment.kind == "tick"  # the clock's own word for what time brings
+            if not ticks:
+                yield from self._told(groups[:split])
+            yield self._delivery(moment)
+            if moment.reason is not None:
+                yield Message(
+                    kind=Kind.REFUSAL,
+                    sender=KERNEL,
+                    receiver=self._sender(moment),
+                    name=moment.reason,
+                    words=f"refused: {moment.reason}",
+                )
+            for _, facts in groups if ticks else groups[split:]:
+                yield from self._facts(facts)
         for effect in moment.effects:
             if not isinstance(effect, Wake):
                 yield self._effect(effect)
 
-    def _receive(self, moment: Moment) -> Iterator[Message]:
-        """Tell what time brought, then the delivery, then what came of it (K-11)."""
-        kind = str(moment.kind)
-        split = len(moment.facts)
-        if moment.reason is None:
-            split = brought_by_delivery(moment.facts, kind, moment.invocation_id)
-        overdue = moment.facts[:split]
-        if overdue and kind != "tick":  # a tick is the clock's own word for it
-            yield _arrow(Kind.TIME, CLOCK, time_words(overdue))
-            yield from self._facts(overdue)
-        yield self._delivery(moment)
-        if kind == "tick":
-            yield from self._facts(overdue)
-        if moment.reason is not None:
-            yield Message(
-                kind=Kind.REFUSAL,
-                sender=KERNEL,
-                receiver=self._sender(moment),
-                name=moment.reason,
-                words=f"refused: {moment.reason}",
-            )
-        yield from self._facts(moment.facts[split:])
+    def _told(self, groups: Iterable[tuple[Input | None, list[Fact]]]) -> Iterator[Message]:
+        """Tell facts of which no delivery was recorded, each group after who brought it."""
+        for input_, facts in groups:
+            if input_ is None:
+                yield _arrow(Kind.INFERRED, KERNEL, UNKNOWN)
+            elif facts[0].type is FactType.EXECUTION_RETRIED:
+                yield _arrow(Kind.INFERRED, self._lane_of(facts[0], EXECUTORS), "started again")
+            else:
+                sender, words = BROUGHT_BY[input_]
+                kind = Kind.TIME if sender is CLOCK else Kind.INFERRED
+                yield _arrow(kind, self._lane_of(facts[0], sender), words)
+            yield from self._facts(facts)
 
     def _delivery(self, moment: Moment) -> Message:
         delivery = dict(moment.delivery or {})
@@ -250,32 +191,18 @@ class _Teller:
             return self._holders.get((turn_id, str(moment.invocation_id)), EXECUTORS)
         return SENDER.get(kind, EXECUTORS)
 
-    def _facts_alone(self, facts: tuple[Fact, ...]) -> Iterator[Message]:
-        """Tell a commit of which the delivery was not recorded."""
-        for overdue, group in groupby(facts, _Overdue(self._leases)):
-            some = tuple(group)
-            if overdue:
-                yield _arrow(Kind.TIME, CLOCK, time_words(some))
-            else:
-                sender, words = sender_of_fact(some[0])
-                if isinstance(some[0], ToolExecutionSucceeded) and _key(some[0]) in self._doubted:
-                    words = "reported late, or was resolved"  # the facts alone do not say which
-                yield _arrow(Kind.INFERRED, self._lane_of(some[0], sender), words)
-            yield from self._facts(some)
-
     def _lane(self, worker: str | None) -> Party:
         return EXECUTORS if worker is None else self._lanes.get(worker, EXECUTORS)
 
     def _lane_of(self, fact: Fact, sender: Party) -> Party:
-        if sender is not EXECUTORS:
+        """Return the lane of the executor that brought a fact; whoever tells a loss is another."""
+        if sender is not EXECUTORS or fact.input is Input.LOSE:
             return sender
         if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
             return self._lane(fact.worker)
-        if isinstance(fact, ExecutionInDoubt):  # whoever told it, the holder did not
-            return EXECUTORS
         return self._holders.get(_key(fact), EXECUTORS)
 
-    def _facts(self, facts: tuple[Fact, ...]) -> Iterator[Message]:
+    def _facts(self, facts: Iterable[Fact]) -> Iterator[Message]:
         for fact in facts:
             self._note(fact)
             asked = fact.type is FactType.TOOL_APPROVAL_REQUESTED
@@ -290,24 +217,14 @@ class _Teller:
             )
 
     def _note(self, fact: Fact) -> None:
-        """Keep in mind who holds what, until when, and which turn is open."""
+        """Keep in mind who holds what, and which turn is open."""
         if fact.type is FactType.TURN_OPENED:
             self._active = getattr(fact, "turn_id", None)
-            for of_the_last_turn in (self._holders, self._leases, self._doubted):
-                of_the_last_turn.clear()
+            self._holders.clear()
         elif fact.type in _CLOSED:
             self._active = None
         elif isinstance(fact, ToolExecutionStarted | ExecutionRetried):
-            key = _key(fact)
-            self._doubted.discard(key)
-            self._holders[key] = self._lane(fact.worker)
-            self._leases.pop(key, None)
-            if fact.lease_until is not None:
-                self._leases[key] = fact.lease_until
-        elif isinstance(fact, LeaseRenewed):
-            self._leases[_key(fact)] = fact.lease_until
-        elif isinstance(fact, ExecutionInDoubt):
-            self._doubted.add(_key(fact))
+            self._holders[_key(fact)] = self._lane(fact.worker)
 
     def _effect(self, effect: Effect) -> Message:
         receiver = EXECUTORS
@@ -325,29 +242,30 @@ class _Teller:
         )
 
 
-class _Overdue:
-    """Tells facts that time brought from others, in a commit of which only the facts are known."""
+def _groups(facts: Iterable[Fact]) -> Iterator[tuple[Input | None, list[Fact]]]:
+    """Yield facts in a row that one input brought about, with those that follow from them."""
+    group: list[Fact] = []
+    for fact in facts:
+        follows = fact.input in _FOLLOW or (group and fact.input is group[0].input)
+        if group and not follows:
+            yield group[0].input, group
+            group = []
+        group.append(fact)
+    if group:
+        yield group[0].input, group
 
-    def __init__(self, leases: dict[tuple[str, str], float]) -> None:
-        self._leases = leases
-        self._last = False
 
-    def __call__(self, fact: Fact) -> bool:
-        """Say it of the next fact; what closes the turn follows from what stands before it."""
-        if fact.type in _CLOSED:
-            return self._last
-        self._last = brought_by_time(fact) or self._lease_over(fact)
-        return self._last
-
-    def _lease_over(self, fact: Fact) -> bool:
-        if not isinstance(fact, ExecutionInDoubt):
-            return False
-        until = self._leases.get(_key(fact))
-        return until is not None and fact.at > until
+def _brought(groups: Iterable[tuple[Input | None, list[Fact]]]) -> Iterator[int]:
+    """Yield the places of the groups that time did not bring."""
+    for place, (input_, _) in enumerate(groups):
+        if input_ is None or BROUGHT_BY[input_][0] is not CLOCK:
+            yield place
 
 
 def _key(fact: Fact) -> tuple[str, str]:
-    return getattr(fact, "turn_id", None) or "", getattr(fact, "invocation_id", "")
+    if isinstance(fact, LifecycleFact | ExecutionFact):
+        return fact.turn_id, fact.invocation_id
+    return "", ""
 
 
 def _arrow(kind: Kind, sender: Party, words: str) -> Message:

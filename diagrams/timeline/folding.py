@@ -161,6 +161,9 @@ class _TurnLife:
         if isinstance(fact, CallAdded):
             self.add(fact.call, fact.at)
         elif isinstance(fact, TurnInterrupting):
+            for life in self.lives.values():
+                if (life.phase, fact.type) in FOLD:  # an authorised retry is withdrawn (K-60)
+                    life.take(fact)
             text = fact.reason or ""
             self.marks.append(Mark(at=fact.at, kind=MarkKind.INTERRUPT, text=text))
             text = "of the grace"

@@ -190,6 +190,7 @@ _KINDS: Final = {
     Phase.APPROVED: Kind.READY,
     Phase.STARTED: Kind.EXECUTING,
     Phase.IN_DOUBT: Kind.IN_DOUBT,
+    Phase.RETRY_AUTHORISED: Kind.IN_DOUBT,
 }
 
 

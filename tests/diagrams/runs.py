@@ -15,6 +15,7 @@ from turnlock.lifecycle import table as invocation_table
 from turnlock.machines.rows import Row
 from turnlock.models.codec import read, read_delivery
 from turnlock.models.facts import Fact
+from turnlock.models.record import changed
 from turnlock.models.run import Run
 from turnlock.models.verdicts import Verdict
 from turnlock.turn import table as turn_table
@@ -111,3 +112,14 @@ RESULT: Raw = {"type": "report", **ABOUT, "result": 1}
 def story(*deliveries: Raw) -> Recording:
     """A turn T with one free call, a, and what comes to it."""
     return recorded(RUN, [OPEN, *deliveries])
+
+
+def older(recording: Recording) -> Recording:
+    """The same, as a version wrote it whose facts named no input (K-59)."""
+    return attrs.evolve(
+        recording,
+        moments=tuple(
+            attrs.evolve(moment, facts=tuple(changed(fact, input=None) for fact in moment.facts))
+            for moment in recording.moments
+        ),
+    )

@@ -22,7 +22,7 @@ from turnlock.lifecycle.table import INVOCATION
 from turnlock.models.facts import CallAdded, TurnOpened
 from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode
 
-from .runs import ABOUT, CALL, CLAIM, OPEN, RESULT, RUN, Raw, journal_of, recorded, story
+from .runs import ABOUT, CALL, CLAIM, OPEN, RESULT, RUN, Raw, journal_of, older, recorded, story
 
 SCRIPTS = st.binary(min_size=1 + 8 * STEP_BYTES, max_size=1 + MAX_STEPS * STEP_BYTES).map(decode)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -65,21 +65,23 @@ def test_the_path_is_marked_step_by_step() -> None:
         "REQUESTED → STARTED": ["claim [free] / TOOL_EXECUTION_STARTED · 1: +0.5 s"],
         "STARTED → SUCCEEDED": ["report_result / TOOL_EXECUTION_SUCCEEDED · 5: +4 s"],
         "STARTED → IN_DOUBT": ["lose / EXECUTION_IN_DOUBT · 2: +1.5 s"],
-        "IN_DOUBT → STARTED": ["claim [authorised] / EXECUTION_RETRIED · 4: +2.5 s"],
-        "IN_DOUBT → IN_DOUBT": ["resolve_retry [first_asked] / RETRY_AUTHORISED · 3: +2 s"],
+        "RETRY_AUTHORISED → STARTED": ["claim / EXECUTION_RETRIED · 4: +2.5 s"],
+        "IN_DOUBT → RETRY_AUTHORISED": ["resolve_retry [owned] / RETRY_AUTHORISED · 3: +2 s"],
     }
     assert {node.name: (node.mark, node.note) for node in graph.nodes} == {
         "REQUESTED": (Mark.TAKEN, "0.5 s"),
         "APPROVED": (Mark.FADED, ""),
         "STARTED": (Mark.TAKEN, "2.5 s"),
-        "IN_DOUBT": (Mark.TAKEN, "1 s"),
+        "IN_DOUBT": (Mark.TAKEN, "0.5 s"),
+        "RETRY_AUTHORISED": (Mark.TAKEN, "0.5 s"),
         "SUCCEEDED": (Mark.CURRENT, ""),
         "FAILED": (Mark.FADED, ""),
         "DENIED": (Mark.FADED, ""),
     }
     assert graph.title == "Invocation 'a' of turn 'T'"
     assert graph.description == (
-        "A call of ls: REQUESTED → STARTED → IN_DOUBT → STARTED → SUCCEEDED in 4 s. "
+        "A call of ls: REQUESTED → STARTED → IN_DOUBT → RETRY_AUTHORISED → STARTED → SUCCEEDED "
+        "in 4 s. "
         "Refused meanwhile: 5."
     )
 
@@ -104,11 +106,11 @@ def test_the_tables_tell_every_step_and_every_refusal() -> None:
         ),
         ("2", "+1.5 s", "1 s", "STARTED → IN_DOUBT", "lose", "attempt 1"),
         (
-            *("3", "+2 s", "0.5 s", "IN_DOUBT → IN_DOUBT", "resolve_retry [first_asked]"),
+            *("3", "+2 s", "0.5 s", "IN_DOUBT → RETRY_AUTHORISED", "resolve_retry [owned]"),
             "attempt 1",
         ),
         (
-            *("4", "+2.5 s", "0.5 s", "IN_DOUBT → STARTED", "claim [authorised]"),
+            *("4", "+2.5 s", "0.5 s", "RETRY_AUTHORISED → STARTED", "claim"),
             "attempt 2, worker w2",
         ),
         ("5", "+4 s", "1.5 s", "STARTED → SUCCEEDED", "report_result", ""),
@@ -120,16 +122,21 @@ def test_the_tables_tell_every_step_and_every_refusal() -> None:
     )
 
 
-def test_what_facts_cannot_tell_is_marked_as_perhaps() -> None:
-    """A doubt that ended in a result, from a journal: two moves may have been the one."""
-    graph = drawn(journal_of(story(CLAIM, {**LOSE, "now": 0.5}, {**RESULT, "now": 1.0})))
-
-    assert arrows(graph, Mark.TAKEN)["IN_DOUBT → SUCCEEDED"] == [
-        "report_result / TOOL_EXECUTION_SUCCEEDED · 3: +1 s, perhaps",
-        "resolve_result / TOOL_EXECUTION_SUCCEEDED · 3: +1 s, perhaps",
+def test_a_journal_tells_by_which_input_a_doubt_ended() -> None:
+    """A late report is no resolution; an older journal does not say which it was (K-59)."""
+    journal = journal_of(story(CLAIM, {**LOSE, "now": 0.5}, {**RESULT, "now": 1.0}))
+    assert arrows(drawn(journal), Mark.TAKEN)["IN_DOUBT → SUCCEEDED"] == [
+        "report_result / TOOL_EXECUTION_SUCCEEDED · 3: +1 s",
     ]
-    assert graph.tables[0].rows[-1][4] == "report_result or resolve_result"
-    assert "does not tell which" in graph.tables[0].note
+    assert drawn(journal).tables[0].rows[-1][4] == "report_result"
+
+    graph = drawn(older(journal))
+    assert arrows(graph, Mark.TAKEN)["IN_DOUBT → SUCCEEDED"] == [
+        "report_result / TOOL_EXECUTION_SUCCEEDED · 3: +1 s, input unknown",
+        "resolve_result / TOOL_EXECUTION_SUCCEEDED · 3: +1 s, input unknown",
+    ]
+    assert graph.tables[0].rows[-1][4] == "input unknown"
+    assert "did not record the input" in graph.tables[0].note
     assert drawn(RETRIED).tables[0].note == ""
     assert len(graph.tables) == 1
 
@@ -156,7 +163,7 @@ def test_a_long_path_is_cut_in_the_description() -> None:
     ]
     graph = drawn(story({**CLAIM, "lease": None}, *doubts))
 
-    assert graph.description.endswith("and 48 more phases, last STARTED in 29 s.")
+    assert graph.description.endswith("and 77 more phases, last STARTED in 29 s.")
 
 
 def test_one_that_nothing_came_to_stands_where_it_began() -> None:

@@ -17,11 +17,12 @@ from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.sequence.bounding import MOST_MESSAGES, bounded
 from turnlock.diagrams.sequence.messages import CLOCK, EXECUTORS, Kind, Message, Role, Step
 from turnlock.diagrams.sequence.picture import sequence_picture
-from turnlock.diagrams.sequence.telling import BRINGS, BROUGHT_BY, MOST_WORKERS, SENDER, told
+from turnlock.diagrams.sequence.telling import BROUGHT_BY, MOST_WORKERS, SENDER, told
 from turnlock.models.deliveries import DELIVERIES
 from turnlock.models.facts import Fact, TurnOpened
+from turnlock.models.inputs import Input
 
-from .runs import ABOUT, CALL, CLAIM, OPEN, RESULT, RUN, journal_of, recorded, story
+from .runs import ABOUT, CALL, CLAIM, OPEN, RESULT, RUN, journal_of, older, recorded, story
 from .sequence_scenes import RECORDINGS
 
 CALLS = 10_000
@@ -93,18 +94,32 @@ def brought(recording: Recording) -> list[tuple[str, Role, str]]:
 @given(RECORDINGS)
 @settings(max_examples=30)
 def test_the_inferred_sender_is_the_one_who_sent_it(recording: Recording) -> None:
-    """Facts tell their sender as the delivery does, but for a doubt that ended in a result."""
-    for known, inferred in zip(brought(recording), brought(journal_of(recording)), strict=True):
-        if known != inferred:
-            assert known[2] == "TOOL_EXECUTION_SUCCEEDED" or _closes(known[2])
-            assert (known[1], inferred[1]) in {
-                (Role.PERSON, Role.EXECUTORS),
-                (Role.PERSON, Role.WORKER),
-            }
+    """Facts name the input that brought them about, and so tell their sender (K-59)."""
+    assert brought(journal_of(recording)) == brought(recording)
 
 
-def _closes(name: str) -> bool:
-    return name in {"TURN_SETTLED", "TURN_INTERRUPTED"}
+@given(RECORDINGS)
+@settings(max_examples=20)
+def test_of_an_older_journal_no_sender_is_told(recording: Recording) -> None:
+    """Its facts name no input: each is told, and nobody is said to have brought it."""
+    steps = told(older(journal_of(recording)))
+
+    assert {one.words for one in of_kind(steps, Kind.INFERRED)} <= {"input unknown"}
+    assert all(one.is_note for one in of_kind(steps, Kind.INFERRED))
+    assert of_kind(steps, Kind.TIME, Kind.DELIVERY) == []
+    assert of_kind(steps, Kind.FACT) == of_kind(told(recording), Kind.FACT)
+
+
+def test_a_late_report_and_a_resolution_are_two_histories() -> None:
+    """Both lead from doubt to success, and a journal tells them apart (K-59)."""
+    lost = {"type": "lose", **ABOUT, "now": 0.5}
+    resolved = {"type": "resolve", **ABOUT, "attempt": 1, "as": "result", "result": 1, "now": 1.0}
+
+    reported = lines_of(journal_of(story(CLAIM, lost, {**RESULT, "now": 1.0})))
+    decided = lines_of(journal_of(story(CLAIM, lost, resolved)))
+
+    assert "executors → kernel: brought a result" in reported
+    assert "person → kernel: decided that it succeeded" in decided
 
 
 @given(RECORDINGS, st.integers(2, 60))
@@ -238,9 +253,9 @@ def test_a_whole_story_in_words() -> None:
 
 
 def test_every_delivery_and_every_fact_has_a_sender() -> None:
-    """The declared tables are whole: what can begin a commit is brought by somebody."""
+    """The declared tables are whole: every delivery and every input comes from somebody."""
     assert set(SENDER) == {cls.type for cls in DELIVERIES} | {"recover", "digest"}
-    assert set().union(*BRINGS.values()) == set(BROUGHT_BY)
+    assert set(BROUGHT_BY) == set(Input)
 
 
 def test_few_workers_have_lanes_and_many_share_one() -> None:

@@ -101,7 +101,8 @@ def test_a_story_with_everything() -> None:
     assert told(search) == [
         (Kind.READY, 1, 2.2),
         (Kind.EXECUTING, 2.2, 7),
-        (Kind.IN_DOUBT, 7, 8.6),
+        (Kind.IN_DOUBT, 7, 8),
+        (Kind.IN_DOUBT, 8, 8.6),
         (Kind.EXECUTING, 8.6, 11),
     ]
     assert told(mail) == [(Kind.WAITING, 1.5, 9.6)]
@@ -115,6 +116,7 @@ def test_a_story_with_everything() -> None:
     assert [(span.attempt, span.worker) for span in search.spans] == [
         (0, None),
         (1, "w2"),
+        (1, None),
         (1, None),
         (2, "w3"),
     ]

@@ -246,7 +246,8 @@ def test_each_span_says_what_it_is_when_pointed_at() -> None:
     titles = {it.text for it in element(timeline_picture(recorded(STORY))).iter(f"{SVG}title")}
 
     assert "executing (STARTED) from +8.6 s to +11 s, 2.4 s; attempt 2 by w3" in titles
-    assert "in doubt (IN_DOUBT) from +7 s to +8.6 s, 1.6 s; attempt 1" in titles
+    assert "in doubt (IN_DOUBT) from +7 s to +8 s, 1 s; attempt 1" in titles
+    assert "in doubt (RETRY_AUTHORISED) from +8 s to +8.6 s, 600 ms; attempt 1" in titles
     assert "refused claim of turn T1: not_approved at +3.1 s" in titles
     assert "deadline of the lease at +6.2 s" in titles
 
