@@ -72,7 +72,7 @@ def deliver(
     """Read the run, choose what to deliver, have it judged, tell it, and end with the status."""
 
     def chosen(kernel: Kernel) -> Delivery:
-        turn_id = None if kernel.state.turn is None else kernel.state.turn.turn_id
+        turn_id = None if kernel.turn is None else kernel.turn.turn_id
         return choose(Found(turn_id=turn_id, waiting=tuple(calls_of(kernel, gated=True))))
 
     async def work(journal: Journal) -> Submitted:

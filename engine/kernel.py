@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..models.checks import number
 from ..models.deliveries import Delivery
-from ..models.effects import Effect
+from ..models.effects import Continue, Effect
 from ..models.errors import InvalidValue, shown
 from ..models.facts import Fact
 from ..models.reasons import Reason
@@ -26,6 +26,8 @@ from .state import State
 from .turn_facts import settled
 
 if TYPE_CHECKING:
+    from ..turn.grants import Grant
+    from .reading import LiveTurn
     from .snapshot import Snapshot
 
 NOTHING: Final = Accepted(facts=(), effects=())
@@ -138,6 +140,41 @@ class Kernel:
     def sequence(self) -> int:
         """The sequence of the latest fact; 0 before the first."""
         return self.state.sequence
+
+    @property
+    def epoch(self) -> int:
+        """Turns opened so far (K-21)."""
+        return self.state.epoch
+
+    @property
+    def turn(self) -> LiveTurn | None:
+        """The open turn as it is now: to look at until the next receive, which changes it."""
+        return self.state.turn
+
+    @property
+    def continuations(self) -> tuple[Continue, ...]:
+        """The continuations owed, the oldest first (K-52)."""
+        return tuple(owed.effect for owed in self.state.continuations.values())
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """The grants in force, in the order of issue (K-40)."""
+        return tuple(self.state.grants)
+
+    @property
+    def grants_issued(self) -> int:
+        """How many grants were ever issued: their ids count."""
+        return self.state.grants.issued
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way: a turn, or results that the model was not told."""
+        return self.state.turn is not None or bool(self.state.continuations)
+
+    @property
+    def earliest_deadline(self) -> float | None:
+        """The earliest deadline of all that run, or None (K-11); over when time is past it."""
+        return self.state.earliest_deadline
 
     @property
     def pending_effects(self) -> tuple[Effect, ...]:

@@ -39,6 +39,9 @@ RANK: Final = {
 READY: Final = frozenset({Phase.REQUESTED, Phase.APPROVED, Phase.RETRY_AUTHORISED})
 """Where an executor may claim, unless approval is awaited (K-33)."""
 
+DOUBTED: Final = frozenset({Phase.IN_DOUBT, Phase.RETRY_AUTHORISED})
+"""It was started, and nobody knows whether it happened (K-35), a retry authorised or not."""
+
 TERMINAL: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.DENIED})
 
 

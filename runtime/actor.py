@@ -226,7 +226,7 @@ class Actor:
 
     def _facts_to_snapshot(self) -> int:
         """Of ten thousand calls a snapshot takes 0.2 s: more facts must have paid for it."""
-        turn = self.kernel.state.turn
+        turn = self.kernel.turn
         calls = 0 if turn is None else len(turn.order)
         return max(self._settings.snapshot_every, FACTS_A_CALL * calls)
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ..engine.deadlines import first_float_past
-from ..lifecycle.phases import Phase
+from ..lifecycle.phases import DOUBTED
 from ..models.calls import CallResult
 from ..models.deliveries import Acknowledge, Tick
 from ..models.diagnostics import diagnose
@@ -104,13 +104,16 @@ class Dispatcher(Listener):
 
     def observed(self) -> Observed:
         """Read the gauges; may be called from any thread."""
-        states = [actor.kernel.state for actor in self._runtime.actors.all()]
-        turns = [turn for turn in (state.turn for state in states) if turn is not None]
+        turns = [
+            turn
+            for turn in (actor.kernel.turn for actor in self._runtime.actors.all())
+            if turn is not None
+        ]
         members = [member for turn in turns for member in tuple(turn.order)]
         return Observed(
             turns_open=len(turns),
             oldest_pending_approval=self.waits.longest(self._runtime.clock.now()),
-            in_doubt=sum(1 for member in members if member.phase is Phase.IN_DOUBT),
+            in_doubt=sum(1 for member in members if member.phase in DOUBTED),
         )
 
     def perform(self, actor: Actor, effects: Iterable[Effect]) -> None:
@@ -148,7 +151,7 @@ class Dispatcher(Listener):
                 self._streams.diagnose(run_id, told)
 
     def _rearm(self, actor: Actor) -> None:
-        deadline = actor.kernel.state.earliest_deadline
+        deadline = actor.kernel.earliest_deadline
         due = None if deadline is None else first_float_past(deadline)
         self.timers.set(actor.run.run_id, due)
 

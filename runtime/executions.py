@@ -290,7 +290,7 @@ def _renewal(actor: Actor, effect: Execute, tool: Tool) -> Renew:
 
 def _is_over(actor: Actor, effect: Execute) -> bool:
     """Whether nothing is to be done any more, for all that is known; the claim decides."""
-    turn = actor.kernel.state.turn
+    turn = actor.kernel.turn
     if turn is None or turn.turn_id != effect.turn_id:
         return True
     invocation = turn.members.get(effect.invocation_id)
@@ -381,7 +381,7 @@ class Reporting:
 
 def _is_of_another_turn(actor: Actor, effect: Execute) -> bool:
     """Whether its turn is gone, and its id was used again: reports do not name the epoch."""
-    turn = actor.kernel.state.turn
+    turn = actor.kernel.turn
     if turn is None or turn.turn_id != effect.turn_id:
         return False
     return effect.idempotency_key != idempotency_key(

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from ..lifecycle.invocation import Invocation
+from ..engine.reading import LiveCall, LiveTurn
 from ..lifecycle.phases import Phase
 from ..models.deliveries import Lose, Resolution, Resolve
 from ..models.ids import execute_id, idempotency_key, invocation_path
 from ..models.values import ABSENT, Json
-from ..turn.turn import Turn
 from .actor import Actor
 from .executions import Executions, Key, RuntimeContext
 from .owners import was_ours
@@ -38,7 +37,7 @@ class InDoubtResolver:
 
     def settle_all(self, actor: Actor) -> None:
         """See to whatever is in doubt now: after a recovery."""
-        turn = actor.kernel.state.turn
+        turn = actor.kernel.turn
         if turn is None:
             return
         for invocation in tuple(turn.unfinished()):
@@ -46,7 +45,7 @@ class InDoubtResolver:
 
     def settle(self, actor: Actor, turn_id: str, invocation_id: str) -> None:
         """See to one invocation, if it is in doubt still."""
-        turn = actor.kernel.state.turn
+        turn = actor.kernel.turn
         if turn is not None and turn.turn_id == turn_id and invocation_id in turn.members:
             self._settle(actor, turn, turn.members[invocation_id])
 
@@ -55,7 +54,7 @@ class InDoubtResolver:
 
         Executors of other makes are left to their leases. Raises what stopped the run.
         """
-        turn = actor.kernel.state.turn
+        turn = actor.kernel.turn
         started = () if turn is None else tuple(turn.unfinished())
         for invocation in started:
             died = invocation.worker != self._runtime.worker and was_ours(invocation.worker)
@@ -68,7 +67,7 @@ class InDoubtResolver:
                 )
                 await actor.deliver_surely(lost)
 
-    def _settle(self, actor: Actor, turn: Turn, invocation: Invocation) -> None:
+    def _settle(self, actor: Actor, turn: LiveTurn, invocation: LiveCall) -> None:
         tool = self._runtime.toolbox.get(invocation.tool_name)
         path = invocation_path(turn.scope, invocation.invocation_id)
         key = execute_id(path, invocation.attempt).partition("/")[2]

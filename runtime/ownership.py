@@ -99,8 +99,7 @@ class Ownership:
         if actor is None:
             return
         self._actors.remove(actor)
-        state = actor.kernel.state
-        if state.turn is not None or state.continuations:
+        if actor.kernel.busy:
             self._let_go.add(run_id)
         actor.stop(Closed(f"run {run_id!r} was closed here; open it again, or elsewhere"))
         self._dispatcher.forget(run_id)

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, TypeAlias
 
-from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Phase
+from ..engine.reading import LiveCall, LiveTurn
+from ..lifecycle.phases import DOUBTED
 from ..models.deliveries import Delivery, Interrupt, Reject, Resolution, Resolve
 from ..models.ids import invocation_path
 from ..turn.phases import TurnPhase
-from ..turn.turn import Turn
 from .actor import Actor
 from .executions import RuntimeContext
 from .settings import Settings
@@ -60,7 +59,7 @@ class Watchdog:
 
 
 def _waits(actor: Actor, settings: Settings) -> Iterator[Wait]:
-    turn = actor.kernel.state.turn
+    turn = actor.kernel.turn
     if turn is None:
         return
     run_id = actor.run.run_id
@@ -70,7 +69,7 @@ def _waits(actor: Actor, settings: Settings) -> Iterator[Wait]:
     for invocation in turn.unfinished():
         path = invocation_path(turn.scope, invocation.invocation_id)
         about = run_id, turn, invocation
-        if invocation.phase is Phase.IN_DOUBT:
+        if invocation.phase in DOUBTED:
             bound = settings.unresolved
             yield f"doubt/{path}/{invocation.attempt}", bound, partial(_settle, *about, bound)
         elif invocation.owed:
@@ -78,12 +77,12 @@ def _waits(actor: Actor, settings: Settings) -> Iterator[Wait]:
             yield f"ready/{path}", bound, partial(_reject, *about, bound)
 
 
-def _stop(run_id: str, turn: Turn, bound: float) -> Interrupt:
+def _stop(run_id: str, turn: LiveTurn, bound: float) -> Interrupt:
     why = f"it was not sealed within {bound:g} s"
     return Interrupt(run_id=run_id, turn_id=turn.turn_id, reason=why)
 
 
-def _reject(run_id: str, turn: Turn, invocation: Invocation, bound: float) -> Reject:
+def _reject(run_id: str, turn: LiveTurn, invocation: LiveCall, bound: float) -> Reject:
     return Reject(
         run_id=run_id,
         turn_id=turn.turn_id,
@@ -92,7 +91,7 @@ def _reject(run_id: str, turn: Turn, invocation: Invocation, bound: float) -> Re
     )
 
 
-def _settle(run_id: str, turn: Turn, invocation: Invocation, bound: float) -> Resolve:
+def _settle(run_id: str, turn: LiveTurn, invocation: LiveCall, bound: float) -> Resolve:
     return Resolve(
         run_id=run_id,
         turn_id=turn.turn_id,

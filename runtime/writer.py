@@ -103,13 +103,13 @@ class RunWriter:
         if not facts:
             return
         self.stale = True
-        state, run_id = self._judging.state, self.run.run_id
+        run_id = self.run.run_id
         appended = await self._journal.append(
             run_id,
             fence=self.fence,
             after=self.kept,
             facts=facts,
-            busy=state.turn is not None or bool(state.continuations),
+            busy=self._judging.busy,
         )
         if appended is Appended.FENCED:
             held = (

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from ..lifecycle.phases import TERMINAL, Guard, Phase
+from ..lifecycle.phases import DOUBTED, TERMINAL, Guard, Phase
 from ..lifecycle.table import INVOCATION
 from ..machines.rows import ALWAYS
 from ..models.calls import CallResult, Status
@@ -139,7 +139,7 @@ class CallView(Record):
     @property
     def in_doubt(self) -> bool:
         """Whether it was started, and nobody knows whether it happened (K-35)."""
-        return self.phase in {Phase.IN_DOUBT, Phase.RETRY_AUTHORISED}
+        return self.phase in DOUBTED
 
     @property
     def retry_authorised(self) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..engine.kernel import Kernel
-from ..lifecycle.invocation import Invocation
+from ..engine.reading import LiveCall, LiveTurn
 from ..models.run import Run
 from ..turn.phases import TurnPhase
-from ..turn.turn import Turn
 from .call_list import CallList
 from .call_view import CallView, DecisionView, OutcomeView
 from .turn_view import TurnView
@@ -16,15 +15,15 @@ from .turn_view import TurnView
 
 def turn_of(kernel: Kernel) -> TurnView | None:
     """Return the open turn of a kernel between two receives; it costs a record for each call."""
-    turn = kernel.state.turn
+    turn = kernel.turn
     if turn is None:
         return None
     return TurnView(
         run_id=kernel.run.run_id,
         turn_id=turn.turn_id,
-        epoch=kernel.state.epoch,
+        epoch=kernel.epoch,
         phase=turn.phase,
-        calls=CallList.of(_call_of(kernel.run, kernel.state.epoch, turn, it) for it in turn.order),
+        calls=CallList.of(_call_of(kernel.run, kernel.epoch, turn, it) for it in turn.order),
         grace_until=turn.grace_until,
     )
 
@@ -34,14 +33,14 @@ def calls_of(kernel: Kernel, *, gated: bool) -> Iterator[CallView]:
 
     With `gated` only over those that wait for approval. For whoever needs a few of many calls.
     """
-    turn = kernel.state.turn
+    turn = kernel.turn
     if turn is not None:
         for it in turn.unfinished():
             if it.gated or not gated:
-                yield _call_of(kernel.run, kernel.state.epoch, turn, it)
+                yield _call_of(kernel.run, kernel.epoch, turn, it)
 
 
-def _call_of(run: Run, epoch: int, turn: Turn, it: Invocation) -> CallView:
+def _call_of(run: Run, epoch: int, turn: LiveTurn, it: LiveCall) -> CallView:
     decision = outcome = None
     if it.decision is not None:
         decision = DecisionView(

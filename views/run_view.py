@@ -96,16 +96,15 @@ class RunView(Record):
                 cause=f"it is fact {known}, and the kernel is at fact {kernel.sequence}",
                 fix="give the fact with the kernel's own sequence",
             )
-        state = kernel.state
         view = cls(
             run=kernel.run,
             sequence=kernel.sequence,
             at=None if latest is None else latest.at,
-            epoch=state.epoch,
+            epoch=kernel.epoch,
             turn=turn_of(kernel),
-            continuations=tuple(owed.effect for owed in state.continuations.values()),
-            grants=tuple(state.grants),
-            grants_issued=state.grants.issued,
+            continuations=kernel.continuations,
+            grants=kernel.grants,
+            grants_issued=kernel.grants_issued,
             interrupted=latest.turn_id if isinstance(latest, TurnInterrupted) else None,
         )
         followed = STATUS_OF[view._under_way.pressing]

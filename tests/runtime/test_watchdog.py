@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from turnlock import FactType, Run, Status
+from turnlock.runtime import InDoubt
 from turnlock.runtime.settings import Settings
 
 from .test_runtime import World, calls, crash
@@ -89,5 +90,36 @@ def test_a_doubt_that_nobody_settles_has_failed_in_the_end() -> None:
 
         assert world.told[0].results[0].status is Status.FAILED
         assert world.ledger == {"act": 1}
+
+    run(play())
+
+
+def test_an_authorised_retry_that_gets_no_slot_has_failed_in_the_end() -> None:
+    """It is in doubt still: nobody can say that it was never started (K-31, K-60)."""
+
+    async def play() -> None:
+        world = World()
+        safe = {"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}
+        tools = [
+            world.tool("slow", lambda: asyncio.sleep(3_600), **safe),
+            world.tool("act", lambda: asyncio.sleep(3_600), **safe),
+        ]
+        first = world.process(*tools)
+        await first.__aenter__()
+        await first.open_run(RUN)
+        await first.open_turn("r", calls("slow", "act"), turn_id="t1")
+        await settled()
+        await crash(first)
+        await asyncio.sleep(31)
+        settings = Settings(executions=1, unclaimed=100.0, unresolved=1_000.0)
+        async with world.process(*tools, settings=settings):
+            await asyncio.sleep(1_200)
+            assert FactType.RETRY_AUTHORISED in await world.facts()
+            assert FactType.TOOL_EXECUTION_FAILED in await world.facts()
+            await asyncio.sleep(3_000)
+
+        statuses = [one.status for one in world.told[0].results]
+        assert statuses == [Status.SUCCEEDED, Status.FAILED]
+        assert world.ledger == {"slow": 2, "act": 1}
 
     run(play())
