@@ -5,12 +5,13 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint format tables diagrams check-mermaid bench fuzz crash verify selftest check-models mutants clean
+.PHONY: help test demo lint docs format tables diagrams check-mermaid bench fuzz crash verify selftest check-models mutants clean
 
 help:
 	@echo 'make demo    see it work'
 	@echo 'make test    all tests, with branch coverage of the kernel'
 	@echo 'make lint    ruff, mypy, pyright'
+	@echo 'make docs    the site, in build/site; a broken link fails'
 	@echo 'make format  let ruff rewrite what it can'
 	@echo 'make tables  write docs/tables.md and docs/spec/index.md anew'
 	@echo 'make diagrams       draw the pictures of the documentation anew, its tables too'
@@ -57,6 +58,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix

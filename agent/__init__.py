@@ -1,1 +1,39 @@
-"""The agent loop: a model and its tools in conversation, on a runtime that survives crashes."""
+"""The agent loop: a model and its tools in conversation, on a runtime that survives crashes.
+
+An `Agent` asks a `Model`, performs the calls of its answer on a runtime of its own, and gives the
+results back, until the model asks for no more. All of it is in the journal before anything follows
+from it: the same lines after a crash go on where it stopped. `ChatCompletionsModel` speaks to any
+chat-completions endpoint (extra `openai`); any object with `respond` and `close` is a model.
+
+These names are public; every other name in here may change with any release.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..models.lazy import imported_when_asked
+
+if TYPE_CHECKING:
+    from .chat_completions import ChatCompletionsModel, MissingClient
+    from .conversation import Conversation, Owed
+    from .errors import ConversationBroken, ModelError
+    from .loop import Agent
+    from .messages import Answer, Message, Prompt, Results, ToolCall
+    from .model import Model
+
+__all__ = [
+    "Agent", "Answer", "ChatCompletionsModel", "Conversation", "ConversationBroken", "Message",
+    "MissingClient", "Model", "ModelError", "Owed", "Prompt", "Results", "ToolCall",
+]  # fmt: skip
+
+if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
+    __getattr__ = imported_when_asked(
+        "turnlock.agent",
+        {
+            "chat_completions": "ChatCompletionsModel MissingClient",
+            "conversation": "Conversation Owed",
+            "errors": "ConversationBroken ModelError",
+            "loop": "Agent",
+            "messages": "Answer Message Prompt Results ToolCall",
+            "model": "Model",
+        },
+    )

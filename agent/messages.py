@@ -72,6 +72,7 @@ class Results:
 
 
 Message: TypeAlias = Prompt | Answer | Results
+"""One thing that was said: by the user, by the model, or by the tools."""
 
 
 def as_note(said: Prompt | Answer) -> Json:

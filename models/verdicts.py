@@ -43,3 +43,4 @@ class Refused(Record):
 
 
 Verdict: TypeAlias = Accepted | Refused
+"""What `Kernel.receive` answers: which of the two it is, `accepted` says."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -38,6 +39,35 @@ def test_these_are_public() -> None:
     """A name that comes or goes is a decision: write it here, and in the changelog."""
     assert turnlock.__all__ == NAMES
     assert sorted(turnlock.__all__) == turnlock.__all__
+
+
+PACKAGES = (
+    "turnlock",
+    "turnlock.runtime",
+    "turnlock.agent",
+    "turnlock.verification",
+    "turnlock.diagrams",
+)
+
+
+def test_the_names_of_every_public_package_are_pinned() -> None:
+    """docs/stability.md promises them: a line of tests/public_names.txt for each."""
+    pinned = Path(__file__).with_name("public_names.txt").read_text(encoding="utf-8").split()
+    found = [f"{name}.{it}" for name in PACKAGES for it in import_module(name).__all__]
+
+    assert found == pinned
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_public_package_says_what_it_is_and_has_what_it_names(package: str) -> None:
+    module = import_module(package)
+
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
+    assert module.__doc__
+    assert len(module.__doc__.split()) > 20
+    with pytest.raises(AttributeError, match="has no attribute 'nothing_of_ours'"):
+        _ = module.nothing_of_ours
 
 
 def test_what_few_processes_need_is_imported_when_it_is_asked_for() -> None:
