@@ -95,7 +95,10 @@ def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None: 
     help="Show the version and exit.",
 )
 def main() -> None:
-    """Tool calls of LLM agents, settled exactly once whatever is delivered."""
+    """Tool calls of LLM agents, settled exactly once whatever is delivered.
+
+    A rule (K-33) or a reason (late) that any of these names is shown by turnlock explain.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets
             stream.reconfigure(errors="backslashreplace")  # its escape, never a traceback

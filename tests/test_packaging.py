@@ -199,4 +199,5 @@ def test_wheel_installs_and_imports_in_an_empty_environment(wheel: Path, tmp_pat
     assert Path(where.strip()).is_relative_to(home)
 
     assert "Usage" in run(home / "bin" / "turnlock", "--help", cwd=tmp_path)
+    assert "claim before start" in run(home / "bin" / "turnlock", "explain", "K-33", cwd=tmp_path)
     assert "Usage" in run(python, "-m", "turnlock", "--help", cwd=tmp_path)
