@@ -93,7 +93,7 @@ def _why(fields: Raw, wording: Wording) -> str:
 def outcome(fields: Raw, wording: Wording = SHORT) -> str:
     """Tell a result or an error; neither where neither was recorded."""
     if fields.get("error") is not None:
-        return f"error {wording.value(fields['error'])}"
+        return f"error {wording.error(fields['error'])}"
     return f"result {wording.value(fields['result'])}" if "result" in fields else ""
 
 

@@ -79,6 +79,10 @@ class Wording:
         """Return a value as JSON."""
         return value_text(value, limit=VALUE)
 
+    def error(self, error: object) -> str:
+        """Return an error as JSON, as much of it as of a quoted one."""
+        return value_text(error, limit=QUOTED)
+
     def listed(self, calls: list[Raw]) -> str:
         """Name the calls that a turn is opened with, each with whether it is to be approved."""
         named = ", ".join(
@@ -128,6 +132,10 @@ class LongWording(Wording):
             return _encoded(value)
         except (TypeError, ValueError, RecursionError):
             return repr(value)
+
+    def error(self, error: object) -> str:
+        """Return an error as JSON, whole."""
+        return self.value(error)
 
     def listed(self, calls: list[Raw]) -> str:
         """Tell the calls that a turn is opened with."""

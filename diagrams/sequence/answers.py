@@ -14,9 +14,11 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from ...models.safe_text import harmless
+from ...views.phrases import answered as receipt_told
+from ...views.phrases import named
+from ...views.wording import VALUE, value_text
 from ...wire.plain import alike, is_receipt
 from ..drawing.tables import Table
-from .words import PART, VALUE, plain, value_text
 
 SHOWN: Final = 24
 """Fields of a comparison that are shown; those that differ go before those that are alike."""
@@ -108,13 +110,10 @@ def _difference(pair: Pair) -> str:
 
 
 def answered(answer: object) -> str:
-    """Tell an answer on one line: the verdict, the facts, the effects but wakes."""
-    if not is_receipt(answer):
-        return "no receipt" if answer is None else f"no receipt: {value_text(answer)}"
-    fields = cast("Raw", answer)
-    verdict = "accepted" if fields["accepted"] else f"refused: {plain(fields.get('reason'))}"
-    parts = [*fields["facts"], *fields["effects"]]
-    return PART.join([verdict, *(_named(part) for part in parts if part.get("type") != "wake")])
+    """Tell an answer on one line; what is no receipt is shown as JSON."""
+    if is_receipt(answer):
+        return receipt_told(cast("Raw", answer))
+    return "no receipt" if answer is None else f"no receipt: {value_text(answer)}"
 
 
 def _parts(receipt: Raw) -> dict[str, Raw]:
@@ -124,10 +123,10 @@ def _parts(receipt: Raw) -> dict[str, Raw]:
     }
     for what in ("fact", "effect"):
         for part in cast("list[Raw]", receipt[f"{what}s"]):
-            name = f"{what} {_named(part)}"
+            name = f"{what} {named(part)}"
             number = 2
             while name in parts:
-                name = f"{what} {_named(part)} #{number}"
+                name = f"{what} {named(part)} #{number}"
                 number += 1
             parts[name] = part
     return parts
@@ -161,9 +160,3 @@ def _pair(part: str, name: str, expected: object, got: object) -> Pair:
 
 def _said(value: object) -> str:
     return value.value if isinstance(value, Presence) else value_text(value, limit=_VALUE)
-
-
-def _named(part: Raw) -> str:
-    """Name a fact or an effect by its type and what it is about."""
-    about = part.get("invocation_id") or part.get("grant_id") or part.get("turn_id")
-    return f"{plain(part.get('type'))} {plain(about)}" if about else plain(part.get("type"))

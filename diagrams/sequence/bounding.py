@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from ...views.wording import counted
 from .messages import KERNEL, Kind, Message, Step
-from .words import counted
 
 MOST_MESSAGES: Final = 200
 """Messages of one diagram. A longer story is told by kind, and where that does not do, in part."""

@@ -16,6 +16,7 @@ from ...models.codec import read
 from ...models.errors import InvalidValue, shown
 from ...models.run import Run
 from ...models.strict_json import parse
+from ...views.wording import SHORT
 from ..recordings.recorder import moments_of
 from ..recordings.recording import Recording
 from .answers import Comparison, answered, compared
@@ -23,7 +24,6 @@ from .bounding import bounded
 from .messages import KERNEL, Kind, Message, Step
 from .picture import SequencePicture, described
 from .telling import told
-from .words import plain
 
 Raw: TypeAlias = Mapping[str, Any]
 
@@ -152,7 +152,7 @@ def _drawn(finding: Raw, *, with_answers: bool) -> SequencePicture:
         steps = (*steps[:-1], *(_judged(one, finding, comparison) for one in steps[-1:]))
     message = finding["message"].rstrip(". ")
     return SequencePicture(
-        name=f"{plain(finding['rule'])}: {message}",
+        name=f"{SHORT.plain(finding['rule'])}: {message}",
         steps=bounded(steps),
         summary=f"{described(steps)} What is wrong: {message}.",
         comparison=comparison,

@@ -13,9 +13,9 @@ from typing import Final
 import attrs
 
 from ...models.safe_text import CUT
+from ...views.wording import PART
 from ..drawing.lettering import fitted, folded, width_of
-from .messages import Kind, Message, Party, Step, parties_of
-from .words import PART, clock
+from .messages import Kind, Message, Party, Step, clock, parties_of
 
 WIDTH: Final = 960
 MARGIN: Final = 12

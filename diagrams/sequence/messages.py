@@ -6,7 +6,7 @@ Writers read nothing else: they need not know what a delivery is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum, StrEnum
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from ...models.facts import (
     TurnOpened,
 )
 from ...models.safe_text import CUT, harmless
+from ...views.wording import Wording
 from ..drawing.lettering import short_names
 from ..recordings.recording import Moment
 
@@ -146,12 +147,10 @@ def parties_of(steps: tuple[Step, ...]) -> tuple[Party, ...]:
 SHORT: Final = 14
 """Characters of an id that is told whole; of a longer one the end is, where that tells it apart."""
 _TAIL: Final = 6
-NAME: Final = 40
-"""Characters of any other name from outside: a tool, a person, a worker, a turn."""
 
 
-class Names:
-    """The names of a recording's calls, so far as it tells them."""
+class Names(Wording):
+    """The short form, with the tools of a recording's calls and ids that fit on an arrow."""
 
     def __init__(self, moments: Iterable[Moment]) -> None:
         """Learn the tools of all calls, and which ids can be told by their ends."""
@@ -174,23 +173,23 @@ class Names:
     def invocation(self, invocation_id: str) -> str:
         """Return the id, or its end."""
         if len(invocation_id) <= SHORT or invocation_id in self._ambiguous:
-            return harmless(invocation_id, limit=NAME)
+            return self.plain(invocation_id)
         return CUT + harmless(invocation_id[-_TAIL:])
 
     def worker(self, worker: object) -> str:
         """Return the short name of an executor."""
-        return self.workers.get(str(worker)) or harmless(str(worker), limit=NAME)
+        return self.workers.get(str(worker)) or self.plain(worker)
 
     def call(self, turn_id: str | None, invocation_id: str) -> str:
         """Return the tool, where it is known, and the id."""
         tool = self._tools.get((turn_id or "", invocation_id))
         short = self.invocation(invocation_id)
-        return short if tool is None else f"{harmless(tool, limit=NAME)} {short}"
+        return short if tool is None else f"{self.plain(tool)} {short}"
 
-    def of_call(self, call: dict[str, Any]) -> str:
+    def of_call(self, call: Mapping[str, Any]) -> str:
         """Return the tool and the id of a call as the wire writes it."""
         short = self.invocation(str(call.get("invocation_id")))
-        return f"{harmless(str(call.get('tool_name')), limit=NAME)} {short}"
+        return f"{self.plain(call.get('tool_name'))} {short}"
 
 
 def _workers(moment: Moment) -> Iterator[str]:
@@ -210,3 +209,10 @@ def _calls(facts: Iterable[Fact]) -> Iterator[tuple[str, Call]]:
             yield from ((fact.turn_id, call) for call in fact.calls)
         elif isinstance(fact, CallAdded):
             yield fact.turn_id, fact.call
+
+
+def clock(at: float) -> str:
+    """Return a time in seconds, in at most eleven characters."""
+    if abs(at) < 1e6:  # noqa: PLR2004 - eleven days, to the millisecond
+        return f"{at:.3f}"
+    return f"{at:.0f}" if abs(at) < 1e9 else f"{at:.3e}"  # noqa: PLR2004 - thirty years

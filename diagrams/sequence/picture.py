@@ -12,6 +12,7 @@ from ...models.effects import Continue, Effect
 from ...models.errors import shown
 from ...models.facts import CallAdded, Fact, FactType, TurnOpened
 from ...models.safe_text import harmless
+from ...views.wording import NAME
 from ..drawing.lettering import cut_to
 from ..drawing.tables import WIDTH, Table, text_table
 from ..errors import NothingToDraw
@@ -20,11 +21,10 @@ from ..picture import Picture
 from ..recordings.recording import Moment, Recording
 from .answers import Comparison
 from .bounding import bounded
-from .messages import NAME, Kind, Step
+from .messages import Kind, Step, clock
 from .plain import mermaid_text, text_lines
 from .svg import Head, drawn
 from .telling import told
-from .words import clock
 
 LISTED: Final = 20
 """What there is instead, in an error: so many of them are named."""

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...models.safe_text import CUT, harmless
+from ...views.wording import NAME
 from ..drawing.lettering import columns_of, cut_to
 from ..drawing.tables import WIDTH
 from ..palette import look_of
-from .messages import ANSWER_SIGNS, NAME, Kind, Message, Party, Role, Step, parties_of
-from .words import clock
+from .messages import ANSWER_SIGNS, Kind, Message, Party, Role, Step, clock, parties_of
 
 MOST_TEXT: Final = 45_000
 """Characters of a diagram; Mermaid draws none of more than 50,000 unless it is configured to."""

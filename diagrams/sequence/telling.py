@@ -21,6 +21,8 @@ from ...models.facts import (
     ToolExecutionStarted,
 )
 from ...models.inputs import Input
+from ...views.delivery_phrases import delivered
+from ...views.phrases import about, asked, happened, ids_in_full, phase_of
 from ..recordings.recording import Moment, Recording
 from .messages import (
     CLOCK,
@@ -36,7 +38,6 @@ from .messages import (
     Role,
     Step,
 )
-from .words import about, delivered, effected, happened, ids_in_full, phase_of
 
 MOST_WORKERS: Final = 3
 """Executors with a lane of their own; where more gave their names, all share one lane."""
@@ -205,11 +206,11 @@ class _Teller:
     def _facts(self, facts: Iterable[Fact]) -> Iterator[Message]:
         for fact in facts:
             self._note(fact)
-            asked = fact.type is FactType.TOOL_APPROVAL_REQUESTED
+            is_question = fact.type is FactType.TOOL_APPROVAL_REQUESTED
             yield Message(
                 kind=Kind.FACT,
                 sender=KERNEL,
-                receiver=PERSON if asked else KERNEL,
+                receiver=PERSON if is_question else KERNEL,
                 name=fact.type,
                 words=happened(fact, self._names),
                 about=about(fact),
@@ -237,7 +238,7 @@ class _Teller:
             sender=KERNEL,
             receiver=receiver,
             name=effect.type,
-            words=effected(effect, self._names),
+            words=asked(effect, self._names),
             about=effect.effect_id,
         )
 

@@ -176,11 +176,12 @@ def test_a_run_on_its_machine() -> None:
     )
     never, reasons = graph.tables
     assert ("REQUESTED → DENIED", "deny", "gated", "TOOL_DENIED") in never.rows
-    assert len(never.rows) == 20
+    assert len(never.rows) == 25
     assert ("late", "1") in reasons.rows
     assert ("lease_lost", "never") in reasons.rows
     assert {node.name for node in graph.nodes if node.mark is Mark.NEVER} == {
         "APPROVED",
+        "RETRY_AUTHORISED",
         "FAILED",
         "DENIED",
     }
