@@ -224,9 +224,9 @@ def _spread(rows: tuple[InvocationRow, ...], input_: Input) -> tuple[Move, ...]:
 
 def _move(row: InvocationRow) -> Move:
     """Return what a row does to a member, its guard and its fact put in the model's bits."""
-    if row.guard not in _NEEDS or row.fact not in _OWES:
+    owes = None if row.fact is None else _OWES.get(row.fact)
+    if row.guard not in _NEEDS or owes is None:
         raise HarnessFailed(f"{row}: the model has no meaning for this guard or fact; give it one")
-    owes = _OWES[row.fact]
     waits = row.input is Input.APPROVAL_OVER  # that deadline runs for what waits alone (K-34)
     return Move(
         sentence=_sentence(row),
