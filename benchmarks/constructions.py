@@ -15,6 +15,7 @@ from turns import RUN, Timed
 
 from turnlock import Accepted, Call, Continue, Kernel, OpenTurn, Verdict
 from turnlock.engine import unchecked
+from turnlock.engine.kernel import state_of
 from turnlock.models.record import Record, fields_of
 
 Build: TypeAlias = Callable[[], None]
@@ -61,7 +62,7 @@ def by_makers(records: Sequence[Record], deliveries: Sequence[Timed]) -> Build:
     """
     opening = next(item for item, _ in deliveries if isinstance(item, OpenTurn))
     calls = {call.invocation_id: call for call in opening.calls}
-    state = Kernel(RUN).state
+    state = state_of(Kernel(RUN))
     plan: list[Construction] = []
     context: dict[str, object] = {"state": state, "turn": opening}
     for index, record in enumerate(records):

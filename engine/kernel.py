@@ -40,11 +40,11 @@ class Kernel:
     It holds no clock, no thread, no lock and no file: one owner at a time calls it, with the time.
     """
 
-    __slots__ = ("state",)
+    __slots__ = ("_state",)
 
     def __init__(self, run: Run) -> None:
         """Begin a run in which nothing has happened."""
-        self.state = State(run)
+        self._state = State(run)
 
     def receive(self, delivery: Delivery, now: float) -> Verdict:
         """Judge one delivery at `now`, Unix time in seconds (K-9: wholly, or not at all).
@@ -54,7 +54,7 @@ class Kernel:
         facts and effects stand in either verdict (K-11). Raises `InvalidValue`, before anything
         happens, only for what is no delivery or no time.
         """
-        state = self.state
+        state = self._state
         decider = DECIDERS.get(type(delivery))
         if decider is None or type(now) is not float or now - now:  # infinite, or not a number
             decider, now = _checked(delivery, now)
@@ -107,8 +107,8 @@ class Kernel:
         if snapshot is not None:
             from .snapshot import restore  # noqa: PLC0415 - most runs never take one
 
-            restore(kernel.state, snapshot)
-        replay(kernel.state, facts)
+            restore(state_of(kernel), snapshot)
+        replay(state_of(kernel), facts)
         return kernel
 
     def catch_up(self, facts: Iterable[Fact]) -> None:
@@ -117,79 +117,79 @@ class Kernel:
         The kernel is then what `recover` would make of the whole journal. Facts that it knows are
         passed over. Raises as `recover` does, and is of no use afterwards.
         """
-        replay(self.state, facts)
+        replay(self._state, facts)
 
     def copy(self) -> Kernel:
         """Return a kernel that shares nothing which changes: to judge what may not be kept."""
         twin = Kernel.__new__(Kernel)
-        twin.state = self.state.clone()
+        put_state(twin, self._state.clone())
         return twin
 
     def snapshot(self) -> Snapshot:
         """Return all of the state at its sequence: equal to the fold of the journal up to there."""
         from .snapshot import take  # noqa: PLC0415 - as in recover
 
-        return take(self.state)
+        return take(self._state)
 
     @property
     def run(self) -> Run:
         """The run's configuration."""
-        return self.state.run
+        return self._state.run
 
     @property
     def sequence(self) -> int:
         """The sequence of the latest fact; 0 before the first."""
-        return self.state.sequence
+        return self._state.sequence
 
     @property
     def epoch(self) -> int:
         """Turns opened so far (K-21)."""
-        return self.state.epoch
+        return self._state.epoch
 
     @property
     def turn(self) -> LiveTurn | None:
         """The open turn as it is now: to look at until the next receive, which changes it."""
-        return self.state.turn
+        return self._state.turn
 
     @property
     def continuations(self) -> tuple[Continue, ...]:
         """The continuations owed, the oldest first (K-52)."""
-        return tuple(owed.effect for owed in self.state.continuations.values())
+        return tuple(owed.effect for owed in self._state.continuations.values())
 
     @property
     def grants(self) -> tuple[Grant, ...]:
         """The grants in force, in the order of issue (K-40)."""
-        return tuple(self.state.grants)
+        return tuple(self._state.grants)
 
     @property
     def grants_issued(self) -> int:
         """How many grants were ever issued: their ids count."""
-        return self.state.grants.issued
+        return self._state.grants.issued
 
     @property
     def busy(self) -> bool:
         """Whether something is under way: a turn, or results that the model was not told."""
-        return self.state.turn is not None or bool(self.state.continuations)
+        return self._state.turn is not None or bool(self._state.continuations)
 
     @property
     def earliest_deadline(self) -> float | None:
         """The earliest deadline of all that run, or None (K-11); over when time is past it."""
-        return self.state.earliest_deadline
+        return self._state.earliest_deadline
 
     @property
     def pending_effects(self) -> tuple[Effect, ...]:
         """All the effects still owed: what a host performs after a recovery (K-3)."""
-        return pending(self.state)
+        return pending(self._state)
 
     def _expire(self, facts: list[Fact], now: float) -> None:
         """Let happen what time alone has brought, one deadline after the other (K-11)."""
-        while due := expired(self.state, now):
+        while due := expired(self._state, now):
             self._happen(due, now)
             facts += due
 
     def _happen(self, facts: list[Fact], now: float) -> None:
         """Fold what happens, then ask the one door whether the turn is settled (K-51)."""
-        state = self.state
+        state = self._state
         fold(state, facts)
         turn = state.turn
         if turn is not None and not turn.live:
@@ -199,6 +199,16 @@ class Kernel:
                 facts += closing
         if state.deadlines:
             state.tidy_deadlines()
+
+
+def state_of(kernel: Kernel) -> State:
+    """Return the state itself: for the engine and the proof kit, and for nobody else."""
+    return kernel._state  # noqa: SLF001 - the one way in
+
+
+def put_state(kernel: Kernel, state: State) -> None:
+    """Let a kernel go on from this state: as `state_of`."""
+    kernel._state = state  # noqa: SLF001 - the one way in
 
 
 def _refusal(refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Refused:

@@ -62,9 +62,9 @@ class Runs:
         kernel = self._kernels.get(run.run_id)
         if kernel is None:
             kernel = self._kernels[run.run_id] = Kernel(run)
-        elif kernel.state.run != run:
+        elif kernel.run != run:
             raise TurnlockError(
-                f"run {shown(run.run_id)} is held as {kernel.state.run!r}, not as {run!r}; "
+                f"run {shown(run.run_id)} is held as {kernel.run!r}, not as {run!r}; "
                 "open it with the configuration it has, or close it first"
             )
         return kernel
@@ -74,7 +74,7 @@ class Runs:
 
         Raises `TurnlockError` when another kernel is held for its run: two would both accept.
         """
-        run_id = kernel.state.run.run_id
+        run_id = kernel.run.run_id
         if self._kernels.setdefault(run_id, kernel) is not kernel:
             raise TurnlockError(
                 f"run {shown(run_id)} is held with another kernel; "
@@ -131,7 +131,7 @@ class Runs:
 
     def _rearm(self, run_id: str, kernel: Kernel) -> None:
         """Note when this run is to be woken now."""
-        deadline = kernel.state.earliest_deadline
+        deadline = kernel.earliest_deadline
         due = None if deadline is None else first_float_past(deadline)
         if due == self._due.get(run_id):
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from ..engine.fingerprint import fingerprint
-from ..engine.kernel import Kernel
+from ..engine.kernel import Kernel, state_of
 from ..models.deliveries import Delivery
 from ..models.facts import Fact
 from ..models.run import Run
@@ -32,7 +32,7 @@ def play(run: Run, script: list[Step]) -> list[Receipt]:
             journal += verdict.facts
             receipts.append(receipt(verdict))
         elif step == DIGEST:
-            receipts.append(digest_receipt(fingerprint(kernel.state)))
+            receipts.append(digest_receipt(fingerprint(state_of(kernel))))
         else:
             kernel = Kernel.recover(run, journal)
             receipts.append(owed_receipt(kernel.pending_effects))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from turnlock.engine import effects, kernel
-from turnlock.engine.kernel import Kernel
+from turnlock.engine.kernel import Kernel, state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Delivery
@@ -104,8 +104,8 @@ def _expiring_at_the_bound(real: Expire) -> Expire:
 
 def _receiving_at_the_bound(real: Receive) -> Receive:
     def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
-        if self.state.deadlines:
-            _hasten(self.state, max(now, self.state.at))
+        if state_of(self).deadlines:
+            _hasten(state_of(self), max(now, state_of(self).at))
         return real(self, delivery, now)
 
     return receive
@@ -124,11 +124,11 @@ def _woken_once(real: Callable[..., tuple[Wake, ...]]) -> Callable[..., tuple[Wa
 
 def _backwards(real: Receive) -> Receive:
     def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
-        latest = self.state.at
-        self.state.at = min(latest, now)
+        latest = state_of(self).at
+        state_of(self).at = min(latest, now)
         verdict = real(self, delivery, now)
         if not verdict.facts:
-            self.state.at = latest
+            state_of(self).at = latest
         return verdict
 
     return receive
@@ -137,7 +137,7 @@ def _backwards(real: Receive) -> Receive:
 def _moved_by_anything(real: Receive) -> Receive:
     def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
         verdict = real(self, delivery, now)
-        self.state.at = max(self.state.at, now)
+        state_of(self).at = max(state_of(self).at, now)
         return verdict
 
     return receive

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnlock.engine import kernel, turn_facts, unchecked
 from turnlock.engine.expiry import expired
-from turnlock.engine.kernel import Kernel
+from turnlock.engine.kernel import Kernel, state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Phase
@@ -29,7 +29,7 @@ Expire = Callable[[State, float], list[Fact]]
 
 def _only_the_first(_: object) -> Callable[..., None]:
     def expire(self: Kernel, facts: list[Fact], now: float) -> None:
-        due = expired(self.state, now)
+        due = expired(state_of(self), now)
         self._happen(due, now)  # pyright: ignore[reportPrivateUsage] - its own step
         facts += due
 
@@ -90,7 +90,7 @@ def _numbering_refusals(real: Receive) -> Receive:
     def receive(self: Kernel, delivery: Delivery, now: float) -> Verdict:
         verdict = real(self, delivery, now)
         if not verdict.accepted:
-            self.state.sequence += 1
+            state_of(self).sequence += 1
         return verdict
 
     return receive

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from turnlock.engine import evolve
-from turnlock.engine.kernel import Kernel
+from turnlock.engine.kernel import Kernel, state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.models.deliveries import Delivery
@@ -66,7 +66,7 @@ def _for_any_run(real: Receive) -> Receive:
 def _deaf_to_the_seal(real: Callable[..., None]) -> Callable[..., None]:
     def happen(self: Kernel, facts: list[Fact], now: float) -> None:
         if isinstance(facts[0], TurnSealed):
-            evolve.fold(self.state, facts)
+            evolve.fold(state_of(self), facts)
         else:
             real(self, facts, now)
 

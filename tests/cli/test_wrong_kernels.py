@@ -22,6 +22,7 @@ from turnlock import (
     Run,
     Verdict,
 )
+from turnlock.engine.kernel import state_of
 
 from .recordings import CORPUS, turnlock
 
@@ -106,7 +107,7 @@ class RefusalsCount(Kernel):
     def receive(self, delivery: Delivery, now: float) -> Verdict:
         verdict = super().receive(delivery, now)
         if isinstance(verdict, Refused) and verdict.reason is Reason.LATE:
-            self.state.sequence += 1
+            state_of(self).sequence += 1
         return verdict
 
 
@@ -116,7 +117,7 @@ class RefusalsChangeSilently(Kernel):
     def receive(self, delivery: Delivery, now: float) -> Verdict:
         verdict = super().receive(delivery, now)
         if isinstance(verdict, Refused):
-            self.state.grants.issued += 1
+            state_of(self).grants.issued += 1
         return verdict
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from turnlock import Kernel, Run, Verdict
 from turnlock.engine.fingerprint import behaviour, fingerprint
+from turnlock.engine.kernel import put_state, state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.models.codec import read, read_delivery
@@ -22,7 +23,7 @@ SEEDS = range(60)
 def everything(state: State) -> str:
     """All that a snapshot and the heap of deadlines hold."""
     kernel = Kernel(state.run)
-    kernel.state = state
+    put_state(kernel, state)
     return repr((kernel.snapshot(), sorted(state.deadlines), state.committed, state.prefix))
 
 
@@ -36,21 +37,21 @@ def test_a_clone_is_equal_and_shares_nothing_that_changes(seed: int) -> None:
     half = len(deliveries) // 2
     for step in deliveries[:half]:
         kernel.receive(read_delivery({k: v for k, v in step.items() if k != "now"}), step["now"])
-    before = everything(kernel.state)
+    before = everything(state_of(kernel))
 
     twin = kernel.copy()
 
-    assert everything(twin.state) == before
-    assert fingerprint(twin.state) == fingerprint(kernel.state)
+    assert everything(state_of(twin)) == before
+    assert fingerprint(state_of(twin)) == fingerprint(state_of(kernel))
     answers: list[Verdict] = []
     for step in deliveries[half:]:
         delivery = read_delivery({k: v for k, v in step.items() if k != "now"})
         answers.append(twin.receive(delivery, step["now"]))
-        assert everything(kernel.state) == before
+        assert everything(state_of(kernel)) == before
     for step, expected in zip(deliveries[half:], answers, strict=True):
         delivery = read_delivery({k: v for k, v in step.items() if k != "now"})
         assert kernel.receive(delivery, step["now"]) == expected
-    assert everything(kernel.state) == everything(twin.state)
+    assert everything(state_of(kernel)) == everything(state_of(twin))
 
 
 def test_a_clone_of_a_state_in_which_nothing_has_happened() -> None:

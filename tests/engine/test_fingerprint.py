@@ -9,6 +9,8 @@ import pytest
 
 from turnlock import Kernel, Limits, Run
 from turnlock.engine.fingerprint import behaviour, fingerprint
+from turnlock.engine.kernel import state_of
+from turnlock.engine.state import State
 from turnlock.models.codec import read_delivery
 
 Step = dict[str, Any]
@@ -34,17 +36,17 @@ def retry(attempt: int) -> list[Step]:
     ]
 
 
-def played(*script: Step, now: float = 0.0, **limits: int) -> Kernel:
-    """A kernel that received these at `now`."""
+def played(*script: Step, now: float = 0.0, **limits: int) -> State:
+    """The state of a kernel that received these at `now`."""
     kernel = Kernel(Run(run_id="r", limits=Limits(**limits)))
     for delivery in script:
         assert kernel.receive(read_delivery(json.loads(json.dumps(delivery))), now).accepted
-    return kernel
+    return state_of(kernel)
 
 
 def test_times_count_from_now() -> None:
     """Moved in time, a state is the same one; seen from another time, it is not."""
-    early, late = played(OPEN, CLAIM).state, played(OPEN, CLAIM, now=64.0).state
+    early, late = played(OPEN, CLAIM), played(OPEN, CLAIM, now=64.0)
 
     assert behaviour(early, 0.0) == behaviour(late, 64.0)
     assert behaviour(early, 0.0) != behaviour(early, 1.0)
@@ -53,7 +55,7 @@ def test_times_count_from_now() -> None:
 
 def test_a_clock_that_may_run_backwards_sees_the_latest_fact() -> None:
     """K-10: an earlier time is taken for the latest fact's, so how far back that lies counts."""
-    early, late = played(OPEN).state, played(OPEN, now=1.0).state
+    early, late = played(OPEN), played(OPEN, now=1.0)
 
     assert behaviour(early, 1.0) == behaviour(late, 1.0)
     assert behaviour(early, 0.0) != behaviour(late, 0.0)
@@ -61,9 +63,9 @@ def test_a_clock_that_may_run_backwards_sees_the_latest_fact() -> None:
 
 def test_the_second_and_the_third_attempt_behave_alike() -> None:
     """Told apart are none, the first, and later ones; the wire's digest tells the numbers."""
-    first = played(OPEN, CLAIM, LOSE).state
-    second = played(OPEN, CLAIM, LOSE, *retry(1)).state
-    third = played(OPEN, CLAIM, LOSE, *retry(1), *retry(2)).state
+    first = played(OPEN, CLAIM, LOSE)
+    second = played(OPEN, CLAIM, LOSE, *retry(1))
+    third = played(OPEN, CLAIM, LOSE, *retry(1), *retry(2))
 
     assert behaviour(first, 0.0) != behaviour(second, 0.0) == behaviour(third, 0.0)
     assert fingerprint(second) != fingerprint(third)
@@ -75,10 +77,10 @@ def test_a_grant_behaves_alike_whatever_its_number() -> None:
     revoke: Step = {"type": "revoke", "grant_id": "grant/r/1"}
     end = [CLAIM, REPORT, {"type": "reject", **ABOUT, "invocation_id": "b", "error": "no"}]
     again = [{**step, "turn_id": "T2"} for step in (OPEN, session)]
-    once = played(OPEN, session, revoke, *end, again[0], remembered=0).state
+    once = played(OPEN, session, revoke, *end, again[0], remembered=0)
     twice = played(
         OPEN, session, revoke, *end, *again, {**revoke, "grant_id": "grant/r/2"}, remembered=0
-    ).state
+    )
 
     assert once.grants.issued == 1
     assert twice.grants.issued == 2
@@ -92,7 +94,7 @@ def test_a_grant_behaves_alike_whatever_its_number() -> None:
 )
 def test_results_that_only_python_holds_equal_are_told_apart(one: object, other: object) -> None:
     """S of section 6 compares canonical JSON, so must the key."""
-    states = [played(OPEN, CLAIM, {**REPORT, "result": result}).state for result in (one, other)]
+    states = [played(OPEN, CLAIM, {**REPORT, "result": result}) for result in (one, other)]
 
     assert behaviour(states[0], 0.0) != behaviour(states[1], 0.0)
     assert fingerprint(states[0]) != fingerprint(states[1])
@@ -101,9 +103,9 @@ def test_results_that_only_python_holds_equal_are_told_apart(one: object, other:
 def test_a_lease_that_the_grace_forestalls_is_not_told() -> None:
     """The end of the grace ends what runs; a lease that would be over only later never is."""
     stop: Step = {"type": "interrupt", "turn_id": "T1", "grace": 1}
-    five = played(OPEN, CLAIM, stop).state
-    six = played(OPEN, {**CLAIM, "lease": 6}, stop).state
-    one = played(OPEN, {**CLAIM, "lease": 1}, stop).state
+    five = played(OPEN, CLAIM, stop)
+    six = played(OPEN, {**CLAIM, "lease": 6}, stop)
+    one = played(OPEN, {**CLAIM, "lease": 1}, stop)
 
     assert behaviour(five, 0.0) == behaviour(six, 0.0) != behaviour(one, 0.0)
 
@@ -111,12 +113,11 @@ def test_a_lease_that_the_grace_forestalls_is_not_told() -> None:
 def test_a_turn_grant_covers_nothing_more_once_no_call_can_come() -> None:
     """Only that it can be revoked is told; in an open turn, and for the session, what it covers."""
     kinds = [{"match": "exact"}, {"match": "tool"}]
-    sealed = [played(OPEN, {**APPROVE, "scope": "turn", **kind}).state for kind in kinds]
+    sealed = [played(OPEN, {**APPROVE, "scope": "turn", **kind}) for kind in kinds]
     open_ = [
-        played({**OPEN, "sealed": False}, {**APPROVE, "scope": "turn", **kind}).state
-        for kind in kinds
+        played({**OPEN, "sealed": False}, {**APPROVE, "scope": "turn", **kind}) for kind in kinds
     ]
-    session = [played(OPEN, {**APPROVE, "scope": "session", **kind}).state for kind in kinds]
+    session = [played(OPEN, {**APPROVE, "scope": "session", **kind}) for kind in kinds]
 
     assert behaviour(sealed[0], 0.0)[0] == behaviour(sealed[1], 0.0)[0]
     assert behaviour(open_[0], 0.0)[0] != behaviour(open_[1], 0.0)[0]

@@ -13,6 +13,8 @@ import pytest
 
 from turnlock import Kernel, Limits, Run
 from turnlock.engine.fingerprint import behaviour, fingerprint
+from turnlock.engine.kernel import state_of
+from turnlock.engine.state import State
 from turnlock.models.codec import read_delivery
 
 Step = dict[str, Any]
@@ -56,17 +58,17 @@ STOP: Step = {"type": "interrupt", "turn_id": "T", "grace": 5}
 EMPTY = [opens("T", sealed=False), {"type": "seal_turn", "turn_id": "T"}]
 
 
-def played(*script: Step, now: float = 0.0, **limits: int) -> Kernel:
-    """A kernel that received these at `now`."""
+def played(*script: Step, now: float = 0.0, **limits: int) -> State:
+    """The state of a kernel that received these at `now`."""
     kernel = Kernel(Run(run_id="r", limits=Limits(**limits)))
     for delivery in script:
         assert kernel.receive(read_delivery(json.loads(json.dumps(delivery))), now).accepted
-    return kernel
+    return state_of(kernel)
 
 
 def alike(one: list[Step], other: list[Step], **limits: int) -> bool:
     """Whether nothing tells these two apart."""
-    states = [played(*script, **limits).state for script in (one, other)]
+    states = [played(*script, **limits) for script in (one, other)]
     return behaviour(states[0], 0.0) == behaviour(states[1], 0.0)
 
 
@@ -202,13 +204,9 @@ def test_how_far_back_a_clock_ran_is_counted_from_now() -> None:
     """K-10: from another time, too."""
     steps = [opens("T", call("a"))]
 
-    assert behaviour(played(*steps, now=5.0).state, 3.0) == (
-        behaviour(played(*steps, now=4.0).state, 2.0)
-    )
+    assert behaviour(played(*steps, now=5.0), 3.0) == (behaviour(played(*steps, now=4.0), 2.0))
 
 
 def test_a_run_in_which_something_happened_is_another_one() -> None:
     """Its clock has begun, even if nothing else is left."""
-    assert fingerprint(played(remembered=0).state) != (
-        fingerprint(played(*EMPTY, remembered=0).state)
-    )
+    assert fingerprint(played(remembered=0)) != (fingerprint(played(*EMPTY, remembered=0)))

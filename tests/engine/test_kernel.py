@@ -19,6 +19,7 @@ from turnlock import (
     Tick,
     Wake,
 )
+from turnlock.engine.kernel import state_of
 from turnlock.turn.memory import Memory
 
 
@@ -59,10 +60,10 @@ def test_a_deadline_that_no_time_is_past_is_none() -> None:
 
     assert verdict.accepted
     assert not [effect for effect in verdict.effects if isinstance(effect, Wake)]
-    assert kernel.state.earliest_deadline is None
+    assert kernel.earliest_deadline is None
     assert not kernel.receive(Tick(), sys.float_info.max).facts
     restarted = Kernel.recover(kernel.run, (), snapshot=kernel.snapshot())
-    assert restarted.state.earliest_deadline is None
+    assert restarted.earliest_deadline is None
     assert restarted.pending_effects == kernel.pending_effects
 
 
@@ -98,7 +99,7 @@ def test_the_memory_keeps_no_more_than_its_bound() -> None:
     kernel.receive(Interrupt(turn_id="T1", grace=0.0), 0.0)
     kernel.receive(Tick(), 1.0)
 
-    (closing,) = kernel.state.memory.closings
+    (closing,) = state_of(kernel).memory.closings
     assert len(closing.invocation_ids) == 1_023
 
 

@@ -95,7 +95,7 @@ DELIVERIES: st.SearchStrategy[Delivery] = st.one_of(
 
 def due_of(kernel: Kernel) -> float | None:
     """When this kernel is to be woken."""
-    earliest = kernel.state.earliest_deadline
+    earliest = kernel.earliest_deadline
     return None if earliest is None else first_float_past(earliest)
 
 

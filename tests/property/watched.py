@@ -9,6 +9,7 @@ from typing import Any
 
 from turnlock import Fact, FactType, Kernel
 from turnlock.engine.fingerprint import fingerprint
+from turnlock.engine.kernel import state_of
 from turnlock.turn.phases import TurnPhase
 from turnlock.verification.subjects.kernel import KernelSubject
 
@@ -39,7 +40,7 @@ class WatchedKernel(KernelSubject):
         """K-2, K-3, K-9, K-11: what a receive adds, and that a refusal adds nothing."""
         kernel = self.kernel
         owed, sequence, told = kernel.pending_effects, kernel.sequence, len(self.journal)
-        print_before = fingerprint(kernel.state)
+        print_before = fingerprint(state_of(kernel))
 
         receipt = super().receive(delivery)
 
@@ -56,7 +57,7 @@ class WatchedKernel(KernelSubject):
         if not facts:
             assert kernel.sequence == sequence, "K-2: a refusal adds nothing"
             assert owed_now == owed, "K-2: a refusal adds nothing"
-            assert fingerprint(kernel.state) == print_before, "K-2: a refusal adds nothing"
+            assert fingerprint(state_of(kernel)) == print_before, "K-2: a refusal adds nothing"
         return receipt
 
     def recover(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class WatchedKernel(KernelSubject):
 
     def check_turn(self) -> None:
         """K-50 … K-56: unique membership, one door, one continuation, bounds that hold."""
-        state = self.kernel.state
+        state = state_of(self.kernel)
         turn = state.turn
         if turn is not None:
             live = sum(not invocation.terminal for invocation in turn.order)

@@ -10,7 +10,7 @@ import msgspec
 from ...engine import kernel
 from ...engine.effects import pending
 from ...engine.fingerprint import behaviour
-from ...engine.kernel import Kernel
+from ...engine.kernel import Kernel, put_state
 from ...engine.state import State
 from ...models.codec import read, read_delivery, write
 from ...models.deliveries import Delivery
@@ -47,7 +47,7 @@ class KernelPlayer:
 
     def load(self, state: State) -> None:
         """Put a state into the kernel."""
-        self._kernel.state = state
+        put_state(self._kernel, state)
 
     def clone(self, state: State) -> State:
         """Copy a state."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...engine.fingerprint import fingerprint
-from ...engine.kernel import Kernel
+from ...engine.kernel import Kernel, state_of
 from ...models.deliveries import Claim, Delivery
 from ...models.effects import Continue, Effect
 from ...models.errors import TurnlockError
@@ -92,7 +92,7 @@ class CheckedKernel:
         if compared and self._owed is None:
             self._owed = kernel.pending_effects
         sequence = kernel.sequence
-        before = fingerprint(kernel.state) if sampled else None
+        before = fingerprint(state_of(kernel)) if sampled else None
 
         verdict = self._receive(delivery, self.now - late_by)
 
@@ -109,7 +109,7 @@ class CheckedKernel:
             self._changed(delivery, as_what, "changed the effects owed")
         elif sampled:
             tally.states += 1
-            if fingerprint(kernel.state) != before:
+            if fingerprint(state_of(kernel)) != before:
                 self._changed(delivery, as_what, "changed the state")
 
     def _receive(self, delivery: Delivery, now: float) -> Verdict:

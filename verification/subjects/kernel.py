@@ -8,7 +8,7 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from ...engine.fingerprint import fingerprint
-from ...engine.kernel import Kernel
+from ...engine.kernel import Kernel, state_of
 from ...models.codec import read, read_delivery, write
 from ...models.deliveries import Delivery
 from ...models.effects import Effect
@@ -101,7 +101,7 @@ class KernelSubject:
 
     def digest(self) -> str:
         """Return the behavioural digest."""
-        return fingerprint(self._kernel.state)
+        return fingerprint(state_of(self._kernel))
 
 
 def receipt_of(reason: str | None, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Raw:

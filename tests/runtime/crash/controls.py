@@ -105,7 +105,7 @@ class Repeating:
         self._executions = executions
 
     async def lose_what_died(self, actor: Actor) -> None:
-        turn = actor.kernel.state.turn
+        turn = actor.kernel.turn
         for member in () if turn is None else tuple(turn.unfinished()):
             if turn is not None and member.phase is Phase.STARTED:
                 key = idempotency_key(invocation_path(turn.scope, member.invocation_id))

@@ -131,7 +131,7 @@ class Host:
     async def _resolve(self, asked: ExecutionInDoubt) -> None:
         """Be the person who is asked: look whether it was done, and say so."""
         actor = self.runtime._actors.get(asked.run_id)
-        turn = None if actor is None else actor.kernel.state.turn
+        turn = None if actor is None else actor.kernel.turn
         member = None if turn is None else turn.members.get(asked.invocation_id)
         if turn is None or member is None or turn.turn_id != asked.turn_id:
             return

@@ -12,6 +12,7 @@ import pytest
 
 from turnlock import Kernel
 from turnlock.engine import effects, fingerprint, guards, kernel, recovery
+from turnlock.engine.kernel import state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
 from turnlock.lifecycle.phases import Guard, Phase
@@ -144,8 +145,9 @@ def test_a_refusal_that_changes_the_state_in_secret_is_found(
 
     def receive(self: Kernel, delivery: Any, now: float) -> Any:
         verdict = real(self, delivery, now)
-        if verdict.reason is Reason.ALREADY_STARTED and self.state.turn is not None:
-            self.state.turn.order[0].worker = "somebody"
+        turn = state_of(self).turn
+        if verdict.reason is Reason.ALREADY_STARTED and turn is not None:
+            turn.order[0].worker = "somebody"
         return verdict
 
     monkeypatch.setattr(Kernel, "receive", receive)

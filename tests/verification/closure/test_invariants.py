@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from turnlock import Acknowledge, Claim, Fact, Kernel, Limits, OpenTurn, Report, Run
+from turnlock.engine.kernel import state_of
 from turnlock.models.calls import Call
 from turnlock.models.record import changed
 from turnlock.turn.phases import TurnPhase
@@ -36,7 +37,7 @@ def test_a_healthy_run_has_no_flaw() -> None:
     """The control: nothing is told of what is right."""
     kernel, journal = played()
 
-    assert flaw_of_turn(kernel.state) is None
+    assert flaw_of_turn(state_of(kernel)) is None
     assert flaw_of_lives(journal) is None
     assert flaw_of_numbers(journal[:1], 0, 1) is None
 
@@ -72,17 +73,17 @@ def test_two_times_in_one_receive_are_told() -> None:
 
 def miscount(kernel: Kernel) -> None:
     """One that is terminal counts as live."""
-    kernel.state.turn.live = 2  # type: ignore[union-attr]
+    state_of(kernel).turn.live = 2  # type: ignore[union-attr]
 
 
 def close_without_leaving(kernel: Kernel) -> None:
     """A closed turn stays the active one."""
-    kernel.state.turn.phase = TurnPhase.SETTLED  # type: ignore[union-attr]
+    state_of(kernel).turn.phase = TurnPhase.SETTLED  # type: ignore[union-attr]
 
 
 def lose_a_member(kernel: Kernel) -> None:
     """The roster and the order no longer agree."""
-    del kernel.state.turn.members["b"]  # type: ignore[union-attr]
+    del state_of(kernel).turn.members["b"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("spoil", [miscount, close_without_leaving, lose_a_member])
@@ -91,7 +92,7 @@ def test_a_wrong_roster_is_told(spoil: Callable[[Kernel], None]) -> None:
     kernel, _ = played()
     spoil(kernel)
 
-    flaw = flaw_of_turn(kernel.state)
+    flaw = flaw_of_turn(state_of(kernel))
 
     assert flaw is not None
     assert flaw[0] == "K-50"
@@ -101,7 +102,7 @@ def test_a_wrong_roster_is_told(spoil: Callable[[Kernel], None]) -> None:
 def test_what_goes_beyond_its_bound_is_told(limit: str) -> None:
     """K-54, K-56: lower a bound below what is held."""
     kernel, _ = played()
-    state = kernel.state
+    state = state_of(kernel)
     state.grants.in_force["g"] = state.continuations["T"] = object()  # type: ignore[assignment]
     state.memory.close("T0", ("a",), at=0.0)
     state.run = changed(state.run, limits=changed(state.run.limits, **{limit: 0}))

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeAlias
 
-from turnlock.engine.kernel import Kernel
+from turnlock.engine.kernel import Kernel, put_state, state_of
 from turnlock.models.codec import read, read_delivery
 from turnlock.models.facts import Fact
 from turnlock.models.run import Run
@@ -82,7 +82,7 @@ def unlocked(host: Host, delivery: Raw) -> Steps:
     """Receive without any lock: another may come between reading and writing."""
     yield None
     twin = Kernel(host.kernel.run)
-    twin.state = host.kernel.state.clone()
+    put_state(twin, state_of(host.kernel).clone())
     yield None
     verdict = verdict_of(twin, delivery)
     yield None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from turnlock.engine.kernel import put_state, state_of
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.findings import Profile, Status
 
@@ -117,9 +118,10 @@ def test_a_host_that_answers_from_an_old_state_is_caught() -> None:
         def receive(self, delivery: Raw) -> Raw:
             if len(self.taken) % 3 != 2:
                 return super().receive(delivery)
-            state, journal = self.kernel.state.clone(), list(self.journal)
+            state, journal = state_of(self.kernel).clone(), list(self.journal)
             told = super().receive(delivery)
-            self.kernel.state, self.journal = state, journal
+            put_state(self.kernel, state)
+            self.journal = journal
             return told
 
     found, finding = thread_round(Forgetful(RUN))

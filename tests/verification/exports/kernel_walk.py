@@ -126,7 +126,7 @@ class Walk:
             Member(phase, owed.get(str(place), 0), attempt)
             for place, (phase, attempt) in enumerate(zip(self.phases, self.attempts, strict=True))
         )
-        grant = len(self.kernel.state.grants) > 0
+        grant = bool(self.kernel.grants)
         return State(self.turn, self.members, roster, grant, self.asked, self.taken)
 
     def _receive(self, delivery: Delivery, at: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from turnlock import Fact, InvalidValue, Kernel, Run
+from turnlock.engine.kernel import state_of
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.codec import fact_from_json, record_from_json
 from turnlock.models.record import changed
@@ -53,7 +54,7 @@ def drops_torn_facts(run: Run, facts: Iterable[Fact], snapshot: Snapshot | None 
 def forgets_to_rearm(run: Run, facts: Iterable[Fact], snapshot: Snapshot | None = None) -> Kernel:
     """Recovers all of the state, and no wake for its deadlines."""
     kernel = Kernel.recover(run, facts, snapshot=snapshot)
-    kernel.state.deadlines.clear()
+    state_of(kernel).deadlines.clear()
     return kernel
 
 
