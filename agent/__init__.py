@@ -3,7 +3,8 @@
 An `Agent` asks a `Model`, performs the calls of its answer on a runtime of its own, and gives the
 results back, until the model asks for no more. All of it is in the journal before anything follows
 from it: the same lines after a crash go on where it stopped. `ChatCompletionsModel` speaks to any
-chat-completions endpoint (extra `openai`); any object with `respond` and `close` is a model.
+chat-completions endpoint (extra `openai`), `ScriptedModel` plays a script; any object with
+`respond` and `close` is a model. `docs/agent.md` shows it at work.
 
 These names are public; every other name in here may change with any release.
 """
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from .loop import Agent
     from .messages import Answer, Message, Prompt, Results, ToolCall
     from .model import Model
+    from .script import Ended, Script, ScriptedCall, ScriptedModel
 
 __all__ = [
-    "Agent", "Answer", "ChatCompletionsModel", "Conversation", "ConversationBroken", "Message",
-    "MissingClient", "Model", "ModelError", "Owed", "Prompt", "Results", "ToolCall",
+    "Agent", "Answer", "ChatCompletionsModel", "Conversation", "ConversationBroken", "Ended",
+    "Message", "MissingClient", "Model", "ModelError", "Owed", "Prompt", "Results", "Script",
+    "ScriptedCall", "ScriptedModel", "ToolCall",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -35,5 +38,11 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "loop": "Agent",
             "messages": "Answer Message Prompt Results ToolCall",
             "model": "Model",
+            "script": "Ended Script ScriptedCall ScriptedModel",
         },
     )
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

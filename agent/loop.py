@@ -25,7 +25,7 @@ from ..runtime.dispatcher import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.runtime import Runtime
-from ..runtime.scheduling import Clock, retried
+from ..runtime.scheduling import Clock, backoff, retried
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
 from ..runtime.tools.toolbox import Toolbox
@@ -236,5 +236,5 @@ class Agent:
         def failed(_: Exception, __: float) -> None:
             self._check_ours()
 
-        pauses = self.runtime.settings.pauses()
+        pauses = backoff(self.runtime.settings)
         return await retried(work, pauses=pauses, on=(JournalError,), failed=failed)

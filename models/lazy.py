@@ -14,15 +14,16 @@ from typing import Any
 def imported_when_asked(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package: by module of it, the names that are there.
 
-    ``imported_when_asked("turnlock", {"engine.snapshot": "Snapshot snapshot_from_json"})``. It
-    raises `AttributeError` for any other name, as a module does.
+    ``imported_when_asked("turnlock", {"engine.snapshot": "Snapshot snapshot_from_json"})``; a dot
+    before a module leads out of the package, as in an import: ``".views.status"``. It raises
+    `AttributeError` for any other name, as a module does.
     """
     module_of = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:  # noqa: ANN401 - whatever the package exports
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        found = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        found = getattr(import_module(f".{module_of[name]}", package), name)
         setattr(import_module(package), name, found)  # asked for once, as with any import
         return found
 

@@ -1,41 +1,89 @@
 """The asyncio host: performs what the kernel asks, and keeps every fact before anybody sees it.
 
-Declare tools with `tool`, put them in a `Toolbox`, open a `SqliteJournal`, enter a `Runtime`, open
-runs and turns. `docs/runtime.md` says what it promises, and what it cannot know.
+Declare tools with `tool`, put them in a `Toolbox`, open a journal, enter a `Runtime`, open runs and
+turns. A process that performs nothing has deliveries judged with `submit`, or writes a `SharedRun`.
+`docs/runtime.md` says what it promises, and what it cannot know.
+
+These names are public; every other name in here may change with any release. A name is imported
+when it is first asked for.
 """
 
-from ..views.call_view import CallView
-from ..views.standing import Standing, StatusUpdate
-from ..views.status import Status
-from .dispatcher import Continuation, OnContinue
-from .errors import (
-    Closed,
-    JournalError,
-    JournalOwned,
-    Overloaded,
-    RunDiffers,
-    RunFenced,
-    TooSlow,
-)
-from .journal.contract import Appended, Journal, Post, RunEntry
-from .journal.memory import MemoryJournal
-from .journal.sqlite import SqliteJournal
-from .runtime import Runtime
-from .scheduling import Clock, SteadyClock
-from .settings import Settings
-from .streams import DiagnosticSubscription, Subscription
-from .telemetry import Telemetry, open_telemetry
-from .tools.calling import ToolContext
-from .tools.policy import InDoubt, Policy
-from .tools.results import Failed, Happened, NeverHappened, StillUnknown, Succeeded
-from .tools.tool import Tool, tool
-from .tools.toolbox import Toolbox
+from typing import TYPE_CHECKING
+
+from ..models.lazy import imported_when_asked
+
+if TYPE_CHECKING:
+    from ..views.call_view import CallView
+    from ..views.standing import Standing, StatusUpdate
+    from ..views.status import Status
+    from .dispatcher import Continuation, OnContinue
+    from .errors import (
+        Closed,
+        Conflict,
+        ForeignRun,
+        JournalError,
+        JournalOwned,
+        Overloaded,
+        RunDiffers,
+        RunFenced,
+        TooSlow,
+    )
+    from .journal.contract import Appended, Journal, Post, RunEntry
+    from .journal.memory import MemoryJournal
+    from .journal.registry import open_journal
+    from .journal.sqlite import SqliteJournal
+    from .runtime import Runtime
+    from .scheduling import Clock, SteadyClock
+    from .settings import Settings
+    from .streams import DiagnosticSubscription, Subscription
+    from .telemetry import Execution, Observed, Telemetry, open_telemetry
+    from .tools.calling import ToolContext
+    from .tools.errors import BadArguments, BadToolFile, Rejected, ToolCancelled
+    from .tools.policy import InDoubt, Policy
+    from .tools.results import Failed, Happened, NeverHappened, StillUnknown, Succeeded
+    from .tools.tool import Tool, tool
+    from .tools.toolbox import Toolbox
+    from .writer import SharedRun, Submitted, Unanswered, submit
 
 __all__ = [
-    "Appended", "CallView", "Clock", "Closed", "Continuation", "DiagnosticSubscription", "Failed",
-    "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal",
-    "NeverHappened", "OnContinue", "Overloaded", "Policy", "Post", "RunDiffers", "RunEntry",
-    "RunFenced", "Runtime", "Settings", "SqliteJournal", "Standing", "Status",
-    "StatusUpdate", "SteadyClock", "StillUnknown", "Subscription", "Succeeded", "Telemetry",
-    "TooSlow", "Tool", "ToolContext", "Toolbox", "open_telemetry", "tool",
+    "Appended", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed", "Conflict",
+    "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun", "Happened",
+    "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal", "NeverHappened",
+    "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Rejected", "RunDiffers", "RunEntry",
+    "RunFenced", "Runtime", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status",
+    "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded",
+    "Telemetry", "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered",
+    "open_journal", "open_telemetry", "submit", "tool",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
+    __getattr__ = imported_when_asked(__name__, {
+        ".views.call_view": "CallView",
+        ".views.standing": "Standing StatusUpdate",
+        ".views.status": "Status",
+        "dispatcher": "Continuation OnContinue",
+        "errors":
+            "Closed Conflict ForeignRun JournalError JournalOwned Overloaded RunDiffers RunFenced"
+            " TooSlow",
+        "journal.contract": "Appended Journal Post RunEntry",
+        "journal.memory": "MemoryJournal",
+        "journal.registry": "open_journal",
+        "journal.sqlite": "SqliteJournal",
+        "runtime": "Runtime",
+        "scheduling": "Clock SteadyClock",
+        "settings": "Settings",
+        "streams": "DiagnosticSubscription Subscription",
+        "telemetry": "Execution Observed Telemetry open_telemetry",
+        "tools.calling": "ToolContext",
+        "tools.errors": "BadArguments BadToolFile Rejected ToolCancelled",
+        "tools.policy": "InDoubt Policy",
+        "tools.results": "Failed Happened NeverHappened StillUnknown Succeeded",
+        "tools.tool": "Tool tool",
+        "tools.toolbox": "Toolbox",
+        "writer": "SharedRun Submitted Unanswered submit",
+    })  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

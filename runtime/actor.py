@@ -22,7 +22,7 @@ from ..models.errors import InboxFull, TurnlockError
 from ..models.verdicts import Verdict
 from .errors import JournalError, Overloaded, RunFenced
 from .journal.contract import Journal
-from .scheduling import Clock, Tasks, retried
+from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .tools.policy import Policy
 from .writer import Judged, RunWriter
@@ -122,7 +122,7 @@ class Actor:
         """
         return await retried(
             lambda: self.deliver(delivery),
-            pauses=self._settings.pauses(),
+            pauses=backoff(self._settings),
             is_hopeless=lambda: self.stopped is not None,
         )
 
@@ -144,7 +144,7 @@ class Actor:
         after a pause, or when the next delivery arrives: what is owed may wait for nobody. Whatever
         else goes wrong, the kernel in memory is not to be trusted any more: the run is stopped.
         """
-        pauses = self._settings.pauses()
+        pauses = backoff(self._settings)
         try:
             while (self._inbox or self.writer.stale) and self.stopped is None:
                 if self.writer.stale and not await self._fold():

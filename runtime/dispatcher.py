@@ -14,22 +14,23 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from ..engine.deadlines import first_float_past
-from ..lifecycle.phases import DOUBTED
+from ..engine.kernel import Kernel
 from ..models.calls import CallResult
 from ..models.deliveries import Acknowledge, Tick
 from ..models.diagnostics import diagnose
 from ..models.effects import Cancel, Continue, Effect, Execute
 from ..models.errors import TurnlockError
+from ..models.fact import Fact
 from ..models.facts import ExecutionInDoubt
+from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.verdicts import Refused, Verdict
+from ..views.live import calls_of, wake_time
 from .actor import Actor, Actors, Listener
-from .approvals import Waits
 from .errors import JournalError, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver
 from .journal.contract import Journal, Post
-from .scheduling import Tasks, Timers, retried
+from .scheduling import Tasks, Timers, backoff, retried
 from .settings import Settings
 from .streams import Streams
 from .telemetry import Observed
@@ -53,7 +54,7 @@ class Dispatcher(Listener):
         self.doubts: Final = InDoubtResolver(runtime, self.executions)
         self.executions.when_lost(self.doubts.settle)
         self.timers: Final = Timers(clock=runtime.clock, fired=self._timer_fired)
-        self.waits: Final = Waits()
+        self.approval_ages: Final = ApprovalAges()
         self._runtime = runtime
         self._streams = streams
         self._on_continue = on_continue
@@ -73,7 +74,7 @@ class Dispatcher(Listener):
         if actor.stopped is not None:
             return  # it was let go while this was written
         for fact in facts:
-            self.waits.take(fact)
+            self.approval_ages.take(fact)
             if isinstance(fact, ExecutionInDoubt):
                 self.doubts.settle(actor, fact.turn_id, fact.invocation_id)
         self._rearm(actor)
@@ -84,7 +85,7 @@ class Dispatcher(Listener):
         self._streams.look_again(actor.run.run_id)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)
-        self.waits.recovered(actor.kernel, now=self._runtime.clock.now())
+        self.approval_ages.recovered(actor.kernel, now=self._runtime.clock.now())
         self._rearm(actor)
 
     def fenced(self, actor: Actor) -> None:
@@ -98,22 +99,17 @@ class Dispatcher(Listener):
                 self._streams.fail(run_id, actor.stopped)
 
     def forget(self, run_id: str) -> None:
-        """Ring no more for a run, and count it no more."""
+        """Fire no more for a run, and count it no more."""
         self.timers.set(run_id, None)
-        self.waits.forget(run_id)
+        self.approval_ages.forget(run_id)
 
     def observed(self) -> Observed:
         """Read the gauges; may be called from any thread."""
-        turns = [
-            turn
-            for turn in (actor.kernel.turn for actor in self._runtime.actors.all())
-            if turn is not None
-        ]
-        members = [member for turn in turns for member in tuple(turn.order)]
+        kernels = [actor.kernel for actor in self._runtime.actors.all()]
         return Observed(
-            turns_open=len(turns),
-            oldest_pending_approval=self.waits.longest(self._runtime.clock.now()),
-            in_doubt=sum(1 for member in members if member.phase in DOUBTED),
+            turns_open=sum(kernel.turn is not None for kernel in kernels),
+            oldest_pending_approval=self.approval_ages.longest(self._runtime.clock.now()),
+            in_doubt=sum(call.in_doubt for kernel in kernels for call in calls_of(kernel)),
         )
 
     def perform(self, actor: Actor, effects: Iterable[Effect]) -> None:
@@ -151,9 +147,7 @@ class Dispatcher(Listener):
                 self._streams.diagnose(run_id, told)
 
     def _rearm(self, actor: Actor) -> None:
-        deadline = actor.kernel.earliest_deadline
-        due = None if deadline is None else first_float_past(deadline)
-        self.timers.set(actor.run.run_id, due)
+        self.timers.set(actor.run.run_id, wake_time(actor.kernel))
 
     def _timer_fired(self, run_id: str) -> None:
         actor = self._runtime.actors.get(run_id)
@@ -209,7 +203,7 @@ async def hand_over(
         )
 
     await retried(
-        lambda: on_continue(told), pauses=settings.pauses(), on=(Exception,), failed=failed
+        lambda: on_continue(told), pauses=backoff(settings), on=(Exception,), failed=failed
     )
     await actor.deliver_surely(Acknowledge(run_id=run_id, turn_id=effect.turn_id))
 
@@ -238,12 +232,12 @@ class Mailbox:
 
     async def watch(self) -> None:
         """Take what is posted, until cancelled."""
-        pauses = self._settings.pauses()
+        pauses = backoff(self._settings)
         while True:
             pause = self._settings.poll
             try:
                 self._take(await self._journal.posts(tuple(self._actors)))
-                pauses = self._settings.pauses()
+                pauses = backoff(self._settings)
             except TurnlockError as error:
                 pause = max(pause, next(pauses))
                 _log.warning("posts cannot be read; in %.3g s again: %s", pause, error)
@@ -268,4 +262,41 @@ class Mailbox:
     async def _answer(self, number: int, verdict: Verdict) -> None:
         """Answer until that is kept: judged again, what was accepted would be refused."""
         receipt = receipt_of(verdict)
-        await retried(lambda: self._journal.answer(number, receipt), pauses=self._settings.pauses())
+        await retried(lambda: self._journal.answer(number, receipt), pauses=backoff(self._settings))
+
+
+class ApprovalAges:
+    """Since when calls have waited for a person: a fold of facts, for a gauge."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._since: dict[str, dict[tuple[str, str], float]] = {}
+
+    def take(self, fact: Fact) -> None:
+        """Learn of a fact: it is asked, or whatever else happens to the call ends the waiting."""
+        if not isinstance(fact, LifecycleFact):
+            return
+        key = fact.turn_id, fact.invocation_id
+        if isinstance(fact, ToolApprovalRequested):
+            self._since.setdefault(fact.run_id, {})[key] = fact.at
+            return
+        since = self._since.get(fact.run_id)
+        if since is not None and since.pop(key, None) is not None and not since:
+            del self._since[fact.run_id]
+
+    def recovered(self, kernel: Kernel, *, now: float) -> None:
+        """Learn what waits in a run that was folded: at least since `now`, Unix time."""
+        known = self._since.pop(kernel.run.run_id, {})
+        asked = [(call.turn_id, call.invocation_id) for call in calls_of(kernel, gated=True)]
+        if asked:
+            self._since[kernel.run.run_id] = {key: known.get(key, now) for key in asked}
+
+    def forget(self, run_id: str) -> None:
+        """Forget a run that is not performed here any more."""
+        self._since.pop(run_id, None)
+
+    def longest(self, now: float) -> float | None:
+        """Return for how many seconds the longest waiting call has waited; None: none waits."""
+        times = (tuple(since.values()) for since in tuple(self._since.values()))
+        since = min((at for run in times for at in run), default=None)
+        return None if since is None else max(0.0, now - since)

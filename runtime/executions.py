@@ -19,7 +19,6 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from ..lifecycle.phases import TERMINAL
 from ..models.deliveries import (
     Claim,
     Delivery,
@@ -33,13 +32,12 @@ from ..models.deliveries import (
 )
 from ..models.effects import Cancel, Execute
 from ..models.errors import TurnlockError
-from ..models.ids import idempotency_key, invocation_path
 from ..models.reasons import Reason
 from ..models.values import ABSENT
 from ..models.verdicts import Accepted, Verdict
+from ..views.live import call_of
 from .actor import Actor, Actors
-from .limiter import Limiter
-from .scheduling import Clock, Tasks, retried
+from .scheduling import Clock, Limiter, Tasks, backoff, retried
 from .settings import Settings
 from .telemetry import Telemetry
 from .tools.calling import ToolContext
@@ -238,7 +236,7 @@ class Executions:
 
         verdict = await retried(
             deliver,
-            pauses=self._runtime.settings.pauses(),
+            pauses=backoff(self._runtime.settings),
             is_hopeless=lambda: actor.stopped is not None,
         )
         kept_before = deliveries > 1 and verdict.reason is Reason.DUPLICATE
@@ -290,11 +288,8 @@ def _renewal(actor: Actor, effect: Execute, tool: Tool) -> Renew:
 
 def _is_over(actor: Actor, effect: Execute) -> bool:
     """Whether nothing is to be done any more, for all that is known; the claim decides."""
-    turn = actor.kernel.turn
-    if turn is None or turn.turn_id != effect.turn_id:
-        return True
-    invocation = turn.members.get(effect.invocation_id)
-    return invocation is None or invocation.phase in TERMINAL
+    call = call_of(actor.kernel, turn_id=effect.turn_id, invocation_id=effect.invocation_id)
+    return call is None or call.ended
 
 
 _log = logging.getLogger(__name__)
@@ -384,6 +379,5 @@ def _is_of_another_turn(actor: Actor, effect: Execute) -> bool:
     turn = actor.kernel.turn
     if turn is None or turn.turn_id != effect.turn_id:
         return False
-    return effect.idempotency_key != idempotency_key(
-        invocation_path(turn.scope, effect.invocation_id)
-    )
+    call = call_of(actor.kernel, turn_id=effect.turn_id, invocation_id=effect.invocation_id)
+    return call is None or not key_of(effect).startswith(f"{call.path}/")

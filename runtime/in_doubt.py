@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from ..engine.reading import LiveCall, LiveTurn
-from ..lifecycle.phases import Phase
 from ..models.deliveries import Lose, Resolution, Resolve
-from ..models.ids import execute_id, idempotency_key, invocation_path
 from ..models.values import ABSENT, Json
+from ..views.call_view import CallView, Waits
+from ..views.live import call_of, calls_of
 from .actor import Actor
 from .executions import Executions, Key, RuntimeContext
 from .owners import was_ours
@@ -37,51 +36,45 @@ class InDoubtResolver:
 
     def settle_all(self, actor: Actor) -> None:
         """See to whatever is in doubt now: after a recovery."""
-        turn = actor.kernel.turn
-        if turn is None:
-            return
-        for invocation in tuple(turn.unfinished()):
-            self._settle(actor, turn, invocation)
+        for call in tuple(calls_of(actor.kernel)):
+            self._settle(actor, call)
 
     def settle(self, actor: Actor, turn_id: str, invocation_id: str) -> None:
         """See to one invocation, if it is in doubt still."""
-        turn = actor.kernel.turn
-        if turn is not None and turn.turn_id == turn_id and invocation_id in turn.members:
-            self._settle(actor, turn, turn.members[invocation_id])
+        call = call_of(actor.kernel, turn_id=turn_id, invocation_id=invocation_id)
+        if call is not None:
+            self._settle(actor, call)
 
     async def lose_what_died(self, actor: Actor) -> None:
         """Say of what a dead runtime ran that nobody knows how it ended (K-35).
 
         Executors of other makes are left to their leases. Raises what stopped the run.
         """
-        turn = actor.kernel.turn
-        started = () if turn is None else tuple(turn.unfinished())
-        for invocation in started:
-            died = invocation.worker != self._runtime.worker and was_ours(invocation.worker)
-            if turn is not None and invocation.phase is Phase.STARTED and died:
+        for call in tuple(calls_of(actor.kernel)):
+            died = call.worker != self._runtime.worker and was_ours(call.worker)
+            if call.waits is Waits.REPORT and died:
                 lost = Lose(
-                    run_id=actor.run.run_id,
-                    turn_id=turn.turn_id,
-                    invocation_id=invocation.invocation_id,
-                    attempt=invocation.attempt,
+                    run_id=call.run_id,
+                    turn_id=call.turn_id,
+                    invocation_id=call.invocation_id,
+                    attempt=call.attempt,
                 )
                 await actor.deliver_surely(lost)
 
-    def _settle(self, actor: Actor, turn: LiveTurn, invocation: LiveCall) -> None:
-        tool = self._runtime.toolbox.get(invocation.tool_name)
-        path = invocation_path(turn.scope, invocation.invocation_id)
-        key = execute_id(path, invocation.attempt).partition("/")[2]
-        if invocation.phase is not Phase.IN_DOUBT or invocation.owed or key in self._under_way:
+    def _settle(self, actor: Actor, call: CallView) -> None:
+        tool = self._runtime.toolbox.get(call.tool_name)
+        key = f"{call.path}/{call.attempt}"
+        if call.waits is not Waits.RESOLUTION or key in self._under_way:
             return  # settled, authorised to be retried, or seen to already
         if tool is None or self._executions.runs(key):
             return  # nobody here can say: somebody is asked. Or it runs here, and will say itself
         self._under_way.add(key)
         context = ToolContext(
-            idempotency_key=idempotency_key(path),
-            run_id=actor.run.run_id,
-            turn_id=turn.turn_id,
-            invocation_id=invocation.invocation_id,
-            attempt=invocation.attempt,
+            idempotency_key=f"call/{call.path}",
+            run_id=call.run_id,
+            turn_id=call.turn_id,
+            invocation_id=call.invocation_id,
+            attempt=call.attempt,
             tool_name=tool.name,
             worker=self._runtime.worker,
         )

@@ -40,13 +40,12 @@ from .dispatcher import Dispatcher, Mailbox, OnContinue
 from .errors import Closed
 from .executions import RuntimeContext
 from .journal.contract import Journal
-from .limiter import Limiter
 from .owners import new_owner
 from .ownership import Ownership
-from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
+from .scheduling import CANCEL_WITHIN, Clock, Limiter, SteadyClock, Tasks
 from .settings import Settings
 from .streams import DiagnosticSubscription, Streams, Subscription
-from .telemetry import Harmless, Telemetry
+from .telemetry import FailsafeTelemetry, Telemetry
 from .tools.calling import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
@@ -93,7 +92,7 @@ class Runtime:
             threads=self._threads,
             clock=clock or SteadyClock(),
             settings=self.settings,
-            telemetry=Harmless(telemetry or Telemetry()),
+            telemetry=FailsafeTelemetry(telemetry or Telemetry()),
             worker=self.owner,
             actors=self._actors,
         )

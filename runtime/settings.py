@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
 
 import attrs
@@ -73,10 +72,3 @@ class Settings:
     takes_over: bool = attrs.field(default=True, validator=flag)
     """Whether entering takes over the runs that dead processes have left, whatever they are; if
     not, only those that `open_run` names are performed."""
-
-    def pauses(self) -> Iterator[float]:
-        """Yield the seconds to wait after each failure: doubled each time, up to the longest."""
-        pause = min(self.retry_first, self.retry_longest)
-        while True:
-            yield pause
-            pause = min(2 * pause, self.retry_longest)

@@ -1,7 +1,7 @@
 """What a runtime tells whoever watches it from outside: executions, approvals, refusals, gauges.
 
 A `Telemetry` tells nobody; `standard()` is OpenTelemetry where its API is there. A runtime tells
-through `Harmless`, so that no telemetry, whatever it raises, harms a run.
+through `FailsafeTelemetry`, so that no telemetry, whatever it raises, harms a run.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _nothing() -> None:
     """Stop what never began."""
 
 
-class Harmless(Telemetry):
+class FailsafeTelemetry(Telemetry):
     """Tells another, and keeps whatever that raises from the run; each kind is logged once."""
 
     def __init__(self, told: Telemetry) -> None:
@@ -126,7 +126,7 @@ class Harmless(Telemetry):
     def execution(self, run_id: str, effect: Execute) -> Execution:
         """Tell it."""
         told = self.attempt(NOTHING, self._told.execution, run_id, effect)
-        return _HarmlessExecution(self, told)
+        return _FailsafeExecution(self, told)
 
     def kept(self, facts: Sequence[Fact]) -> None:
         """Tell it."""
@@ -163,10 +163,10 @@ class Harmless(Telemetry):
             return otherwise
 
 
-class _HarmlessExecution(Execution):
+class _FailsafeExecution(Execution):
     """Tells another of an attempt, and swallows what that raises, never what the tool raises."""
 
-    def __init__(self, outer: Harmless, told: Execution) -> None:
+    def __init__(self, outer: FailsafeTelemetry, told: Execution) -> None:
         self._outer = outer
         self._told = told
 

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, TypeAlias
 
-from ..engine.reading import LiveCall, LiveTurn
-from ..lifecycle.phases import DOUBTED
 from ..models.deliveries import Delivery, Interrupt, Reject, Resolution, Resolve
-from ..models.ids import invocation_path
 from ..turn.phases import TurnPhase
+from ..views.call_view import CallView
+from ..views.live import calls_of
 from .actor import Actor
 from .executions import RuntimeContext
 from .settings import Settings
@@ -62,41 +61,38 @@ def _waits(actor: Actor, settings: Settings) -> Iterator[Wait]:
     turn = actor.kernel.turn
     if turn is None:
         return
-    run_id = actor.run.run_id
     if turn.phase is TurnPhase.OPEN:
         bound = settings.unsealed
-        yield f"open/{turn.scope}", bound, partial(_stop, run_id, turn, bound)
-    for invocation in turn.unfinished():
-        path = invocation_path(turn.scope, invocation.invocation_id)
-        about = run_id, turn, invocation
-        if invocation.phase in DOUBTED:
+        yield f"open/{turn.scope}", bound, partial(_stop, actor.run.run_id, turn.turn_id, bound)
+    for call in calls_of(actor.kernel):
+        if call.in_doubt:
             bound = settings.unresolved
-            yield f"doubt/{path}/{invocation.attempt}", bound, partial(_settle, *about, bound)
-        elif invocation.owed:
+            yield f"doubt/{call.path}/{call.attempt}", bound, partial(_settle, call, bound)
+        elif call.owed:
             bound = settings.unclaimed
-            yield f"ready/{path}", bound, partial(_reject, *about, bound)
+            yield f"ready/{call.path}", bound, partial(_reject, call, bound)
 
 
-def _stop(run_id: str, turn: LiveTurn, bound: float) -> Interrupt:
+def _stop(run_id: str, turn_id: str, bound: float) -> Interrupt:
     why = f"it was not sealed within {bound:g} s"
-    return Interrupt(run_id=run_id, turn_id=turn.turn_id, reason=why)
+    return Interrupt(run_id=run_id, turn_id=turn_id, reason=why)
 
 
-def _reject(run_id: str, turn: LiveTurn, invocation: LiveCall, bound: float) -> Reject:
+def _reject(call: CallView, bound: float) -> Reject:
     return Reject(
-        run_id=run_id,
-        turn_id=turn.turn_id,
-        invocation_id=invocation.invocation_id,
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
         error=f"no executor took it within {bound:g} s",
     )
 
 
-def _settle(run_id: str, turn: LiveTurn, invocation: LiveCall, bound: float) -> Resolve:
+def _settle(call: CallView, bound: float) -> Resolve:
     return Resolve(
-        run_id=run_id,
-        turn_id=turn.turn_id,
-        invocation_id=invocation.invocation_id,
-        attempt=invocation.attempt,
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        attempt=call.attempt,
         resolution=Resolution.ERROR,
         error="the outcome is unknown: it was started, nobody knows whether it happened, and "
         f"nobody said so within {bound:g} s",

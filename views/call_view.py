@@ -12,6 +12,7 @@ from ..lifecycle.table import INVOCATION
 from ..machines.rows import ALWAYS
 from ..models.calls import CallResult, Status
 from ..models.deliveries import Match, Scope
+from ..models.ids import escape, invocation_path, turn_scope
 from ..models.inputs import Input
 from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.record import Record, record
@@ -125,6 +126,12 @@ class CallView(Record):
     """When it was started first."""
     since: float | None = None
     """When it came to its phase, or was asked about."""
+
+    @property
+    def path(self) -> str:
+        """What names it for good: `run/epoch/turn/invocation`, escaped (K-7)."""
+        scope = turn_scope(escape(self.run_id), self.epoch, self.turn_id)
+        return invocation_path(scope, self.invocation_id)
 
     @property
     def gated(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..engine.deadlines import first_float_past
 from ..engine.kernel import Kernel
 from ..engine.reading import LiveCall, LiveTurn
 from ..models.run import Run
@@ -11,6 +12,23 @@ from ..turn.phases import TurnPhase
 from .call_list import CallList
 from .call_view import CallView, DecisionView, OutcomeView
 from .turn_view import TurnView
+
+
+def wake_time(kernel: Kernel) -> float | None:
+    """Return when a tick is due, Unix time: the first moment past the earliest deadline (K-34).
+
+    None where no deadline runs. It is the `at` of the wake that the kernel owes.
+    """
+    deadline = kernel.earliest_deadline
+    return None if deadline is None else first_float_past(deadline)
+
+
+def call_of(kernel: Kernel, *, turn_id: str, invocation_id: str) -> CallView | None:
+    """Return one call of a kernel's open turn, None where that turn is not open or lacks it."""
+    turn = kernel.turn
+    if turn is None or turn.turn_id != turn_id or invocation_id not in turn.members:
+        return None
+    return _call_of(kernel.run, kernel.epoch, turn, turn.members[invocation_id])
 
 
 def turn_of(kernel: Kernel) -> TurnView | None:
@@ -28,7 +46,7 @@ def turn_of(kernel: Kernel) -> TurnView | None:
     )
 
 
-def calls_of(kernel: Kernel, *, gated: bool) -> Iterator[CallView]:
+def calls_of(kernel: Kernel, *, gated: bool = False) -> Iterator[CallView]:
     """Iterate over the unfinished calls of a kernel's open turn, in expected order, one by one.
 
     With `gated` only over those that wait for approval. For whoever needs a few of many calls.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 import pytest
@@ -310,3 +311,15 @@ def test_leaving_at_the_moment_of_a_change_is_not_lost() -> None:
             assert waiting.cancelled()
 
     run(play())
+
+
+def test_the_example_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What docs/agent.md shows works as it stands, and again on the journal that it left."""
+    page = Path(__file__).parents[2].joinpath("docs/agent.md").read_text("utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        exec(compile(code, "docs/agent.md", "exec"), {"__name__": "page"})  # noqa: S102 - ours
+    assert capsys.readouterr().out == "It is sunny in Bern.\n" * 2

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.runtime.limiter import Limiter
+from turnlock.runtime.scheduling import Limiter
 
 from .virtual import run, settled
 

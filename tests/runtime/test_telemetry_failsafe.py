@@ -15,7 +15,7 @@ from turnlock.models.errors import TurnlockError
 from turnlock.runtime import telemetry as told
 from turnlock.runtime.telemetry import (
     Execution,
-    Harmless,
+    FailsafeTelemetry,
     Observed,
     Telemetry,
     open_telemetry,
@@ -98,14 +98,14 @@ def test_telemetry_that_raises_harms_no_run(
     play = Script()
     play.opens("T1", "a")
 
-    assert all_is_told(Harmless(telemetry), play.journal) == ["ran", "raised"]
+    assert all_is_told(FailsafeTelemetry(telemetry), play.journal) == ["ran", "raised"]
     assert len(caplog.records) == (0 if type(telemetry) is Telemetry else 1), "said once"
 
 
 def test_another_kind_of_failure_is_said_too(caplog: pytest.LogCaptureFixture) -> None:
     """Once each."""
     broken = Broken()
-    harmless = Harmless(broken)
+    harmless = FailsafeTelemetry(broken)
     harmless.declared([])
     broken.error = ValueError
     harmless.declared([])
@@ -120,7 +120,7 @@ def test_through_harmless_the_words_arrive(sdk: Sdk) -> None:
     play.opens("T1", gated("a"))
     play.approves("a")
 
-    assert all_is_told(Harmless(sdk.telemetry), play.journal) == ["ran", "raised"]
+    assert all_is_told(FailsafeTelemetry(sdk.telemetry), play.journal) == ["ran", "raised"]
     assert [span.name for span in sdk.spans] == ["execute_tool ls"] * 2
     assert len(events(sdk.spans[0])) == 2
     assert sdk.metric("turnlock.deliveries.refused")
