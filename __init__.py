@@ -9,9 +9,6 @@ time, journal the facts of the verdict, perform its effects. docs/stability.md: 
 # fmt: off
 from typing import TYPE_CHECKING
 
-from turnlock.engine.inbox import Inbox
-from turnlock.engine.kernel import Kernel
-from turnlock.engine.runs import Runs
 from turnlock.models.calls import Call, CallResult, Status
 from turnlock.models.deliveries import (
     Acknowledge, AddCall, Claim, Decide, Delivery, Interrupt, Log, Lose, Match, OpenTurn, Reject,
@@ -32,7 +29,10 @@ from turnlock.models.reasons import Reason
 from turnlock.models.run import Limits, Run
 from turnlock.models.values import arguments_digest
 from turnlock.models.verdicts import Accepted, Refused, Verdict
-if TYPE_CHECKING:  # imported when first asked for: most processes never do
+if TYPE_CHECKING:  # imported when first asked for: not every process does
+    from turnlock.engine.inbox import Inbox
+    from turnlock.engine.kernel import Kernel
+    from turnlock.engine.runs import Runs
     from turnlock.engine.snapshot import Snapshot, snapshot_from_json
     from turnlock.models.codec import delivery_from_json, effect_from_json, fact_from_json
     from turnlock.models.codec import to_json, verdict_from_json
@@ -53,8 +53,8 @@ __all__ = [
 ]
 if not TYPE_CHECKING:
     __getattr__ = imported_when_asked("turnlock", {
+        "engine.inbox": "Inbox", "engine.kernel": "Kernel", "engine.runs": "Runs",
         "engine.snapshot": "Snapshot snapshot_from_json",
-        "models.codec":
-            "delivery_from_json effect_from_json fact_from_json to_json verdict_from_json",
-        "views.run_view": "CallView RunView TurnView",
+        "models.codec": "delivery_from_json effect_from_json fact_from_json to_json "
+        "verdict_from_json", "views.run_view": "CallView RunView TurnView",
     })

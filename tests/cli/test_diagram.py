@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -461,3 +462,26 @@ def test_a_regression_is_drawn_with_what_is_right(tmp_path: Path) -> None:
     assert (counted.exit_code, broken.exit_code) == (2, 2)
     assert "a regression has no counts" in counted.output
     assert "line 3" in broken.output
+
+
+LOADED = """
+import subprocess
+import sys
+from click.testing import CliRunner
+from turnlock.cli.main import main
+done = CliRunner().invoke(main, ["diagram", "invocation", "-o", sys.argv[1]])
+assert done.exit_code == 0, done.output
+ours = sorted(name for name in sys.modules if name.split(".")[0] == "turnlock")
+print("asyncio" in sys.modules, *ours)
+"""
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_a_machine_is_drawn_with_few_modules_and_no_asyncio(tmp_path: Path, form: Format) -> None:
+    """The table, the graph and what writes it: no runtime, no kernel, no recordings."""
+    command = [sys.executable, "-c", LOADED, str(tmp_path / f"machine.{form}")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    asyncio, *ours = done.stdout.split()
+    assert asyncio == "False"
+    assert len(ours) <= 60, ours
