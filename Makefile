@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables diagrams check-mermaid bench fuzz crash verify selftest check-models mutants clean
+.PHONY: help test demo lint docs format tables diagrams check-mermaid dist bench fuzz crash verify selftest check-models mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -13,9 +13,10 @@ help:
 	@echo 'make lint    ruff, mypy, pyright'
 	@echo 'make docs    the site, in build/site; a broken link fails'
 	@echo 'make format  let ruff rewrite what it can'
-	@echo 'make tables  write docs/tables.md and docs/spec/index.md anew'
+	@echo 'make tables  write docs/tables.md, docs/spec/index.md and docs/pypi.md anew'
 	@echo 'make diagrams       draw the pictures of the documentation anew, its tables too'
 	@echo 'make check-mermaid  parse all our Mermaid with the real parser; needs npm'
+	@echo 'make dist    sdist and wheel in dist/, checked as PyPI would'
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
@@ -69,6 +70,7 @@ format: $(VENV)/.installed-dev
 tables: $(VENV)/.installed-dev
 	$(BIN)/python tools/write_tables.py
 	$(BIN)/python tools/write_index.py
+	$(BIN)/python tools/write_pypi.py
 
 diagrams: tables
 	$(BIN)/python tools/draw_docs.py
@@ -76,6 +78,13 @@ diagrams: tables
 # Node.js and npm come with pyright[nodejs]; Mermaid is installed from npm into .venv/mermaid, once.
 check-mermaid: $(VENV)/.installed-dev
 	$(BIN)/python tools/check_mermaid.py
+
+# What is uploaded: the description must render, which twine asks PyPI's own renderer.
+dist: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(VENV)/.installed-dev
 	$(RUN) python benchmarks/run.py $(ARGS)

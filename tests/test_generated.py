@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("tool", ["write_tables.py", "write_index.py"])
+@pytest.mark.parametrize("tool", ["write_tables.py", "write_index.py", "write_pypi.py"])
 def test_what_is_generated_is_what_would_be_generated_now(tool: str) -> None:
-    """K-4: the tables and the index of rules that people read are those that are enforced."""
+    """K-4: the tables and the index that people read are those that are enforced; PyPI's page."""
     command = [sys.executable, str(ROOT / "tools" / tool), "--check"]
     environment = {"PYTHONPATH": str(ROOT / "src")}
 
@@ -47,3 +49,50 @@ def test_other():  # K-2
     ]
 
     assert named == [{"K-33", "K-7", "K-20", "K-22"}, frozenset(), frozenset()]
+
+
+def load_pypi() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("write_pypi", ROOT / "tools" / "write_pypi.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+README = """# x
+
+See [it](docs/it.md#here), [that](https://b/c), [below](#below).
+
+## See it
+
+![a picture](docs/a.svg)
+
+## Below
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (None, "See it (`docs/it.md#here`), [that](https://b/c), [below](#below)."),
+        (
+            "https://a",
+            "See [it](https://a/blob/main/docs/it.md#here), [that](https://b/c), [below](#below).",
+        ),
+    ],
+)
+def test_a_link_of_the_readme_leads_somewhere_at_pypi(source: str | None, shown: str) -> None:
+    """Below the repository's address if there is one, else it says which file it means."""
+    page = load_pypi().as_shown(README, source)
+
+    assert page.splitlines()[2] == shown
+    assert "picture" not in page
+    assert "## Below" in page
+
+
+def test_no_link_of_the_page_at_pypi_is_relative() -> None:
+    page = (ROOT / "docs" / "pypi.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"\]\((?!https?://|#)", page) == []
+    assert "```mermaid" not in page

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -140,16 +141,36 @@ def test_a_forgotten_folder_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as users get it: built from the sdist that is built from the checkout."""
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the sdist, built from the checkout, and the wheel, built from the sdist."""
     place = tmp_path_factory.mktemp("build")
     checkout = copy_checkout(place / "checkout")
     run(
         *(sys.executable, "-m", "build", "--no-isolation", "--outdir", place / "dist", checkout),
         cwd=place,
     )
-    (built,) = (place / "dist").glob("*.whl")
+    return place / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    """The wheel as users get it."""
+    (built,) = dist.glob("*.whl")
     return built
+
+
+def test_sdist_holds_the_documentation_and_the_changelog(dist: Path) -> None:
+    """Its README names them by their places: whoever has the sdist has what it speaks of."""
+    (built,) = dist.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    documents = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.*")}
+    assert documents <= names
+    assert {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "mkdocs.yml"} <= names
+    assert {"examples/embedded_host.py", "examples/double-payment/run.py"} <= names
+    assert [name for name in names if "/.venv/" in name or name.endswith(".pyc")] == []
+    assert {f"{module}" for module in modules(ROOT)} <= names
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
