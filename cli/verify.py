@@ -15,8 +15,8 @@ from typing import Final
 import attrs
 import click
 
-from ..models.errors import InvalidValue
-from ..verification.findings import Profile
+from ..models.errors import InvalidValue, TurnlockError
+from ..verification.findings import Finding, Profile
 from ..verification.reports.baseline import Known, now_passing, read_baseline, to_baseline
 from ..verification.reports.html import to_html
 from ..verification.reports.json_report import to_json
@@ -129,10 +129,21 @@ def command(  # noqa: PLR0913 - one parameter an option
             driver.close()
     click.echo(to_text(report))
     _write(junit, lambda: to_junit(report))
-    _write(html, lambda: to_html(report))
+    _write(html, lambda: to_html(report, drawn=drawn))
     _write(json_file, lambda: to_json(report))
     _write(write_baseline, lambda: to_baseline(report.violations))
     sys.exit(report.exit_status)
+
+
+def drawn(finding: Finding) -> str:
+    """Return the sequence of a finding for a page; nothing for what our kernel cannot play."""
+    from ..diagrams.drawing.tables import in_page  # noqa: PLC0415 - most runs draw nothing
+    from ..diagrams.sequence.counterexample import counterexample_picture  # noqa: PLC0415
+
+    try:
+        return in_page(counterexample_picture(attrs.asdict(finding)).svg())
+    except TurnlockError:
+        return ""
 
 
 def _driver(

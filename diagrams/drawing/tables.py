@@ -128,6 +128,17 @@ _SCHEMES: Final = (
 """The colours of light pages as variables, which a dark scheme sets otherwise."""
 
 
+def in_page(svg: str) -> str:
+    """Return a light picture for a page of somebody else's, dark where its reader wants that."""
+    element = _following(svg).replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)
+    return f"<div class='scroll'><style>{_SCHEMES}</style>{element}</div>"
+
+
+def _following(svg: str) -> str:
+    """Return a light picture with variables for its colours, which a dark scheme sets otherwise."""
+    return _TAG.sub(lambda tag: _COLOUR.sub(_VARIABLE, tag[0]), svg)
+
+
 def page(
     *, title: str, description: str, pictures: Iterable[str], tables: Iterable[Table], theme: Theme
 ) -> str:
@@ -139,10 +150,10 @@ def page(
     style = _STYLE.format(
         ground=paper.ground, ink=paper.ink, soft=paper.soft, grid=paper.grid, font=FONT, mono=MONO
     )
-    drawn = "".join(f"<div class='scroll'>{picture}</div>" for picture in pictures)
     if theme is Theme.LIGHT:
         style = _SCHEMES + _COLOUR.sub(_VARIABLE, style)
-        drawn = _TAG.sub(lambda tag: _COLOUR.sub(_VARIABLE, tag[0]), drawn)
+        pictures = map(_following, pictures)
+    drawn = "".join(f"<div class='scroll'>{picture}</div>" for picture in pictures)
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en"><head><meta charset="utf-8">'

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..findings import Finding, Result, Status
 from ..rulebook import RULES, Difference, rule_called
-from .diagram import sequence_diagram
 from .heat import counts_table, heat_maps
 from .page_style import STYLE
 from .report import Report, Verdict, Violation
@@ -26,13 +25,17 @@ _TONE: Final = {
 """Everything else is neither good nor bad: it warns."""
 
 
-def to_html(report: Report) -> str:
-    """Return the whole document; whatever comes from outside is escaped."""
+def to_html(report: Report, *, drawn: Callable[[Finding], str] = lambda _: "") -> str:
+    """Return the whole document; whatever comes from outside is escaped.
+
+    `drawn` returns the picture of a finding, as HTML; where it returns nothing, the script is told
+    in words. (The proof kit stands beside the pictures and imports none: who has both passes it.)
+    """
     title = f"{report.subject}: {report.verdict}"
     body = "".join(
         (
             _verdict(report),
-            *map(_violation, report.violations),
+            *(_violation(violation, drawn) for violation in report.violations),
             _techniques(report),
             _coverage(report),
             _rules(report),
@@ -82,29 +85,33 @@ def _in_words(report: Report) -> Iterator[str]:
     yield f"Techniques that hold: {held} of {len(report.results) + len(report.stops)}."
 
 
-def _violation(violation: Violation) -> str:
+def _violation(violation: Violation, drawn: Callable[[Finding], str]) -> str:
     finding = violation.finding
     rule = rule_called(finding.rule)
     known = " (known: in the baseline)" if violation.known else ""
     length = len(finding.script)
     minimal = "no shorter script shows it" if finding.minimal else "perhaps not the shortest"
-    told = steps(finding)
     found = difference(finding)
-    where = "" if found is None else f"differs at {pointed(found)}"
     return (
         f"<h2>{_text(rule.id)} {_text(rule.title)}{known}</h2>"
         f"<p class='rule'>{_text(rule.sentence)}</p><p>{_text(finding.message)}</p>"
         f"<p class='soft'>Found by {_text(', '.join(violation.techniques))}; "
         f"{length} step{'' if length == 1 else 's'}, {minimal}; "
         f"fingerprint <code>{violation.fingerprint}</code></p>"
-        + (
-            f"<div class='scroll'>{sequence_diagram(told, got=finding.got, differs=where)}</div>"
-            if told
-            else ""
-        )
+        + (drawn(finding) or _story(finding))
         + _answers(finding, found)
         + _as_json(finding)
     )
+
+
+def _story(finding: Finding) -> str:
+    """Tell the script step by step, and where the last answer differs."""
+    items = [f"{step.sender}, {step.at}: {step.words}" for step in steps(finding)]
+    found = difference(finding)
+    if items and found is not None:
+        items[-1] += f" – differs at {pointed(found)}"
+    told = "".join(f"<li>{_text(item)}</li>" for item in items)
+    return f"<ol class='story'>{told}</ol>" if told else ""
 
 
 def _answers(finding: Finding, found: Difference | None) -> str:

@@ -50,20 +50,7 @@ pre mark { display: block; margin: 0 -14px; padding: 0 14px; color: inherit; fon
   background: var(--badpaper); box-shadow: inset 4px 0 var(--bad); }
 pre.right mark { background: var(--goodpaper); box-shadow: inset 4px 0 var(--good); }
 details { margin: 14px 0; } summary { cursor: pointer; color: var(--accent); }
-svg.sequence { display: block; min-width: 960px; margin: 12px 0; font-size: 13px; }
-svg text { fill: var(--ink); } svg line.life { stroke: var(--line); stroke-width: 1.5; }
-svg line.kernel { stroke: var(--accent); }
-svg rect.life { fill: var(--panel); stroke: var(--line); }
-svg rect.kernel { stroke: var(--accent); } svg text.life { font-weight: 600; }
-svg .arrow { stroke: var(--ink); stroke-width: 1.4; marker-end: url(#tip); }
-svg .back { stroke: var(--soft); stroke-dasharray: 4 3; } svg path.tip { fill: var(--ink); }
-svg .label { font: 12px ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
-  paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-svg text.number { font-weight: 600; fill: var(--soft); } svg text.time { fill: var(--soft); }
-svg text.words { font-weight: 600; } svg text.answer { fill: var(--soft); }
-svg text.differs { fill: var(--bad); font-weight: 600; }
-svg text.expected { fill: var(--good); } svg text.got { fill: var(--bad); }
-svg rect.differs { fill: none; stroke: var(--bad); stroke-width: 1.5; rx: 6px; }
+svg { max-width: 100%; height: auto; margin: 12px 0; } ol.story { max-width: 90ch; }
 table.heat { width: auto; } table.heat th { font-weight: 500; font-size: 12px; padding: 4px 6px; }
 table.heat td { text-align: right; font-size: 12px; padding: 4px 6px; border: 1px solid var(--line);
   font-variant-numeric: tabular-nums; } table.heat tbody th { white-space: nowrap; }
@@ -80,7 +67,7 @@ ul.counts li { display: flex; justify-content: space-between; gap: 12px; padding
 ul.counts span { overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 20px; margin: 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-@media print { body { max-width: none; padding: 0; font-size: 11px; } svg.sequence { min-width: 0;
-  width: 100%; height: auto; } h2, h3 { break-after: avoid; } .answers, tr, svg { break-inside:
-  avoid; } * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+@media print { body { max-width: none; padding: 0; font-size: 11px; } h2, h3 {
+  break-after: avoid; } .answers, tr, svg { break-inside: avoid; } * {
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """

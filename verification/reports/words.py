@@ -10,9 +10,6 @@ from ...views.wording import LONG
 from ..findings import Raw
 from ..rulebook import is_receipt
 
-SENDERS: Final = ("host", "person", "executor", "clock")
-"""Who speaks to a kernel, in the order in which they stand in a diagram."""
-
 _SENDER: Final = {
     "decide": "person",
     "revoke": "person",

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import attrs
 import pytest
 
+from turnlock.cli.verify import drawn
 from turnlock.verification.findings import Finding
 from turnlock.verification.reports.html import to_html
 from turnlock.verification.reports.report import Report, fingerprint
@@ -90,24 +91,33 @@ def test_hostile_names_are_text() -> None:
 
 
 def test_the_counterexample_is_a_diagram() -> None:
-    """A lifeline for each who takes part, an arrow a step, the last with both answers."""
-    document = to_html(report(broken(double_start())))
-    found = page(report(broken(double_start())))
+    """As `turnlock verify --html` draws it: the last step with both answers."""
+    document = to_html(report(broken(double_start())), drawn=drawn)
+    found = Reader(document)
     assert found.tags.count("svg") == 1
-    lifelines = re.findall(r'<text class="life[^>]*>(\w+)</text>', document)
-    assert lifelines == ["host", "person", "executor", "clock", "kernel"]
-    assert document.count('class="arrow"') == 5
-    assert document.count('class="differs" x=') == 2
+    parties = "model|host|person|worker|executors|clock|kernel"
+    heads = re.findall(rf"<title>({parties}): ", document)
+    assert heads == ["model", "person", "executors", "clock", "kernel"]
     assert "expected: refused: already_started" in found.text
     assert "got: accepted · TOOL_EXECUTION_STARTED a" in found.text
     assert "differs at accepted: expected false, got true" in found.text
+    assert not re.search(r"https?://|url\((?!#)|@import", document)
+    colours = re.findall(r'="(#[0-9a-f]{6})"', document)
+    assert colours == []  # all follow the reader's scheme
 
 
-def test_only_who_takes_part_has_a_lifeline() -> None:
-    document = to_html(report(broken(wrong_result())))
-    assert re.findall(r'<text class="life[^>]*>(\w+)</text>', document) == [
-        *["host", "executor", "kernel"]
-    ]
+def test_without_a_picture_the_script_is_told_in_words() -> None:
+    """Who has no pictures, and what our kernel cannot play."""
+    found = page(report(broken(wrong_result())))
+    assert found.tags.count("svg") == 0
+    assert found.tags.count("ol") == 1
+    assert "differs at " in found.text
+
+
+def test_hostile_names_are_text_in_pictures_too() -> None:
+    document = to_html(report(broken(double_start(HOSTILE)), subject=HOSTILE), drawn=drawn)
+    assert HOSTILE not in document
+    assert "b" not in Reader(document).tags
 
 
 def test_both_answers_stand_side_by_side_with_the_difference_marked() -> None:
