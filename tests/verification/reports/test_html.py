@@ -97,7 +97,7 @@ def test_the_counterexample_is_a_diagram() -> None:
     assert found.tags.count("svg") == 1
     parties = "model|host|person|worker|executors|clock|kernel"
     heads = re.findall(rf"<title>({parties}): ", document)
-    assert heads == ["model", "person", "executors", "clock", "kernel"]
+    assert heads == [*("model", "person", "worker", "worker", "executors", "clock", "kernel")]
     assert "expected: refused: already_started" in found.text
     assert "got: accepted · TOOL_EXECUTION_STARTED a" in found.text
     assert "differs at accepted: expected false, got true" in found.text
