@@ -1,14 +1,17 @@
 """Which delivery a fact came from: the first fact of a delivery tells all that state needs of it.
 
 A journal holds facts, not deliveries. But what a delivery brought forth begins with a fact that
-carries everything the kernel took from it, so one delivery with the same outcome can be built
-again. Facts that never begin the facts of a delivery (section 4) follow others, or come with time.
+names the input (K-59) and carries everything the kernel took from it, so one delivery with the same
+outcome can be built again. In a journal of an older version the input is missing: there the type
+and the cause of the fact leave one, but for a success, which a report and a resolve settle alike.
+Facts that never begin the facts of a delivery (section 4) follow others, or come with time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ...engine.state import State
@@ -21,44 +24,80 @@ from ...models.deliveries import (
     Delivery,
     Interrupt,
     Lose,
-    Match,
     Reject,
     Renew,
     Report,
     Resolution,
     Resolve,
     Revoke,
-    Scope,
     SealTurn,
 )
 from ...models.fact import FactType
 from ...models.facts import DenialCause, FailureCause
 from ...models.inputs import Input
-from ...models.values import ABSENT
 from ..rulebook.attribution import rule_of_fact
 from .impossible import Impossible
 
 Raw: TypeAlias = dict[str, Any]
-Origin: TypeAlias = Callable[[State, Raw], Delivery]
 
 
-def origin(state: State, raw: Raw) -> Delivery:
-    """Return a delivery that brings forth this fact first, if anything does in this state.
-
-    Raises `Impossible` for a fact that never comes first, and `InvalidValue` for a field that no
-    delivery can have given.
-    """
-    build = _ORIGINS.get(raw["type"])
-    if build is None:
-        raise _never_first(raw)
-    return build(state, raw)
+def _read(kind: str, **fields: Any) -> Delivery:  # noqa: ANN401 - any JSON
+    """Build what holds calls, which are JSON objects here."""
+    return read_delivery({"type": kind, **fields})
 
 
-def _never_first(raw: Raw) -> Impossible:
-    why = _FOLLOWS.get(raw["type"]) or _FOLLOWS_FOR_ITS_CAUSE[raw["cause"]]
-    return Impossible(rule=rule_of_fact(raw), cause=f"{raw['type']} comes only {why}")
+_CALL: Final = ("turn_id", "invocation_id")
+_BUILT: Final[dict[str, tuple[Callable[..., Delivery], tuple[str, ...]]]] = {
+    Input.OPEN_TURN: (partial(_read, "open_turn"), ("turn_id", "calls", "sealed", "epoch")),
+    Input.ADD_CALL: (partial(_read, "add_call"), ("turn_id", "call")),
+    Input.SEAL_TURN: (SealTurn, ("turn_id",)),
+    Input.INTERRUPT: (Interrupt, ("turn_id", "reason")),
+    Input.ACKNOWLEDGE: (Acknowledge, ("turn_id",)),
+    Input.REVOKE: (Revoke, ("grant_id",)),
+    Input.APPROVE: (
+        partial(Decide, approved=True),
+        (*_CALL, "scope", "match", "arguments", "reason", "decided_by"),
+    ),
+    Input.DENY: (partial(Decide, approved=False), (*_CALL, "reason", "decided_by")),
+    Input.CLAIM: (Claim, (*_CALL, "attempt", "worker")),
+    Input.RENEW: (Renew, (*_CALL, "attempt")),
+    Input.REJECT: (Reject, (*_CALL, "error")),
+    Input.REPORT_RESULT: (Report, (*_CALL, "result")),
+    Input.REPORT_ERROR: (Report, (*_CALL, "error")),
+    Input.LOSE: (Lose, (*_CALL, "attempt")),
+    Input.RESOLVE_RETRY: (partial(Resolve, resolution=Resolution.RETRY), (*_CALL, "attempt")),
+    Input.RESOLVE_RESULT: (partial(Resolve, resolution=Resolution.RESULT), (*_CALL, "result")),
+    Input.RESOLVE_ERROR: (partial(Resolve, resolution=Resolution.ERROR), (*_CALL, "error")),
+}
+"""By input: its delivery, and the fields that it has from its first fact.
 
+How long an approval's grant lasts stands in GRANT_ISSUED, which follows.
+"""
 
+_FIRST: Final[dict[str, tuple[Input, ...]]] = {
+    FactType.TURN_OPENED: (Input.OPEN_TURN,),
+    FactType.CALL_ADDED: (Input.ADD_CALL,),
+    FactType.TURN_SEALED: (Input.SEAL_TURN,),
+    FactType.TURN_INTERRUPTING: (Input.INTERRUPT,),
+    FactType.CONTINUATION_TAKEN: (Input.ACKNOWLEDGE,),
+    FactType.GRANT_REVOKED: (Input.REVOKE,),
+    FactType.TOOL_APPROVED: (Input.APPROVE,),
+    FactType.TOOL_DENIED: (Input.DENY,),
+    FactType.TOOL_EXECUTION_STARTED: (Input.CLAIM,),
+    FactType.EXECUTION_RETRIED: (Input.CLAIM,),
+    FactType.LEASE_RENEWED: (Input.RENEW,),
+    FactType.TOOL_EXECUTION_SUCCEEDED: (Input.REPORT_RESULT, Input.RESOLVE_RESULT),
+    FactType.TOOL_EXECUTION_FAILED: (Input.REPORT_ERROR, Input.RESOLVE_ERROR, Input.REJECT),
+    FactType.EXECUTION_IN_DOUBT: (Input.LOSE,),
+    FactType.RETRY_AUTHORISED: (Input.RESOLVE_RETRY,),
+}
+"""The inputs whose facts begin with one of this type."""
+
+_FAILED_BY: Final[dict[str, Input]] = {
+    FailureCause.REJECTED: Input.REJECT,
+    FailureCause.REPORTED: Input.REPORT_ERROR,
+    FailureCause.RESOLVED: Input.RESOLVE_ERROR,
+}
 _FOLLOWS: Final[dict[str, str]] = {
     FactType.TOOL_APPROVAL_REQUESTED: "with its call, after TURN_OPENED or CALL_ADDED",
     FactType.TOOL_APPROVED: "by a decision, or with the call or the grant that it names",
@@ -74,152 +113,40 @@ _FOLLOWS_FOR_ITS_CAUSE: Final[dict[str, str]] = {
 }
 
 
-def _opened(_: State, raw: Raw) -> Delivery:
-    fields = {name: raw.get(name) for name in ("turn_id", "calls", "sealed", "epoch")}
-    return read_delivery({"type": "open_turn", **fields})
+def origin(state: State, raw: Raw) -> Delivery:
+    """Return a delivery that brings forth this fact first, if anything does in this state.
+
+    Raises `Impossible` for a fact that never comes first, and `InvalidValue` for a field that no
+    delivery can have given.
+    """
+    input_ = _input(raw)
+    build, names = _BUILT[input_]
+    fields = {name: raw[name] for name in names if name in raw}
+    if input_ is Input.INTERRUPT:
+        fields["grace"] = _seconds(raw, "grace_until")
+    elif raw.get("lease_until") is not None:
+        fields["lease"] = _seconds(raw, "lease_until")
+    elif input_ in {Input.RESOLVE_RESULT, Input.RESOLVE_ERROR}:
+        fields["attempt"] = _attempt(state, raw["invocation_id"])
+    return build(**fields)
 
 
-def _added(_: State, raw: Raw) -> Delivery:
-    return read_delivery(
-        {"type": "add_call", "turn_id": raw.get("turn_id"), "call": raw.get("call")}
-    )
-
-
-def _sealed(_: State, raw: Raw) -> Delivery:
-    return SealTurn(turn_id=raw["turn_id"])
-
-
-def _interrupting(_: State, raw: Raw) -> Delivery:
-    grace = _seconds(raw, "grace_until")
-    return Interrupt(turn_id=raw["turn_id"], reason=raw.get("reason"), grace=grace)
-
-
-def _taken(_: State, raw: Raw) -> Delivery:
-    return Acknowledge(turn_id=raw["turn_id"])
-
-
-def _revoked(_: State, raw: Raw) -> Delivery:
-    return Revoke(grant_id=raw["grant_id"])
-
-
-def _approved(_: State, raw: Raw) -> Delivery:
-    """Return the decision; how long its grant lasts stands in GRANT_ISSUED, which follows."""
-    if raw.get("grant_id") is not None:
-        raise _never_first(raw)
-    return Decide(
-        turn_id=raw["turn_id"],
-        invocation_id=raw["invocation_id"],
-        approved=True,
-        scope=raw.get("scope", Scope.ONCE),
-        match=raw.get("match", Match.EXACT),
-        arguments=raw.get("arguments"),
-        reason=raw.get("reason"),
-        decided_by=raw.get("decided_by"),
-    )
-
-
-def _denied(_: State, raw: Raw) -> Delivery:
-    if raw["cause"] in _FOLLOWS_FOR_ITS_CAUSE:
-        raise _never_first(raw)
-    return Decide(
-        turn_id=raw["turn_id"],
-        invocation_id=raw["invocation_id"],
-        approved=False,
-        reason=raw.get("reason"),
-        decided_by=raw.get("decided_by"),
-    )
-
-
-def _claimed(_: State, raw: Raw) -> Delivery:
-    lease = None if raw.get("lease_until") is None else _seconds(raw, "lease_until")
-    return Claim(
-        turn_id=raw["turn_id"],
-        invocation_id=raw["invocation_id"],
-        attempt=raw["attempt"],
-        worker=raw.get("worker"),
-        lease=lease,
-    )
-
-
-def _renewed(_: State, raw: Raw) -> Delivery:
-    return Renew(
-        turn_id=raw["turn_id"],
-        invocation_id=raw["invocation_id"],
-        attempt=raw["attempt"],
-        lease=_seconds(raw, "lease_until"),
-    )
-
-
-def _succeeded(state: State, raw: Raw) -> Delivery:
-    """Return the resolve that the input names, else a report: section 6 settles them alike."""
-    result = raw.get("result", ABSENT)
-    turn_id, invocation_id = raw["turn_id"], raw["invocation_id"]
-    if raw.get("input") != Input.RESOLVE_RESULT:
-        return Report(turn_id=turn_id, invocation_id=invocation_id, result=result)
-    return Resolve(
-        turn_id=turn_id,
-        invocation_id=invocation_id,
-        attempt=_attempt(state, invocation_id),
-        resolution=Resolution.RESULT,
-        result=result,
-    )
+def _input(raw: Raw) -> Input:
+    """Return the input that brought about what begins with this fact."""
+    kind, cause, named = raw["type"], raw.get("cause"), raw.get("input")
+    inputs = _FIRST.get(kind, ())
+    by_grant = kind == FactType.TOOL_APPROVED and raw.get("grant_id") is not None
+    if not inputs or cause in _FOLLOWS_FOR_ITS_CAUSE or by_grant:
+        why = _FOLLOWS.get(kind) or _FOLLOWS_FOR_ITS_CAUSE[raw["cause"]]
+        raise Impossible(rule=rule_of_fact(raw), cause=f"{kind} comes only {why}")
+    told = _FAILED_BY.get(cause or "", inputs[0])
+    return Input(named) if named in inputs else told
 
 
 def _attempt(state: State, invocation_id: str) -> int:
     """Return the current attempt, or 1 of what is no member: admission refuses that first."""
     member = None if state.turn is None else state.turn.members.get(invocation_id)
     return 1 if member is None else member.attempt
-
-
-def _failed(state: State, raw: Raw) -> Delivery:
-    cause = raw["cause"]
-    if cause in _FOLLOWS_FOR_ITS_CAUSE:
-        raise _never_first(raw)
-    turn_id, invocation_id, error = raw["turn_id"], raw["invocation_id"], raw["error"]
-    if cause == FailureCause.REJECTED:
-        return Reject(turn_id=turn_id, invocation_id=invocation_id, error=error)
-    if cause == FailureCause.REPORTED:
-        return Report(turn_id=turn_id, invocation_id=invocation_id, error=error)
-    return Resolve(
-        turn_id=turn_id,
-        invocation_id=invocation_id,
-        attempt=_attempt(state, invocation_id),
-        resolution=Resolution.ERROR,
-        error=error,
-    )
-
-
-def _in_doubt(_: State, raw: Raw) -> Delivery:
-    attempt = raw["attempt"]
-    return Lose(turn_id=raw["turn_id"], invocation_id=raw["invocation_id"], attempt=attempt)
-
-
-def _authorised(_: State, raw: Raw) -> Delivery:
-    return Resolve(
-        turn_id=raw["turn_id"],
-        invocation_id=raw["invocation_id"],
-        attempt=raw["attempt"],
-        resolution=Resolution.RETRY,
-    )
-
-
-_ORIGINS: Final[dict[str, Origin]] = {
-    FactType.TURN_OPENED: _opened,
-    FactType.CALL_ADDED: _added,
-    FactType.TURN_SEALED: _sealed,
-    FactType.TURN_INTERRUPTING: _interrupting,
-    FactType.CONTINUATION_TAKEN: _taken,
-    FactType.GRANT_REVOKED: _revoked,
-    FactType.TOOL_APPROVED: _approved,
-    FactType.TOOL_DENIED: _denied,
-    FactType.TOOL_EXECUTION_STARTED: _claimed,
-    FactType.EXECUTION_RETRIED: _claimed,
-    FactType.LEASE_RENEWED: _renewed,
-    FactType.TOOL_EXECUTION_SUCCEEDED: _succeeded,
-    FactType.TOOL_EXECUTION_FAILED: _failed,
-    FactType.EXECUTION_IN_DOUBT: _in_doubt,
-    FactType.RETRY_AUTHORISED: _authorised,
-}
 
 
 def seconds_until(now: float, until: float) -> float:
