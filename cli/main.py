@@ -17,22 +17,17 @@ from typing import Any, Final
 
 import click
 
-_LAZY: Final = (
-    "approve",
-    "check",
-    "deny",
-    "diagram",
-    "explain",
-    "export",
-    "interrupt",
-    "replay",
-    "run",
-    "runs",
-    "show",
-    "trace",
-    "verify",
-)
-"""Subcommands that live in modules of their names, each there as `command`."""
+_LAZY: Final = {
+    **{name: f"decide.{name}" for name in ("approve", "deny", "interrupt")},
+    **{
+        name: f"{name}.command"
+        for name in (
+            *("check", "diagram", "explain", "export", "replay", "run", "runs", "show", "trace"),
+            "verify",
+        )
+    },
+}
+"""Where subcommands live: the module beside this one, and the name there."""
 
 
 class LazyGroup(click.Group):
@@ -83,7 +78,7 @@ def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None: 
 
 @click.group(
     cls=LazyGroup,
-    lazy={name: f"{name}.command" for name in _LAZY},
+    lazy=_LAZY,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(

@@ -34,9 +34,8 @@ from ..models.inputs import Input
 from ..models.reasons import Reason
 from ..turn.table import TurnRow
 from ..turn.table import step as turn_step
-from . import invocation_facts, turn_facts
-from .admission import ForInvocation, admit, admit_opening, admit_to_turn
-from .guards import room_guard, row_for
+from . import new_facts
+from .admission import ForInvocation, admit, admit_opening, admit_to_turn, room_guard, row_for
 from .state import State
 
 Refusal: TypeAlias = Reason | InvocationRow | TurnRow
@@ -66,7 +65,7 @@ def _ask(
     row = row_for(state, found, input_, delivery)
     if row.fact is None:
         return row
-    return invocation_facts.MAKERS[row.fact](state, turn, found, row, delivery, now)
+    return new_facts.MAKERS[row.fact](state, turn, found, row, delivery, now)
 
 
 # Each reads the ids off a delivery of its own class: one place that reads them off all classes
@@ -106,7 +105,7 @@ def _resolve(state: State, of: Resolve, now: float) -> Decision:
 
 def _open_turn(state: State, delivery: OpenTurn, now: float) -> Decision:
     reason = admit_opening(state, delivery, now)
-    return turn_facts.opened(state, delivery, now) if reason is None else reason
+    return new_facts.opened(state, delivery, now) if reason is None else reason
 
 
 def _add_call(state: State, delivery: AddCall, now: float) -> Decision:
@@ -114,7 +113,7 @@ def _add_call(state: State, delivery: AddCall, now: float) -> Decision:
     if isinstance(turn, Reason):
         return turn
     row = turn_step(turn.phase, Input.ADD_CALL, room_guard(state, turn, delivery.call))
-    return turn_facts.call_added(state, turn, delivery, now) if row.fact is not None else row
+    return new_facts.call_added(state, turn, delivery, now) if row.fact is not None else row
 
 
 def _seal_turn(state: State, delivery: SealTurn, now: float) -> Decision:
@@ -122,7 +121,7 @@ def _seal_turn(state: State, delivery: SealTurn, now: float) -> Decision:
     if isinstance(turn, Reason):
         return turn
     row = turn_step(turn.phase, Input.SEAL_TURN)
-    return turn_facts.sealed(state, turn, now) if row.fact is not None else row
+    return new_facts.sealed(state, turn, now) if row.fact is not None else row
 
 
 def _interrupt(state: State, delivery: Interrupt, now: float) -> Decision:
@@ -130,7 +129,7 @@ def _interrupt(state: State, delivery: Interrupt, now: float) -> Decision:
     if isinstance(turn, Reason):
         return turn
     row = turn_step(turn.phase, Input.INTERRUPT)
-    return turn_facts.interrupting(state, turn, delivery, now) if row.fact is not None else row
+    return new_facts.interrupting(state, turn, delivery, now) if row.fact is not None else row
 
 
 def _acknowledge(state: State, delivery: Acknowledge, now: float) -> Decision:
@@ -138,13 +137,13 @@ def _acknowledge(state: State, delivery: Acknowledge, now: float) -> Decision:
     owed = state.continuations.get(delivery.turn_id)
     if owed is None or owed.settled > state.committed:
         return Reason.NO_CONTINUATION
-    return turn_facts.continuation_taken(state, delivery, now)
+    return new_facts.continuation_taken(state, delivery, now)
 
 
 def _revoke(state: State, delivery: Revoke, now: float) -> Decision:
     if delivery.grant_id not in state.grants.in_force:
         return Reason.UNKNOWN_GRANT
-    return turn_facts.grant_revoked(state, delivery, now)
+    return new_facts.grant_revoked(state, delivery, now)
 
 
 def _nothing(_: State, __: Delivery, ___: float) -> Decision:

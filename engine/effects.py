@@ -34,8 +34,7 @@ from ..models.values import NO_ARGUMENTS
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
 from . import unchecked
-from .deadlines import first_float_past
-from .state import State
+from .state import State, first_float_past
 
 
 def pending(state: State) -> tuple[Effect, ...]:

@@ -44,8 +44,7 @@ from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
 from . import unchecked
-from .deadlines import DeadlineKind, arm
-from .state import State
+from .state import DeadlineKind, State, arm
 
 
 def fold(state: State, facts: Sequence[Fact]) -> None:

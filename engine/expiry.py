@@ -15,10 +15,9 @@ from ..models.ids import grant_id
 from ..models.inputs import Input
 from ..turn.turn import Turn
 from . import unchecked
-from .deadlines import DeadlineKind
-from .guards import row_for
-from .invocation_facts import in_doubt
-from .state import State
+from .admission import row_for
+from .new_facts import in_doubt
+from .state import DeadlineKind, State
 
 EXPIRED: Final = "approval expired"
 """What an approval deadline says (section 6)."""

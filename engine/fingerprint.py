@@ -19,8 +19,7 @@ from ..models.values import ABSENT, Json, canonical
 from ..turn.grants import Grant
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
-from .deadlines import FOREVER
-from .state import State
+from .state import FOREVER, State
 
 Row: TypeAlias = tuple[Any, ...]
 Behaviour: TypeAlias = tuple[Row, tuple[Row, ...]]

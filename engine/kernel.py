@@ -21,9 +21,9 @@ from .decide import DECIDERS, Decision, Refusal
 from .effects import owed_since, pending
 from .evolve import fold
 from .expiry import expired
+from .new_facts import settled
 from .recovery import replay
 from .state import State
-from .turn_facts import settled
 
 if TYPE_CHECKING:
     from ..turn.grants import Grant

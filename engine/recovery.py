@@ -32,8 +32,8 @@ from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
 from .evolve import fold
+from .new_facts import settled
 from .state import State
-from .turn_facts import settled
 
 
 def replay(state: State, facts: Iterable[Fact]) -> int:

@@ -11,8 +11,8 @@ from ..models.deliveries import Delivery, Tick
 from ..models.errors import TurnlockError, UnknownRun, shown
 from ..models.run import Run
 from ..models.verdicts import Verdict
-from .deadlines import first_float_past
 from .kernel import Kernel
+from .state import first_float_past
 
 STALE_WAKES: Final = 64
 """Stale wakes that are tolerated beyond as many as are live before the heap is rebuilt (K-6)."""

@@ -288,8 +288,11 @@ def _renewal(actor: Actor, effect: Execute, tool: Tool) -> Renew:
 
 def _is_over(actor: Actor, effect: Execute) -> bool:
     """Whether nothing is to be done any more, for all that is known; the claim decides."""
-    call = call_of(actor.kernel, turn_id=effect.turn_id, invocation_id=effect.invocation_id)
-    return call is None or call.ended
+    turn = actor.kernel.turn
+    if turn is None or turn.turn_id != effect.turn_id:
+        return True
+    call = turn.members.get(effect.invocation_id)
+    return call is None or call.terminal
 
 
 _log = logging.getLogger(__name__)

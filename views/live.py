@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..engine.deadlines import first_float_past
 from ..engine.kernel import Kernel
 from ..engine.reading import LiveCall, LiveTurn
+from ..engine.state import first_float_past
 from ..models.run import Run
 from ..turn.phases import TurnPhase
 from .call_list import CallList

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ..engine.deadlines import FOREVER, first_float_past
 from ..engine.kernel import Kernel
+from ..engine.state import FOREVER, first_float_past
 from ..models.effects import Continue, Effect, Wake
 from ..models.errors import InvalidValue
 from ..models.facts import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from turnlock.engine import invocation_facts, unchecked
+from turnlock.engine import new_facts, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import DENIED_ONCE, Invocation
@@ -229,7 +229,7 @@ BUGS: Final = (
         "a mute denial",
         "a deny without a reason says another word than the contract's",
         "section 4",
-        replaced(invocation_facts, "DENIED", "no"),
+        replaced(new_facts, "DENIED", "no"),
     ),
     _bug(
         "a free call is denied",

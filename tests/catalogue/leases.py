@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from turnlock.engine import admission, effects, evolve, unchecked
-from turnlock.engine.deadlines import DeadlineKind, Entry
-from turnlock.engine.state import State
+from turnlock.engine.state import DeadlineKind, Entry, State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.models.effects import Execute

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from heapq import heapify
 from typing import Any, Final
 
-from turnlock.engine import kernel, turn_facts, unchecked
+from turnlock.engine import kernel, new_facts, unchecked
 from turnlock.engine.expiry import expired
 from turnlock.engine.kernel import Kernel, state_of
 from turnlock.engine.state import State
@@ -143,7 +143,7 @@ BUGS: Final = (
         "denied backwards",
         "an interrupt denies in the opposite of the expected order",
         "K-53",
-        around(turn_facts, "interrupting", _backwards),
+        around(new_facts, "interrupting", _backwards),
     ),
     _bug(
         "covered backwards",

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
-from turnlock.engine import decide, evolve, guards, invocation_facts, kernel
+from turnlock.engine import admission, decide, evolve, kernel, new_facts
 from turnlock.engine.decide import Decision
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.state import State
@@ -116,7 +116,7 @@ def deciding(kind: type[Delivery], wrap: Callable[[Decider], Decider]) -> Plant:
 
 def making(fact: FactType, wrap: Callable[[Maker], Maker]) -> Plant:
     """Wrap what makes the facts of a row that names this one."""
-    return around_entry(invocation_facts.MAKERS, fact, wrap)
+    return around_entry(new_facts.MAKERS, fact, wrap)
 
 
 def folding(fact: type[Fact], wrap: Callable[[Evolver], Evolver]) -> Plant:
@@ -126,7 +126,7 @@ def folding(fact: type[Fact], wrap: Callable[[Evolver], Evolver]) -> Plant:
 
 def answering(phase: Phase, input_: Input, wrap: Callable[[Answer], Answer]) -> Plant:
     """Wrap what answers the question of one pair."""
-    return around_entry(guards._ASKED, (phase, input_), wrap)
+    return around_entry(admission._ASKED, (phase, input_), wrap)
 
 
 def admitting(

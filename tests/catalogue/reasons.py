@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from turnlock.engine import decide, guards
+from turnlock.engine import admission, decide
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Decision as Recorded
@@ -85,19 +85,19 @@ BUGS: Final = (
         "equal in Python",
         "what is equal in Python is called a duplicate, though its JSON is another",
         "K-30",
-        replaced(guards, "same_json", _equal_in_python),
+        replaced(admission, "same_json", _equal_in_python),
     ),
     _bug(
         "approved is approved",
         "a second approval with another scope is called a duplicate",
         "K-31",
-        replaced(guards, "_same_decision", _by_kind_alone),
+        replaced(admission, "_same_decision", _by_kind_alone),
     ),
     _bug(
         "edited or not",
         "a second approval with other edited arguments is called a duplicate",
         "K-31",
-        around(guards, "_same_decision", _blind_to_edits),
+        around(admission, "_same_decision", _blind_to_edits),
     ),
     _bug(
         "denied, then reported",

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from turnlock.engine import invocation_facts
+from turnlock.engine import new_facts
 from turnlock.turn.memory import Memory
 from turnlock.verification.findings import Profile
 
@@ -22,7 +22,7 @@ FORGOTTEN = Memory.close
 
 def find_words() -> Found | None:
     """A technique that looks at one constant of the kernel."""
-    return None if invocation_facts.DENIED == "denied" else Found(steps=1_234, length=2)
+    return None if new_facts.DENIED == "denied" else Found(steps=1_234, length=2)
 
 
 def find_memory() -> Found | None:
@@ -64,7 +64,7 @@ def test_each_bug_is_planted_alone_for_each_technique(jobs: int) -> None:
     ]
     assert matrix.missed("conformance") == (FORGETFUL,)
     assert matrix.found("memory") == 1
-    assert invocation_facts.DENIED == "denied"
+    assert new_facts.DENIED == "denied"
 
 
 def test_bugs_are_planted_in_processes_of_their_own() -> None:

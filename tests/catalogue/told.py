@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.engine import turn_facts, unchecked
+from turnlock.engine import new_facts, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
@@ -161,6 +161,6 @@ BUGS: Final = (
         "a closing without a cause",
         "the fact that settles a turn does not say what brought it about",
         "K-59",
-        around_entry(turn_facts._CLOSING, FactType.TURN_SETTLED, _telling({Input.SETTLE: None})),
+        around_entry(new_facts._CLOSING, FactType.TURN_SETTLED, _telling({Input.SETTLE: None})),
     ),
 )

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from turnlock.engine.deadlines import first_float_past
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.runs import STALE_WAKES, Runs
+from turnlock.engine.state import first_float_past
 from turnlock.models.calls import Call
 from turnlock.models.deliveries import (
     Claim,

@@ -46,7 +46,7 @@ _NEEDS: Final[dict[str, Needs]] = {
     Guard.FREE: Needs.OWED,
     Guard.OWNED: Needs.ANYTHING,
 }
-"""What a guard asks of the attempt owed (engine/guards answers the same questions)."""
+"""What a guard asks of the attempt owed (engine/admission answers the same questions)."""
 
 _OWES: Final[dict[FactType, Owes]] = {
     FactType.TOOL_APPROVED: Owes.FIRST,

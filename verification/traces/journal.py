@@ -20,12 +20,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ...engine.deadlines import after
 from ...engine.decide import DECIDERS
 from ...engine.evolve import fold
 from ...engine.expiry import expired
-from ...engine.state import State
-from ...engine.turn_facts import settled
+from ...engine.new_facts import settled
+from ...engine.state import State, after
 from ...models.checks import number
 from ...models.codec import VERSION, fact_from_json, write
 from ...models.errors import InvalidValue

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from turnlock import Kernel
-from turnlock.engine import effects, fingerprint, guards, kernel, recovery
+from turnlock.engine import admission, effects, fingerprint, kernel, recovery
 from turnlock.engine.kernel import state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
@@ -111,7 +111,7 @@ def test_no_step_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_numbers_that_python_holds_equal_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that takes True for the 1 that was reported is found."""
-    monkeypatch.setattr(guards, "same_json", operator.eq)
+    monkeypatch.setattr(admission, "same_json", operator.eq)
 
     finding = found(SMALL)
 

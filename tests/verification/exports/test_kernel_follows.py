@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from turnlock.engine import evolve, turn_facts
+from turnlock.engine import evolve, new_facts
 from turnlock.engine.state import State
 from turnlock.lifecycle import table
 from turnlock.lifecycle.phases import Guard, Phase
@@ -66,7 +66,7 @@ def no_seal(patch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object) -> list[Fact]:
         return []
 
-    patch.setattr(turn_facts, "sealed", nothing)
+    patch.setattr(new_facts, "sealed", nothing)
 
 
 PLANTS: dict[str, Plant] = {
