@@ -110,6 +110,9 @@ class SessionCoverage:
         )
 
 
+_UNCOUNTED: Final = "uncounted"
+"""The attribute of a function that counts under which the one beneath it is kept."""
+
 SESSION: Final = pytest.StashKey[SessionCoverage]()
 """Where a session that counts keeps its plugin."""
 
@@ -124,12 +127,13 @@ def begin(config: pytest.Config) -> None:
 
 @contextmanager
 def _counted_reasons(reasons: Counter[str]) -> Generator[None]:
-    """Count the reasons for which kernels of this process refuse."""
-    refusal: Any = vars(kernel)["_refusal"]
+    """Count the reasons for which kernels of this process refuse: here alone, while it runs."""
+    refusal: Any = getattr(vars(kernel)["_refusal"], _UNCOUNTED, vars(kernel)["_refusal"])
 
     def counting(refused: Any, *rest: Any) -> Any:  # noqa: ANN401 - as the kernel's own
         reasons[str(refused if isinstance(refused, Reason) else refused.reason)] += 1
         return refusal(refused, *rest)
 
+    setattr(counting, _UNCOUNTED, refusal)
     with patch.object(kernel, "_refusal", counting):
         yield

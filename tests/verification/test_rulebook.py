@@ -148,6 +148,7 @@ def repeats(part: str) -> Callable[[Raw], None]:
 
 
 SETTLED = [opening(FREE), CLAIM, DONE]
+OBSERVED_LOST = [opening({**FREE, "observed": True}), CLAIM, about("lose", "b")]
 PLANTED: list[tuple[str, list[Raw], Callable[[Raw], None]]] = [
     ("K-2", [opening(FREE), CLAIM, CLAIM], adds("facts", type="LEASE_RENEWED", sequence=3)),
     ("K-2", [opening(FREE), CLAIM, {"type": "recover"}], refuses("late")),
@@ -205,8 +206,8 @@ PLANTED: list[tuple[str, list[Raw], Callable[[Raw], None]]] = [
     ("K-54", [*SETTLED, TAKE, opening(FREE)], accepts),
     ("K-55", [opening(FREE, epoch=2)], accepts),
     ("K-57", [opening(FREE), CLAIM], sets("facts", 0, lease_until=9.0)),
-    ("K-58", [opening({**FREE, "observed": True}), CLAIM, RETRY], accepts),
-    ("K-58", [opening({**FREE, "observed": True}), CLAIM, RETRY], refuses("not_in_doubt")),
+    ("K-58", [*OBSERVED_LOST, RETRY], accepts),
+    ("K-58", [*OBSERVED_LOST, RETRY], refuses("not_in_doubt")),
     ("K-59", [opening(FREE), CLAIM], sets("facts", 0, input="lose")),
     ("K-59", [opening(FREE, GATED), CLAIM, DONE], sets("facts", 0, input="resolve_result")),
     ("section 4", [opening(GATED, {**GATED, "invocation_id": "c"}), STOP], turns("facts")),

@@ -79,6 +79,7 @@ DEADLINES: Final = Slice(
                 of_call("claim", "T", "a", attempt=1, lease=1.0),
                 of_call("claim", "T", "b", attempt=1, lease=1.0),
                 of_call("report", "T", "b", result="ok"),
+                _resolve("b", 1, "retry"),
                 of_turn("interrupt", "T", grace=1.0),
                 of_turn("acknowledge", "T"),
                 RECOVER,
