@@ -37,9 +37,9 @@ class Call(Record):
     tool_name: str = attrs.field(validator=identifier)
     arguments: Mapping[str, Json] = attrs.field(converter=json_object)
     requires_approval: bool = attrs.field(validator=flag)
+    observed: bool = attrs.field(default=False, validator=flag)
     approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
     provider_call_id: str | None = attrs.field(default=None, validator=optional(any_text))
-    observed: bool = attrs.field(default=False, validator=flag)
     arguments_digest: str | None = attrs.field(init=False, default=None, repr=False)
     """SHA-256 of the arguments (K-32) if approval is required; computed with the call, so that the
     owner of a run need not wait for it."""

@@ -73,6 +73,9 @@ UPGRADES: Final[dict[int, Upgrade]] = {1: _phase_says_what_is_owed}
 WIRE_NAMES: Final = {"resolution": "as"}
 """Fields whose name on the wire is a word of Python."""
 
+ALWAYS_WRITTEN: Final = frozenset({"observed"})
+"""Fields that are written though they have their default: a call carries the field (K-58)."""
+
 _CONVERTER: Final = Converter()
 _NULL_COUNTS: Final = "result"
 
@@ -259,7 +262,9 @@ def _make_writer(cls: type[Record]) -> Callable[[Any], Raw]:
     fields = fields_of(cls)
     overrides: Any = {
         field.name: override(
-            rename=WIRE_NAMES.get(field.name), unstruct_hook=_nested_writer(field.name, nested)
+            rename=WIRE_NAMES.get(field.name),
+            unstruct_hook=_nested_writer(field.name, nested),
+            omit_if_default=False if field.name in ALWAYS_WRITTEN else None,
         )
         for field in fields
     }

@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from ..models.calls import Call, CallResult
-from ..models.codec import nested_records
+from ..models.codec import ALWAYS_WRITTEN, nested_records
 from ..models.effects import EFFECTS
 from ..models.facts import FACTS
 from ..models.record import Record, fields_of
@@ -29,7 +29,11 @@ def _make_shape(cls: type[Record]) -> Shape:
     It is generated, because reading fields by name in a loop would cost what the struct saves.
     """
     fields = [field for field in fields_of(cls) if field.init]
-    required = [field.name for field in fields if field.default is attrs.NOTHING]
+    required = [
+        field.name
+        for field in fields
+        if field.default is attrs.NOTHING or field.name in ALWAYS_WRITTEN
+    ]
     optional = {field.name: field.default for field in fields if field.name not in required}
     tag = getattr(cls, "type", None)
     struct = msgspec.defstruct(

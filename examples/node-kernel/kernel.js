@@ -29,6 +29,9 @@ function inputOf({ type, approved, error, as }) {
   return type === "resolve" ? `resolve_${as}` : type;
 }
 
+// A call says whether it is observed (K-58).
+const called = (call) => ({ observed: false, ...given(call) });
+
 class Kernel {
   constructor(run, bug = null) {
     this.run = given(run);
@@ -178,7 +181,7 @@ class Kernel {
     if (sealed && calls.length === 0) return "empty_turn";
     if (calls.length > this.limits.calls) return "limit_reached";
     if (continuations.length >= this.limits.continuations) return "limit_reached";
-    this.emit("TURN_OPENED", { epoch: next, sealed, calls: calls.map(given) }, turn_id);
+    this.emit("TURN_OPENED", { epoch: next, sealed, calls: calls.map(called) }, turn_id);
     for (const call of calls.map(given)) this.gate(call);
   }
 
@@ -203,7 +206,7 @@ class Kernel {
     if (turn.phase === "INTERRUPTING") return "interrupting";
     if (find(this.state, call.invocation_id)) return "duplicate_invocation";
     if (turn.members.length >= this.limits.calls) return "limit_reached";
-    this.emit("CALL_ADDED", { call: given(call) });
+    this.emit("CALL_ADDED", { call: called(call) });
     this.gate(given(call));
   }
 

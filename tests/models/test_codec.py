@@ -176,6 +176,7 @@ CALL: dict[str, Any] = {
     "tool_name": "x",
     "arguments": {"n": 1},
     "requires_approval": True,
+    "observed": False,  # a call carries the field (K-58)
 }
 
 
@@ -211,7 +212,7 @@ def test_bytes_of_a_line() -> None:
     assert to_json(fact).decode() == (
         '{"version":2,"type":"TURN_OPENED","run_id":"r","sequence":1,"commit":1,"at":2.0,'
         '"turn_id":"é/1","epoch":1,"sealed":false,"calls":[{"invocation_id":"a",'
-        '"tool_name":"ls","arguments":{},"requires_approval":false}]}'
+        '"tool_name":"ls","arguments":{},"requires_approval":false,"observed":false}]}'
     )
 
 

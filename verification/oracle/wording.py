@@ -45,8 +45,9 @@ def well_formed(delivery: dict[str, Any]) -> Given:
 
 
 def call_without_nulls(call: dict[str, Any]) -> dict[str, Any]:
-    """The same for a call; its arguments are the tool's own and stay as they are."""
-    return {name: value for name, value in call.items() if value is not None}
+    """The same for a call, which says whether it is observed (K-58). Its arguments stay."""
+    said = {name: value for name, value in call.items() if value is not None}
+    return {**said, "observed": said.get("observed", False)}
 
 
 def receipt_of(reason: str | None, facts: list[Any], effects: list[Any]) -> dict[str, Any]:
