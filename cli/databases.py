@@ -15,8 +15,7 @@ from ..models.facts import Fact
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.errors import JournalError
-from ..runtime.journal.contract import Journal, RunEntry
-from ..runtime.journal.registry import open_journal
+from ..runtime.journal.contract import Journal, RunEntry, open_journal
 
 T = TypeVar("T")
 

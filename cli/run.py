@@ -144,7 +144,7 @@ def _endpoint(model: str | None, base_url: str | None) -> Model:
 
 def _played(orders: Orders, db: str | None) -> int:
     from ..runtime.errors import JournalError  # noqa: PLC0415 - as in command
-    from ..runtime.journal.registry import open_journal  # noqa: PLC0415 - as in command
+    from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - as in command
     from .run_session import converse  # noqa: PLC0415 - as in command
 
     async def play() -> int:

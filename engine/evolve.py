@@ -39,7 +39,7 @@ from ..models.facts import (
     TurnSettled,
 )
 from ..models.ids import continue_id, turn_scope
-from ..turn.grants import Grant
+from ..turn.memory import Grant
 from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn

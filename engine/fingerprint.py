@@ -16,7 +16,7 @@ from ..lifecycle.phases import Phase
 from ..models.calls import CallResult
 from ..models.deliveries import Match, Scope
 from ..models.values import ABSENT, Json, canonical
-from ..turn.grants import Grant
+from ..turn.memory import Grant
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
 from .state import FOREVER, State

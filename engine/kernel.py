@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ..models.checks import number
 from ..models.deliveries import Delivery
 from ..models.effects import Continue, Effect
 from ..models.errors import InvalidValue, shown
 from ..models.facts import Fact
 from ..models.reasons import Reason
+from ..models.record import number
 from ..models.run import Run
 from ..models.verdicts import Accepted, Refused, Verdict
 from . import unchecked
@@ -26,7 +26,7 @@ from .recovery import replay
 from .state import State
 
 if TYPE_CHECKING:
-    from ..turn.grants import Grant
+    from ..turn.memory import Grant
     from .reading import LiveTurn
     from .snapshot import Snapshot
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from ..models.checks import number
 from ..models.deliveries import Delivery, Tick
 from ..models.errors import TurnlockError, UnknownRun, shown
+from ..models.record import number
 from ..models.run import Run
 from ..models.verdicts import Verdict
 from .kernel import Kernel

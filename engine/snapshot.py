@@ -14,10 +14,14 @@ import attrs
 from ..lifecycle.invocation import Decision, Invocation
 from ..lifecycle.phases import READY, TERMINAL, Phase
 from ..models.calls import CallResult
-from ..models.checks import (
+from ..models.errors import CorruptJournal
+from ..models.ids import grant_id, turn_scope
+from ..models.record import (
+    Record,
     any_text,
     choice,
     count,
+    fields_of,
     flag,
     identifier,
     instance,
@@ -25,14 +29,11 @@ from ..models.checks import (
     instant,
     optional,
     optional_json_object,
+    record,
 )
-from ..models.errors import CorruptJournal
-from ..models.ids import grant_id, turn_scope
-from ..models.record import Record, fields_of, record
 from ..models.run import Run
 from ..models.values import Json
-from ..turn.grants import Grant
-from ..turn.memory import Closed
+from ..turn.memory import Closed, Grant
 from ..turn.phases import TurnPhase
 from ..turn.turn import Turn
 from .state import Owed, State

@@ -18,13 +18,11 @@ from typing import Final, TypeAlias
 import attrs
 
 from ..lifecycle.phases import Phase
-from ..models.checks import count, instance
 from ..models.effects import Continue
 from ..models.ids import escape, grant_id
-from ..models.record import Record, record
+from ..models.record import Record, count, instance, record
 from ..models.run import Run
-from ..turn.grants import Grants
-from ..turn.memory import Memory
+from ..turn.memory import Grants, Memory
 from ..turn.turn import Turn
 
 

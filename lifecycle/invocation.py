@@ -11,9 +11,8 @@ from collections.abc import Mapping
 import attrs
 
 from ..models.calls import CallResult
-from ..models.checks import choice, flag, json_object
 from ..models.deliveries import Match, Scope
-from ..models.record import Record, record
+from ..models.record import Record, choice, flag, json_object, record
 from ..models.values import Json
 from .phases import READY, TERMINAL, Phase
 

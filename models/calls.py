@@ -7,7 +7,9 @@ from enum import StrEnum
 
 import attrs
 
-from .checks import (
+from .errors import InvalidValue
+from .record import (
+    Record,
     any_text,
     choice,
     flag,
@@ -15,10 +17,9 @@ from .checks import (
     json_object,
     json_or_absent,
     optional,
+    record,
     seconds,
 )
-from .errors import InvalidValue
-from .record import Record, record
 from .values import ABSENT, Absent, Json, arguments_digest
 
 

@@ -13,8 +13,11 @@ from typing import ClassVar
 import attrs
 
 from .calls import Call
-from .checks import (
+from .errors import InvalidValue
+from .record import (
+    Record,
     any_text,
+    base,
     choice,
     flag,
     identifier,
@@ -23,11 +26,10 @@ from .checks import (
     json_or_absent,
     optional,
     optional_json_object,
+    record,
     seconds,
     whole,
 )
-from .errors import InvalidValue
-from .record import Record, base, record
 from .values import ABSENT, Absent, Json
 
 

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import attrs
 
-from .checks import any_text, choice, identifier, instant, optional
 from .deliveries import Delivery, Log
 from .reasons import Reason
-from .record import Record, base, record
+from .record import Record, any_text, base, choice, identifier, instant, optional, record
 from .verdicts import Refused, Verdict
 
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 import attrs
 
 from .calls import CallResult
-from .checks import count, identifier, instances, instant, json_object
-from .record import Record, base, record
+from .record import Record, base, count, identifier, instances, instant, json_object, record
 from .values import Json
 
 

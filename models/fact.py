@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import attrs
 
-from .checks import choice, count, identifier, instant, optional
 from .inputs import Input
-from .record import Record, base
+from .record import Record, base, choice, count, identifier, instant, optional
 
 
 class FactType(StrEnum):

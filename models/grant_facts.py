@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import attrs
 
-from .checks import choice, identifier, instant, optional
 from .deliveries import Match, Scope
 from .fact import FactType, GrantFact
-from .record import record
+from .record import choice, identifier, instant, optional, record
 
 
 @record

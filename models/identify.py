@@ -12,8 +12,7 @@ from collections.abc import Container, Iterable, Mapping
 import attrs
 
 from .calls import Call
-from .checks import any_text, flag, identifier, json_object, optional, seconds
-from .record import Record, record
+from .record import Record, any_text, flag, identifier, json_object, optional, record, seconds
 from .values import Json
 
 

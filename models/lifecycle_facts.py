@@ -11,8 +11,12 @@ from typing import ClassVar
 
 import attrs
 
-from .checks import (
+from .deliveries import Match, Scope
+from .errors import InvalidValue
+from .fact import FactType, TurnFact
+from .record import (
     any_text,
+    base,
     choice,
     count,
     identifier,
@@ -21,11 +25,8 @@ from .checks import (
     json_value,
     optional,
     optional_json_object,
+    record,
 )
-from .deliveries import Match, Scope
-from .errors import InvalidValue
-from .fact import FactType, TurnFact
-from .record import base, record
 from .values import Json
 
 

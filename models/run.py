@@ -6,8 +6,7 @@ from typing import Final
 
 import attrs
 
-from .checks import any_text, count, identifier, instance, optional, seconds
-from .record import Record, record
+from .record import Record, any_text, count, identifier, instance, optional, record, seconds
 
 OWN: Final = "own"
 """The kind of a run that turnlock's own runtime performs (K-61)."""

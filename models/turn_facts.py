@@ -7,9 +7,19 @@ from typing import ClassVar
 import attrs
 
 from .calls import Call
-from .checks import any_text, count, flag, identifier, instance, instances, instant, optional
 from .fact import FactType, TurnFact
-from .record import base, record
+from .record import (
+    any_text,
+    base,
+    count,
+    flag,
+    identifier,
+    instance,
+    instances,
+    instant,
+    optional,
+    record,
+)
 
 
 @record

@@ -6,11 +6,10 @@ from typing import ClassVar, Literal, TypeAlias
 
 import attrs
 
-from .checks import choice, instance, instances, optional
 from .effects import Effect
 from .fact import Fact
 from .reasons import Reason
-from .record import Record, record
+from .record import Record, choice, instance, instances, optional, record
 
 
 @record

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
         RunFenced,
         TooSlow,
     )
-    from .journal.contract import Appended, Journal, Post, RunEntry
+    from .journal.contract import Appended, Journal, Post, RunEntry, open_journal
     from .journal.memory import MemoryJournal
-    from .journal.registry import open_journal
     from .journal.sqlite import SqliteJournal
     from .runtime import Runtime
     from .scheduling import Clock, SteadyClock
@@ -65,9 +64,8 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "errors":
             "Closed Conflict ForeignRun JournalError JournalOwned Overloaded RunDiffers RunFenced"
             " TooSlow",
-        "journal.contract": "Appended Journal Post RunEntry",
+        "journal.contract": "Appended Journal Post RunEntry open_journal",
         "journal.memory": "MemoryJournal",
-        "journal.registry": "open_journal",
         "journal.sqlite": "SqliteJournal",
         "runtime": "Runtime",
         "scheduling": "Clock SteadyClock",

@@ -6,8 +6,8 @@ from math import inf
 
 import attrs
 
-from ..models.checks import flag
 from ..models.errors import InvalidValue, shown
+from ..models.record import flag
 
 
 def _is_period(_: object, field: attrs.Attribute[float], value: float) -> None:

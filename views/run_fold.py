@@ -23,7 +23,7 @@ from ..models.facts import (
     TurnSettled,
 )
 from ..models.ids import continue_id
-from ..turn.grants import Grant
+from ..turn.memory import Grant
 from .standing import Standing, UnderWay
 from .status import ASKS, Status, step
 from .turn_view import TurnView, impossible

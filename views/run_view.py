@@ -25,7 +25,7 @@ from ..models.ids import (
 )
 from ..models.record import Record, changed, record
 from ..models.run import Run
-from ..turn.grants import Grant
+from ..turn.memory import Grant
 from .call_view import CallView, Waits
 from .live import turn_of
 from .run_fold import PARTS, RunFold

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import attrs
 
-from ..models.checks import number
 from ..models.codec import Raw, read, read_delivery
 from ..models.errors import InvalidValue, TurnlockError, shown
+from ..models.record import number
 from ..models.run import Run
 from ..models.strict_json import examine, parse
 from ..models.values import check_text, freeze

@@ -15,13 +15,12 @@ from typing import Any, TypeVar, cast
 from ...engine.effects import owed_since
 from ...engine.recovery import replay
 from ...engine.state import State
-from ...models.checks import number
 from ...models.codec import Raw, read_delivery, read_effect, read_fact, write
 from ...models.diagnostics import DeliveryRefused, Diagnostic, ToolLog
 from ...models.errors import CorruptJournal, InvalidValue, shown
 from ...models.facts import Fact, LifecycleFact
 from ...models.reasons import Reason
-from ...models.record import changed
+from ...models.record import changed, number
 from ...models.run import Run
 from ...wire.log import Entry, Exchange, FactLine, LogReader, column_of
 from ...wire.scripts import HARNESS

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from ...engine.kernel import Kernel
-from ...models.checks import number
 from ...models.codec import read_delivery, write
 from ...models.deliveries import Delivery
 from ...models.errors import InvalidValue, shown
 from ...models.facts import Fact
+from ...models.record import number
 from ...models.run import Run
 from ...models.verdicts import Verdict
 from ...wire.scripts import HARNESS, RECOVER, Step

@@ -1,4 +1,8 @@
-"""What a journal promises. Every journal passes one suite: tests/runtime/journal/contract.py.
+"""What a journal promises, and which journals there are: `open_journal` opens what a URL names.
+
+Every journal passes one suite: tests/runtime/journal/contract.py. To add one: a module of its own
+beside this one, with an `open_place`; one entry in `BACKENDS`; and its fixture in
+tests/runtime/journal/backends.py, so that the whole contract is held against it.
 
 A journal keeps runs: their configuration, their facts in order, at most one snapshot of each, who
 owns them, their notes, and the deliveries that others have posted. Four promises carry the
@@ -25,23 +29,26 @@ next reads the truth, and no cancelled write arrives afterwards.
 
 from __future__ import annotations
 
+import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from importlib import import_module
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self, cast
 
 import attrs
 
 from ...engine.snapshot import Snapshot
-from ...models.checks import number
 from ...models.deliveries import Delivery
 from ...models.errors import InvalidValue, UnknownRun, shown
 from ...models.facts import Fact
+from ...models.record import number
 from ...models.run import Run
 from ...models.values import Json, canonical, check_text, freeze
-from ..errors import Closed, JournalOwned, Overloaded, RunDiffers
+from ..errors import Closed, JournalError, JournalOwned, Overloaded, RunDiffers
 
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
@@ -348,3 +355,60 @@ def check_lease(owner: str, *, now: float, lease: float) -> None:
         raise InvalidValue(place="owner", cause="is empty", fix="give a name, see `owners`")
     number(now, place="now")
     number(lease, place="lease")
+
+
+class OpenPlace(Protocol):
+    """What the module of a journal has under the name `open_place`."""
+
+    async def __call__(self, place: str, *, create: bool) -> Journal:
+        """Open the journal at a place, the URL without its scheme and colon.
+
+        Make it where there is none, if `create`. Raises `JournalError`.
+        """
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Backend:
+    """One kind of journal."""
+
+    module: str
+    """The module beside this one; it is imported when such a journal is opened, not before."""
+    forms: str
+    """What its URLs look like, for messages."""
+
+
+BACKENDS: Final = {
+    "sqlite": Backend(module="sqlite", forms="a path, sqlite:PATH or sqlite:///ABSOLUTE/PATH"),
+    "memory": Backend(module="memory", forms="memory:"),
+}
+"""By the scheme of their URLs."""
+
+_SCHEME: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<place>.*)", re.DOTALL)
+"""Of two letters at least: `C:\\agent.db` is a path."""
+_PLANNED: Final = frozenset({"postgresql", "postgres"})
+
+
+async def open_journal(url: str | os.PathLike[str], *, create: bool = True) -> Journal:
+    """Open the journal that a URL or a bare path names; a bare path is a SQLite file.
+
+    `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` and `memory:` are known; a path is taken as it stands,
+    without escapes. Where there is none it is made, unless `create` is False. Raises `JournalError`
+    for a scheme that is not known, and for whatever is no journal.
+    """
+    text = os.fspath(url)
+    named = _SCHEME.fullmatch(text) if isinstance(url, str) else None
+    scheme, place = (named["scheme"].lower(), named["place"]) if named else ("sqlite", text)
+    backend = BACKENDS.get(scheme)
+    if backend is None:
+        known = "; ".join(it.forms for it in BACKENDS.values())
+        why = (
+            f"turnlock keeps no journal in {scheme} yet"
+            if scheme in _PLANNED
+            else f"no journal is called {scheme!r}"
+        )
+        raise JournalError(
+            f"journal {text}: {why}; give {known} (a file with a colon in its name: ./{text})"
+        )
+    module = import_module(f".{backend.module}", __package__)
+    return await cast("OpenPlace", module.open_place)(place, create=create)

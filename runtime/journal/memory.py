@@ -69,7 +69,7 @@ class _Kept:
 
 
 async def open_place(place: str, *, create: bool) -> MemoryJournal:
-    """Begin a journal, see `registry`. Raises `JournalError` for a place, and where one must be."""
+    """Begin one, see `open_journal`. Raises `JournalError` for a place, and where one must be."""
     if place:
         raise JournalError(
             f"journal memory:{place}: a journal in memory has no name; give memory: alone"

@@ -64,7 +64,7 @@ APPEND_BYTES: Final = 256_000_000
 
 
 async def open_place(place: str, *, create: bool) -> SqliteJournal:
-    """Open a file, see `registry`: `PATH`, `/ABSOLUTE` or `///ABSOLUTE`. Raises `JournalError`."""
+    """Open `PATH`, `/ABSOLUTE` or `///ABSOLUTE`, see `open_journal`. Raises `JournalError`."""
     path = place
     if place.startswith("//"):
         host, slash, rest = place.removeprefix("//").partition("/")

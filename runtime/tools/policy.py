@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias, TypedDict, cast
 
 import attrs
 
-from ...models.checks import flag, instance, number, optional
 from ...models.errors import InvalidValue, shown
+from ...models.record import flag, instance, number, optional
 from ...models.values import Json
 from .calling import ToolContext, is_async
 from .errors import said

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, Unpack, cast, overload
 import attrs
 import msgspec
 
-from ...models.checks import any_text, identifier, instance
 from ...models.errors import InvalidValue, shown
+from ...models.record import any_text, identifier, instance
 from ...models.values import Json, freeze
 from .calling import ToolContext, is_async
 from .policy import Policy, PolicyFields

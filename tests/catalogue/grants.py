@@ -12,7 +12,7 @@ from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact, GrantIssued, GrantRevoked
 from turnlock.models.inputs import Input
 from turnlock.models.record import changed
-from turnlock.turn.grants import Grant, Grants
+from turnlock.turn.memory import Grant, Grants
 from turnlock.turn.turn import Turn
 
 from .bug import Family, Shelf

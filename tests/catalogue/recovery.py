@@ -14,8 +14,7 @@ from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.facts import Fact, ToolApproved
-from turnlock.turn.grants import Grants
-from turnlock.turn.memory import Memory
+from turnlock.turn.memory import Grants, Memory
 
 from .approval import unedited
 from .bug import Family, Shelf

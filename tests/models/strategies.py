@@ -23,7 +23,7 @@ from turnlock.models.identify import ProviderCall
 from turnlock.models.record import Record, fields_of
 from turnlock.models.run import Limits, Run
 from turnlock.models.verdicts import Accepted, Refused
-from turnlock.turn.grants import Grant
+from turnlock.turn.memory import Grant
 
 F = TypeVar("F", bound=Callable[..., Any])
 Fields: TypeAlias = dict[str, Any]

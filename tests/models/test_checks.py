@@ -10,7 +10,9 @@ from typing import Any
 import attrs
 import pytest
 
-from turnlock.models.checks import (
+from turnlock.models.errors import InvalidValue
+from turnlock.models.record import (
+    Record,
     any_text,
     choice,
     count,
@@ -25,11 +27,10 @@ from turnlock.models.checks import (
     number,
     optional,
     optional_json_object,
+    record,
     seconds,
     whole,
 )
-from turnlock.models.errors import InvalidValue
-from turnlock.models.record import Record, record
 from turnlock.models.values import ABSENT, NO_ARGUMENTS, Absent, FrozenDict, FrozenList, Json
 
 from .strategies import make

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias, cast
 
-from ...models.checks import number
 from ...models.codec import read_delivery
 from ...models.errors import InvalidValue
+from ...models.record import number
 from ...wire.plain import is_receipt
 from ..oracle.oracle import Oracle
 from ..rulebook.blame import blamed

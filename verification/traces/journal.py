@@ -25,12 +25,11 @@ from ...engine.evolve import fold
 from ...engine.expiry import expired
 from ...engine.new_facts import settled
 from ...engine.state import State, after
-from ...models.checks import number
 from ...models.codec import VERSION, fact_from_json, write
 from ...models.errors import InvalidValue
 from ...models.facts import Fact, GrantIssued, LifecycleFact
 from ...models.reasons import Reason
-from ...models.record import changed
+from ...models.record import changed, number
 from ...models.run import Run
 from ...models.values import same_json
 from ..rulebook.attribution import happened_by_time, rule_of_reason

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ...engine.state import State
-from ...models.checks import number
 from ...models.codec import read_delivery
 from ...models.deliveries import (
     Acknowledge,
@@ -35,6 +34,7 @@ from ...models.deliveries import (
 from ...models.fact import FactType
 from ...models.facts import DenialCause, FailureCause
 from ...models.inputs import Input
+from ...models.record import number
 from ..rulebook.attribution import rule_of_fact
 from .impossible import Impossible
 

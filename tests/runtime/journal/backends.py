@@ -1,4 +1,4 @@
-"""Where the tests keep each kind of journal: one entry for each of `registry.BACKENDS`."""
+"""Where the tests keep each kind of journal: one entry for each of `BACKENDS`."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from turnlock.runtime.journal.contract import Journal
-from turnlock.runtime.journal.registry import BACKENDS, open_journal
+from turnlock.runtime.journal.contract import BACKENDS, Journal, open_journal
 
 from .backends import PLACES
 from .contract import DurableJournalContract, JournalContract

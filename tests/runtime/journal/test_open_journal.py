@@ -10,8 +10,7 @@ import pytest
 
 from turnlock import Run
 from turnlock.runtime import JournalError, MemoryJournal, SqliteJournal
-from turnlock.runtime.journal.contract import Journal
-from turnlock.runtime.journal.registry import BACKENDS, open_journal
+from turnlock.runtime.journal.contract import BACKENDS, Journal, open_journal
 
 
 async def kind_and_runs(
