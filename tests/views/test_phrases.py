@@ -47,7 +47,7 @@ def test_every_delivery_type_has_words() -> None:
     assert {kind.type for kind in DELIVERIES} | {"recover", "digest"} == DELIVERED
 
 
-DELIVERY = [
+DELIVERY: list[tuple[dict[str, Any], str, str]] = [
     (
         {"type": "tick"},
         "tick",

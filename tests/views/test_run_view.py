@@ -1,5 +1,7 @@
 """The one read model: always what the kernel's own state says, however its facts come in."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -173,7 +175,7 @@ def delivery_of(what: Input, it: CallView) -> Any:
     """The delivery that an input stands for, addressed as it must be."""
     to: dict[str, Any] = {"turn_id": it.turn_id, "invocation_id": it.invocation_id}
     attempt = it.attempt or 1
-    resolve = {**to, "attempt": attempt}
+    resolve: dict[str, Any] = {**to, "attempt": attempt}
     made: dict[Input, Any] = {
         Input.APPROVE: lambda: Decide(**to, approved=True, arguments_digest=it.arguments_digest),
         Input.DENY: lambda: Decide(**to, approved=False),
