@@ -17,6 +17,7 @@ import click
 from ..engine.kernel import Kernel
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
 from ..models.errors import InvalidValue
+from ..models.reasons import Reason
 from ..models.safe_text import harmless
 from ..models.strict_json import parse
 from ..models.values import Json
@@ -24,6 +25,7 @@ from ..runtime.journal.contract import Journal
 from ..runtime.writer import Submitted, submit
 from ..views.call_view import CallView
 from ..views.live import calls_of
+from ..views.meanings import refused
 from .databases import db_option, entry_of, with_journal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,8 +94,8 @@ def _deliver(
     about = delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id
     what = harmless(about)
     if not receipt["accepted"]:
-        reason = receipt["reason"]
-        click.echo(f"refused: {reason} ({what}); turnlock explain {reason}", err=True)
+        reason = Reason(receipt["reason"])
+        click.echo(f"{refused(reason, long=True)} ({what}); turnlock explain {reason}", err=True)
         sys.exit(1)
     where = (
         "its owner goes on" if submitted.by_owner else "nobody performs the run now: start it again"

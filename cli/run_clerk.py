@@ -14,6 +14,7 @@ from ..models.safe_text import harmless
 from ..runtime.tools.performing import PROBING
 from ..runtime.tools.policy import InDoubt
 from ..views.call_view import CallView
+from ..views.meanings import refused
 from .run_questions import Approval, Decider, Doubt, Question
 from .run_screen import Screen
 
@@ -85,7 +86,8 @@ class Clerk:
             self._screen.tell(f"  not decided: {harmless(str(error))}")
             return
         if verdict.reason is not None:
-            self._screen.tell(f"  refused: {verdict.reason} (turnlock explain {verdict.reason})")
+            told = refused(verdict.reason, long=True)
+            self._screen.tell(f"  {told} (turnlock explain {verdict.reason})")
 
     def _questions(self) -> Iterator[Question]:
         for question in self._standing():

@@ -114,6 +114,10 @@ class CallList(Sequence[CallView]):
             wanted |= _BIT[one]
         return _below(self._root, self._height, wanted)
 
+    def any_waiting_for(self, *waits: Waits) -> bool:
+        """Whether any call waits for one of these: the root knows."""
+        return any(self._root[0] & _BIT[one] for one in waits)
+
     def first(self, *waits: Waits) -> CallView | None:
         """Return the first call in expected order that waits for one of these, or None."""
         return next(self.waiting_for(*waits), None)

@@ -24,7 +24,7 @@ from ..models.facts import (
 )
 from ..models.ids import continue_id
 from ..turn.memory import Grant
-from .standing import Standing, UnderWay
+from .standing import Standing, pressing_of, standing_of
 from .status import ASKS, Status, step
 from .turn_view import TurnView, impossible
 
@@ -48,14 +48,14 @@ class RunFold:
     standing: Standing
     followed: Status
     interrupted: str | None
-    _whole: tuple[UnderWay, Status] | None = None
+    _whole: tuple[TurnView | None, tuple[Continue, ...], str | None, Status] | None = None
     """What was under way at the end of the latest whole commit of these facts."""
 
     def parts(self) -> dict[str, Any]:
         """Return what has become of the fields in `PARTS`."""
         if self._whole is not None:
-            under_way, followed = self._whole
-            self.standing = under_way.standing(followed)
+            turn, continuations, interrupted, followed = self._whole
+            self.standing = standing_of(followed, turn, continuations, interrupted)
         return {name: getattr(self, name) for name in PARTS}
 
     def take(self, fact: Fact) -> None:
@@ -73,16 +73,12 @@ class RunFold:
             self.turn = self.active(of_turn).after(of_turn)
         else:
             tell(self, fact)
-        pressing = self._under_way.pressing if (self.followed, fact.type) in ASKS else ALWAYS
+        pressing: str = ALWAYS
+        if (self.followed, fact.type) in ASKS:
+            pressing = pressing_of(self.turn, self.continuations, self.interrupted)
         self.followed = step(self.followed, fact.type, pressing).target
         if fact.sequence == fact.commit:
-            self._whole = self._under_way, self.followed
-
-    @property
-    def _under_way(self) -> UnderWay:
-        return UnderWay(
-            turn=self.turn, continuations=self.continuations, interrupted=self.interrupted
-        )
+            self._whole = self.turn, self.continuations, self.interrupted, self.followed
 
     def active(self, fact: TurnFact) -> TurnView:
         """Return the active turn, which the fact must be about."""

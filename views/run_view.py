@@ -29,7 +29,7 @@ from ..turn.memory import Grant
 from .call_view import CallView, Waits
 from .live import turn_of
 from .run_fold import PARTS, RunFold
-from .standing import Standing, StatusUpdate, UnderWay
+from .standing import Standing, StatusUpdate, pressing_of, standing_of
 from .status import STATUS_OF, Status
 from .turn_view import TurnView
 
@@ -107,8 +107,9 @@ class RunView(Record):
             grants_issued=kernel.grants_issued,
             interrupted=latest.turn_id if isinstance(latest, TurnInterrupted) else None,
         )
-        followed = STATUS_OF[view._under_way.pressing]
-        return changed(view, followed=followed, standing=view._under_way.standing(followed))
+        under_way = view.turn, view.continuations, view.interrupted
+        followed = STATUS_OF[pressing_of(*under_way)]
+        return changed(view, followed=followed, standing=standing_of(followed, *under_way))
 
     @property
     def run_id(self) -> str:
@@ -187,12 +188,6 @@ class RunView(Record):
 
     def _calls_waiting_for(self, *waits: Waits) -> tuple[CallView, ...]:
         return () if self.turn is None else tuple(self.turn.calls.waiting_for(*waits))
-
-    @property
-    def _under_way(self) -> UnderWay:
-        return UnderWay(
-            turn=self.turn, continuations=self.continuations, interrupted=self.interrupted
-        )
 
 
 _TIMED: Final = (Waits.APPROVAL, Waits.REPORT)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
-
 from ..models.effects import Continue
 from ..models.record import Record, record
 from ..turn.phases import TurnPhase
-from .call_view import CallView, Waits
+from .call_view import Waits
 from .status import STATUS_OF, Pressing, Status
 from .turn_view import TurnView
 
@@ -66,46 +64,46 @@ class StatusUpdate(Record):
         }
 
 
-@attrs.frozen(kw_only=True)
-class UnderWay:
-    """What a status is about; `interrupted`: the turn that the latest fact closed so."""
+def pressing_of(
+    turn: TurnView | None, continuations: Sequence[Continue], interrupted: str | None
+) -> Pressing:
+    """Return the most pressing of all that is under way.
 
-    turn: TurnView | None
-    continuations: Sequence[Continue]
-    interrupted: str | None
-
-    @property
-    def pressing(self) -> Pressing:
-        """The most pressing of all that is under way."""
-        turn = self.turn
-        if self.interrupted is not None:
+    `interrupted` is the turn that the latest fact closed by an interrupt.
+    """
+    if interrupted is not None:
+        return Pressing.STOP
+    if turn is not None:
+        if turn.phase is TurnPhase.INTERRUPTING:
             return Pressing.STOP
-        if turn is not None:
-            if turn.phase is TurnPhase.INTERRUPTING:
-                return Pressing.STOP
-            for pressing, waits in _IN_A_TURN.items():
-                if turn.calls.first(*waits) is not None:
-                    return pressing
-        return Pressing.RESULTS if self.continuations else Pressing.NOTHING
+        for pressing, waits in _IN_A_TURN.items():
+            if turn.calls.any_waiting_for(*waits):
+                return pressing
+    return Pressing.RESULTS if continuations else Pressing.NOTHING
 
-    def standing(self, status: Status) -> Standing:
-        """Return the standing for a status: the turn and the call to show."""
-        turn, pressing = self.turn, _PRESSING[status]
-        if pressing is Pressing.NOTHING:
-            return Standing(status=status)
-        if pressing is Pressing.RESULTS and self.continuations:
-            return Standing(status=status, turn_id=self.continuations[0].turn_id)
-        if self.interrupted is not None or turn is None:
-            return Standing(status=status, turn_id=self.interrupted)
-        shown: CallView | None = None
-        for waits in _SHOWN[pressing]:
-            shown = shown or turn.calls.first(*waits)
-        return Standing(
-            status=status,
-            turn_id=turn.turn_id,
-            invocation_id=None if shown is None else shown.invocation_id,
-            tool_name=None if shown is None else shown.tool_name,
-        )
+
+def standing_of(
+    status: Status,
+    turn: TurnView | None,
+    continuations: Sequence[Continue],
+    interrupted: str | None,
+) -> Standing:
+    """Return the standing for a status: the turn and the call to show."""
+    pressing = _PRESSING[status]
+    if pressing is Pressing.NOTHING:
+        return Standing(status=status)
+    if pressing is Pressing.RESULTS and continuations:
+        return Standing(status=status, turn_id=continuations[0].turn_id)
+    if interrupted is not None or turn is None:
+        return Standing(status=status, turn_id=interrupted)
+    found = (turn.calls.first(*waits) for waits in _SHOWN[pressing])
+    shown = next(filter(None, found), None)
+    return Standing(
+        status=status,
+        turn_id=turn.turn_id,
+        invocation_id=None if shown is None else shown.invocation_id,
+        tool_name=None if shown is None else shown.tool_name,
+    )
 
 
 _PRESSING: Final = {status: pressing for pressing, status in STATUS_OF.items()}

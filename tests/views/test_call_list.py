@@ -37,6 +37,7 @@ def is_that_list(found: CallList, model: list[CallView]) -> bool:
         and all(found.get(it.invocation_id) is it for it in model)
         and all(
             [*found.waiting_for(waits)] == [it for it in model if it.waits is waits]
+            and found.any_waiting_for(waits) is any(it.waits is waits for it in model)
             for waits in Waits
         )
     )
