@@ -293,7 +293,7 @@ def _record(line: bytes) -> Fact | Diagnostic:
 
 def _run_named_in(raw: Raw) -> object:
     """Return the run that a delivery or its facts name, for the first line of a log."""
-    facts: Any = raw["receipt"].get("facts") or [{}]
-    first: Any = facts[0] if isinstance(facts, list) else {}
-    named = first.get("run_id") if isinstance(first, dict) else None
+    facts: Any = raw["receipt"].get("facts")
+    first: Any = cast("list[Any]", facts)[0] if isinstance(facts, list) and facts else None
+    named = cast("Raw", first).get("run_id") if isinstance(first, dict) else None
     return raw["delivery"].get("run_id") or named

@@ -90,7 +90,7 @@ def moments_of(run: Run, script: Iterable[Delivered]) -> Iterable[Moment]:
         yield moment
 
 
-def _step(delivered: object) -> Step:
+def _step(delivered: Delivered) -> Step:
     if isinstance(delivered, Mapping):
         fields: dict[str, Any] = dict(delivered)
         now = fields.pop("now", None)
