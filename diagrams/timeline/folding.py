@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...lifecycle.phases import Phase
+from ...lifecycle.table import FOLD
 from ...models.facts import (
+    CallAdded,
     ContinuationTaken,
     ExecutionFact,
     Fact,
@@ -18,8 +20,10 @@ from ...models.facts import (
     TurnSettled,
 )
 from ...models.reasons import Reason
+from ...models.record import changed
+from ...views.call_list import CallList
 from ...views.call_view import CallView
-from ...views.turn_view import TurnView, impossible
+from ...views.turn_view import TurnView, call_after, impossible
 from ..drawing.lettering import short_names
 from ..recordings.recording import Moment, Recording
 from .spans import Kind, Lane, Mark, MarkKind, Span, Timeline, TurnLine, TurnSpan, kind_of
@@ -40,30 +44,44 @@ def timeline_of(recording: Recording) -> Timeline:
 
 
 class _Life:
-    """The spans and marks of one call."""
+    """One call, and the spans and marks of its life."""
 
-    def __init__(self) -> None:
+    def __init__(self, call: CallView) -> None:
+        self.call = call
         self.spans: list[Span] = []
         self.marks: list[Mark] = []
 
-    def note(self, fact: Any) -> None:  # noqa: ANN401 - of one of the two families
-        """Mark what happens within a phase."""
+    def take(self, fact: Any) -> None:  # noqa: ANN401 - of one of the two families
+        """Fold one fact: a phase that it leads out of becomes a span."""
         if isinstance(fact, LeaseRenewed):
             text = f"for {fact.lease_until - fact.at:g} s"
             self.marks.append(Mark(at=fact.at, kind=MarkKind.RENEWED, text=text))
         elif isinstance(fact, RetryAuthorised):
             text = f"attempt {fact.attempt + 1} may start"
             self.marks.append(Mark(at=fact.at, kind=MarkKind.RETRY, text=text))
+        before, self.call = self.call, call_after(self.call, fact)
+        if self.call.phase is not before.phase:
+            self._left(before, fact.at)
 
-    def left(self, call: CallView, until: float | None) -> None:
+    def withdraw(self, fact: TurnInterrupting) -> None:
+        """Take an authorised retry back (K-60)."""
+        before = self.call
+        phase = FOLD.get((before.phase, fact.type))
+        if phase is not None:
+            self.call = changed(before, phase=phase, since=fact.at)
+            self._left(before, fact.at)
+
+    def _left(self, call: CallView, until: float | None) -> None:
         """End the span of a phase, as the call stood in it; None: it lasts still."""
         kind = kind_of(call.phase, gated=call.requires_approval)
         running = kind is Kind.EXECUTING
+        # to be asked about is to be requested
+        came = call.requested_at if call.phase is Phase.REQUESTED else call.since
         self.spans.append(
             Span(
                 phase=call.phase,
                 kind=kind,
-                since=_came(call),
+                since=came or 0.0,
                 until=until,
                 attempt=call.attempt if running or kind is Kind.IN_DOUBT else 0,
                 worker=call.worker if running else None,
@@ -75,10 +93,11 @@ class _Life:
             text = "of the lease" if running else "of the approval"
             self.marks.append(Mark(at=call.deadline, kind=mark, text=text))
 
-    def lane(self, call: CallView) -> Lane:
+    def lane(self) -> Lane:
         """Return what it has become."""
+        call = self.call
         if not call.ended:
-            self.left(call, None)
+            self._left(call, None)
         outcome = call.outcome
         return Lane(
             turn_id=call.turn_id,
@@ -93,54 +112,43 @@ class _Life:
         )
 
 
-def _came(call: CallView) -> float:
-    """Return when it came to its phase: to be asked about is to be requested."""
-    came = call.requested_at if call.phase is Phase.REQUESTED else call.since
-    return came or 0.0
-
-
 class _Turn:
-    """One turn under way: its view, and what has happened to it."""
+    """One turn under way: its view without its calls, and what has happened to them."""
 
     def __init__(self, fact: TurnOpened) -> None:
-        self.view = TurnView.opened(fact)
+        opened = TurnView.opened(fact)
+        self.lives = {call.invocation_id: _Life(call) for call in opened.calls}
+        self.view = changed(opened, calls=CallList())
         self.since = fact.at
-        self.lives: dict[str, _Life] = {}
         self.spans: list[TurnSpan] = []
         self.marks: list[Mark] = []
         self.settled_at: float | None = None
         self.taken_at: float | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        for call in self.view.calls[len(self.lives) :]:
-            self.lives[call.invocation_id] = _Life()
 
     def take(self, fact: TurnFact) -> None:
         """Fold a fact of the turn, or of one of its calls: a phase that it ends becomes a span."""
-        before, self.view = self.view, self.view.after(fact)
         if isinstance(fact, LifecycleFact | ExecutionFact):
-            self.lives[fact.invocation_id].note(fact)
-            self._moved(before, fact.invocation_id, fact.at)
+            life = self.lives.get(fact.invocation_id)
+            if life is None:
+                raise impossible(fact, f"the turn has no invocation {fact.invocation_id!r}")
+            life.take(fact)
             return
-        if isinstance(fact, TurnInterrupting):
-            for call in before.unfinished:  # an authorised retry is withdrawn (K-60)
-                self._moved(before, call.invocation_id, fact.at)
+        before, self.view = self.view, self.view.after(fact)
+        if isinstance(fact, CallAdded):
+            call = self.view.called(fact.call, len(self.lives), fact)
+            self.lives[call.invocation_id] = _Life(call)
+        elif isinstance(fact, TurnInterrupting):
+            for life in self.lives.values():
+                life.withdraw(fact)
             text = fact.reason or ""
             self.marks.append(Mark(at=fact.at, kind=MarkKind.INTERRUPT, text=text))
             text = "of the grace"
             self.marks.append(Mark(at=fact.grace_until, kind=MarkKind.DEADLINE, text=text))
         elif isinstance(fact, TurnSettled) and self.lives:  # K-52: without calls none is owed
             self.settled_at = fact.at
-        self._begin()
         if self.view.phase is not before.phase:
             self.spans.append(TurnSpan(phase=before.phase, since=self.since, until=fact.at))
             self.since = fact.at
-
-    def _moved(self, before: TurnView, invocation_id: str, at: float) -> None:
-        call, now = before.calls.get(invocation_id), self.view.calls.get(invocation_id)
-        if call is not None and now is not None and now.phase is not call.phase:
-            self.lives[invocation_id].left(call, at)
 
     def line(self) -> TurnLine:
         """Return what it has become."""
@@ -151,7 +159,7 @@ class _Turn:
             turn_id=view.turn_id,
             epoch=view.epoch,
             spans=tuple(self.spans),
-            lanes=tuple(self.lives[call.invocation_id].lane(call) for call in view.calls),
+            lanes=tuple(life.lane() for life in self.lives.values()),
             marks=tuple(self.marks),
             closed=view.phase if view.closed else None,
             settled_at=self.settled_at,
