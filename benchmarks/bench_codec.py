@@ -13,6 +13,7 @@ from typing import Any, Final, Union, get_args, get_origin
 
 import msgspec
 from cattrs import Converter
+from cattrs.gen import make_dict_unstructure_fn, override
 from cattrs.strategies import configure_tagged_union
 from constructions import by_constructors, verdicts_of
 from timing import Line, Work, measured, timed
@@ -73,6 +74,11 @@ def tagged_unions() -> Converter:
     converter = Converter(omit_if_default=True, forbid_extra_keys=True, detailed_validation=False)
     converter.register_structure_hook_func(_is_json, lambda value, _: value)
     converter.register_unstructure_hook_func(_is_json, lambda value: value)
+    observed = override(omit_if_default=False)  # as the wire has it: always written
+    hook = make_dict_unstructure_fn(
+        Call, converter, _cattrs_omit_if_default=True, observed=observed
+    )
+    converter.register_unstructure_hook(Call, hook)
     configure_tagged_union(
         Union[FACTS],  # noqa: UP007 - made of a tuple
         converter,

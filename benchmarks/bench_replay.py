@@ -1,4 +1,4 @@
-"""Replay: how fast a journal is folded again, beside how fast it was received.
+"""Replay: how fast a journal is folded again, into a kernel and a view, and how fast received.
 
 The facts are objects; what it costs to read them from JSON stands under codec.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from timing import QUICK, Line, measured, timed, timed_on
 from turns import LEASE, RUN, Timed, deliver, fresh, turn_of_three
 
-from turnlock import Fact, Kernel
+from turnlock import Fact, Kernel, RunView
 
 FACTS: Final = 50_000
 QUICK_FACTS: Final = 2_000
@@ -34,6 +34,7 @@ def measure(rounds: int) -> list[Line]:
         rounds,
         {
             "recover": timed(len(journal), partial(Kernel.recover, RUN, journal)),
+            "view": timed(len(journal), partial(RunView.of, RUN, journal)),
             "receive": timed_on(len(story), partial(fresh, 1), partial(_play, story)),
         },
     )
@@ -41,6 +42,8 @@ def measure(rounds: int) -> list[Line]:
     return [
         samples["recover"].line("recover, a fact", note=note),
         samples["recover"].rate("facts recovered a second", "/s"),
+        samples["view"].line("fold into a view, a fact", note="RunView.of"),
+        samples["view"].over(samples["recover"], "fold into a view / recover"),
         samples["receive"].rate("deliveries received a second", "/s", note="with leases"),
     ]
 

@@ -79,6 +79,7 @@ def by_makers(records: Sequence[Record], deliveries: Sequence[Timed]) -> Build:
             "now": getattr(record, "at", None),
             "number": getattr(record, "sequence", None),
             "invocation": _call_of(record, calls),
+            "input_": getattr(record, "input", None),
         }
         context |= {f"{name}_{index}": value for name, value in own.items()}
         given = [f"{name}_{index}" if name in own else name for name in positional]

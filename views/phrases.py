@@ -40,12 +40,6 @@ def happened(fact: Fact, wording: Wording = SHORT) -> str:
     return wording.joined(_FACTS[fact.type](fact, wording))
 
 
-def details(fact: Fact, wording: Wording = SHORT) -> str:
-    """Tell a fact without what its type and the name of its call say already."""
-    _, *rest = _FACTS[fact.type](fact, wording)
-    return wording.joined(rest)
-
-
 def about(fact: Fact) -> str:
     """Return in full what a fact is about."""
     call = getattr(fact, "call", None)

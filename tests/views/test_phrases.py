@@ -14,7 +14,7 @@ from turnlock.models.facts import FACTS
 from turnlock.turn.phases import TurnPhase
 from turnlock.views.delivery_phrases import DELIVERED, delivered
 from turnlock.views.meanings import PHASES, REASONS, refused, stands
-from turnlock.views.phrases import about, answered, asked, details, happened, phase_of
+from turnlock.views.phrases import about, answered, asked, happened, phase_of
 from turnlock.views.run_view import RunView
 from turnlock.views.wording import LONG, SHORT, LongWording, Wording, value_text
 
@@ -124,7 +124,7 @@ def test_a_delivery_that_was_built_is_told_like_its_wire_form() -> None:
 
 
 def test_a_story_in_facts() -> None:
-    """The short form of a whole turn, and its details alone."""
+    """The short form of a whole turn."""
     play = Script()
     play.opens("T1", gated("a", timeout=60, path="x"))
     play.approves("a", Scope.SESSION, by="Ann")
@@ -141,8 +141,6 @@ def test_a_story_in_facts() -> None:
         "turn T1 settled",
     ]
     assert happened(play.journal[4], LONG) == "a (turn T1) started, attempt 1, by w, lease 5 s"
-    assert details(play.journal[4]) == "attempt 1 · by w · lease 5 s"
-    assert details(play.journal[-1]) == ""
     assert about(play.journal[1]) == "fact 2 TOOL_APPROVAL_REQUESTED, turn T1, invocation a"
 
 
