@@ -58,8 +58,8 @@ class Notes:
         self.folds = 0
         self.fences = 0
 
-    def kept(self, actor: Actor, served: Sequence[Judged]) -> None:
-        self.told.append(served)
+    def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
+        self.told.append(judged)
         self.durable.append(len(self.journal._runs["r"].facts))
 
     def folded(self, actor: Actor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from turnlock.runtime.journal.contract import BACKENDS, Journal, open_journal
 
@@ -18,7 +19,8 @@ def contract_of(scheme: str) -> type[JournalContract]:
 
     base = DurableJournalContract if PLACES[scheme].durable else JournalContract
     name = f"Test{scheme.title()}Journal"
-    return type(name, (base,), {"open_journal": open_place, "__doc__": f"The scheme {scheme}."})
+    made: object = type(name, (base,), {"open_journal": open_place, "__doc__": f"{scheme}: URLs."})
+    return cast("type[JournalContract]", made)
 
 
 globals().update({f"Test{scheme.title()}Journal": contract_of(scheme) for scheme in PLACES})

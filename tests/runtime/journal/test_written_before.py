@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,7 @@ def facts_written() -> list[Fact]:
 
 
 @contextmanager
-def copied() -> Iterator[Path]:
+def copied() -> Generator[Path]:
     """A copy of the journal: to open one is to write in it."""
     with TemporaryDirectory() as folder:
         yield Path(shutil.copy(WRITTEN / "journal.db", folder))
