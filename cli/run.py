@@ -17,8 +17,8 @@ from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used
     from ..agent.model import Model
-    from .run_questions import Decider
-    from .run_session import Orders
+    from .run_prompts import Decider
+    from .run_session import SessionSettings
 
 _HELP: Final = """Let a model work with tools, and ask about the calls that need approval.
 
@@ -30,13 +30,13 @@ Without --model a recorded conversation is played, the shipped one or that of --
 answer what was recorded, so no key and no network are needed. With --model a chat-completions
 endpoint is asked, with the key in OPENAI_API_KEY (needs turnlock[openai]).
 
-With --db all is kept in a journal before anything follows from it: killed at any instant, the same
-command goes on where it stopped. What may have happened and nobody knows is in doubt; the tool's
-own policy decides, or you do. `turnlock show`, `approve`, `deny` and `interrupt` work on the same
-journal from another terminal.
+With --db everything is written to a journal before it takes effect. After a kill at any instant,
+run the same command again: it goes on where it stopped. A call that was started, and whose outcome
+is unknown, is in doubt: its tool's policy decides, or you are asked. `turnlock show`, `approve`,
+`deny` and `interrupt` work on the same journal from another terminal.
 
-Ctrl-C interrupts the turn; again, or without a turn, it leaves. At the end of standard input what
-was asked stays as it is.
+Ctrl-C interrupts the turn; a second Ctrl-C, or one between turns, leaves. When standard input ends,
+open questions stay open.
 
 \b
 Exit status:
@@ -105,8 +105,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
 
     from ..agent.script import ScriptedModel  # noqa: PLC0415 - asyncio and the runtime load here
     from ..runtime.tools.toolbox import Toolbox  # noqa: PLC0415 - as above
-    from .run_questions import Nobody, Unattended  # noqa: PLC0415 - as above
-    from .run_session import Orders  # noqa: PLC0415 - as above
+    from .run_prompts import NoDecider, Unattended  # noqa: PLC0415 - as above
+    from .run_session import SessionSettings  # noqa: PLC0415 - as above
 
     try:
         run = Run(run_id=run_id)
@@ -118,8 +118,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
         if mode is not Mode.ASK:
             decider = Unattended(mode, seed=seed, script=script)
         elif no_input:
-            decider = Nobody()
-        orders = Orders(
+            decider = NoDecider()
+        settings = SessionSettings(
             run=run,
             model=_endpoint(model, base_url) if script is None else ScriptedModel(script),
             tools=own if script is None else script.toolbox(own),
@@ -131,7 +131,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         )
     except TurnlockError as error:
         raise click.UsageError(harmless_lines(str(error))) from error
-    sys.exit(_played(orders, db))
+    sys.exit(_played(settings, db))
 
 
 def _endpoint(model: str | None, base_url: str | None) -> Model:
@@ -142,7 +142,7 @@ def _endpoint(model: str | None, base_url: str | None) -> Model:
     return ChatCompletionsModel(model=model, base_url=base_url)
 
 
-def _played(orders: Orders, db: str | None) -> int:
+def _played(settings: SessionSettings, db: str | None) -> int:
     from ..runtime.errors import JournalError  # noqa: PLC0415 - as in command
     from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - as in command
     from .run_session import converse  # noqa: PLC0415 - as in command
@@ -153,7 +153,7 @@ def _played(orders: Orders, db: str | None) -> int:
         except JournalError as error:
             raise click.UsageError(harmless(str(error))) from error
         async with journal:
-            return await converse(orders, journal)
+            return await converse(settings, journal)
 
     try:
         return asyncio.run(play())

@@ -25,11 +25,9 @@ from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
-from .run_clerk import Clerk
-from .run_lines import Lines
-from .run_questions import Decider
+from .run_prompts import ApprovalPrompts, Decider
 from .run_screen import Screen
-from .run_terminal import Terminal
+from .run_terminal import Lines, Terminal
 
 
 class End(IntEnum):
@@ -42,7 +40,7 @@ class End(IntEnum):
 
 
 @attrs.frozen(kw_only=True)
-class Orders:
+class SessionSettings:
     """What a session is to do. `prompt` None: go on, or ask for one where somebody is there."""
 
     run: Run
@@ -62,14 +60,14 @@ class Orders:
 class Session:
     """The tasks around one agent."""
 
-    def __init__(self, agent: Agent, orders: Orders, *, known: int) -> None:
+    def __init__(self, agent: Agent, settings: SessionSettings, *, known: int) -> None:
         """Watch what happens after the fact with the sequence `known`."""
         self._agent: Final = agent
-        self._orders = orders
+        self._settings = settings
         self._lines = Lines()
         self.screen = Screen(agent.run, told_until=known)
-        decider = orders.decider or Terminal(self.screen, self._lines)
-        self._clerk = Clerk(agent, decider=decider, screen=self.screen)
+        decider = settings.decider or Terminal(self.screen, self._lines)
+        self._prompts = ApprovalPrompts(agent, decider=decider, screen=self.screen)
         self._work: asyncio.Task[End] | None = None
         self._interrupting = False
         self._stopping: asyncio.Task[None] | None = None
@@ -94,27 +92,27 @@ class Session:
             self.screen.close()
 
     async def _converse(self) -> End:
-        agent, orders = self._agent, self._orders
+        agent, settings = self._agent, self._settings
         unfinished = agent.conversation.owed is not Owed.PROMPT
-        prompt = orders.prompt
+        prompt = settings.prompt
         if unfinished:
             self.screen.tell(f"going on with run {harmless(agent.run.run_id)}")
             if prompt == agent.conversation.last_prompt:
                 prompt = None  # the same command line again: it was asked already
             end = await self._said(agent.go_on)
-            if end is not End.ANSWERED and not orders.converses:
+            if end is not End.ANSWERED and not settings.converses:
                 return end
         elif prompt is None and not agent.conversation.said:
-            prompt = orders.opening
-        if prompt is None and not unfinished and not orders.converses:
+            prompt = settings.opening
+        if prompt is None and not unfinished and not settings.converses:
             self.screen.tell("nothing is left to do: give a PROMPT, or begin another --run")
             return await self._said(agent.go_on)
-        while prompt is not None or orders.converses:
+        while prompt is not None or settings.converses:
             prompt = prompt if prompt is not None else await self._prompted()
             if prompt is None:
                 return End.ANSWERED
             end = await self._said(partial(agent.ask, prompt))
-            if not orders.converses:
+            if not settings.converses:
                 return end
             prompt = None
         return End.ANSWERED
@@ -129,7 +127,7 @@ class Session:
     async def _said(self, work: Callable[[], Awaitable[str | None]]) -> End:
         """Have the agent work, print its answer, and say how that ended."""
         working = asyncio.ensure_future(work())
-        asking = asyncio.create_task(self._clerk.work())
+        asking = asyncio.create_task(self._prompts.work())
         self._interrupting = False
         try:
             await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +151,7 @@ class Session:
         what = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
         rest = (
             "decide with turnlock approve or deny, or here, and start this run again"
-            if self._orders.durable
+            if self._settings.durable
             else "it is lost: with --db JOURNAL it would be kept"
         )
         self.screen.tell(f"left as it is: {what} for an answer that nobody gave; {rest}")
@@ -169,7 +167,7 @@ class Session:
                     sequence = fact.sequence
                     self.screen.take(fact)
                     self.screen.refresh()
-                    self._clerk.look()
+                    self._prompts.look()
             except TooSlow:
                 continue
             finally:
@@ -200,27 +198,27 @@ async def _failed(watching: asyncio.Task[None]) -> End:
     return End.FAILED
 
 
-async def converse(orders: Orders, journal: Journal) -> End:
+async def converse(settings: SessionSettings, journal: Journal) -> End:
     """Play one session on a journal. Raises what the agent, its model and its journal raise."""
-    run_id = orders.run.run_id
+    run_id = settings.run.run_id
     try:
         known = (await journal.entry(run_id)).sequence
     except UnknownRun:
         known = 0
     agent = Agent(
-        run=orders.run,
-        model=orders.model,
+        run=settings.run,
+        model=settings.model,
         journal=journal,
-        tools=orders.tools,
+        tools=settings.tools,
         telemetry=standard(),
     )
     try:
         async with agent:
-            session = Session(agent, orders, known=known)
+            session = Session(agent, settings, known=known)
             with redirect_stdout(sys.stderr):  # what tools print is no answer
                 return await session.play()
     except asyncio.CancelledError:
         click.echo("left; the same command goes on where a journal was kept (--db)", err=True)
         raise click.Abort from None
     finally:
-        await orders.model.close()
+        await settings.model.close()
