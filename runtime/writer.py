@@ -14,6 +14,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import repeat
 from operator import is_
 from typing import Any, Final, Self
@@ -29,7 +30,7 @@ from ..models.record import changed
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
-from .errors import Conflict, JournalOwned, RunFenced
+from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import Appended, Journal, RunEntry
 from .owners import is_dead, new_owner
 from .scheduling import Clock, SteadyClock, retried
@@ -230,7 +231,8 @@ class SharedRun:
     """A run that nobody owns, as one of its writers has it.
 
     Its kernel is kept from one `submit` to the next: where others have written meanwhile only their
-    facts are read and folded. Use it in one task at a time; other processes need no care.
+    facts are read and folded. Tasks that submit at once go one after the other; other processes
+    need no care.
     """
 
     def __init__(self, writer: RunWriter, *, journal: Journal, clock: Clock) -> None:
@@ -239,6 +241,7 @@ class SharedRun:
         self._journal = journal
         self._clock = clock
         self._snapped = writer.kept
+        self._submitting = asyncio.Lock()
 
     @classmethod
     async def open(
@@ -267,7 +270,8 @@ class SharedRun:
 
     async def refresh(self) -> bool:
         """Read and fold what others have written meanwhile; return whether that was anything."""
-        return await self._writer.catch_up()
+        async with self._submitting:
+            return await self._writer.catch_up()
 
     async def submit(self, *deliveries: Delivery) -> tuple[Verdict, ...]:
         """Have deliveries judged, in this order; the facts of all of them are one append.
@@ -285,13 +289,15 @@ class SharedRun:
         What is chosen is judged in the state that it was chosen for: where another writer was
         quicker, the new facts are read, and it is chosen again. Raises as `submit` does.
         """
-        judged = await retried(
-            lambda: self._attempt(choose), pauses=repeat(0.0), on=(Conflict, _Freed)
-        )
-        if self._writer.kept - self._snapped >= SNAPSHOT_EVERY:
-            self._snapped = self._writer.kept
-            await self._journal.keep_snapshot(self._writer.kernel.snapshot(), fence=None)
-        return tuple(one.verdict for one in judged)
+        async with self._submitting:
+            judged = await retried(
+                lambda: self._attempt(choose), pauses=repeat(0.0), on=(Conflict, _Freed)
+            )
+            if self._writer.kept - self._snapped >= SNAPSHOT_EVERY:
+                self._snapped = self._writer.kept
+                with suppress(JournalError):  # it only saves time, and the facts are kept
+                    await self._journal.keep_snapshot(self._writer.kernel.snapshot(), fence=None)
+            return tuple(one.verdict for one in judged)
 
     async def _attempt(self, choose: Callable[[Kernel], Iterable[Delivery]]) -> list[Judged]:
         """Judge and keep once. Without facts no append has said that nothing was missed: look."""

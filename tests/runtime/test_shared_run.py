@@ -38,7 +38,7 @@ from turnlock.runtime.writer import SharedRun
 
 from .faulty_journal import Fault, FaultyJournal
 from .test_ownership import dead_owner
-from .virtual import LoopClock, run
+from .virtual import LoopClock, run, settled
 
 RUN = Run(run_id="r")
 POLICIES = {"pay": Policy(approval=True), "read": Policy()}
@@ -249,6 +249,53 @@ def test_a_long_run_gets_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
         await writer.submit(claim("a"), report("a"), Acknowledge(turn_id="t1"))
         snapshot = await journal.snapshot("r")
         assert snapshot == writer.kernel.snapshot()
+
+    run(play())
+
+
+def test_a_snapshot_that_cannot_be_kept_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The facts are kept, and so is said."""
+    monkeypatch.setattr(under_test, "SNAPSHOT_EVERY", 1)
+
+    async def play() -> None:
+        journal = FaultyJournal(MemoryJournal(), {("keep_snapshot", 1): Fault.FULL})
+        (verdict,) = await (await shared(journal)).submit(opened(call("a")))
+        assert (verdict.reason, journal.calls["keep_snapshot"]) == (None, 1)
+        assert await types(journal) == [FactType.TURN_OPENED]
+
+    run(play())
+
+
+def test_tasks_of_one_process_submit_one_after_the_other() -> None:
+    """Twenty at once: each is judged by what those before it brought, and none conflicts."""
+
+    async def play() -> None:
+        journal = FaultyJournal(MemoryJournal())
+        writer = await shared(journal)
+        names = [str(number) for number in range(20)]
+        await writer.submit(opened(*map(call, names)))
+
+        verdicts = await asyncio.gather(*(writer.submit(claim(name)) for name in names + names))
+
+        reasons = Counter(verdict.reason for (verdict,) in verdicts)
+        assert reasons == {None: 20, Reason.DUPLICATE: 20}
+        assert journal.calls["append"] == 21
+
+    run(play())
+
+
+def test_one_that_is_cancelled_leaves_the_writer_whole() -> None:
+    """Whether its facts were kept is not known to it: the next submit finds out."""
+
+    async def play() -> None:
+        journal = FaultyJournal(MemoryJournal(), {("append", 1): Fault.HELD})
+        writer = await shared(journal)
+        cut = asyncio.ensure_future(writer.submit(opened(call("a"))))
+        await settled()
+        cut.cancel()
+        await asyncio.wait([cut])
+        (again,) = await writer.submit(opened(call("a")))
+        assert (cut.cancelled(), again.reason) == (True, Reason.TURN_OPEN)
 
     run(play())
 
