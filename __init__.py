@@ -23,7 +23,6 @@ from turnlock.models.facts import (
     ToolApprovalRequested, ToolApproved, ToolDenied, ToolExecutionFailed, ToolExecutionStarted,
     ToolExecutionSucceeded, TurnInterrupted, TurnInterrupting, TurnOpened, TurnSealed, TurnSettled,
 )
-from turnlock.models.identify import ProviderCall, identify_calls
 from turnlock.models.lazy import imported_when_asked
 from turnlock.models.reasons import Reason
 from turnlock.models.run import Limits, Run
@@ -36,6 +35,7 @@ if TYPE_CHECKING:  # imported when first asked for: not every process does
     from turnlock.engine.snapshot import Snapshot, snapshot_from_json
     from turnlock.models.codec import delivery_from_json, effect_from_json, fact_from_json
     from turnlock.models.codec import to_json, verdict_from_json
+    from turnlock.models.identify import ProviderCall, identify_calls
     from turnlock.views.run_view import CallView, RunView, TurnView
 __all__ = [
     "Accepted", "Acknowledge", "AddCall", "Call", "CallAdded", "CallResult", "CallView", "Cancel",
@@ -54,7 +54,7 @@ __all__ = [
 if not TYPE_CHECKING:
     __getattr__ = imported_when_asked("turnlock", {
         "engine.inbox": "Inbox", "engine.kernel": "Kernel", "engine.runs": "Runs",
-        "engine.snapshot": "Snapshot snapshot_from_json",
-        "models.codec": "delivery_from_json effect_from_json fact_from_json to_json "
-        "verdict_from_json", "views.run_view": "CallView RunView TurnView",
+        "engine.snapshot": "Snapshot snapshot_from_json", "models.codec": "delivery_from_json "
+        "effect_from_json fact_from_json to_json verdict_from_json", "models.identify":
+        "ProviderCall identify_calls", "views.run_view": "CallView RunView TurnView",
     })

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from ..models.errors import InvalidValue
 
 Raw: TypeAlias = dict[str, Any]
+
+RECOVER: Final = "recover"
+DIGEST: Final = "digest"
+HARNESS: Final = (RECOVER, DIGEST)
+"""The types of delivery that belong to harnesses: they never reach the kernel's `receive`."""
 
 
 def is_receipt(value: object) -> bool:

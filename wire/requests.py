@@ -16,7 +16,8 @@ from ..models.record import number
 from ..models.run import Run
 from ..models.strict_json import examine, parse
 from ..models.values import check_text, freeze
-from .scripts import HARNESS, Step
+from .plain import HARNESS
+from .scripts import Step
 
 _REQUEST_FIELDS = ("id", "run", "scripts")
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from ..engine.fingerprint import fingerprint
 from ..engine.kernel import Kernel, state_of
 from ..models.deliveries import Delivery
 from ..models.facts import Fact
 from ..models.run import Run
+from .plain import DIGEST
 from .receipts import Receipt, digest_receipt, owed_receipt, receipt
-
-RECOVER: Final = "recover"
-DIGEST: Final = "digest"
-HARNESS: Final = (RECOVER, DIGEST)
-"""The types of delivery that belong to harnesses: they never reach the kernel's `receive`."""
 
 Step: TypeAlias = tuple[Delivery, float] | str
 """A delivery with its time, or one of `HARNESS`."""

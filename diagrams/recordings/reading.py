@@ -23,7 +23,7 @@ from ...models.reasons import Reason
 from ...models.record import changed, number
 from ...models.run import Run
 from ...wire.log import Entry, Exchange, FactLine, LogReader, column_of
-from ...wire.scripts import HARNESS
+from ...wire.plain import HARNESS
 from .recording import Moment, Recording
 
 T = TypeVar("T")

@@ -17,7 +17,8 @@ from ...models.facts import Fact
 from ...models.record import number
 from ...models.run import Run
 from ...models.verdicts import Verdict
-from ...wire.scripts import HARNESS, RECOVER, Step
+from ...wire.plain import HARNESS, RECOVER
+from ...wire.scripts import Step
 from .recording import Moment, Recording
 
 Delivered: TypeAlias = Step | Mapping[str, Any]

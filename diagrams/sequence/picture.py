@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -19,12 +19,13 @@ from ..errors import NothingToDraw
 from ..palette import Theme
 from ..picture import Picture
 from ..recordings.recording import Moment, Recording
-from .answers import Comparison
 from .bounding import bounded
 from .messages import Kind, Step, clock
-from .plain import mermaid_text, text_lines
 from .svg import Head, drawn
 from .telling import told
+
+if TYPE_CHECKING:  # most sequences compare nothing
+    from .answers import Comparison
 
 LISTED: Final = 20
 """What there is instead, in an error: so many of them are named."""
@@ -167,10 +168,14 @@ class SequencePicture(Picture):
 
     def mermaid(self) -> str:
         """Return a Mermaid `sequenceDiagram`, without a fence."""
+        from .plain import mermaid_text  # noqa: PLC0415 - one form is written at a time
+
         return mermaid_text(self.steps)
 
     def text(self) -> str:
         """Return plain text for a terminal, at most 100 columns wide."""
+        from .plain import text_lines  # noqa: PLC0415 - as above
+
         lines = [cut_to(self.title, WIDTH), "", *text_lines(self.steps)]
         if self.comparison is not None:
             lines += ["", text_table(self.comparison.table)]

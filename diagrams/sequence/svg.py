@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -11,7 +11,6 @@ from ...turn.phases import TurnPhase
 from ..drawing.canvas import Canvas
 from ..drawing.lettering import fitted, width_of
 from ..palette import GREEN, TINTS, Look, Theme, look_of
-from .answers import Comparison, Pair
 from .layout import (
     BESIDE_KERNEL,
     HEAD,
@@ -27,6 +26,9 @@ from .layout import (
     lane_width,
 )
 from .messages import ANSWER_SIGNS, Kind, Message, Role, Step
+
+if TYPE_CHECKING:  # most sequences compare nothing
+    from .answers import Comparison, Pair
 
 RIGHT: Final = Look(GREEN, "=")
 """How what is right looks."""

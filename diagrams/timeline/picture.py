@@ -13,11 +13,9 @@ from ..palette import Theme
 from ..picture import Picture
 from ..recordings.recording import Recording
 from .folding import timeline_of
-from .mermaid import mermaid_of
 from .rows import Row, rows_of
 from .spans import Timeline
 from .svg import svg_of
-from .text import text_of
 from .words import description, tables_of, title
 
 LISTED: Final = 20
@@ -69,10 +67,14 @@ class TimelinePicture(Picture):
 
     def mermaid(self) -> str:
         """Return a gantt chart."""
+        from .mermaid import mermaid_of  # noqa: PLC0415 - one form is written at a time
+
         return mermaid_of(self.timeline, self.rows)
 
     def text(self) -> str:
         """Return the timeline as characters."""
+        from .text import text_of  # noqa: PLC0415 - as above
+
         return text_of(self.timeline, self.rows)
 
     def tables(self) -> tuple[Table, ...]:

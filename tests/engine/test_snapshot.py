@@ -27,7 +27,7 @@ from turnlock.engine.kernel import state_of
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.codec import read, read_delivery, record_from_json, to_json
 from turnlock.models.record import changed
-from turnlock.wire.scripts import RECOVER
+from turnlock.wire.plain import RECOVER
 
 from ..random_scripts import run, script
 

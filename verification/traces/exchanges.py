@@ -7,21 +7,18 @@ stops at the first that differs, since nothing after it has a meaning.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from ...models.codec import read_delivery
 from ...models.errors import InvalidValue
 from ...models.record import number
-from ...wire.plain import is_receipt
+from ...wire.plain import DIGEST, RECOVER, is_receipt
 from ..oracle.oracle import Oracle
 from ..rulebook.blame import blamed
 from ..rulebook.difference import described, first_difference
 from .impossible import Impossible
 
 Raw: TypeAlias = dict[str, Any]
-
-RECOVER: Final = "recover"
-DIGEST: Final = "digest"
 
 
 class Exchanges:
