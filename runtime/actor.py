@@ -32,18 +32,18 @@ FACTS_A_CALL: Final = 4
 
 
 class Listener(Protocol):
-    """Who learns what a actor has kept. None of these may raise or wait."""
+    """Informed of what an actor has kept. None of its methods may raise or wait."""
 
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
-        """Learn that these were judged, in this order, and that what they brought is durable."""
+        """Act on a batch that was judged, in this order, and whose facts are durable."""
         ...
 
     def folded(self, actor: Actor) -> None:
-        """Learn that the kernel was folded anew from the journal: perform what is owed."""
+        """Act on a kernel that was folded anew from the journal: perform what is owed."""
         ...
 
     def fenced(self, actor: Actor) -> None:
-        """Learn that nothing more is served here, and why: `stopped`. Mostly another has it now."""
+        """Act on a run that is served no more here: `actor.stopped` says why."""
         ...
 
 
@@ -69,7 +69,7 @@ class Actor:
             kernel, journal=journal, clock=clock, policies=policies, fence=fence
         )
         self.owned_until = -inf
-        """Unix time: beyond it another process may have taken the run. Its owner keeps it."""
+        """Unix time until which the run is owned for certain; `Ownership` renews it."""
         self.stopped: TurnlockError | None = None
         """Why nothing more is served, once that is so."""
         self._journal = journal
@@ -77,11 +77,11 @@ class Actor:
         self._listener = listener
         self._tasks = tasks
         self._inbox: Inbox | None = None
-        """There while something waits: most runs wait for a person, and are many."""
+        """Made when something arrives, dropped when it is empty: most of many runs are idle."""
         self._waiting: dict[int, deque[asyncio.Future[Verdict]]] = {}
-        """By the id of a delivery, which the inbox keeps alive: who wants its verdict."""
+        """The callers who await a verdict, by the `id()` of their delivery."""
         self._snapped = 0
-        """Up to where a snapshot was kept from here; how old the journal's is, is not asked."""
+        """The sequence of the last snapshot that was kept from here."""
         self._batch = settings.batch
         self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -225,7 +225,7 @@ class Actor:
         return True
 
     def _facts_to_snapshot(self) -> int:
-        """Of ten thousand calls a snapshot takes 0.2 s: more facts must have paid for it."""
+        """Return the facts between two snapshots: more in a large turn, whose snapshot is slow."""
         turn = self.kernel.turn
         calls = 0 if turn is None else len(turn.order)
         return max(self._settings.snapshot_every, FACTS_A_CALL * calls)
@@ -263,7 +263,7 @@ class Actor:
 
 
 class Actors(Mapping[str, Actor]):
-    """The runs that are performed here now, by their ids: who else needs one of them asks here."""
+    """The actors of this runtime, by the ids of their runs. The one registry of them."""
 
     def __init__(self) -> None:
         """Begin with none."""

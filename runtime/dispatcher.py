@@ -1,8 +1,9 @@
-"""What happens when facts were kept, and when another process posts: all that a runtime does.
+"""What follows from kept facts: effects performed, timers set, subscribers and telemetry informed.
 
-Effects are performed after the append, timers are set, those who look on are told. Continuations
-are handed to the host until it has taken them, under the same id each time (K-52). Deliveries that
-other processes posted are taken from the journal, judged, and answered there.
+The `Dispatcher` listens to all actors of a runtime; each step comes after the append (K-2). A
+continuation is handed to the host until its callback returns, under the same id each time (K-52).
+The `Mailbox` takes the deliveries that other processes have posted, has them judged, and writes the
+answers into the journal.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..models.fact import Fact
 from ..models.facts import ExecutionInDoubt
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.verdicts import Refused, Verdict
-from ..views.live import calls_of, wake_time
+from ..views.live import calls_of, count_in_doubt, wake_time
 from .actor import Actor, Actors, Listener
 from .errors import JournalError, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
@@ -40,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher(Listener):
-    """Performs effects, rings deadlines, and tells those who look on; all after the append."""
+    """Performs the effects of all runs, sets their timers, and informs who subscribed to them."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Dispatcher(Listener):
         self._performing = True
 
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
-        """Tell of facts and refusals, and perform what they bring."""
+        """Publish the facts and refusals of a batch, and perform the effects of its verdicts."""
         run_id = actor.run.run_id
         facts = [fact for one in judged for fact in one.verdict.facts]
         self._runtime.telemetry.kept(facts)
@@ -72,7 +73,7 @@ class Dispatcher(Listener):
             self._diagnose(actor, one)
             self.perform(actor, one.verdict.effects)
         if actor.stopped is not None:
-            return  # it was let go while this was written
+            return  # the run was released while this was written
         for fact in facts:
             self.approval_ages.take(fact)
             if isinstance(fact, ExecutionInDoubt):
@@ -80,7 +81,7 @@ class Dispatcher(Listener):
         self._rearm(actor)
 
     def folded(self, actor: Actor) -> None:
-        """Tell and perform all there is: what the kernel in memory had brought may be lost."""
+        """Perform all that is owed: what an earlier kernel brought may be lost (K-3)."""
         self._runtime.telemetry.folded(actor.kernel)
         self._streams.look_again(actor.run.run_id)
         self.perform(actor, actor.kernel.pending_effects)
@@ -89,7 +90,7 @@ class Dispatcher(Listener):
         self._rearm(actor)
 
     def fenced(self, actor: Actor) -> None:
-        """Let the run go: its next owner performs what is owed."""
+        """Perform nothing more for this run: its next owner does."""
         _log.warning("%s", actor.stopped)
         run_id = actor.run.run_id
         self.executions.abandon(run_id)
@@ -99,7 +100,7 @@ class Dispatcher(Listener):
                 self._streams.fail(run_id, actor.stopped)
 
     def forget(self, run_id: str) -> None:
-        """Fire no more for a run, and count it no more."""
+        """Drop the timer and the gauges of a run that is not performed here any more."""
         self.timers.set(run_id, None)
         self.approval_ages.forget(run_id)
 
@@ -109,11 +110,11 @@ class Dispatcher(Listener):
         return Observed(
             turns_open=sum(kernel.turn is not None for kernel in kernels),
             oldest_pending_approval=self.approval_ages.longest(self._runtime.clock.now()),
-            in_doubt=sum(call.in_doubt for kernel in kernels for call in calls_of(kernel)),
+            in_doubt=sum(map(count_in_doubt, kernels)),
         )
 
     def perform(self, actor: Actor, effects: Iterable[Effect]) -> None:
-        """Begin what is asked for, unless it is under way."""
+        """Begin each effect, unless it is under way: effects may be given again (K-3)."""
         if not self._performing or actor.stopped is not None:
             return
         for effect in effects:
@@ -156,7 +157,7 @@ class Dispatcher(Listener):
             self._runtime.tasks.spawn(f"wake {run_id}", self._wake(actor))
 
     async def _wake(self, actor: Actor) -> None:
-        """Let time pass for a run, once at a time however often the journal fails meanwhile."""
+        """Deliver a tick, one at a time for each run, however often the journal fails meanwhile."""
         run_id = actor.run.run_id
         try:
             await actor.deliver_surely(Tick())
@@ -164,14 +165,14 @@ class Dispatcher(Listener):
             self._waking.discard(run_id)
             current = self._runtime.actors.get(run_id)
             if current is not None:
-                self._rearm(current)  # what rang meanwhile was not heard
+                self._rearm(current)  # a timer that fired meanwhile was passed over
 
 
 @attrs.frozen(kw_only=True)
 class Continuation:
-    """What the model is to be told: one turn's results, in the order in which they were asked for.
+    """The results of one turn for the model, in expected order (K-52).
 
-    `effect_id` is the same however often it is handed over: whoever acts on it outside can tell.
+    `effect_id` is the same however often it is handed over: deduplicate by it.
     """
 
     run_id: str
@@ -181,8 +182,8 @@ class Continuation:
 
 
 OnContinue: TypeAlias = Callable[[Continuation], Awaitable[None]]
-"""Takes a continuation: once it returns, the turn is off the books. If it raises, it is called
-again after a pause."""
+"""Takes a continuation. Once it returns, the continuation is acknowledged; if it raises, it is
+called again after a pause."""
 
 
 async def hand_over(
@@ -209,7 +210,7 @@ async def hand_over(
 
 
 class Mailbox:
-    """Looks for posts as long as it runs.
+    """Has the posts for the runs of this process judged, and answers them.
 
     One that was judged and not answered, because of a crash in between, is judged again and then
     refused as a duplicate: nothing happens twice.
@@ -223,7 +224,7 @@ class Mailbox:
         tasks: Tasks,
         actors: Actors,
     ) -> None:
-        """Begin with nothing taken."""
+        """Begin with no post under way."""
         self._journal = journal
         self._settings = settings
         self._tasks = tasks
@@ -231,7 +232,7 @@ class Mailbox:
         self._under_way: set[int] = set()
 
     async def watch(self) -> None:
-        """Take what is posted, until cancelled."""
+        """Poll the journal for posts, until cancelled."""
         pauses = backoff(self._settings)
         while True:
             pause = self._settings.poll
@@ -255,25 +256,25 @@ class Mailbox:
             verdict = await actor.deliver(post.delivery)
             await self._answer(post.number, verdict)
         except (JournalError, Overloaded):
-            return  # it stands there still, and is taken again
+            return  # the post is unanswered, so the next poll finds it again
         finally:
             self._under_way.discard(post.number)
 
     async def _answer(self, number: int, verdict: Verdict) -> None:
-        """Answer until that is kept: judged again, what was accepted would be refused."""
+        """Write the answer until it is kept: a second judgement would be a refusal."""
         receipt = receipt_of(verdict)
         await retried(lambda: self._journal.answer(number, receipt), pauses=backoff(self._settings))
 
 
 class ApprovalAges:
-    """Since when calls have waited for a person: a fold of facts, for a gauge."""
+    """Since when calls wait for approval, by run: a fold of facts, for a gauge."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._since: dict[str, dict[tuple[str, str], float]] = {}
 
     def take(self, fact: Fact) -> None:
-        """Learn of a fact: it is asked, or whatever else happens to the call ends the waiting."""
+        """Fold one fact: a request begins the wait, any other fact about the call ends it."""
         if not isinstance(fact, LifecycleFact):
             return
         key = fact.turn_id, fact.invocation_id
@@ -285,7 +286,7 @@ class ApprovalAges:
             del self._since[fact.run_id]
 
     def recovered(self, kernel: Kernel, *, now: float) -> None:
-        """Learn what waits in a run that was folded: at least since `now`, Unix time."""
+        """Take what waits in a run folded anew; what was not known waits since `now`."""
         known = self._since.pop(kernel.run.run_id, {})
         asked = [(call.turn_id, call.invocation_id) for call in calls_of(kernel, gated=True)]
         if asked:

@@ -302,10 +302,10 @@ Lost: TypeAlias = Callable[[Actor, str, str], None]
 
 
 class Reporting:
-    """Tells the kernels what became of what they asked for."""
+    """Delivers the outcome of each attempt to whoever performs its run now."""
 
     def __init__(self, actors: Actors) -> None:
-        """Begin with nothing to tell."""
+        """Deliver to these actors."""
         self._actors = actors
         self.lost: Lost | None = None
         """Told of what was in doubt already while it ran, and is lost indeed."""
@@ -378,7 +378,7 @@ class Reporting:
 
 
 def _is_of_another_turn(actor: Actor, effect: Execute) -> bool:
-    """Whether its turn is gone, and its id was used again: reports do not name the epoch."""
+    """Whether a later turn uses the effect's turn id again: reports do not name the epoch."""
     turn = actor.kernel.turn
     if turn is None or turn.turn_id != effect.turn_id:
         return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..engine.kernel import Kernel
 from ..engine.reading import LiveCall, LiveTurn
 from ..engine.state import first_float_past
+from ..lifecycle.phases import DOUBTED
 from ..models.run import Run
 from ..turn.phases import TurnPhase
 from .call_list import CallList
@@ -29,6 +30,15 @@ def call_of(kernel: Kernel, *, turn_id: str, invocation_id: str) -> CallView | N
     if turn is None or turn.turn_id != turn_id or invocation_id not in turn.members:
         return None
     return _call_of(kernel.run, kernel.epoch, turn, turn.members[invocation_id])
+
+
+def count_in_doubt(kernel: Kernel) -> int:
+    """Count the calls of the open turn of which nobody knows whether they happened (K-35).
+
+    May be called from another thread than the one that receives: it reads a copy of the roster.
+    """
+    turn = kernel.turn
+    return 0 if turn is None else sum(it.phase in DOUBTED for it in tuple(turn.order))
 
 
 def turn_of(kernel: Kernel) -> TurnView | None:

@@ -22,7 +22,7 @@ CALL: Final = "call_1"
 ARGUMENTS: Final = {"account": "DE02", "amount": 5}
 SAID: Final = "I have paid."
 """What each fake model says once it has the tool's result."""
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds to wait for the other worker."""
 
 
@@ -48,7 +48,7 @@ def meet() -> None:
     place = Path(os.environ["LEDGER"]).with_name("workers")
     place.mkdir(exist_ok=True)
     (place / str(os.getpid())).touch()
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + TIMEOUT
     while len(list(place.iterdir())) < count:
         if time.monotonic() > give_up:
             raise TimeoutError("the other worker never came")

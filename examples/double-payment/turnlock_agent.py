@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ledger import ARGUMENTS, CALL, PATIENCE, meet, say
+from ledger import ARGUMENTS, CALL, TIMEOUT, meet, say
 from ledger import pay as pay_for_good
 
 from turnlock import Call, FactType, Run
@@ -44,7 +44,7 @@ async def hear(told: Continuation) -> None:
 
 async def open_run(runtime: Runtime) -> None:
     """Open the run, as soon as no other living process performs it."""
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + TIMEOUT
     while True:
         try:
             return await runtime.open_run(Run(run_id=RUN))

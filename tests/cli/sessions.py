@@ -21,7 +21,7 @@ from turnlock.cli.databases import facts_of_db
 
 from .recordings import ROOT, turnlock
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 """Seconds that a test waits at most for what must happen."""
 
 TOOLS = '''
@@ -73,7 +73,7 @@ class Session:
         self.until(lambda: text.encode() in self.shown, text)
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not holds():
             assert time.monotonic() < deadline, f"{what!r} did not come: {self.shown.decode()}"
             time.sleep(0.01)
@@ -84,7 +84,7 @@ class Session:
 
     def ends(self) -> int:
         """Wait for the end, and return the status."""
-        status = self.process.wait(PATIENCE)
+        status = self.process.wait(TIMEOUT)
         os.close(self.keyboard)
         return status
 
@@ -124,7 +124,7 @@ def in_pipes(*arguments: str, cwd: Path, stdin: str | None = "", **env: str) -> 
         text=True,
         cwd=cwd,
         env=_environment() | env,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
 
@@ -159,12 +159,12 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 def kill(process: subprocess.Popen[Any]) -> None:
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=TIMEOUT)
 
 
 def happens(db: Path, fact: FactType, run_id: str = "agent") -> None:
     """Wait until a fact of this type is in the journal."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         if db.exists():
             result = turnlock("show", run_id, "--db", str(db), "--json")

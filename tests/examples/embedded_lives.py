@@ -26,7 +26,7 @@ import turnlock as tl
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RUN: Final = tl.Run(run_id="r1")
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds that a life may take before it counts as stuck …"""
 DEAF_PATIENCE: Final = 1.5
 """… and where it is expected to."""
@@ -125,7 +125,7 @@ def lived(folder: Path, dies_at: int, *, deaf: bool) -> int:
     """Live once in a process of its own; return how it ended, as `os.waitstatus_to_exitcode`."""
     process = os.fork()
     if process == 0:
-        life = Life(folder, dies_at, DEAF_PATIENCE if deaf else PATIENCE)
+        life = Life(folder, dies_at, DEAF_PATIENCE if deaf else TIMEOUT)
         connect = sqlite3.connect
 
         def connected(path: str, *, check_same_thread: bool) -> sqlite3.Connection:

@@ -25,7 +25,7 @@ from .embedded_lives import RUN, STUCK, load_host
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "embedded_host.py"
 PAGE = ROOT / "docs" / "embedding.md"
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def opened(folder: Path) -> Iterator[Callable[..., Any]]:
     yield open_host
     for thread in threading.enumerate():
         if "_perform" in thread.name:  # what a host has begun writes into its journal
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT)
     for host in made:
         host.db.close()
 
@@ -118,7 +118,7 @@ def call(name: str, *, gated: bool = False, timeout: float | None = None) -> tl.
 
 
 def until(happens: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + TIMEOUT
     while not happens():
         assert time.monotonic() < give_up
         time.sleep(0.002)

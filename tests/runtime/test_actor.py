@@ -305,14 +305,14 @@ def test_after_a_failure_one_by_one_and_then_more_again() -> None:
         await actor.deliver(opened("a", "b", "c", "d"))
         stage.journal.fail("append", Fault.FULL)
 
-        async def insisting(delivery: Delivery) -> Verdict:
+        async def delivering(delivery: Delivery) -> Verdict:
             while True:
                 try:
                     return await actor.deliver(delivery)
                 except JournalError:
                     continue
 
-        await asyncio.gather(*(insisting(claim(name)) for name in "abcd"))
+        await asyncio.gather(*(delivering(claim(name)) for name in "abcd"))
 
         sizes = [len({id(one) for one in served}) for served in stage.notes.told]
         assert sizes == [1, 1, 2, 1]

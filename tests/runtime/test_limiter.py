@@ -19,8 +19,8 @@ from .virtual import run, settled
 class Floor:
     """Who has a slot now, and in which order they got it; each leaves when told."""
 
-    def __init__(self, slots: Limiter) -> None:
-        self.slots = slots
+    def __init__(self, limiter: Limiter) -> None:
+        self.limiter = limiter
         self.inside: list[str] = []
         self.order: list[str] = []
         self.leave: dict[str, asyncio.Event] = {}
@@ -36,7 +36,7 @@ class Floor:
         sequential: bool = False,
     ) -> None:
         async def hold() -> None:
-            async with self.slots.taken(
+            async with self.limiter.taken(
                 run_id=run_id, tool=tool, concurrency=concurrency, sequential=sequential
             ):
                 self.inside.append(name)
@@ -54,7 +54,7 @@ class Floor:
 
 
 def test_the_bounds_of_all_of_a_run_and_of_a_tool_hold_together() -> None:
-    """A call takes all its slots together, or none: nobody waits with half of them."""
+    """A call takes all its limiter together, or none: nobody waits with half of them."""
 
     async def play() -> None:
         floor = Floor(Limiter(all_runs=3, each_run=2))
@@ -71,7 +71,7 @@ def test_the_bounds_of_all_of_a_run_and_of_a_tool_hold_together() -> None:
 
         await floor.goes("a2")
         assert floor.inside == ["a1", "b2", "a3"]
-        assert len(floor.slots) == 3
+        assert len(floor.limiter) == 3
 
     run(play())
 
@@ -117,10 +117,10 @@ def test_who_is_cancelled_while_waiting_takes_nothing_along() -> None:
         assert floor.inside == ["third"]
 
         await floor.goes("third")
-        assert len(floor.slots) == 0
-        assert not floor.slots._lines
-        assert not floor.slots._of
-        assert not floor.slots._parked
+        assert len(floor.limiter) == 0
+        assert not floor.limiter._lines
+        assert not floor.limiter._of
+        assert not floor.limiter._parked
 
     run(play())
 
@@ -146,19 +146,19 @@ def test_a_slot_given_back_costs_little_however_many_wait() -> None:
     """Each bound stops thousands of runs; what is looked at for one that leaves stays few."""
 
     async def play() -> None:
-        slots = Limiter(all_runs=64, each_run=16)
+        limiter = Limiter(all_runs=64, each_run=16)
         looked = 0
-        stopped_by = slots._stopped_by
+        stopped_by = limiter._stopped_by
 
         def counted(waiting: Any) -> Any:
             nonlocal looked
             looked += 1
             return stopped_by(waiting)
 
-        slots._stopped_by = counted  # type: ignore[method-assign]
+        limiter._stopped_by = counted  # type: ignore[method-assign]
 
         async def hold(number: int) -> None:
-            async with slots.taken(run_id=f"r{number}", tool="t", concurrency=4):
+            async with limiter.taken(run_id=f"r{number}", tool="t", concurrency=4):
                 await asyncio.sleep(0)
 
         await asyncio.gather(*map(hold, range(2_000)))
@@ -206,9 +206,9 @@ def test_whoever_asks_comes_in_and_no_bound_is_broken(
                 floor.tasks[name].cancel()
                 await settled()
                 left.discard(name)
-        assert len(floor.slots) == 0
-        assert not floor.slots._lines
-        assert not floor.slots._of
+        assert len(floor.limiter) == 0
+        assert not floor.limiter._lines
+        assert not floor.limiter._of
 
     def kind(name: str) -> tuple[str, str, bool]:
         return asked[int(name.rstrip("abxyz"))]

@@ -80,7 +80,7 @@ def test_a_run_that_nobody_performs_is_owned_for_a_moment() -> None:
 
 
 def test_an_owner_that_lives_is_asked() -> None:
-    """It judges, performs and answers; the visitor writes nothing."""
+    """It judges, performs and answers; the other process writes nothing."""
 
     async def play() -> None:
         journal, ran = MemoryJournal(), list[str]()

@@ -16,7 +16,7 @@ from .virtual import START, LoopClock, run
 
 
 def test_it_rings_at_the_time_that_was_set_last() -> None:
-    """Setting again moves the time, None takes it away; each rings once."""
+    """Setting again moves the time, None takes it away; each fires once."""
 
     async def play() -> None:
         fired: list[tuple[str, float]] = []

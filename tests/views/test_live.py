@@ -20,7 +20,7 @@ from turnlock import (
     Wake,
 )
 from turnlock.models.ids import execute_id
-from turnlock.views.live import call_of, calls_of, turn_of, wake_time
+from turnlock.views.live import call_of, calls_of, count_in_doubt, turn_of, wake_time
 
 RUN = Run(run_id="r/1")
 
@@ -62,8 +62,9 @@ def test_the_parts_agree_with_the_whole(told: int) -> None:
     wakes = [it.at for it in kernel.pending_effects if isinstance(it, Wake)]
     assert wakes == ([] if wake_time(kernel) is None else [wake_time(kernel)])
     if turn is None:
-        assert list(calls_of(kernel)) == []
+        assert (list(calls_of(kernel)), count_in_doubt(kernel)) == ([], 0)
         return
+    assert count_in_doubt(kernel) == sum(one.in_doubt for one in turn.calls) == (told in {3, 4, 5})
     for one in turn.calls:
         assert call_of(kernel, turn_id=turn.turn_id, invocation_id=one.invocation_id) == one
     assert [one for one in turn.calls if not one.ended] == list(calls_of(kernel))

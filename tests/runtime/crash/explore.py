@@ -25,7 +25,7 @@ from .life import LIFE, Life, play
 from .usecase import UseCase
 from .world import LivingJournal, World
 
-PATIENCE: Final = 4_000.0
+TIMEOUT: Final = 4_000.0
 """Seconds of virtual time in which every life must have come to its end."""
 LINGERING: Final = 100.0
 """Seconds of virtual time that a process has which stood still, to do what it still can."""
@@ -81,7 +81,7 @@ def haunted(
     stage = stage or Stage()
     world = World(journal=stage.journal())
     zombie, heir = Life(number=1, pauses_at=pauses_at), Life(number=2)
-    pair = _Pair(zombie, heir, PATIENCE if wakes_after is None else wakes_after)
+    pair = _Pair(zombie, heir, TIMEOUT if wakes_after is None else wakes_after)
     play(_beside(case, world, pair, stage), zombie, heir, at=0.0)
     return _outcome(case, world, [zombie, heir])
 
@@ -123,7 +123,7 @@ async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
     """Have one process live; what others do who do not die goes on beside it."""
     others = asyncio.ensure_future(case.others(world))
     process = begun(case, world, life, stage)
-    await asyncio.wait({process}, timeout=PATIENCE)
+    await asyncio.wait({process}, timeout=TIMEOUT)
     if not process.done():
         world.failed.append(f"life {life.number} does not end")
     elif process.cancelled():
@@ -150,7 +150,7 @@ async def _beside(case: UseCase, world: World, pair: _Pair, stage: Stage) -> Non
     zombie.paused = asyncio.Event()
     pausing = asyncio.ensure_future(zombie.paused.wait())
     first = begun(case, world, zombie, stage)
-    await asyncio.wait({first, pausing}, timeout=PATIENCE, return_when="FIRST_COMPLETED")
+    await asyncio.wait({first, pausing}, timeout=TIMEOUT, return_when="FIRST_COMPLETED")
     await asyncio.sleep(case.pause)
 
     async def ending(_world: World) -> None:

@@ -26,7 +26,7 @@ from .world import Begun, Told, World, Written
 CHILD: Final = Path(__file__).with_name("child.py")
 LEASE: Final = 0.3
 """Seconds for which a child owns its run unless it renews that: see its settings."""
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds that a child has for what it must come to."""
 EARLY: Final = 0.25
 """Of so many kills the instant is drawn from the child's start, and not from when it owns."""
@@ -46,7 +46,7 @@ class Child:
 
     def end(self) -> int:
         """Wait for its end, and return its status."""
-        return self.process.wait(timeout=PATIENCE)
+        return self.process.wait(timeout=TIMEOUT)
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGSTOP)

@@ -26,7 +26,7 @@ from ...random_scripts import run, script
 COMMAND = [sys.executable, "-I", "-S", str(Path(__file__).with_name("misbehaving.py"))]
 RUN = {"run_id": "r"}
 TICK = {"type": "tick", "now": 0.0}
-PATIENCE = 20.0  # never waited for: what must fail fails at once
+TIMEOUT = 20.0  # never waited for: what must fail fails at once
 
 
 def doing(what: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def doing(what: str) -> dict[str, Any]:
     return {"type": "log", "now": 0.0, "invocation_id": "a", "text": what}
 
 
-def driver(*, timeout: float = PATIENCE, batch: int = 3) -> ProcessDriver:
+def driver(*, timeout: float = TIMEOUT, batch: int = 3) -> ProcessDriver:
     """The driver of the command that does wrong."""
     return ProcessDriver(COMMAND, timeout=timeout, batch=batch)
 
