@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables diagrams check-mermaid dist bench fuzz crash verify selftest check-models mutants clean
+.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest check-models mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -16,6 +16,7 @@ help:
 	@echo 'make tables  write docs/tables.md, docs/spec/index.md and docs/pypi.md anew'
 	@echo 'make diagrams       draw the pictures of the documentation anew, its tables too'
 	@echo 'make check-mermaid  parse all our Mermaid with the real parser; needs npm'
+	@echo 'make pythons kernel, codec, wire and oracle in every Python that is claimed; needs npm'
 	@echo 'make dist    sdist and wheel in dist/, checked as PyPI would'
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
@@ -78,6 +79,10 @@ diagrams: tables
 # Node.js and npm come with pyright[nodejs]; Mermaid is installed from npm into .venv/mermaid, once.
 check-mermaid: $(VENV)/.installed-dev
 	$(BIN)/python tools/check_mermaid.py
+
+# CPython as WebAssembly, from npm, once, into .venv/pythons: 14 MB each.
+pythons: $(VENV)/.installed-dev
+	$(BIN)/python tools/pythons.py $(ARGS)
 
 # What is uploaded: the description must render, which twine asks PyPI's own renderer.
 dist: $(VENV)/.installed-dev
