@@ -48,7 +48,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed-run
 
-# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage]. A file is run by one process: fixtures are made once.
+# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage]; tests/conftest.py says which tests are measured. A file is run by one process: fixtures are made once.
 test: $(VENV)/.installed-dev
 	$(RUN) pytest --cov -n auto --dist loadfile $(ARGS)
 

@@ -1,10 +1,19 @@
-"""Hypothesis profiles: `ci` in the gate, `nightly` for `make fuzz`, `dev` for a quick look."""
+"""Hypothesis profiles: `ci` in the gate, `nightly` for `make fuzz`, `dev` for a quick look.
+
+And what is measured: the kernel is covered by its own tests. The others, which drive it some
+million times, run without the tracer, which would cost them 40 % (tests/verification/closure takes
+28.5 s of CPU without it, 40.8 s with it).
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.pop("COLUMNS", None)  # some runners set it, and then tables are as wide as it says
@@ -19,3 +28,21 @@ settings.register_profile("dev", _ALWAYS, max_examples=20)
 settings.register_profile("ci", _ALWAYS, max_examples=100, derandomize=True)
 settings.register_profile("nightly", _ALWAYS, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+TESTS = Path(__file__).parent
+OF_THE_KERNEL = frozenset({"models", "machines", "engine", "rules", "usecases", "property"})
+"""The folders whose tests reach every branch of the kernel."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure coverage in the kernel's own tests alone; switch only where one kind ends."""
+    plugin: Any = item.config.pluginmanager.get_plugin("_cov")
+    controller = getattr(plugin, "cov_controller", None)
+    if controller is not None and item.path.is_relative_to(TESTS):
+        measured = item.path.relative_to(TESTS).parts[0] in OF_THE_KERNEL
+        if measured and not controller.started:
+            controller.resume()
+        elif controller.started and not measured:
+            controller.pause()
+    return (yield)

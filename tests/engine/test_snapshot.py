@@ -24,7 +24,7 @@ from turnlock import (
 )
 from turnlock.engine.fingerprint import fingerprint
 from turnlock.engine.kernel import state_of
-from turnlock.engine.snapshot import Snapshot
+from turnlock.engine.snapshot import Snapshot, snapshot_from_json
 from turnlock.models.codec import read, read_delivery, record_from_json, to_json
 from turnlock.models.record import changed
 from turnlock.wire.plain import RECOVER
@@ -80,6 +80,14 @@ def test_a_restored_run_goes_on_like_the_one_it_was_taken_from() -> None:
             restarted = Kernel.recover(live.run, [], snapshot=record_from_json(Snapshot, text))
 
             assert restarted.receive(built, now) == live.receive(built, now)
+
+
+def test_a_snapshot_is_built_from_its_text() -> None:
+    """The function for those who import no codec says the same as the codec."""
+    kernel, _ = played(0)
+    text = to_json(kernel.snapshot())
+
+    assert snapshot_from_json(text) == snapshot_from_json(text.decode()) == kernel.snapshot()
 
 
 def test_another_run_s_snapshot_is_refused() -> None:
