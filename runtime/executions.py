@@ -60,7 +60,7 @@ RENEWALS: Final = 3
 
 @attrs.frozen(kw_only=True)
 class RuntimeContext:
-    """What every execution uses, and they all share."""
+    """What the parts of one runtime share."""
 
     toolbox: Toolbox
     slots: Limiter
@@ -93,7 +93,7 @@ class Executions:
         self._reporting = Reporting(runtime.actors)
 
     def when_lost(self, told: Lost) -> None:
-        """Have this told of an attempt that was in doubt while it ran here, and is lost indeed."""
+        """Call this for an attempt that was in doubt while it ran here, and is lost indeed."""
         self._reporting.lost = told
 
     def runs(self, key: Key) -> bool:
@@ -308,10 +308,10 @@ class Reporting:
         """Deliver to these actors."""
         self._actors = actors
         self.lost: Lost | None = None
-        """Told of what was in doubt already while it ran, and is lost indeed."""
+        """Called for what was in doubt already while it ran, and is lost indeed."""
 
     async def report(self, actor: Actor, effect: Execute, outcome: Outcome) -> None:
-        """Report until it was judged; what nobody knows is lost first, and told when it ends."""
+        """Report until it was judged; of an unknown outcome deliver a `Lose` first."""
         run_id, turn_id, invocation_id = actor.run.run_id, effect.turn_id, effect.invocation_id
         if isinstance(outcome, Unknown):
             lost = Lose(
@@ -344,7 +344,7 @@ class Reporting:
             _log.warning("the outcome of %s was refused: %s", effect.effect_id, verdict.reason)
 
     async def reject(self, actor: Actor, effect: Execute, why: str) -> None:
-        """Say that it cannot be started. Of a retry that is what the doubt comes to (K-35)."""
+        """Reject what cannot be started; of a retry, resolve the doubt as an error (K-35)."""
         rejection: Delivery = Reject(
             run_id=actor.run.run_id,
             turn_id=effect.turn_id,

@@ -26,27 +26,27 @@ UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows wheth
 
 
 class InDoubtResolver:
-    """What this process does about executions in doubt, each attempt once at a time."""
+    """Applies the in-doubt policy of each tool (K-35), to each attempt once at a time."""
 
     def __init__(self, runtime: RuntimeContext, executions: Executions) -> None:
-        """Begin with none; what these executions run is waited for, whatever its lease says."""
+        """Begin with none; what `executions` runs still is waited for, whatever its lease says."""
         self._runtime = runtime
         self._executions = executions
         self._under_way: set[Key] = set()
 
     def settle_all(self, actor: Actor) -> None:
-        """See to whatever is in doubt now: after a recovery."""
+        """Apply the policy to all calls that are in doubt now: after a recovery."""
         for call in tuple(calls_of(actor.kernel)):
             self._settle(actor, call)
 
     def settle(self, actor: Actor, turn_id: str, invocation_id: str) -> None:
-        """See to one invocation, if it is in doubt still."""
+        """Apply the policy to one call, if it is in doubt still."""
         call = call_of(actor.kernel, turn_id=turn_id, invocation_id=invocation_id)
         if call is not None:
             self._settle(actor, call)
 
     async def lose_what_died(self, actor: Actor) -> None:
-        """Say of what a dead runtime ran that nobody knows how it ended (K-35).
+        """Deliver a `Lose` for each call that a dead runtime had started (K-35).
 
         Executors of other makes are left to their leases. Raises what stopped the run.
         """

@@ -1,4 +1,4 @@
-"""Ownership runs: taken for a while, renewed while the process lives, lost when it stood still."""
+"""Ownership of runs: taken for a lease, renewed while the process lives, taken from the dead."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RENEWALS: Final = 3
 """Times that the ownership of runs is renewed before it would be over."""
 
 AT_ONCE: Final = 100
-"""Runs that are taken over at once: a journal keeps together what is asked together."""
+"""Runs that are taken over concurrently: a journal commits together what is asked together."""
 
 
 class Ownership:
@@ -44,7 +44,7 @@ class Ownership:
         self._dispatcher = dispatcher
         self._actors = runtime.actors
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """One for each run that somebody is taking now."""
+        """A lock for each run that is being taken now."""
         self._let_go: set[str] = set()
         """Busy runs that were closed here on purpose: they are not taken over again unasked."""
         self._closed = False

@@ -1,4 +1,4 @@
-"""Time and tasks of a runtime: its clock, its timers, its one retry loop, and the tasks it has."""
+"""When things run: the clock, timers, the one retry loop, tasks, and how many tools run at once."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Tasks:
 Line: TypeAlias = tuple[str, str | None]
 """A run, and the tool that is waited for; None: all sequential tools of the run wait in one."""
 Bound: TypeAlias = tuple[str, str]
-"""What has stopped a call: the run's own bound, that of a tool, or that of its sequential tools."""
+"""The bound that stops a call: of its run, of its tool, or of the sequential tools of its run."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -235,7 +235,13 @@ class _Waiting:
 
 
 class Limiter:
-    """The slots of one runtime."""
+    """How many tools run at once: over all, for each run, for each tool; first come, first served.
+
+    Who cannot start because of one bound does not stand in the way of others: a call takes all its
+    slots together, or none. Calls of one kind wait in a line. The first of a line is either ready
+    to be tried, or parked at the one bound that stopped it, until a slot is given back there: so
+    that costs the same whether ten calls wait or ten thousand.
+    """
 
     def __init__(self, *, all_runs: int, each_run: int) -> None:
         """Begin with all slots free."""

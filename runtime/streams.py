@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Channel(Generic[T]):
-    """A bounded buffer between what happens and one who looks on."""
+    """A bounded buffer between what happens and one subscriber."""
 
     def __init__(self, *, bound: int) -> None:
         self._bound: Final = bound
@@ -37,7 +37,7 @@ class _Channel(Generic[T]):
         return self
 
     async def aclose(self) -> None:
-        """Look on no more; an iteration under way ends at once."""
+        """End the subscription; an iteration under way ends at once."""
         self._left = True
         self._buffer.clear()
         self.close()
@@ -165,10 +165,10 @@ class DiagnosticSubscription(_Channel[Diagnostic]):
 
 
 class Streams:
-    """Who looks on, by run."""
+    """The subscribers of all runs, by run."""
 
     def __init__(self, *, journal: Journal, bound: int) -> None:
-        """Begin with nobody looking on."""
+        """Begin with no subscriber."""
         self._journal = journal
         self._bound = bound
         self._facts: dict[str, set[Subscription]] = {}

@@ -26,19 +26,19 @@ SELDOM: Final = 60.0
 """Seconds between two looks at most."""
 
 Wait: TypeAlias = tuple[str, float, Callable[[], Delivery]]
-"""What waits, for how many seconds at most, and what says so when they are over."""
+"""A name for what waits, its bound in seconds, and what makes the delivery that ends it."""
 
 
 class Watchdog:
-    """Ends what has waited too long."""
+    """Ends what has waited beyond its bound (`Settings.unsealed`, `unclaimed`, `unresolved`)."""
 
     def __init__(self, runtime: RuntimeContext) -> None:
-        """Begin with nothing seen."""
+        """Begin with no wait known."""
         self._runtime = runtime
         self._since: dict[str, float] = {}
 
     async def watch(self) -> None:
-        """Look now and then, until cancelled."""
+        """Look at all waits now and then, until cancelled."""
         bounds = self._runtime.settings
         shortest = min(bounds.unsealed, bounds.unclaimed, bounds.unresolved)
         while True:
