@@ -293,7 +293,8 @@ def _record(line: bytes) -> Fact | Diagnostic:
 
 def _run_named_in(raw: Raw) -> object:
     """Return the run that a delivery or its facts name, for the first line of a log."""
-    facts: Any = raw["receipt"].get("facts")
-    first: Any = cast("list[Any]", facts)[0] if isinstance(facts, list) and facts else None
-    named = cast("Raw", first).get("run_id") if isinstance(first, dict) else None
+    try:
+        named: object = raw["receipt"]["facts"][0]["run_id"]
+    except (LookupError, TypeError):
+        named = None
     return raw["delivery"].get("run_id") or named
