@@ -161,6 +161,10 @@ BUGS: Final = (
         "a closing without a cause",
         "the fact that settles a turn does not say what brought it about",
         "K-59",
-        around_entry(new_facts._CLOSING, FactType.TURN_SETTLED, _telling({Input.SETTLE: None})),
+        around_entry(
+            new_facts._CLOSING,  # pyright: ignore[reportPrivateUsage]
+            FactType.TURN_SETTLED,
+            _telling({Input.SETTLE: None}),
+        ),
     ),
 )
