@@ -85,8 +85,9 @@ def _stale(invocation: Invocation, attempt: int, input: Input) -> bool:  # noqa:
     For a claim while an execute is owed that is the owed one; otherwise, once the invocation was
     started, the current one; before that, none.
     """
-    if input is Input.CLAIM and invocation.owed:
-        return attempt != invocation.owed
+    owed = invocation.owed if input is _CLAIM else 0
+    if owed:
+        return attempt != owed
     return attempt != invocation.attempt > 0
 
 
@@ -119,22 +120,29 @@ def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None
     return None
 
 
+_CLAIM: Final = Input.CLAIM
+_GATED: Final = Guard.GATED
+_FREE: Final = Guard.FREE
+_SHOWN: Final = Guard.SHOWN
+_ONCE: Final = Scope.ONCE
+"""Bound once, as the phases are (lifecycle/phases.py)."""
+
 Answer: TypeAlias = "Callable[[State, Invocation, Any], Guard]"
 
 
 def _gate(_: State, invocation: Invocation, __: object) -> Guard:
-    return Guard.GATED if invocation.requires_approval else Guard.FREE
+    return _GATED if invocation.requires_approval else _FREE
 
 
 def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
     """Answer K-32 and, checked last, K-56."""
     if not invocation.requires_approval:
-        return Guard.FREE
+        return _FREE
     if delivery.arguments_digest not in (None, invocation.digest):
         return Guard.NOT_SHOWN
-    if delivery.scope is not Scope.ONCE and len(state.grants) >= state.run.limits.grants:
+    if delivery.scope is not _ONCE and len(state.grants) >= state.run.limits.grants:
         return Guard.GRANTS_FULL
-    return Guard.SHOWN
+    return _SHOWN
 
 
 def _holder(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: ANN401 - a Claim

@@ -41,10 +41,26 @@ from .state import State
 Refusal: TypeAlias = Reason | InvocationRow | TurnRow
 Decision: TypeAlias = Refusal | list[Fact]
 
+_ADD_CALL: Final = Input.ADD_CALL
+_APPROVE: Final = Input.APPROVE
+_CLAIM: Final = Input.CLAIM
+_DENY: Final = Input.DENY
+_INTERRUPT: Final = Input.INTERRUPT
+_LOSE: Final = Input.LOSE
+_REJECT: Final = Input.REJECT
+_RENEW: Final = Input.RENEW
+_REPORT_ERROR: Final = Input.REPORT_ERROR
+_REPORT_RESULT: Final = Input.REPORT_RESULT
+_RESOLVE_ERROR: Final = Input.RESOLVE_ERROR
+_RESOLVE_RESULT: Final = Input.RESOLVE_RESULT
+_RESOLVE_RETRY: Final = Input.RESOLVE_RETRY
+_SEAL_TURN: Final = Input.SEAL_TURN
+"""Bound once, as the phases are (lifecycle/phases.py)."""
+
 _RESOLUTIONS: Final = {
-    Resolution.RETRY: Input.RESOLVE_RETRY,
-    Resolution.RESULT: Input.RESOLVE_RESULT,
-    Resolution.ERROR: Input.RESOLVE_ERROR,
+    Resolution.RETRY: _RESOLVE_RETRY,
+    Resolution.RESULT: _RESOLVE_RESULT,
+    Resolution.ERROR: _RESOLVE_ERROR,
 }
 
 
@@ -73,29 +89,29 @@ def _ask(
 
 
 def _decide(state: State, of: Decide, now: float) -> Decision:
-    input_ = Input.APPROVE if of.approved else Input.DENY
+    input_ = _APPROVE if of.approved else _DENY
     return _ask(state, of, now, of.turn_id, of.invocation_id, None, input_)
 
 
 def _claim(state: State, of: Claim, now: float) -> Decision:
-    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, Input.CLAIM)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, _CLAIM)
 
 
 def _renew(state: State, of: Renew, now: float) -> Decision:
-    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, Input.RENEW)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, _RENEW)
 
 
 def _reject(state: State, of: Reject, now: float) -> Decision:
-    return _ask(state, of, now, of.turn_id, of.invocation_id, None, Input.REJECT)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, None, _REJECT)
 
 
 def _report(state: State, of: Report, now: float) -> Decision:
-    input_ = Input.REPORT_RESULT if of.error is None else Input.REPORT_ERROR
+    input_ = _REPORT_RESULT if of.error is None else _REPORT_ERROR
     return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, input_)
 
 
 def _lose(state: State, of: Lose, now: float) -> Decision:
-    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, Input.LOSE)
+    return _ask(state, of, now, of.turn_id, of.invocation_id, of.attempt, _LOSE)
 
 
 def _resolve(state: State, of: Resolve, now: float) -> Decision:
@@ -112,7 +128,7 @@ def _add_call(state: State, delivery: AddCall, now: float) -> Decision:
     turn = admit_to_turn(state, delivery, now)
     if isinstance(turn, Reason):
         return turn
-    row = turn_step(turn.phase, Input.ADD_CALL, room_guard(state, turn, delivery.call))
+    row = turn_step(turn.phase, _ADD_CALL, room_guard(state, turn, delivery.call))
     return new_facts.call_added(state, turn, delivery, now) if row.fact is not None else row
 
 
@@ -120,7 +136,7 @@ def _seal_turn(state: State, delivery: SealTurn, now: float) -> Decision:
     turn = admit_to_turn(state, delivery, now)
     if isinstance(turn, Reason):
         return turn
-    row = turn_step(turn.phase, Input.SEAL_TURN)
+    row = turn_step(turn.phase, _SEAL_TURN)
     return new_facts.sealed(state, turn, now) if row.fact is not None else row
 
 
@@ -128,7 +144,7 @@ def _interrupt(state: State, delivery: Interrupt, now: float) -> Decision:
     turn = admit_to_turn(state, delivery, now)
     if isinstance(turn, Reason):
         return turn
-    row = turn_step(turn.phase, Input.INTERRUPT)
+    row = turn_step(turn.phase, _INTERRUPT)
     return new_facts.interrupting(state, turn, delivery, now) if row.fact is not None else row
 
 

@@ -78,6 +78,9 @@ def _newly_owed(state: State, facts: list[Fact]) -> list[Effect]:
     return effects
 
 
+_INTERRUPTING: Final = TurnPhase.INTERRUPTING
+"""Bound once, as the phases are (lifecycle/phases.py)."""
+
 OWING: Final = frozenset(
     {TurnOpened, CallAdded, ToolApproved, RetryAuthorised, TurnInterrupting, TurnSettled}
 )
@@ -105,16 +108,20 @@ def _position(invocation: Invocation) -> int:
 
 
 def _executes(turn: Turn, invocations: Iterable[Invocation]) -> list[Execute]:
-    return [_execute(turn, invocation) for invocation in invocations if invocation.owed]
+    return [
+        _execute(turn, invocation, attempt)
+        for invocation in invocations
+        if (attempt := invocation.owed)
+    ]
 
 
-def _execute(turn: Turn, invocation: Invocation) -> Execute:
+def _execute(turn: Turn, invocation: Invocation, attempt: int) -> Execute:
     path = invocation_path(turn.scope, invocation.invocation_id)
     return unchecked.execute(
-        effect_id=execute_id(path, invocation.owed),
+        effect_id=execute_id(path, attempt),
         turn_id=turn.turn_id,
         invocation_id=invocation.invocation_id,
-        attempt=invocation.owed,
+        attempt=attempt,
         tool_name=invocation.tool_name,
         arguments=invocation.arguments or NO_ARGUMENTS,
         idempotency_key=idempotency_key(path),
@@ -123,7 +130,7 @@ def _execute(turn: Turn, invocation: Invocation) -> Execute:
 
 def _cancels(turn: Turn) -> Iterator[Cancel]:
     """Ask to cancel whatever runs in a turn that is being interrupted (K-53)."""
-    if turn.phase is not TurnPhase.INTERRUPTING:
+    if turn.phase is not _INTERRUPTING:
         return
     for invocation in turn.order:
         if invocation.phase is Phase.STARTED:

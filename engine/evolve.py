@@ -46,6 +46,14 @@ from ..turn.turn import Turn
 from . import unchecked
 from .state import DeadlineKind, State, arm
 
+_ONCE: Final = Scope.ONCE
+_SUCCEEDED: Final = Status.SUCCEEDED
+_FAILED: Final = Status.FAILED
+_DENIED: Final = Status.DENIED
+_OPEN: Final = TurnPhase.OPEN
+_SEALED: Final = TurnPhase.SEALED
+"""Bound once, as the phases are (lifecycle/phases.py)."""
+
 
 def fold(state: State, facts: Sequence[Fact]) -> None:
     """Fold facts into the state. They must be the next ones, and possible here; one at least."""
@@ -70,7 +78,7 @@ def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
     invocation.deadline = None
     if fact.arguments is not None:
         invocation.arguments = fact.arguments
-    if fact.scope is Scope.ONCE and fact.arguments is None:
+    if fact.scope is _ONCE and fact.arguments is None:
         invocation.decision = APPROVED_ONCE
     else:
         invocation.decision = unchecked.decision(
@@ -86,7 +94,7 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
     invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
-        status=Status.DENIED,
+        status=_DENIED,
         reason=fact.reason if fact.reason is not None else fact.error,
         provider_call_id=invocation.provider_call_id,
     )
@@ -119,7 +127,7 @@ def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
     invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
-        status=Status.SUCCEEDED,
+        status=_SUCCEEDED,
         result=fact.result,
         provider_call_id=invocation.provider_call_id,
     )
@@ -132,7 +140,7 @@ def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
     invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
-        status=Status.FAILED,
+        status=_FAILED,
         error=fact.error,
         provider_call_id=invocation.provider_call_id,
     )
@@ -164,7 +172,7 @@ def _opened(state: State, _: None, fact: TurnOpened) -> None:
     state.epoch = fact.epoch
     turn = state.turn = Turn(
         turn_id=fact.turn_id,
-        phase=TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN,
+        phase=_SEALED if fact.sealed else _OPEN,
         scope=turn_scope(state.prefix, fact.epoch, fact.turn_id),
     )
     for call in fact.calls:

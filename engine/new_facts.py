@@ -39,6 +39,14 @@ from . import unchecked
 from .admission import row_for
 from .state import State, after
 
+_OPEN_TURN: Final = Input.OPEN_TURN
+_SETTLE: Final = Input.SETTLE
+_ACKNOWLEDGE: Final = Input.ACKNOWLEDGE
+_COMPLETE: Final = TurnGuard.COMPLETE
+_INCOMPLETE: Final = TurnGuard.INCOMPLETE
+_ONCE: Final = Scope.ONCE
+"""Bound once, as the phases are (lifecycle/phases.py)."""
+
 Maker: TypeAlias = "Callable[[State, Turn, Invocation, InvocationRow, Any, float], list[Fact]]"
 
 DENIED: Final = "denied"
@@ -54,7 +62,7 @@ def _approved(
     now: float,
 ) -> list[Fact]:
     """Approve it, issue the grant if one is asked, and approve what else that covers (K-41)."""
-    reaches = delivery.scope is not Scope.ONCE
+    reaches = delivery.scope is not _ONCE
     number = state.sequence + 1
     approved = unchecked.tool_approved(
         state,
@@ -116,7 +124,7 @@ def by_grant(
 ) -> Fact:
     """Approve an invocation because a grant covers it; that counts as `once` (K-41, D)."""
     return unchecked.tool_approved(
-        state, turn, invocation, now, number, Input.GRANT, scope=Scope.ONCE, grant_id=grant
+        state, turn, invocation, now, number, Input.GRANT, scope=_ONCE, grant_id=grant
     )
 
 
@@ -298,7 +306,7 @@ def opened(state: State, delivery: OpenTurn, now: float) -> list[Fact]:
             delivery,
             now,
             number,
-            Input.OPEN_TURN,
+            _OPEN_TURN,
             epoch=state.epoch + 1,
             sealed=delivery.sealed,
             calls=delivery.calls,
@@ -307,7 +315,7 @@ def opened(state: State, delivery: OpenTurn, now: float) -> list[Fact]:
     for call in delivery.calls:
         if call.requires_approval:
             number += 1
-            facts.append(_gate(state, delivery, call, now, number, Input.OPEN_TURN))
+            facts.append(_gate(state, delivery, call, now, number, _OPEN_TURN))
     return facts
 
 
@@ -391,9 +399,7 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
 
 def continuation_taken(state: State, delivery: Acknowledge, now: float) -> list[Fact]:
     """Return the fact that the host took the continuation."""
-    return [
-        unchecked.continuation_taken(state, delivery, now, state.sequence + 1, Input.ACKNOWLEDGE)
-    ]
+    return [unchecked.continuation_taken(state, delivery, now, state.sequence + 1, _ACKNOWLEDGE)]
 
 
 def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
@@ -415,8 +421,8 @@ _CLOSING: Final = {
 
 def settled(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that closes the turn, if all of it is done: the one door (K-50, K-51)."""
-    guard = TurnGuard.INCOMPLETE if turn.live else TurnGuard.COMPLETE
-    row = turn_step(turn.phase, Input.SETTLE, guard)
+    guard = _INCOMPLETE if turn.live else _COMPLETE
+    row = turn_step(turn.phase, _SETTLE, guard)
     if row.fact is None:
         return []
     return [_CLOSING[row.fact](state, turn, now, state.sequence + 1, row.input)]

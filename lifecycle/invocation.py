@@ -14,7 +14,7 @@ from ..models.calls import CallResult
 from ..models.deliveries import Match, Scope
 from ..models.record import Record, choice, flag, json_object, record
 from ..models.values import Json
-from .phases import READY, TERMINAL, Phase
+from .phases import READY, REQUESTED, TERMINAL, Phase
 
 
 @record
@@ -51,7 +51,7 @@ class Invocation:
     requires_approval: bool
     observed: bool = False
     """Another runtime starts it: no execute is ever owed (K-58)."""
-    phase: Phase = Phase.REQUESTED
+    phase: Phase = REQUESTED
     digest: str | None = None
     """Of the arguments shown; only while it waits for approval."""
     deadline: float | None = None
@@ -86,7 +86,7 @@ class Invocation:
     @property
     def gated(self) -> bool:
         """Whether it waits for approval: requires it, and no grant covered it (section 6)."""
-        return self.requires_approval and self.phase is Phase.REQUESTED
+        return self.requires_approval and self.phase is REQUESTED
 
     @property
     def owed(self) -> int:
@@ -94,7 +94,8 @@ class Invocation:
 
         A free call owes the first, an approved one too, an authorised retry the next (section 9).
         """
-        if self.phase not in READY or self.observed or self.gated:
+        phase = self.phase
+        if phase not in READY or self.observed or (self.requires_approval and phase is REQUESTED):
             return 0
         return self.attempt + 1
 

@@ -15,18 +15,23 @@ from ..models.fact import FactType
 from ..models.inputs import Input
 from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.reasons import Reason
-from .phases import INPUTS, QUESTIONS, RANK, Guard, Phase
+from .phases import (
+    APPROVED,
+    DENIED,
+    FAILED,
+    IN_DOUBT,
+    INPUTS,
+    QUESTIONS,
+    RANK,
+    REQUESTED,
+    RETRY_AUTHORISED,
+    STARTED,
+    SUCCEEDED,
+    Guard,
+    Phase,
+)
 
 InvocationRow: TypeAlias = Row[Phase, Input]
-
-REQUESTED = Phase.REQUESTED
-APPROVED = Phase.APPROVED
-STARTED = Phase.STARTED
-IN_DOUBT = Phase.IN_DOUBT
-RETRY_AUTHORISED = Phase.RETRY_AUTHORISED
-SUCCEEDED = Phase.SUCCEEDED
-FAILED = Phase.FAILED
-DENIED = Phase.DENIED
 
 STARTS = FactType.TOOL_EXECUTION_STARTED
 SUCCEEDS = FactType.TOOL_EXECUTION_SUCCEEDED

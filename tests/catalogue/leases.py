@@ -15,7 +15,6 @@ from turnlock.models.facts import ExecutionRetried
 from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
-from turnlock.turn.turn import Turn
 
 from .bug import Family, Shelf
 from .planting import around, moves, replaced, row, together
@@ -58,9 +57,9 @@ def _no_lease(*_: object) -> None:
     return
 
 
-def _key_of_the_attempt(real: Callable[[Turn, Invocation], Execute]) -> Callable[..., Execute]:
-    def execute(turn: Turn, invocation: Invocation) -> Execute:
-        effect = real(turn, invocation)
+def _key_of_the_attempt(real: Callable[..., Execute]) -> Callable[..., Execute]:
+    def execute(*of: Any) -> Execute:
+        effect = real(*of)
         if effect.attempt == 1:
             return effect
         return changed(effect, idempotency_key=f"{effect.idempotency_key}/{effect.attempt}")
