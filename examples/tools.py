@@ -14,7 +14,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from turnlock.runtime.tools import (
+from turnlock.runtime import (
     Happened,
     InDoubt,
     NeverHappened,
@@ -22,7 +22,6 @@ from turnlock.runtime.tools import (
     ToolContext,
     tool,
 )
-from turnlock.runtime.tools.results import ProbeAnswer
 
 PRICE = 305
 """Dollars that both flights of the recorded conversation cost."""
@@ -34,7 +33,7 @@ def entries() -> list[dict[str, Any]]:
     return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
 
 
-def probe(context: ToolContext) -> ProbeAnswer:
+def probe(context: ToolContext) -> Happened | NeverHappened | StillUnknown:
     """Say whether the booking with this key was made: the ledger knows."""
     try:
         found = [entry for entry in entries() if entry["key"] == context.idempotency_key]

@@ -87,7 +87,7 @@ def load_tools(path: Path) -> tuple[Tool, ...]:
         there = f"; there are only functions: {', '.join(functions)}" if functions else ""
         message = (
             f"{path}: declares no tools{there}; write @tool above those that a model may call "
-            "(from turnlock.runtime.tools import tool)"
+            "(from turnlock.runtime import tool)"
         )
         raise BadToolFile(message)
     first: dict[str, Tool] = {}

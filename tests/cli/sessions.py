@@ -27,7 +27,7 @@ TIMEOUT = 20.0
 TOOLS = '''
 import os, time
 from pathlib import Path
-from turnlock.runtime.tools import tool, ToolContext
+from turnlock.runtime import tool, ToolContext
 
 @tool
 def slow(context: ToolContext, seconds: float = 60.0) -> str:

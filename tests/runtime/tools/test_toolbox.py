@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
         del sys.modules[name]
 
 
-HEAD = "from __future__ import annotations\nfrom turnlock.runtime.tools import tool\n"
+HEAD = "from __future__ import annotations\nfrom turnlock.runtime import tool\n"
 
 
 def test_a_file_gives_the_tools_that_it_declares(path: Path) -> None:
