@@ -34,7 +34,7 @@ def test_the_plugin_imports_nothing_of_ours(pytester: pytest.Pytester) -> None:
 
 def test_the_spy_sees_an_import(pytester: pytest.Pytester) -> None:
     """The negative control: a test file that imports the package is seen to."""
-    pytester.makepyfile(spy=SPY, test_theirs="import turnlock\n\ndef test(): ...")
+    pytester.makepyfile(spy=SPY, test_theirs="from turnlock import Kernel\n\ndef test(): ...")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "turnlock_pytest", "-p", "spy"]
     path = f"{ROOT / 'src'}:{pytester.path}"
     environment = {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
