@@ -19,18 +19,10 @@ from ..lifecycle.table import INVOCATION, InvocationRow, step
 from ..machines.rows import ALWAYS, questions_of
 from ..models.calls import Call
 from ..models.deliveries import (
-    AddCall,
-    Claim,
     Decide,
-    Interrupt,
-    Lose,
+    ForTurn,
     OpenTurn,
-    Reject,
-    Renew,
-    Report,
-    Resolve,
     Scope,
-    SealTurn,
 )
 from ..models.inputs import Input
 from ..models.reasons import Reason
@@ -39,9 +31,6 @@ from ..turn.phases import TurnGuard, TurnPhase
 from ..turn.table import TURN
 from ..turn.turn import Turn
 from .state import State
-
-ForInvocation: TypeAlias = Decide | Claim | Renew | Reject | Report | Lose | Resolve
-ForTurn: TypeAlias = AddCall | SealTurn | Interrupt
 
 
 def admit(

@@ -16,6 +16,7 @@ from ..models.deliveries import (
     Claim,
     Decide,
     Delivery,
+    ForInvocation,
     Interrupt,
     Log,
     Lose,
@@ -35,7 +36,7 @@ from ..models.reasons import Reason
 from ..turn.table import TurnRow
 from ..turn.table import step as turn_step
 from . import new_facts
-from .admission import ForInvocation, admit, admit_opening, admit_to_turn, room_guard, row_for
+from .admission import admit, admit_opening, admit_to_turn, room_guard, row_for
 from .state import State
 
 Refusal: TypeAlias = Reason | InvocationRow | TurnRow

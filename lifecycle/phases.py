@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from ..models.inputs import Input
-
 
 class Phase(StrEnum):
     """Where an invocation stands; the last three are the end.
@@ -53,27 +51,6 @@ DOUBTED: Final = frozenset({Phase.IN_DOUBT, Phase.RETRY_AUTHORISED})
 """It was started, and nobody knows whether it happened (K-35), a retry authorised or not."""
 
 TERMINAL: Final = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.DENIED})
-
-
-INPUTS: Final = (
-    Input.APPROVE,
-    Input.DENY,
-    Input.CLAIM,
-    Input.RENEW,
-    Input.REJECT,
-    Input.REPORT_RESULT,
-    Input.REPORT_ERROR,
-    Input.LOSE,
-    Input.RESOLVE_RETRY,
-    Input.RESOLVE_RESULT,
-    Input.RESOLVE_ERROR,
-    Input.INTERRUPT,
-    Input.APPROVAL_OVER,
-    Input.LEASE_OVER,
-    Input.GRACE_OVER,
-    Input.GRANT,
-)
-"""What can come to an invocation: deliveries, then deadlines, then a grant that covers it."""
 
 
 class Guard(StrEnum):

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from ..machines.rows import ALWAYS, Machine, Row, fold_of, moves, refuses, rests, table_of
 from ..models.fact import FactType
-from ..models.inputs import Input
+from ..models.inputs import OF_INVOCATIONS, Input
 from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.reasons import Reason
 from .phases import (
@@ -20,7 +20,6 @@ from .phases import (
     DENIED,
     FAILED,
     IN_DOUBT,
-    INPUTS,
     QUESTIONS,
     RANK,
     REQUESTED,
@@ -247,7 +246,7 @@ _DENIED = (
 INVOCATION: Final[Machine[Phase, Input]] = Machine(
     name="invocation",
     phases=Phase,
-    inputs=INPUTS,
+    inputs=OF_INVOCATIONS,
     initial=(REQUESTED,),
     rank=RANK,
     questions=QUESTIONS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import attrs
 
@@ -253,6 +253,11 @@ class Tick(Delivery):
 
     type: ClassVar[str] = "tick"
 
+
+ForInvocation: TypeAlias = Decide | Claim | Renew | Reject | Report | Lose | Resolve
+"""What names an invocation, and asks its table."""
+ForTurn: TypeAlias = AddCall | SealTurn | Interrupt
+"""What names a turn, and asks the table of turns."""
 
 DELIVERIES: tuple[type[Delivery], ...] = (
     OpenTurn,

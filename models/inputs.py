@@ -7,6 +7,7 @@ brought it about; the last few ask no table: the delivery's type, or the deadlin
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Input(StrEnum):
@@ -37,3 +38,33 @@ class Input(StrEnum):
     ACKNOWLEDGE = "acknowledge"
     REVOKE = "revoke"
     GRANT_OVER = "grant_over"
+
+
+OF_INVOCATIONS: Final = (
+    Input.APPROVE,
+    Input.DENY,
+    Input.CLAIM,
+    Input.RENEW,
+    Input.REJECT,
+    Input.REPORT_RESULT,
+    Input.REPORT_ERROR,
+    Input.LOSE,
+    Input.RESOLVE_RETRY,
+    Input.RESOLVE_RESULT,
+    Input.RESOLVE_ERROR,
+    Input.INTERRUPT,
+    Input.APPROVAL_OVER,
+    Input.LEASE_OVER,
+    Input.GRACE_OVER,
+    Input.GRANT,
+)
+"""What can come to an invocation: deliveries, then deadlines, then a grant that covers it."""
+
+OF_TURNS: Final = (
+    Input.ADD_CALL,
+    Input.SEAL_TURN,
+    Input.INTERRUPT,
+    Input.GRACE_OVER,
+    Input.SETTLE,
+)
+"""What can come to a turn; `settle` asks, after all else, whether every member is terminal."""

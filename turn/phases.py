@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from ..models.inputs import Input
-
 
 class TurnPhase(StrEnum):
     """Where a turn stands. Members may be added while OPEN; the last two are closed."""
@@ -25,16 +23,6 @@ RANK: Final = {
     TurnPhase.SETTLED: 3,
     TurnPhase.INTERRUPTED: 3,
 }
-
-
-INPUTS: Final = (
-    Input.ADD_CALL,
-    Input.SEAL_TURN,
-    Input.INTERRUPT,
-    Input.GRACE_OVER,
-    Input.SETTLE,
-)
-"""What can come to a turn; `settle` asks, after all else, whether every member is terminal."""
 
 
 class TurnGuard(StrEnum):

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from ..machines.rows import ALWAYS, Machine, Row, fold_of, moves, refuses, rests, table_of
 from ..models.fact import FactType
-from ..models.inputs import Input
+from ..models.inputs import OF_TURNS, Input
 from ..models.reasons import Reason
-from .phases import INPUTS, QUESTIONS, RANK, TurnGuard, TurnPhase
+from .phases import QUESTIONS, RANK, TurnGuard, TurnPhase
 
 TurnRow: TypeAlias = Row[TurnPhase, Input]
 
@@ -78,7 +78,7 @@ _INTERRUPTING = (
 TURN: Final[Machine[TurnPhase, Input]] = Machine(
     name="turn",
     phases=TurnPhase,
-    inputs=INPUTS,
+    inputs=OF_TURNS,
     initial=(OPEN, SEALED),
     rank=RANK,
     questions=QUESTIONS,

@@ -13,7 +13,7 @@ from ..machines.rows import ALWAYS
 from ..models.calls import CallResult, Status
 from ..models.deliveries import Match, Scope
 from ..models.ids import escape, invocation_path, turn_scope
-from ..models.inputs import Input
+from ..models.inputs import OF_INVOCATIONS, Input
 from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.record import Record, record
 from ..models.values import ABSENT, Absent, Json
@@ -209,19 +209,10 @@ class CallView(Record):
         )
 
 
-_DELIVERED: Final = (
-    Input.APPROVE,
-    Input.DENY,
-    Input.CLAIM,
-    Input.RENEW,
-    Input.REJECT,
-    Input.REPORT_RESULT,
-    Input.REPORT_ERROR,
-    Input.LOSE,
-    Input.RESOLVE_RETRY,
-    Input.RESOLVE_RESULT,
-    Input.RESOLVE_ERROR,
+_SHARED: Final = frozenset(
+    {Input.INTERRUPT, Input.APPROVAL_OVER, Input.LEASE_OVER, Input.GRACE_OVER, Input.GRANT}
 )
+_DELIVERED: Final = tuple(it for it in OF_INVOCATIONS if it not in _SHARED)
 """The inputs of an invocation that are deliveries about it alone."""
 
 _MOVES: Final = {

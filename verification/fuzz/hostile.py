@@ -4,29 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import MultipleResults, multiple, precondition, rule
 
+from ..alphabet.plain import PLAIN
 from ..oracle.reading import digest_of, is_pending_approval
 from ..subjects.subject import Capability, Raw
 from .honest import OUTCOMES, PICKS, HonestRules, chosen
 from .sending import deliveries, invocations, turns
 from .words import TWINS, UNKNOWN, changes_of
-
-PLAIN: Final[Mapping[str, Raw]] = {
-    "decide": {"approved": True},
-    "claim": {"attempt": 1},
-    "renew": {"lease": 1.0},
-    "reject": {"error": "no such tool"},
-    "report": {"result": "ok"},
-    "lose": {},
-    "resolve": {"attempt": 1, "as": "retry"},
-}
-"""What a delivery about an invocation needs, beside the ids."""
 
 KINDS: Final = st.sampled_from(tuple(PLAIN))
 OF_ATTEMPTS: Final = st.sampled_from(("report", "lose", "renew", "claim", "resolve"))
@@ -52,7 +41,7 @@ class HostileRules(HonestRules):
     @rule(target=deliveries, pick=st.integers(0, 31), kind=KINDS)
     def late(self, pick: int, kind: str) -> Raw:
         """Deliver something about an invocation whose turn has closed."""
-        return self.send({"type": kind, **chosen(self.closed_now(), pick), **PLAIN[kind]})
+        return self.send({"type": kind, **chosen(self.closed_now(), pick), **PLAIN[kind][0]})
 
     def closed_now(self) -> list[Raw]:
         """Return the invocations of closed turns whose id is not in use again."""
@@ -64,7 +53,7 @@ class HostileRules(HonestRules):
         """Deliver something of the attempt before the current one, or after it."""
         record = chosen(self.members(), pick)
         attempt = max(0, record["attempt"] + off)
-        return self.send({"type": kind, **self.named(record), **PLAIN[kind], "attempt": attempt})
+        return self.send({"type": kind, **self.named(record), **PLAIN[kind][0], "attempt": attempt})
 
     @precondition(lambda self: self.members())
     @rule(target=deliveries, pick=PICKS, approved=st.booleans(), shown=st.sampled_from(TWINS))
@@ -82,7 +71,7 @@ class HostileRules(HonestRules):
         """Deliver something about a member of the active turn under another turn's name."""
         assume(turn != self.active)
         named = {**self.named(chosen(self.members(), pick)), "turn_id": turn}
-        return self.send({"type": kind, **named, **PLAIN[kind]})
+        return self.send({"type": kind, **named, **PLAIN[kind][0]})
 
     @precondition(lambda self: self.turn is not None)
     @rule(target=deliveries, kind=KINDS, of=st.sampled_from(("invocation", "grant", "run")))
@@ -93,14 +82,14 @@ class HostileRules(HonestRules):
         if of == "run":
             return self.send({"type": "seal_turn", "turn_id": self.active, "run_id": "another"})
         named = {"turn_id": self.active, "invocation_id": UNKNOWN}
-        return self.send({"type": kind, **named, **PLAIN[kind]})
+        return self.send({"type": kind, **named, **PLAIN[kind][0]})
 
     @precondition(lambda self: self.members() or self.closed)
     @rule(target=deliveries, name=invocations, kind=UNNAMED, null=st.booleans())
     def null_turn(self, name: str, kind: str, null: bool) -> Raw:
         """Deliver something that names no turn: about the active one, a closed one, or none."""
         unnamed: Raw = {"turn_id": None} if null else {}
-        return self.send({"type": kind, "invocation_id": name, **unnamed, **PLAIN[kind]})
+        return self.send({"type": kind, "invocation_id": name, **unnamed, **PLAIN[kind][0]})
 
     @precondition(lambda self: self.members("REQUESTED", "APPROVED"))
     @rule(target=deliveries, pick=PICKS, outcome=OUTCOMES)

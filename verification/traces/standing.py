@@ -10,25 +10,20 @@ from ...engine.decide import DECIDERS
 from ...engine.state import State
 from ...lifecycle.invocation import Invocation
 from ...models.calls import Call
+from ...models.codec import read_delivery
 from ...models.deliveries import (
     Acknowledge,
     AddCall,
     Claim,
-    Decide,
     Delivery,
     Interrupt,
-    Lose,
     OpenTurn,
-    Reject,
-    Renew,
-    Report,
-    Resolution,
-    Resolve,
     Revoke,
     SealTurn,
 )
 from ...models.facts import ToolExecutionFailed
 from ...turn.turn import Turn
+from ..alphabet.plain import PLAIN
 
 Raw: TypeAlias = dict[str, Any]
 
@@ -103,15 +98,11 @@ def _meant(turn: Turn, raw: Raw) -> Iterable[Invocation]:
 
 
 def _about_invocation(turn_id: str, invocation: Invocation) -> Iterator[Delivery]:
-    name = invocation.invocation_id
-    attempt = invocation.attempt
-    retry = Resolution.RETRY
-    yield Decide(turn_id=turn_id, invocation_id=name, approved=True)
-    yield Decide(turn_id=turn_id, invocation_id=name, approved=False)
-    yield Claim(turn_id=turn_id, invocation_id=name, attempt=invocation.owed or attempt)
-    yield Report(turn_id=turn_id, invocation_id=name, result=None)
-    yield Report(turn_id=turn_id, invocation_id=name, error="an error")
-    yield Reject(turn_id=turn_id, invocation_id=name, error="an error")
-    yield Lose(turn_id=turn_id, invocation_id=name)
-    yield Resolve(turn_id=turn_id, invocation_id=name, attempt=attempt, resolution=retry)
-    yield Renew(turn_id=turn_id, invocation_id=name, lease=0.0)
+    for kind, variants in PLAIN.items():
+        counts = invocation.attempt
+        if kind == Claim.type:
+            counts = invocation.owed or counts
+        for fields in variants:
+            named = {"turn_id": turn_id, "invocation_id": invocation.invocation_id}
+            attempt = {"attempt": counts} if "attempt" in fields else {}
+            yield read_delivery({"type": kind, **named, **fields, **attempt})
