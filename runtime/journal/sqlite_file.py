@@ -5,8 +5,8 @@ What is not whole is never made anew.
 One row of `appends` holds the facts of one append as lines of JSON: a row for each fact took 1.7
 times as long to write in batches of 100 (measured: 6.8 and 4.0 µs a fact, with the disk).
 `sequence` in `runs` says where a run ends, so that rows lost from the end are missed too. `epoch`
-is the fencing token of the run's owner: the column keeps its first name, so that the version before
-can read the file. `checksum` is CRC-32 (see `checksum`); the flags of a run, which change with
+is the fencing token of the run's owner: the column keeps its first name, so that no file has to be
+migrated for a word. `checksum` is CRC-32 (see `checksum`); the flags of a run, which change with
 every lease, have none.
 
 Facts are read without the checks of the codec: what bears its checksum was written by `to_json`.
