@@ -82,8 +82,12 @@ class Picture(ABC):
         """Return Markdown with a Mermaid block and the tables."""
         parts = [f"# {plain_markdown(self.title)}", plain_markdown(self.description)]
         parts.append(f"```mermaid\n{self.mermaid()}```")
-        parts += [markdown_table(table).rstrip() for table in self.tables()]
-        return "\n\n".join(parts) + "\n"
+        parts += self.sections()
+        return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+
+    def sections(self) -> list[str]:
+        """Return what stands below the diagram in Markdown: the tables."""
+        return [markdown_table(table) for table in self.tables()]
 
     def html(self, *, theme: Theme = Theme.LIGHT) -> str:
         """Return one whole page that needs no network, no script and no other file."""

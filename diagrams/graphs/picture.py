@@ -64,18 +64,14 @@ class MachinePicture(Picture):
         matrix = (matrix_table(self.graph), rests_table(self.graph)) if self._has_matrix else ()
         return (*self.graph.tables, *matrix)
 
-    def markdown(self) -> str:
-        """Return a section with the diagram as a Mermaid block, its legend and its tables."""
+    def sections(self) -> list[str]:
+        """Return the legend, the tables and the matrix, which Markdown marks up."""
         graph = self.graph
-        parts = [f"# {plain_markdown(graph.title)}", plain_markdown(graph.description)]
-        parts.append(f"```mermaid\n{self.mermaid()}```")
-        parts.append(
-            "\n".join(f"- {SIGNS[mark]} {plain_markdown(told)}" for mark, told in graph.legend)
-        )
-        parts += [markdown_table(table) for table in graph.tables]
+        legend = (f"- {SIGNS[mark]} {plain_markdown(told)}" for mark, told in graph.legend)
+        parts = ["\n".join(legend), *map(markdown_table, graph.tables)]
         if self._has_matrix:
             parts += [f"## {plain_markdown(matrix_table(graph).title)}", matrix_markdown(graph)]
-        return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
+        return parts
 
     def text(self) -> str:
         """Return the diagram and its tables in at most 100 columns."""

@@ -90,7 +90,7 @@ BROUGHT_BY: Final[dict[Input, tuple[Party, str]]] = {
 }
 """Who brings what names such an input, and in which words, where no delivery was recorded."""
 
-UNKNOWN: Final = "input unknown"
+UNKNOWN: Final = "input unknown from here on"
 _FOLLOW: Final = frozenset({Input.GRANT, Input.SETTLE})
 """Inputs of facts that follow from what was brought before them."""
 _FROM_THE_HOLDER: Final = frozenset({"renew", "report"})
@@ -121,6 +121,7 @@ class _Teller:
             else {}
         )
         self._active: str | None = None
+        self._input_known = True
         self._holders: dict[tuple[str, str], Party] = {}
 
     def steps(self) -> Iterator[Step]:
@@ -156,8 +157,10 @@ class _Teller:
     def _told(self, groups: Iterable[tuple[Input | None, list[Fact]]]) -> Iterator[Message]:
         """Tell facts of which no delivery was recorded, each group after who brought it."""
         for input_, facts in groups:
+            known, self._input_known = self._input_known, input_ is not None
             if input_ is None:
-                yield _arrow(Kind.INFERRED, KERNEL, UNKNOWN)
+                if known:  # said once for all facts in a row
+                    yield _arrow(Kind.INFERRED, KERNEL, UNKNOWN)
             elif facts[0].type is FactType.EXECUTION_RETRIED:
                 yield _arrow(Kind.INFERRED, self._lane_of(facts[0], EXECUTORS), "started again")
             else:
