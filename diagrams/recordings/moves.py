@@ -8,7 +8,7 @@ candidate that leads to that fact, with its cause where the fact tells one, and 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
@@ -36,7 +36,7 @@ from ...models.reasons import Reason
 from ...models.safe_text import harmless
 from ...turn.phases import TurnPhase
 from ...turn.table import TURN
-from ..errors import NothingToDraw
+from ..errors import not_there
 from .recording import Moment, Recording
 
 AnyRow: TypeAlias = Row[Any, Any]
@@ -85,19 +85,6 @@ class RefusedStep:
 
 
 Event: TypeAlias = Step | RefusedStep
-
-
-def steps(recording: Recording) -> Iterator[Step]:
-    """Return every move of the run, in order. Raises `CorruptJournal` as `events` does."""
-    return (event for event in events(recording) if isinstance(event, Step))
-
-
-def refusals(recording: Recording) -> Iterator[RefusedStep]:
-    """Return every refusal that was recorded, in order. Raises `CorruptJournal` as `events` does.
-
-    Of a journal alone there are none: it holds what has happened.
-    """
-    return (event for event in events(recording) if isinstance(event, RefusedStep))
 
 
 def events(recording: Recording) -> Iterator[Event]:
@@ -277,8 +264,6 @@ def _fits(row: AnyRow, fact: Any) -> bool:  # noqa: ANN401 - any fact
     return row.cause is None or bool(row.cause == fact.cause)
 
 
-LISTED: Final = 20
-"""Names that an error lists."""
 NAME: Final = 60
 """Characters of a name in a message or a title."""
 
@@ -319,15 +304,18 @@ def life_in(
 ) -> Life:
     """Return the life of an invocation, for which see `life.life_of`."""
     told = tuple(events(recording))
-    births = [
-        birth
-        for birth in _births(recording)
-        if (birth.turn_id, birth.invocation_id) == (turn_id, invocation_id)
-        and epoch in {None, birth.epoch}
-    ]
+    of_turn = [birth for birth in _births(recording) if birth.turn_id == turn_id]
+    births = [birth for birth in of_turn if birth.invocation_id == invocation_id]
+    opened = [fact.turn_id for fact in recording.facts if isinstance(fact, TurnOpened)]
+    if turn_id not in opened:
+        raise not_there("turn", turn_id, opened)
     if not births:
-        raise NothingToDraw(_missing(recording, turn_id, invocation_id, epoch))
-    birth = births[-1]
+        there = (birth.invocation_id for birth in of_turn)
+        raise not_there("invocation", invocation_id, there)
+    meant = [birth for birth in births if epoch in {None, birth.epoch}]
+    if not meant:
+        raise not_there("epoch", str(epoch), (str(birth.epoch) for birth in births))
+    birth = meant[-1]
     key = turn_id, invocation_id, birth.epoch
     about = [one for one in told if (one.turn_id, one.invocation_id, one.epoch) == key]
     return Life(
@@ -357,29 +345,6 @@ def _births(recording: Recording) -> Iterator[Birth]:
             )
 
 
-def _missing(recording: Recording, turn_id: str, invocation_id: str, epoch: int | None) -> str:
-    """Say what is there instead."""
-    run = f"run {named(recording.run.run_id)}"
-    turns = [fact.turn_id for fact in recording.facts if isinstance(fact, TurnOpened)]
-    if turn_id not in turns:
-        return f"{run} has no turn {named(turn_id)}; its turns: {_listed(turns)}"
-    turn = f"turn {named(turn_id)} of {run}"
-    births = [birth for birth in _births(recording) if birth.turn_id == turn_id]
-    known = [birth.invocation_id for birth in births]
-    if invocation_id not in known:
-        which = f"no invocation {named(invocation_id)}"
-        return f"{turn} has {which}; its invocations: {_listed(known)}"
-    epochs = [str(birth.epoch) for birth in births if birth.invocation_id == invocation_id]
-    which = f"invocation {named(invocation_id)} in epoch {epoch}"
-    return f"{turn} has no {which}; its epochs: {', '.join(epochs[:LISTED])}"
-
-
 def named(name: str) -> str:
     """Return a name from outside as a message or a title shows it."""
     return harmless(repr(name), limit=NAME)
-
-
-def _listed(names: Iterable[str]) -> str:
-    known = list(dict.fromkeys(names))
-    more = f" and {len(known) - LISTED:,} more" if len(known) > LISTED else ""
-    return (", ".join(map(named, known[:LISTED])) or "none") + more

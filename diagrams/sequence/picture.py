@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ...models.effects import Continue, Effect
-from ...models.errors import shown
 from ...models.facts import CallAdded, Fact, FactType, TurnOpened
 from ...models.safe_text import harmless
-from ...views.wording import NAME
 from ..drawing.lettering import cut_to
 from ..drawing.tables import WIDTH, Table, text_table
-from ..errors import NothingToDraw
+from ..errors import not_there
 from ..palette import Theme
 from ..picture import Picture
 from ..recordings.recording import Moment, Recording
@@ -27,8 +25,6 @@ from .telling import told
 if TYPE_CHECKING:  # most sequences compare nothing
     from .answers import Comparison
 
-LISTED: Final = 20
-"""What there is instead, in an error: so many of them are named."""
 _CLOSED: Final = frozenset({FactType.TURN_SETTLED, FactType.TURN_INTERRUPTED})
 
 
@@ -44,24 +40,16 @@ def selected(
     calls = tuple(dict.fromkeys(_calls(recording)))
     turns = dict.fromkeys(turn for turn, _ in calls)
     if turn_id is not None and turn_id not in turns:
-        raise _unfound("turn", turn_id, turns)
+        raise not_there("turn", turn_id, turns)
     if invocation_id is not None:
         there = {one: turn for turn, one in calls if one and turn_id in {None, turn}}
         if invocation_id not in there:
-            raise _unfound("invocation", invocation_id, there)
+            raise not_there("invocation", invocation_id, there)
         turns = {turn: None for turn, one in calls if one == invocation_id}
     if turn_id is not None:
         turns = {turn_id: None}
     selection = _Selection(frozenset(turns), invocation_id)
     return attrs.evolve(recording, moments=tuple(selection.of(recording.moments)))
-
-
-def _unfound(what: str, asked: str, there: Iterable[str]) -> NothingToDraw:
-    names = [harmless(name, limit=NAME) for name in there]
-    listed = ", ".join(names[:LISTED])
-    more = f" … and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    choice = f"choose one of: {listed}{more}" if names else f"the recording has no {what} at all"
-    return NothingToDraw(f"no {what} {shown(asked)} was recorded; {choice}")
 
 
 def _calls(recording: Recording) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
 from ...models.errors import shown
 from ..drawing.tables import Table
-from ..errors import NothingToDraw
+from ..errors import NothingToDraw, not_there
 from ..palette import Theme
 from ..picture import Picture
 from ..recordings.recording import Recording
@@ -17,9 +15,6 @@ from .rows import Row, rows_of
 from .spans import Timeline
 from .svg import svg_of
 from .words import description, tables_of, title
-
-LISTED: Final = 20
-"""Turns that a message names when the one asked for is not there."""
 
 
 def timeline_picture(recording: Recording, *, turn_id: str | None = None) -> TimelinePicture:
@@ -36,10 +31,7 @@ def timeline_picture(recording: Recording, *, turn_id: str | None = None) -> Tim
         return TimelinePicture(timeline)
     turns = tuple(turn for turn in timeline.turns if turn.turn_id == turn_id)
     if not turns:
-        there = [shown(turn.turn_id) for turn in timeline.turns]
-        more = f" … and {len(there) - LISTED:,} more" if len(there) > LISTED else ""
-        listed = ", ".join(there[:LISTED]) or "none"
-        raise NothingToDraw(f"there is no turn {shown(turn_id)}; there are {listed}{more}")
+        raise not_there("turn", turn_id, (turn.turn_id for turn in timeline.turns))
     return TimelinePicture(attrs.evolve(timeline, turns=turns, strays=()))
 
 

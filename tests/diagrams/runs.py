@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import attrs
 
+from turnlock.diagrams.recordings.moves import RefusedStep, Step, events
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.engine.kernel import Kernel
 from turnlock.lifecycle import table as invocation_table
@@ -123,3 +124,13 @@ def older(recording: Recording) -> Recording:
             for moment in recording.moments
         ),
     )
+
+
+def steps(recording: Recording) -> Iterator[Step]:
+    """Every move of the run, in order."""
+    return (event for event in events(recording) if isinstance(event, Step))
+
+
+def refusals(recording: Recording) -> Iterator[RefusedStep]:
+    """Every refusal that was recorded, in order."""
+    return (event for event in events(recording) if isinstance(event, RefusedStep))

@@ -14,7 +14,6 @@ from turnlock.diagrams.coverage import Counts, counts_in, covered, from_report, 
 from turnlock.diagrams.errors import NothingToDraw
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Graph, Mark
-from turnlock.diagrams.recordings.moves import refusals, steps
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.rows import Machine, Row
 from turnlock.models.errors import InvalidValue
@@ -26,7 +25,7 @@ from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode
 from turnlock.verification.reports.json_report import to_json as report_json
 from turnlock.verification.reports.report import Report
 
-from .runs import ABOUT, CLAIM, RESULT, Raw, journal_of, older, recorded, story
+from .runs import ABOUT, CLAIM, RESULT, Raw, journal_of, older, recorded, refusals, steps, story
 
 SCRIPTS = st.binary(min_size=1 + 8 * STEP_BYTES, max_size=1 + MAX_STEPS * STEP_BYTES).map(decode)
 ROWS: tuple[Row[Any, Any], ...] = (*INVOCATION.rows, *TURN.rows)

@@ -16,13 +16,26 @@ from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.graph import Edge, Graph, Mark
 from turnlock.diagrams.graphs.svg import svg_text
 from turnlock.diagrams.life import life_of
-from turnlock.diagrams.recordings.moves import refusals, steps
 from turnlock.diagrams.recordings.recording import Recording
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.models.facts import CallAdded, TurnOpened
 from turnlock.verification.fuzz.guided import MAX_STEPS, STEP_BYTES, decode
 
-from .runs import ABOUT, CALL, CLAIM, OPEN, RESULT, RUN, Raw, journal_of, older, recorded, story
+from .runs import (
+    ABOUT,
+    CALL,
+    CLAIM,
+    OPEN,
+    RESULT,
+    RUN,
+    Raw,
+    journal_of,
+    older,
+    recorded,
+    refusals,
+    steps,
+    story,
+)
 
 SCRIPTS = st.binary(min_size=1 + 8 * STEP_BYTES, max_size=1 + MAX_STEPS * STEP_BYTES).map(decode)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -227,13 +240,13 @@ def calls(count: int) -> list[Raw]:
     [
         (
             {"turn_id": "T", "invocation_id": "x"},
-            "turn 'T' of run 'r' has no invocation 'x'; its .*: 'c0', .* 'c19' and 5 more$",
+            "no invocation 'x' was recorded; choose one of: c0, .*, c19 … and 5 more$",
         ),
-        ({"turn_id": "U", "invocation_id": "c0"}, "run 'r' has no turn 'U'; its turns: 'T'$"),
         (
             {"turn_id": "T", "invocation_id": "c0", "epoch": 2},
-            "turn 'T' of run 'r' has no invocation 'c0' in epoch 2; its epochs: 1$",
+            "no epoch '2' was recorded; choose one of: 1$",
         ),
+        ({"turn_id": "U", "invocation_id": "c0"}, "no turn 'U' was recorded; choose one of: T$"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(asked: dict[str, Any], told: str) -> None:
@@ -242,7 +255,7 @@ def test_what_is_not_there_is_told_with_what_is(asked: dict[str, Any], told: str
 
 
 def test_of_an_empty_run_nothing_is_there() -> None:
-    with pytest.raises(NothingToDraw, match="its turns: none"):
+    with pytest.raises(NothingToDraw, match="the recording has no turn at all"):
         drawn(attrs.evolve(story(), moments=()))
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.diagrams.recordings.moves import RefusedStep, Step, events, refusals, steps
+from turnlock.diagrams.recordings.moves import RefusedStep, Step, events
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.errors import CorruptJournal
@@ -32,6 +32,8 @@ from .runs import (
     older,
     played,
     recorded,
+    refusals,
+    steps,
     story,
 )
 

@@ -10,11 +10,11 @@ import attrs
 import pytest
 from hypothesis import given
 
-from turnlock.diagrams.errors import NoSuchForm, NothingToDraw
+from turnlock.diagrams.errors import LISTED, NoSuchForm, NothingToDraw
 from turnlock.diagrams.recordings.recorder import played
 from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.timeline.folding import timeline_of
-from turnlock.diagrams.timeline.picture import LISTED, timeline_picture
+from turnlock.diagrams.timeline.picture import timeline_picture
 from turnlock.diagrams.timeline.rows import CHOSEN, ROWS, TOOLS, CrowdRow, LaneRow, TurnRow, rows_of
 from turnlock.diagrams.timeline.spans import Kind, Lane, MarkKind
 from turnlock.engine.evolve import fold
@@ -276,11 +276,11 @@ def test_what_is_not_there_is_answered_with_what_is() -> None:
     with pytest.raises(NothingToDraw) as error:
         timeline_picture(recording, turn_id="T99")
 
-    assert str(error.value).startswith("there is no turn 'T99'; there are 'T0', 'T1'")
-    assert str(error.value).endswith("'T19' … and 5 more")
+    assert str(error.value).startswith("no turn 'T99' was recorded; choose one of: T0, T1")
+    assert str(error.value).endswith("T19 … and 5 more")
     with pytest.raises(NothingToDraw, match="opened no turn"):
         timeline_picture(recorded(()))
-    with pytest.raises(NothingToDraw, match="there are none"):
+    with pytest.raises(NothingToDraw, match="has no turn at all"):
         timeline_picture(recorded(()), turn_id="T1")
 
 
