@@ -119,7 +119,7 @@ BUGS: Final = (
     _bug(
         "claimed, and owed again",
         "recovery owes the execution of what was claimed",
-        "K-2",
+        "K-3",
         forgetting(_of_each(_start)),
         Field.RESUMED_FROM_TWO_COPIES,
     ),
