@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from ...lifecycle.table import INVOCATION
+from ...machines.rows import Row
 from ...models.fact import FactType
 from ...models.inputs import Input
 from ...models.reasons import Reason
@@ -17,7 +18,7 @@ from ...turn.table import TURN
 
 Raw: TypeAlias = dict[str, Any]
 
-_ROWS: Final = (*TURN.rows, *INVOCATION.rows)
+_ROWS: Final[tuple[Row[Any, Any], ...]] = (*TURN.rows, *INVOCATION.rows)
 
 _RULE_OF_REFUSAL: Final[dict[tuple[str, str], str]] = {}
 """By input and reason: what the rows that refuse say; the first where several do."""
