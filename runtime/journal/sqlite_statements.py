@@ -52,8 +52,8 @@ def entries(
 ) -> tuple[RunEntry, ...]:
     """List the runs in the order in which they were declared."""
     rows = connection.execute(
-        f"{_ENTRY} WHERE ?1 IS NULL OR busy = ?1 ORDER BY number",
-        (busy,),
+        f"{_ENTRY} WHERE :busy IS NULL OR busy = :busy ORDER BY number",
+        {"busy": busy},
     )
     return tuple(_entry(row, where) for row in rows)
 
