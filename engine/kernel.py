@@ -203,12 +203,12 @@ class Kernel:
 
 def state_of(kernel: Kernel) -> State:
     """Return the state itself: for the engine and the proof kit, and for nobody else."""
-    return kernel._state  # noqa: SLF001 - the one way in
+    return kernel._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def put_state(kernel: Kernel, state: State) -> None:
     """Let a kernel go on from this state: as `state_of`."""
-    kernel._state = state  # noqa: SLF001 - the one way in
+    kernel._state = state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def _refusal(refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Refused:
