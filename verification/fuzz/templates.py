@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from itertools import chain, product
 from typing import Final, TypeAlias
 
+from ..alphabet.plain import PLAIN
 from ..oracle.reading import digest_of
 from ..oracle.wording import well_formed
 from ..subjects.subject import Raw
@@ -265,4 +266,11 @@ def anything() -> tuple[Choice, ...]:
     kinds: dict[str, list[Template]] = {}
     for template in chain(*of_turns, *of_invocations, grants, [TICK]):
         kinds.setdefault(template.raw["type"], []).append(template)
+    for kind in PLAIN.keys() - kinds.keys():  # a type that no situation above asks for
+        kinds[kind] = [
+            Template(_about(kind, turn_id, invocation_id, **fields))
+            for turn_id in TURNS
+            for invocation_id in INVOCATIONS
+            for fields in PLAIN[kind]
+        ]
     return tuple(map(tuple, kinds.values()))
