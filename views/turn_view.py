@@ -73,7 +73,9 @@ class TurnView(Record):
             phase=TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN,
             opened_at=fact.at,
         )
-        calls = CallList.of(turn.called(call, place, fact) for place, call in enumerate(fact.calls))
+        calls = CallList.of(
+            turn._called(call, place, fact) for place, call in enumerate(fact.calls)
+        )
         return changed(turn, calls=calls)
 
     def after(self, fact: TurnFact) -> TurnView:
@@ -85,12 +87,12 @@ class TurnView(Record):
             call = self.calls.get(fact.invocation_id)
             if call is None:
                 raise impossible(fact, f"the turn has no invocation {fact.invocation_id!r}")
-            return changed(self, calls=self.calls.with_call(call_after(call, fact)))
+            return changed(self, calls=self.calls.with_call(_call_after(call, fact)))
         phase = TURN_FOLD.get((self.phase, fact.type))
         if phase is None:
             raise impossible(fact, f"turn {self.turn_id!r} is {self.phase}")
         if isinstance(fact, CallAdded):
-            added = self.called(fact.call, len(self.calls), fact)
+            added = self._called(fact.call, len(self.calls), fact)
             return changed(self, phase=phase, calls=self.calls.with_added(added))
         if isinstance(fact, TurnInterrupting):
             return changed(
@@ -153,8 +155,7 @@ class TurnView(Record):
                     attempt=call.attempt,
                 )
 
-    def called(self, call: Call, position: int, fact: Fact) -> CallView:
-        """Return a call of this turn as the fact asks for it that opened the turn or added it."""
+    def _called(self, call: Call, position: int, fact: Fact) -> CallView:
         return CallView(
             run_id=self.run_id,
             turn_id=self.turn_id,
@@ -184,8 +185,7 @@ class TurnView(Record):
 UNFINISHED: Final = tuple(waits for waits in Waits if waits is not Waits.NOTHING)
 
 
-def call_after(call: CallView, fact: LifecycleFact | ExecutionFact) -> CallView:
-    """Return a call after one of its facts: for who follows calls one by one."""
+def _call_after(call: CallView, fact: LifecycleFact | ExecutionFact) -> CallView:
     if isinstance(fact, ToolApprovalRequested):
         return changed(
             call,

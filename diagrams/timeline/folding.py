@@ -1,11 +1,12 @@
-"""From a recording to a timeline: views of turns, fact by fact, and what lies between them."""
+"""From a recording to a timeline: the tables' own folds say which fact leads into which phase."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...lifecycle.phases import Phase
+from ...lifecycle.phases import TERMINAL, Phase
 from ...lifecycle.table import FOLD
+from ...models.calls import Call
 from ...models.facts import (
     CallAdded,
     ContinuationTaken,
@@ -14,16 +15,17 @@ from ...models.facts import (
     LeaseRenewed,
     LifecycleFact,
     RetryAuthorised,
+    ToolApprovalRequested,
     TurnFact,
     TurnInterrupting,
     TurnOpened,
     TurnSettled,
 )
 from ...models.reasons import Reason
-from ...models.record import changed
-from ...views.call_list import CallList
-from ...views.call_view import CallView
-from ...views.turn_view import TurnView, call_after, impossible
+from ...turn.phases import TurnPhase
+from ...turn.table import FOLD as TURN_FOLD
+from ...turn.table import TURN
+from ...views.turn_view import impossible
 from ..drawing.lettering import short_names
 from ..recordings.recording import Moment, Recording
 from .spans import Kind, Lane, Mark, MarkKind, Span, Timeline, TurnLine, TurnSpan, kind_of
@@ -44,82 +46,94 @@ def timeline_of(recording: Recording) -> Timeline:
 
 
 class _Life:
-    """One call, and the spans and marks of its life."""
+    """One call under way: what its spans and marks need of it, and nothing else of its view.
 
-    def __init__(self, call: CallView) -> None:
+    A view of each call after each fact would take twice the time that the whole picture does.
+    """
+
+    def __init__(self, call: Call, at: float) -> None:
         self.call = call
+        self.phase = Phase.REQUESTED
+        self.since = at
+        self.attempt = 0
+        self.worker: str | None = None
+        self.deadline: float | None = None
+        self.detail = ""
         self.spans: list[Span] = []
         self.marks: list[Mark] = []
 
     def take(self, fact: Any) -> None:  # noqa: ANN401 - of one of the two families
         """Fold one fact: a phase that it leads out of becomes a span."""
+        if isinstance(fact, ToolApprovalRequested):
+            self.deadline = fact.deadline
+            return
         if isinstance(fact, LeaseRenewed):
+            self.deadline = fact.lease_until
             text = f"for {fact.lease_until - fact.at:g} s"
             self.marks.append(Mark(at=fact.at, kind=MarkKind.RENEWED, text=text))
         elif isinstance(fact, RetryAuthorised):
             text = f"attempt {fact.attempt + 1} may start"
             self.marks.append(Mark(at=fact.at, kind=MarkKind.RETRY, text=text))
-        before, self.call = self.call, call_after(self.call, fact)
-        if self.call.phase is not before.phase:
-            self._left(before, fact.at)
+        phase = FOLD.get((self.phase, fact.type))
+        if phase is None:
+            raise impossible(fact, f"{self.call.invocation_id!r} is {self.phase}")
+        if phase is self.phase:
+            return
+        self._left(fact.at)
+        self.phase, self.since = phase, fact.at
+        if phase is Phase.STARTED:
+            self.attempt, self.worker = fact.attempt, fact.worker
+            self.deadline = fact.lease_until
+        elif phase in TERMINAL:
+            self.detail = getattr(fact, "error", None) or getattr(fact, "reason", None) or ""
 
-    def withdraw(self, fact: TurnInterrupting) -> None:
-        """Take an authorised retry back (K-60)."""
-        before = self.call
-        phase = FOLD.get((before.phase, fact.type))
-        if phase is not None:
-            self.call = changed(before, phase=phase, since=fact.at)
-            self._left(before, fact.at)
-
-    def _left(self, call: CallView, until: float | None) -> None:
-        """End the span of a phase, as the call stood in it; None: it lasts still."""
-        kind = kind_of(call.phase, gated=call.requires_approval)
+    def _left(self, until: float | None) -> None:
+        """End the span of the phase; None: it lasts still."""
+        kind = kind_of(self.phase, gated=self.call.requires_approval)
         running = kind is Kind.EXECUTING
-        # to be asked about is to be requested
-        came = call.requested_at if call.phase is Phase.REQUESTED else call.since
         self.spans.append(
             Span(
-                phase=call.phase,
+                phase=self.phase,
                 kind=kind,
-                since=came or 0.0,
+                since=self.since,
                 until=until,
-                attempt=call.attempt if running or kind is Kind.IN_DOUBT else 0,
-                worker=call.worker if running else None,
+                attempt=self.attempt if running or kind is Kind.IN_DOUBT else 0,
+                worker=self.worker if running else None,
             )
         )
-        if call.deadline is not None:
-            met = until is not None and until <= call.deadline  # K-34: over when strictly past
+        if self.deadline is not None:
+            met = until is not None and until <= self.deadline  # K-34: over when strictly past
             mark = MarkKind.MET if met else MarkKind.DEADLINE
             text = "of the lease" if running else "of the approval"
-            self.marks.append(Mark(at=call.deadline, kind=mark, text=text))
+            self.marks.append(Mark(at=self.deadline, kind=mark, text=text))
+            self.deadline = None
 
-    def lane(self) -> Lane:
+    def lane(self, opened: TurnOpened, position: int) -> Lane:
         """Return what it has become."""
-        call = self.call
-        if not call.ended:
-            self._left(call, None)
-        outcome = call.outcome
+        ended = self.phase in TERMINAL
+        if not ended:
+            self._left(None)
         return Lane(
-            turn_id=call.turn_id,
-            epoch=call.epoch,
-            position=call.position,
-            invocation_id=call.invocation_id,
-            tool_name=call.tool_name,
+            turn_id=opened.turn_id,
+            epoch=opened.epoch,
+            position=position,
+            invocation_id=self.call.invocation_id,
+            tool_name=self.call.tool_name,
             spans=tuple(self.spans),
             marks=tuple(self.marks),
-            outcome=call.phase if call.ended else None,
-            detail=(outcome and (outcome.error or outcome.reason)) or "",
+            outcome=self.phase if ended else None,
+            detail=self.detail,
         )
 
 
 class _Turn:
-    """One turn under way: its view without its calls, and what has happened to them."""
+    """One turn under way, and what has happened to it."""
 
     def __init__(self, fact: TurnOpened) -> None:
-        opened = TurnView.opened(fact)
-        self.lives = {call.invocation_id: _Life(call) for call in opened.calls}
-        self.view = changed(opened, calls=CallList())
+        self.opened = fact
+        self.phase = TurnPhase.SEALED if fact.sealed else TurnPhase.OPEN
         self.since = fact.at
+        self.lives = {call.invocation_id: _Life(call, fact.at) for call in fact.calls}
         self.spans: list[TurnSpan] = []
         self.marks: list[Mark] = []
         self.settled_at: float | None = None
@@ -133,35 +147,39 @@ class _Turn:
                 raise impossible(fact, f"the turn has no invocation {fact.invocation_id!r}")
             life.take(fact)
             return
-        before, self.view = self.view, self.view.after(fact)
+        phase = TURN_FOLD.get((self.phase, fact.type))
+        if phase is None:
+            raise impossible(fact, f"the turn is {self.phase}")
         if isinstance(fact, CallAdded):
-            call = self.view.called(fact.call, len(self.lives), fact)
-            self.lives[call.invocation_id] = _Life(call)
+            self.lives[fact.call.invocation_id] = _Life(fact.call, fact.at)
         elif isinstance(fact, TurnInterrupting):
             for life in self.lives.values():
-                life.withdraw(fact)
+                if (life.phase, fact.type) in FOLD:  # an authorised retry is withdrawn (K-60)
+                    life.take(fact)
             text = fact.reason or ""
             self.marks.append(Mark(at=fact.at, kind=MarkKind.INTERRUPT, text=text))
             text = "of the grace"
             self.marks.append(Mark(at=fact.grace_until, kind=MarkKind.DEADLINE, text=text))
         elif isinstance(fact, TurnSettled) and self.lives:  # K-52: without calls none is owed
             self.settled_at = fact.at
-        if self.view.phase is not before.phase:
-            self.spans.append(TurnSpan(phase=before.phase, since=self.since, until=fact.at))
-            self.since = fact.at
+        if phase is not self.phase:
+            self.spans.append(TurnSpan(phase=self.phase, since=self.since, until=fact.at))
+            self.phase, self.since = phase, fact.at
 
     def line(self) -> TurnLine:
         """Return what it has become."""
-        view = self.view
-        if not view.closed:
-            self.spans.append(TurnSpan(phase=view.phase, since=self.since, until=None))
+        closed = self.phase if self.phase in TURN.terminal else None
+        if closed is None:
+            self.spans.append(TurnSpan(phase=self.phase, since=self.since, until=None))
         return TurnLine(
-            turn_id=view.turn_id,
-            epoch=view.epoch,
+            turn_id=self.opened.turn_id,
+            epoch=self.opened.epoch,
             spans=tuple(self.spans),
-            lanes=tuple(life.lane() for life in self.lives.values()),
+            lanes=tuple(
+                life.lane(self.opened, place) for place, life in enumerate(self.lives.values())
+            ),
             marks=tuple(self.marks),
-            closed=view.phase if view.closed else None,
+            closed=closed,
             settled_at=self.settled_at,
             taken_at=self.taken_at,
         )
@@ -212,5 +230,5 @@ class _Folding:
             return self.turns[-1].marks
         turn = self._by_id.get(moment.turn_id or "", self.turns[-1])
         life = turn.lives.get(moment.invocation_id) if moment.invocation_id else None
-        meant = moment.turn_id in {None, turn.view.turn_id}
+        meant = moment.turn_id in {None, turn.opened.turn_id}
         return life.marks if life is not None and meant else turn.marks
