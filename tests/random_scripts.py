@@ -45,7 +45,7 @@ def run(rng: random.Random) -> Raw:
 
 def script(rng: random.Random, length: int, of: Raw | None = None) -> list[Raw]:
     """Return a script for a run with the limits of `of`; by default with none that are met."""
-    limits = {} if of is None else of["limits"]
+    limits: Raw = {} if of is None else of["limits"]
     number = next(place for place, run in enumerate(RUNS) if run["limits"] == limits)
     _, steps = decode(bytes([number]) + rng.randbytes(length * STEP_BYTES))
     odd = _ODD if rng.randrange(_ODD_IN) == 0 else {}
