@@ -29,8 +29,8 @@ from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
 from .regressions import Regression, played_again, read_regression, written
 from .reports.report import Stop, Verdict, fingerprint
+from .reports.stories import printable
 from .reports.terminal import figures_text, finding_lines
-from .reports.words import printable
 from .rulebook import RULES, rule_called
 from .session_coverage import SESSION
 from .subjects.in_process import InProcess

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 from ..findings import Result, Status
 from ..rulebook import RULES, Rule, rule_called
 from .report import Report, Violation
+from .stories import printable
 from .terminal import figures_text, finding_lines
-from .words import printable
 
 
 def to_junit(report: Report) -> str:

@@ -9,8 +9,7 @@ from typing import Final
 from ..findings import Coverage, Finding, Result, Status
 from ..rulebook import RULES, rule_called
 from .report import Report, Violation
-from .stories import BY_PART, difference, json_lines, marked, pointed, steps
-from .words import answered, printable
+from .stories import BY_PART, answered, difference, json_lines, marked, pointed, printable, steps
 
 SHOWN: Final = 3
 """So many violations are told whole; the others by one line each."""

@@ -16,9 +16,9 @@ from turnlock.verification.errors import NotDeterministic, SubjectFailed
 from turnlock.verification.findings import Profile, Status
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject, kernel_driver
-from turnlock.verification.subjects.oracle import OracleSubject
 from turnlock.verification.subjects.subject import Capability, Driver, Subject
 
+from ..oracle_subject import OracleSubject
 from .small import SMALL
 
 Raw = dict[str, Any]

@@ -11,12 +11,15 @@ from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.reports.stories import (
     BY_FIELD,
     BY_PART,
+    answered,
     difference,
     json_lines,
     marked,
+    printable,
+    sender,
     steps,
+    told,
 )
-from turnlock.verification.reports.words import answered, printable, sender, told
 
 from ...random_scripts import run, script
 from .samples import HOSTILE, double_start, wrong_result

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from ..oracle.oracle import Oracle
-from .subject import Capability, Raw
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.subjects.subject import Capability, Raw
 
 
 class OracleSubject:
