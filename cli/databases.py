@@ -85,7 +85,16 @@ def entries_of_db(db: str) -> tuple[RunEntry, ...]:
 
 
 def log_lines(run: Run, facts: Iterable[Fact]) -> Iterator[bytes]:
-    """Yield a run as a log that `turnlock check` reads: how it was declared, then its facts."""
+    """Yield a run as a log that `turnlock check` reads: how it was declared, then its facts.
+
+    Facts at its beginning that name no input are said to be of version 1, which wrote them (K-59):
+    a journal knows that of each, its reader hands on facts. After one that does, none may lack it.
+    """
     yield msgspec.json.encode({"run": write(run)}) + b"\n"
+    written_before = True
     for fact in facts:
-        yield to_json(fact) + b"\n"
+        written_before = written_before and fact.input is None
+        if written_before:
+            yield msgspec.json.encode({**write(fact), "version": 1}) + b"\n"
+        else:
+            yield to_json(fact) + b"\n"

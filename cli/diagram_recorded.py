@@ -175,7 +175,8 @@ def draw_coverage(
 def _source(file: str | None, db: str | None, problems: Problems) -> Source | None:
     """Begin to read the file; None for a journal, which is read run by run."""
     if (file is None) is (db is None):
-        raise click.UsageError("give FILE, or --db JOURNAL, and not both")
+        fix = "" if db is None else "; --run names a run of JOURNAL"
+        raise click.UsageError(f"give FILE, or --db JOURNAL, and not both{fix}")
     return None if file is None else source_of(file, problems)
 
 

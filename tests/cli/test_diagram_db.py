@@ -81,7 +81,10 @@ def test_what_was_met_of_a_journal_is_counted(db: str) -> None:
     ("arguments", "cause"),
     [
         ((), "give FILE, or --db JOURNAL, and not both"),
-        (("FILE", "--db", "{db}"), "give FILE, or --db JOURNAL, and not both"),
+        (
+            ("FILE", "--db", "{db}"),
+            "give FILE, or --db JOURNAL, and not both; --run names a run of JOURNAL",
+        ),
         (("--db", "{db}", "--hostile", "1"), "--hostile means nothing for a journal"),
         (("--db", "nowhere.db"), "there is no such file"),
         (("--db", "{db}", "--run", "three"), "no run matches 'three'"),

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from turnlock import Fact, FactType
+from turnlock import Acknowledge, Fact, FactType, Kernel, Tick
 from turnlock.cli.databases import facts_of_db
 from turnlock.models.facts import ToolApproved, ToolDenied
 from turnlock.runtime import SqliteJournal
+from turnlock.verification.traces.log import check
 
 from .recordings import turnlock
 from .sessions import TOOLS, happens, kill, played, recording, started, types_of
+
+WRITTEN_BEFORE = Path(__file__).parents[1] / "data/journals/0.1/journal.db"
 
 CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("look", {"at": "sky"}, "blue"),
@@ -203,6 +208,28 @@ def test_a_decision_about_what_was_shown_only(waiting: tuple[str, list[str]]) ->
     assert late.exit_code == 2
     assert "no turn of this run is open" in late.output
     assert turnlock("runs", "--db", db).output.splitlines()[1].split()[1] == "interrupted"
+
+
+def test_a_journal_of_version_0_1_conforms_and_what_is_added_names_its_input(
+    tmp_path: Path,
+) -> None:
+    """Its facts name none (K-59); after one that does, a fact without is told."""
+    from turnlock.cli.databases import log_lines  # noqa: PLC0415 - one test's
+
+    db = str(shutil.copy(WRITTEN_BEFORE, tmp_path))
+    checked = turnlock("check", "--db", db)
+    assert checked.exit_code == 0, checked.output
+    assert "run 'story': 58 facts, the last fact is 58" in checked.output
+
+    run, facts = facts_of_db(db, "story")
+    kernel = Kernel.recover(run, facts)
+    for delivery in (Tick(), Acknowledge(turn_id="t3")):
+        facts += kernel.receive(delivery, 30.0).facts
+    assert check(log_lines(run, facts)).broken is None
+    nameless = [*facts[:-1], attrs.evolve(facts[-1], input=None)]
+    broken = check(log_lines(run, nameless)).broken
+    assert broken is not None
+    assert broken.rule == "K-59"
 
 
 def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, list[str]]) -> None:

@@ -34,7 +34,7 @@ from ...models.run import Run
 from ...models.values import same_json
 from ..rulebook.attribution import happened_by_time, rule_of_reason
 from ..rulebook.blame import blamed
-from ..rulebook.difference import Difference, first_difference
+from ..rulebook.difference import ABSENT, Difference, first_difference
 from .impossible import Impossible
 from .origins import origin, seconds_until
 from .standing import possible, standing
@@ -205,7 +205,10 @@ class Journal:
                 return
             found = Difference("facts[0].arguments", shown, said, part=expected)
         if found.field:
-            cause = f"{_named(given)}: its {found.field} is {found.got!r}, not {found.expected!r}"
+            said, right = (
+                "missing" if it is ABSENT else repr(it) for it in (found.got, found.expected)
+            )
+            cause = f"{_named(given)}: its {found.field} is {said}, not {right}"
         else:
             cause = f"{_named(given)} stands where {_named(expected)} must"
         rule = "K-32" if found.field == "arguments" else self._blamed([expected], [given])

@@ -123,6 +123,13 @@ DAMAGED: dict[str, tuple[Callable[[], list[Line]], int, str, str, str]] = {
         "the very same line",
         "fact 8",
     ),
+    "a fact of this version names no input": (
+        lambda: [*journal()[:7], {k: v for k, v in journal()[7].items() if k != "input"}],
+        8,
+        "K-59",
+        "its input is missing, not 'approve'",
+        "TOOL_APPROVED",
+    ),
     "two kernels wrote it": (
         lambda: [*journal()[:8], {**journal()[7], "decided_by": "eve"}],
         9,
