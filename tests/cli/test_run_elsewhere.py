@@ -224,7 +224,7 @@ def test_a_journal_of_version_0_1_conforms_and_what_is_added_names_its_input(
     run, facts = facts_of_db(db, "story")
     kernel = Kernel.recover(run, facts)
     for delivery in (Tick(), Acknowledge(turn_id="t3")):
-        facts += kernel.receive(delivery, 1e3).facts
+        facts += kernel.receive(delivery, 2e9).facts
     assert check(log_lines(run, facts)).broken is None
     nameless = [*facts[:-1], attrs.evolve(facts[-1], input=None)]
     broken = check(log_lines(run, nameless)).broken

@@ -16,6 +16,7 @@ receipts is held against the oracle instead: `exchanges`.)
 from __future__ import annotations
 
 from collections import deque
+from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -205,9 +206,7 @@ class Journal:
                 return
             found = Difference("facts[0].arguments", shown, said, part=expected)
         if found.field:
-            said, right = (
-                "missing" if it is ABSENT else repr(it) for it in (found.got, found.expected)
-            )
+            said, right = map(_said, (found.got, found.expected))
             cause = f"{_named(given)}: its {found.field} is {said}, not {right}"
         else:
             cause = f"{_named(given)} stands where {_named(expected)} must"
@@ -269,6 +268,13 @@ class Journal:
 
 def _receipt(facts: list[Raw]) -> Raw:
     return {"accepted": True, "facts": facts, "effects": []}
+
+
+def _said(value: object) -> str:
+    """Say what stands in a field: a word of ours as any other text."""
+    if value is ABSENT:
+        return "missing"
+    return repr(str(value) if isinstance(value, StrEnum) else value)
 
 
 def _named(fact: Raw) -> str:
