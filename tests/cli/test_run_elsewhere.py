@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from turnlock import Acknowledge, Fact, FactType, Kernel, Tick
 from turnlock.cli.databases import facts_of_db
 from turnlock.models.facts import ToolApproved, ToolDenied
+from turnlock.models.record import changed
 from turnlock.runtime import SqliteJournal
 from turnlock.verification.traces.log import check
 
@@ -226,7 +226,7 @@ def test_a_journal_of_version_0_1_conforms_and_what_is_added_names_its_input(
     for delivery in (Tick(), Acknowledge(turn_id="t3")):
         facts += kernel.receive(delivery, 2e9).facts
     assert check(log_lines(run, facts)).broken is None
-    nameless = [*facts[:-1], attrs.evolve(facts[-1], input=None)]
+    nameless = [*facts[:-1], changed(facts[-1], input=None)]
     broken = check(log_lines(run, nameless)).broken
     assert broken is not None
     assert broken.rule == "K-59"
