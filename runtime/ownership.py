@@ -13,7 +13,7 @@ from ..models.errors import TurnlockError
 from ..models.run import OWN, Run
 from .actor import Actor
 from .dispatcher import Dispatcher
-from .errors import Closed, ForeignRun, RunFenced
+from .errors import Closed, ForeignRun, RunDiffers, RunFenced
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .owners import is_dead
@@ -54,12 +54,12 @@ class Ownership:
 
         Raises `ForeignRun` for one of another kind, before anything happens (K-61).
         """
-        if run.kind != OWN:
-            raise ForeignRun(
-                f"run {run.run_id!r} is of kind {run.kind!r}: another runtime performs it; this one"
-                f" performs runs of kind {OWN!r}"
-            )
-        await self._journal.declare(run)
+        _check_kind(run)
+        try:
+            await self._journal.declare(run)
+        except RunDiffers:  # in its kind, perhaps: then no other configuration would do
+            _check_kind((await self._journal.entry(run.run_id)).run)
+            raise
         await self._own(run)
 
     async def take_over(self) -> tuple[str, ...]:
@@ -201,3 +201,12 @@ class Ownership:
             entry = await self._journal.entry(run_id)
             if entry.owner == self._runtime.worker:
                 await self._journal.release(run_id, fence=entry.fence)
+
+
+def _check_kind(run: Run) -> None:
+    """Raise `ForeignRun` for a run that another runtime performs (K-61)."""
+    if run.kind != OWN:
+        raise ForeignRun(
+            f"run {run.run_id!r} is of kind {run.kind!r}: another runtime performs it; this one"
+            f" performs runs of kind {OWN!r}"
+        )

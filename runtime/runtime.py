@@ -149,7 +149,8 @@ class Runtime:
         """Begin a run, or go on with it; one that is owned here already stays as it is.
 
         Raises `RunDiffers` if it has another configuration, `JournalOwned` if another process
-        performs it, and `CorruptJournal` for a journal that no run can have written.
+        performs it, `ForeignRun` if another runtime does (K-61), and `CorruptJournal` for a journal
+        that no run can have written.
         """
         self._check_open()
         await self._ownership.own(run)

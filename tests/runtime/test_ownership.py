@@ -110,6 +110,8 @@ def test_a_run_of_another_kind_is_left_to_its_runtime(kind: str) -> None:
             assert await runtime.take_over() == ()
             with pytest.raises(ForeignRun, match="'r' is of kind 'guard': another runtime"):
                 await runtime.open_run(theirs)
+            with pytest.raises(ForeignRun, match="'r' is of kind 'guard': another runtime"):
+                await runtime.open_run(Run(run_id="r"))  # it is not the configuration that is wrong
             with pytest.raises(ForeignRun):
                 await runtime.open_run(Run(run_id="new", kind=kind))
             assert [entry.run.run_id for entry in await journal.runs()] == ["r"]
