@@ -70,7 +70,7 @@ def main() -> None:
     """Make the mutants, run the tests on them, and say what survives unexplained."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
-    parser.add_argument("--only", default="", metavar="PREFIX", help="such as engine.lapse")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="such as engine.expiry")
     parser.add_argument("--again", action="store_true", help="try what had survived, new tests too")
     asked = parser.parse_args()
 

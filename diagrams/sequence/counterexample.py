@@ -23,7 +23,7 @@ from .answers import Comparison, answered, compared
 from .bounding import bounded
 from .messages import KERNEL, Kind, Message, Step
 from .picture import SequencePicture, described
-from .telling import told
+from .steps import told
 
 Raw: TypeAlias = Mapping[str, Any]
 

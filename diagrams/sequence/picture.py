@@ -19,8 +19,8 @@ from ..picture import Picture
 from ..recordings.recording import Moment, Recording
 from .bounding import bounded
 from .messages import Kind, Step, clock
+from .steps import told
 from .svg import Head, drawn
-from .telling import told
 
 if TYPE_CHECKING:  # most sequences compare nothing
     from .answers import Comparison

@@ -88,7 +88,7 @@ def test_what_is_no_delivery_is_named_with_its_place(step: Raw | str, message: s
 
 
 def test_a_recorder_watches_a_host_at_work() -> None:
-    """What a courier observes becomes a recording: honest deliveries and refused ones."""
+    """What a host delivers becomes a recording: honest deliveries and refused ones."""
     recording = hostile_run("pydantic-ai/complex_agent_run")
 
     reasons = [moment.reason for moment in recording.moments]

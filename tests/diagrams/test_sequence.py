@@ -17,7 +17,7 @@ from turnlock.diagrams.recordings.recording import Moment, Recording
 from turnlock.diagrams.sequence.bounding import MOST_MESSAGES, bounded
 from turnlock.diagrams.sequence.messages import CLOCK, EXECUTORS, Kind, Message, Role, Step
 from turnlock.diagrams.sequence.picture import sequence_picture
-from turnlock.diagrams.sequence.telling import BROUGHT_BY, MOST_WORKERS, SENDER, told
+from turnlock.diagrams.sequence.steps import BROUGHT_BY, MOST_WORKERS, SENDER, told
 from turnlock.models.deliveries import DELIVERIES
 from turnlock.models.facts import Fact, TurnOpened
 from turnlock.models.inputs import Input

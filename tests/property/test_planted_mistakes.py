@@ -1,6 +1,6 @@
 """The rule-based machine finds mistakes: a check that passes everything proves nothing.
 
-All bugs of the catalogue are found by guided scripts (tests/verification/catalogue). Rules drawn at
+All bugs of the catalogue are found by guided scripts (tests/catalogue). Rules drawn at
 random reach deep states rarely; these are what the machine finds in a second.
 """
 
