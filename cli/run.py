@@ -20,6 +20,9 @@ if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is 
     from .run_prompts import Decider
     from .run_session import SessionSettings
 
+_IN_MEMORY: Final = "memory:"
+"""The journal of a run that is given none: it ends with the process."""
+
 _HELP: Final = """Let a model work with tools, and ask about the calls that need approval.
 
 PROMPT is what it is told first; without it a recording begins by itself, and with --model prompts
@@ -127,7 +130,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
             opening=None if script is None else f"(the recorded conversation {script.name})",
             decider=decider,
             converses=script is None and prompt is None and not no_input,
-            durable=db is not None,
+            durable=(db or _IN_MEMORY).lower() != _IN_MEMORY,
         )
     except TurnlockError as error:
         raise click.UsageError(harmless_lines(str(error))) from error
@@ -149,7 +152,7 @@ def _played(settings: SessionSettings, db: str | None) -> int:
 
     async def play() -> int:
         try:
-            journal = await open_journal(db or "memory:")
+            journal = await open_journal(_IN_MEMORY if db is None else db)
         except JournalError as error:
             raise click.UsageError(harmless(str(error))) from error
         async with journal:

@@ -186,6 +186,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no conversation": (["--record", "talk.jsonl#x"], "0 conversations match 'x'"),
     "no journal": (["--db", "bad.py"], "bad.py: the file is no SQLite database"),
     "no folder": (["--db", "nope/a.db"], "its folder does not exist"),
+    "journal without a name": (["--db", ""], "names no file; give sqlite:PATH"),
     "empty run": (["--run", ""], "run_id"),
 }
 
@@ -205,3 +206,12 @@ def test_wrong_usage_is_told(
     assert done.exit_code == 2
     assert told in done.output
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == before
+
+
+@pytest.mark.parametrize("journal", [(), ("--db", "memory:"), ("--db", "Memory:")])
+def test_what_is_kept_in_memory_is_said_to_be_lost(journal: tuple[str, ...]) -> None:
+    """No other process can decide about it."""
+    done = turnlock("run", "--gate", "all", "--no-input", *journal)
+
+    assert done.exit_code == 3
+    assert "it is lost: with --db JOURNAL it would be kept" in " ".join(done.stderr.split())
