@@ -24,6 +24,15 @@ from .databases import db_option, entry_of, facts_of, with_journal
 _ARGUMENTS: Final = 2_000
 """Characters of a call's arguments that are shown."""
 
+_DOUBTED: Final = (
+    "nobody knows whether it happened: its tool's policy decides, or whoever",
+    "turnlock run asks",
+)
+_RETRIED: Final = (
+    "nobody knows whether it happened: one more attempt was authorised, and runs",
+    "once the run goes on",
+)
+
 _WAITING: Final = (
     *("run_id", "turn_id", "invocation_id", "tool_name", "arguments", "arguments_digest"),
     "deadline",
@@ -98,10 +107,8 @@ def _tell(shown: _Shown) -> None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
     for it in shown.view.in_doubt:
         _tell_call("doubt", it)
-        click.echo(
-            "        nobody knows whether it happened: its tool's policy decides, or whoever"
-        )
-        click.echo("        turnlock run asks")
+        for line in _RETRIED if it.retry_authorised else _DOUBTED:
+            click.echo(f"        {line}")
     for it in shown.lost:
         who = short_name(it.worker or "")
         _tell_call("lost", it)

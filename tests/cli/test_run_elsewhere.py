@@ -232,6 +232,21 @@ def test_a_journal_of_version_0_1_conforms_and_what_is_added_names_its_input(
     assert broken.rule == "K-59"
 
 
+def test_show_tells_doubt_from_an_authorised_retry(tmp_path: Path) -> None:
+    """Of the latter nobody is asked any more (K-60): it is claimed by who goes on."""
+    shown = turnlock("show", "story", "--db", str(shutil.copy(WRITTEN_BEFORE, tmp_path)))
+
+    words = " ".join(shown.output.split())
+    assert (
+        'doubt doubt pay {"n":0,"of":"doubt"} nobody knows whether it happened: its tool\'s policy '
+        "decides, or whoever turnlock run asks doubt retry pay" in words
+    )
+    assert (
+        'doubt retry pay {"n":0,"of":"retry"} nobody knows whether it happened: one more attempt '
+        "was authorised, and runs once the run goes on" in words
+    )
+
+
 def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, list[str]]) -> None:
     """A fact forged with its checksum is named by its number; a damaged row as well."""
     from turnlock.runtime.journal.sqlite_file import checksum  # noqa: PLC0415 - one test's
