@@ -11,11 +11,13 @@ from ...models.facts import (
     CallAdded,
     ContinuationTaken,
     ExecutionFact,
+    ExecutionRetried,
     Fact,
     LeaseRenewed,
     LifecycleFact,
     RetryAuthorised,
     ToolApprovalRequested,
+    ToolExecutionStarted,
     TurnFact,
     TurnInterrupting,
     TurnOpened,
@@ -81,7 +83,7 @@ class _Life:
             return
         self._left(fact.at)
         self.phase, self.since = phase, fact.at
-        if phase is Phase.STARTED:
+        if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
             self.attempt, self.worker = fact.attempt, fact.worker
             self.deadline = fact.lease_until
         elif phase in TERMINAL:
