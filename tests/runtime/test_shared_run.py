@@ -356,9 +356,12 @@ def claim_all(path: Path, worker: str) -> None:
     asyncio.run(play())
 
 
-def test_processes_that_race_for_the_same_calls_execute_each_once(tmp_path: Path) -> None:
+def test_processes_that_race_for_the_same_calls_execute_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Four processes, twenty calls, one file: twenty claims, and one turn that is settled."""
     path = tmp_path / "journal.db"
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2])  # where they find this file
 
     async def begin() -> None:
         async with await SqliteJournal.open(path) as journal:
