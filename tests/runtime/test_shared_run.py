@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -361,7 +362,8 @@ def test_processes_that_race_for_the_same_calls_execute_each_once(
 ) -> None:
     """Four processes, twenty calls, one file: twenty claims, and one turn that is settled."""
     path = tmp_path / "journal.db"
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2])  # where they find this file
+    root = str(Path(__file__).resolve().parents[2])
+    monkeypatch.setattr(sys, "path", [root, *sys.path])  # where they find this file
 
     async def begin() -> None:
         async with await SqliteJournal.open(path) as journal:
