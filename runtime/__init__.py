@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         ForeignRun,
         JournalError,
         JournalOwned,
+        JournalReplaced,
+        JournalRewound,
         Overloaded,
         RunDiffers,
         RunFenced,
@@ -47,12 +49,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Appended", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed", "Conflict",
     "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun", "Happened",
-    "InDoubt", "Journal", "JournalError", "JournalOwned", "MemoryJournal", "NeverHappened",
-    "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Rejected", "RunDiffers", "RunEntry",
-    "RunFenced", "Runtime", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status",
-    "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded",
-    "Telemetry", "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered",
-    "open_journal", "open_telemetry", "submit", "tool",
+    "InDoubt", "Journal", "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound",
+    "MemoryJournal", "NeverHappened", "Observed", "OnContinue", "Overloaded", "Policy", "Post",
+    "Rejected", "RunDiffers", "RunEntry", "RunFenced", "Runtime", "Settings", "SharedRun",
+    "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock", "StillUnknown",
+    "Submitted", "Subscription", "Succeeded", "Telemetry", "TooSlow", "Tool", "ToolCancelled",
+    "ToolContext", "Toolbox", "Unanswered", "open_journal", "open_telemetry", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -62,8 +64,8 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         ".views.status": "Status",
         "dispatcher": "Continuation OnContinue",
         "errors":
-            "Closed Conflict ForeignRun JournalError JournalOwned Overloaded RunDiffers RunFenced"
-            " TooSlow",
+            "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
+            " Overloaded RunDiffers RunFenced TooSlow",
         "journal.contract": "Appended Journal Post RunEntry open_journal",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",

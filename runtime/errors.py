@@ -20,6 +20,17 @@ class JournalOwned(JournalError):
     """Somebody else owns this journal, or this run, and their lease is not over."""
 
 
+class JournalRewound(JournalError):
+    """The journal ends before what it once acknowledged: what was done since is in doubt.
+
+    Nothing is written or performed until a person has decided (`turnlock recover`).
+    """
+
+
+class JournalReplaced(JournalError):
+    """The file at a journal's path is not the file that was opened: it was removed, or replaced."""
+
+
 class RunFenced(TurnlockError):
     """Another owner has taken this run over: nothing more may be written or performed here."""
 

@@ -11,29 +11,24 @@ main one, looks like the torn end of a crash, and what follows it is gone.
 The file belongs to nobody as a whole. Any number of processes may open it at the same time, to read
 and to post; each run has one owner at most (`own`), and then only the owner's appends are kept.
 
-What is asked of the file is in `sqlite_statements`, its tables and rows in `sqlite_file`.
+What is asked of the file is in `sqlite_statements`, its tables in `sqlite_schema`, its rows in
+`sqlite_rows`, how it is opened in `sqlite_file`, and its threads in `sqlite_worker`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-import attrs
 import msgspec
 
 from ...engine.snapshot import Snapshot
 from ...models.codec import to_json
 from ...models.deliveries import Delivery
-from ...models.errors import TurnlockError
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.strict_json import parse
@@ -52,7 +47,9 @@ from .contract import (
     checked_note,
     closed,
 )
-from .sqlite_file import failed, open_reader, open_writer, row_of
+from .sqlite_file import open_reader, open_writer
+from .sqlite_rows import row_of
+from .sqlite_worker import Worker, reading, writing
 
 T = TypeVar("T")
 
@@ -256,232 +253,3 @@ class SqliteJournal(Journal):
         if self._closed:
             raise closed()
         return await self._reader.do(work)
-
-
-# The threads that do what is asked: each has a connection, and one of them writes.
-
-Work: TypeAlias = Callable[[sqlite3.Connection], Any]
-"""What is asked of a connection; it runs in the worker's thread."""
-
-
-@attrs.frozen
-class Outcome:
-    """What became of a work: what it returned, or what it raised."""
-
-    value: Any = None
-    error: Exception | None = None
-
-
-Perform: TypeAlias = Callable[[sqlite3.Connection, Sequence[Work]], Sequence[Outcome]]
-"""Does several works, and returns the outcome of each."""
-
-
-@attrs.frozen
-class _Job:
-    work: Work
-    future: asyncio.Future[Any]
-
-
-class Worker:
-    """One thread, one connection, one queue.
-
-    The works of one tick of the loop go to the thread together, and whatever arrived while it was
-    busy is done together with them. A thread that dies fails everybody with its cause, now and
-    later. It is a daemon: a journal that nobody closed does not keep the process alive.
-    """
-
-    def __init__(
-        self, name: str, *, connect: Callable[[], sqlite3.Connection], perform: Perform
-    ) -> None:
-        """Start the thread; `connect` and `perform` are called in it."""
-        self._connect = connect
-        self._perform = perform
-        self._loop = asyncio.get_running_loop()
-        self._tick: list[_Job] = []
-        self._open: set[asyncio.Future[Any]] = set()
-        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
-        self._death: BaseException | None = None
-        self._connected: asyncio.Future[None] = self._loop.create_future()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._thread: Final = Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    async def connected(self) -> None:
-        """Wait until the connection is there; raise what `connect` raised."""
-        await settled(self._connected)
-
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Have a work done, and return or raise what it does; ends only when it is settled."""
-        if self._ended.done():
-            raise self._dead()
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
-        if not self._tick:
-            self._loop.call_soon(self._send)
-        self._tick.append(_Job(work, future))
-        return await settled(future)
-
-    async def close(self) -> None:
-        """Have done what was asked, and end the thread."""
-        self._send()
-        self._queue.put(None)
-        await settled(self._ended)
-        self._thread.join()
-
-    def _send(self) -> None:
-        if self._tick:
-            self._queue.put(self._tick)
-            self._tick = []
-
-    # What runs in the thread.
-
-    def _run(self) -> None:
-        death: BaseException | None = None
-        try:
-            connection = self._connect()
-        except BaseException as error:  # noqa: BLE001 - the opener is told, whatever it is
-            self._tell(self._end, error)
-            return
-        try:
-            self._tell(self._connected.set_result, None)
-            while jobs := self._next():
-                outcomes = self._perform(connection, [job.work for job in jobs])
-                self._tell(_deliver, jobs, outcomes)
-        except BaseException as error:  # noqa: BLE001 - the callers are told, whatever it is
-            death = error
-        finally:
-            connection.close()
-        self._tell(self._end, death)
-
-    def _next(self) -> list[_Job]:
-        """Wait for works, and take all that are there; none when it is time to end."""
-        jobs = self._queue.get()
-        if jobs is None:
-            return []
-        with suppress(Empty):
-            while more := self._queue.get_nowait():
-                jobs += more
-            self._queue.put(None)
-        return jobs
-
-    def _tell(self, what: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(what, *args)
-
-    # What runs in the loop.
-
-    def _end(self, death: BaseException | None) -> None:
-        self._death = death
-        self._ended.set_result(None)
-        if not self._connected.done():
-            self._connected.set_exception(self._death or self._dead())
-        for future in tuple(self._open):
-            if not future.done():
-                future.set_exception(self._dead())
-
-    def _dead(self) -> JournalError:
-        error = JournalError(
-            f"{self._thread.name}: its thread has ended ({self._death!r}), so what was under way"
-            " may be kept or not; open the journal again and read"
-        )
-        error.__cause__ = self._death
-        return error
-
-
-def _deliver(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        if not job.future.done():
-            if outcome.error is None:
-                job.future.set_result(outcome.value)
-            else:
-                job.future.set_exception(outcome.error)
-
-
-async def settled(future: asyncio.Future[T]) -> T:
-    """Wait for a future even if the waiter is cancelled meanwhile; say only then that it was."""
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        while not future.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([future])
-        future.exception()  # nobody else will ask, and asyncio would complain
-        raise
-
-
-_STRANGE: Final = (TypeError, ValueError, LookupError)
-"""What a read raises over a damaged row: callers' mistakes were found before it was asked for."""
-
-
-def writing(path: str) -> Perform:
-    """Return what does all works in one transaction: one wait for the disk, not one for each.
-
-    When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is a
-    mistake of its caller; then each is done in a transaction of its own, so that it fails alone.
-    """
-
-    def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
-        committing = False
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            outcomes = [_outcome(connection, work) for work in works]
-            committing = True
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            _roll_back(connection)
-            broken = committing and not _harmless(error)
-            return [Outcome(error=failed(path, error, settled=not broken)) for _ in works]
-        except Exception as error:  # noqa: BLE001 - see above
-            _roll_back(connection)
-            if len(works) == 1:
-                return [Outcome(error=error)]
-            return [outcome for work in works for outcome in perform(connection, [work])]
-        return outcomes
-
-    return perform
-
-
-def reading(path: str) -> Perform:
-    """Return what does each work for itself."""
-
-    def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
-        return [read(connection, work) for work in works]
-
-    def read(connection: sqlite3.Connection, work: Work) -> Outcome:
-        try:
-            return _outcome(connection, work)
-        except sqlite3.Error as error:
-            return Outcome(error=failed(path, error))
-        except _STRANGE as error:
-            damage = JournalError(
-                f"journal {path}: it holds what was never written there ({error!r}); keep it and"
-                " its -wal file as they are, and restore them from a copy"
-            )
-            damage.__cause__ = error
-            return Outcome(error=damage)
-
-    return perform
-
-
-def _outcome(connection: sqlite3.Connection, work: Work) -> Outcome:
-    try:
-        return Outcome(work(connection))
-    except TurnlockError as error:
-        return Outcome(error=error)
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    """SQLite has rolled back already after some errors."""
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def _harmless(error: sqlite3.Error) -> bool:
-    """Say whether a failed commit has surely left nothing behind.
-
-    After an error of the disk, the end of the transaction may stand in the -wal file all the same,
-    and count if the process ends before it writes again.
-    """
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
-    return code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}

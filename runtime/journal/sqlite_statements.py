@@ -33,7 +33,7 @@ from .contract import (
     too_many_posts,
     unknown_run,
 )
-from .sqlite_file import Row, checksum, facts_in, missing
+from .sqlite_rows import Row, checksum, facts_in, missing
 
 PAGE_BYTES: Final = 16_000_000
 """Bytes of JSON after which a page of facts ends, whatever its limit."""

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from turnlock.runtime.errors import JournalError
-from turnlock.runtime.journal import sqlite_file
+from turnlock.runtime.journal import sqlite_schema
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
@@ -21,7 +21,7 @@ from .stage import RUN, everything, facts, kept, owned
 
 NOBODY = 65_534
 TOO_NEW = 99
-KNOWN = len(sqlite_file.MIGRATIONS)
+KNOWN = len(sqlite_schema.MIGRATIONS)
 
 
 def remember(path: Path, count: int = 3) -> None:
@@ -181,9 +181,9 @@ def test_an_older_file_is_brought_up_to_date(
     path = tmp_path / "journal.db"
     remember(path)
     step = "ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'"
-    broken = (*sqlite_file.MIGRATIONS, (step, "CREATE TABLE runs (again)"))
-    for migrations in (broken, (*sqlite_file.MIGRATIONS, (step,))):
-        monkeypatch.setattr(sqlite_file, "MIGRATIONS", migrations)
+    broken = (*sqlite_schema.MIGRATIONS, (step, "CREATE TABLE runs (again)"))
+    for migrations in (broken, (*sqlite_schema.MIGRATIONS, (step,))):
+        monkeypatch.setattr(sqlite_schema, "MIGRATIONS", migrations)
         if migrations is broken:
             before = _content(tmp_path)
             with pytest.raises(JournalError, match="already exists"):

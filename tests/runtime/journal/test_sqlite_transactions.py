@@ -17,7 +17,8 @@ from turnlock.models.errors import UnknownRun
 from turnlock.models.facts import TurnInterrupting
 from turnlock.runtime.errors import Closed, JournalError, JournalOwned
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.sqlite import SqliteJournal, Worker
+from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.journal.sqlite_worker import Worker
 
 from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned
 

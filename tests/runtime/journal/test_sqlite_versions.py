@@ -6,10 +6,14 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_file import MIGRATIONS
+from turnlock.runtime.journal.sqlite_schema import IDENTITY, MIGRATIONS, meta
 
 from .stage import RUN, everything, facts
 
@@ -82,3 +86,53 @@ def test_a_file_of_version_1_is_read_and_written(tmp_path: Path) -> None:
     asyncio.run(story())
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+
+
+def told_of(path: Path, question: str) -> list[Any]:
+    """What a file says, asked behind the journal's back."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(question).fetchall()
+
+
+def test_each_file_has_an_identity_of_its_own(tmp_path: Path) -> None:
+    """A new one, and one brought up to date; what is damaged is told."""
+    paths = [tmp_path / "new.db", tmp_path / "other.db", tmp_path / "old.db"]
+    with closing(sqlite3.connect(paths[-1])) as connection:
+        connection.executescript(VERSION_1)
+
+    async def touch(path: Path) -> None:
+        async with await SqliteJournal.open(path):
+            pass
+
+    for path in paths:
+        asyncio.run(touch(path))
+        asyncio.run(touch(path))
+    identities: list[bytes | None] = []
+    for path in paths:
+        with closing(sqlite3.connect(path)) as connection:
+            identities.append(meta(connection, IDENTITY, where="here"))
+            assert meta(connection, "clock/none", where="here") is None
+            connection.execute("UPDATE meta SET value = CAST('0' AS BLOB)")
+            with pytest.raises(JournalError, match=r"journal here: .*'identity' is damaged"):
+                meta(connection, IDENTITY, where="here")
+    assert len(set(identities)) == len(paths)
+    assert None not in identities
+    assert [told_of(path, "PRAGMA auto_vacuum")[0][0] for path in paths] == [2, 2, 0]
+
+
+def test_what_an_older_process_writes_bears_no_checksum(tmp_path: Path) -> None:
+    """It leaves `head` alone, which fits no more: so it is taken away, in that process, too."""
+    path = tmp_path / "journal.db"
+    with closing(sqlite3.connect(path)) as older:
+        older.executescript(VERSION_1)
+
+        async def newer() -> None:
+            async with await SqliteJournal.open(path):
+                pass
+
+        asyncio.run(newer())
+        older.execute("UPDATE runs SET head = 7")
+        older.execute("UPDATE runs SET head = 8, sequence = 3")
+        assert older.execute("SELECT head FROM runs").fetchone() == (8,)
+        older.execute("UPDATE runs SET owned_until = 5.0 WHERE owner = 'host:1'")
+        assert older.execute("SELECT head FROM runs").fetchone() == (None,)

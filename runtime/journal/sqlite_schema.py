@@ -1,0 +1,166 @@
+"""The tables of a SQLite journal, and what leads from each version of them to the next.
+
+`sequence` in `runs` says where a run ends, so that rows lost from the end are missed too. `epoch`
+is the fencing token of the run's owner: the column keeps its first name, so that no file has to be
+migrated for a word.
+
+A process of an older version may go on writing a file that a newer one has brought up to date
+under it: it leaves the columns alone that it does not know. So a new column counts only for the
+sequence that it names (`digested`, `told`), and a checksum that is NULL was left out by an older
+process and says nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable
+from itertools import chain
+from typing import Final, TypeAlias
+
+from ..errors import JournalError
+from .sqlite_rows import checksum
+
+APPLICATION_ID: Final = 0x74726E6C
+"""Stands in the header of each journal ("trnl"); ``file`` and we tell by it whose file it is."""
+
+_TABLES: Final = (
+    """CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        run_id TEXT NOT NULL UNIQUE,
+        run BLOB NOT NULL,
+        checksum INTEGER NOT NULL,
+        sequence INTEGER NOT NULL DEFAULT 0,
+        busy INTEGER NOT NULL DEFAULT 0,
+        epoch INTEGER NOT NULL DEFAULT 0,
+        owner TEXT,
+        owned_until REAL
+    )""",
+    "CREATE INDEX runs_of_owner ON runs (owner) WHERE owner IS NOT NULL",
+    """CREATE TABLE appends (
+        run INTEGER NOT NULL REFERENCES runs (number),
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        facts BLOB NOT NULL,
+        checksum INTEGER NOT NULL,
+        UNIQUE (run, last)
+    )""",
+    """CREATE TABLE snapshots (
+        run INTEGER PRIMARY KEY REFERENCES runs (number),
+        sequence INTEGER NOT NULL,
+        snapshot BLOB NOT NULL,
+        checksum INTEGER NOT NULL
+    )""",
+    """CREATE TABLE posts (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL REFERENCES runs (number),
+        delivery BLOB NOT NULL,
+        receipt BLOB
+    )""",
+    "CREATE INDEX posts_waiting ON posts (run) WHERE receipt IS NULL",
+)
+
+_NOTES: Final = (
+    """CREATE TABLE notes (
+        number INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (number),
+        name TEXT NOT NULL,
+        value BLOB NOT NULL,
+        checksum INTEGER NOT NULL,
+        UNIQUE (run, name)
+    )""",
+)
+
+_HARDENED: Final = (
+    """CREATE TABLE meta (
+        name TEXT PRIMARY KEY,
+        value BLOB NOT NULL,
+        checksum INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "ALTER TABLE runs ADD COLUMN head INTEGER",
+    "ALTER TABLE runs ADD COLUMN digest BLOB",
+    "ALTER TABLE runs ADD COLUMN digested INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN began REAL",
+    "ALTER TABLE runs ADD COLUMN changed REAL",
+    "ALTER TABLE runs ADD COLUMN status TEXT",
+    "ALTER TABLE runs ADD COLUMN waiting INTEGER",
+    "ALTER TABLE runs ADD COLUMN doubts INTEGER",
+    "ALTER TABLE runs ADD COLUMN told INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN rewound TEXT",
+    "ALTER TABLE runs ADD COLUMN forgotten REAL",
+    "ALTER TABLE posts ADD COLUMN checksum INTEGER",
+    "ALTER TABLE posts ADD COLUMN receipt_checksum INTEGER",
+    "ALTER TABLE posts ADD COLUMN problem TEXT",
+    # Whoever knows `head` writes it with these columns; who does not, an older process, takes it
+    # away, and so says that there is none. It runs in that process, too.
+    """CREATE TRIGGER runs_written_by_older
+        AFTER UPDATE OF sequence, busy, epoch, owner, owned_until ON runs
+        WHEN NEW.head IS NOT NULL AND NEW.head = OLD.head
+        BEGIN UPDATE runs SET head = NULL WHERE number = NEW.number; END""",
+)
+
+
+def _identify(connection: sqlite3.Connection) -> None:
+    """Give the file a name of its own: a copy is told from it by that."""
+    keep_meta(connection, IDENTITY, secrets.token_hex(16).encode())
+
+
+Step: TypeAlias = str | Callable[[sqlite3.Connection], None]
+
+MIGRATIONS: Final[tuple[tuple[Step, ...], ...]] = (_TABLES, _NOTES, (*_HARDENED, _identify))
+"""The steps that lead from version n (PRAGMA user_version) to n + 1; 0 is an empty file."""
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of the file's tables."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring an older file up to date: wholly, or it stays as it was."""
+    if version_of(connection) >= len(MIGRATIONS):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been quicker, so the version is asked for again.
+        for step in chain.from_iterable(MIGRATIONS[version_of(connection) :]):
+            if isinstance(step, str):
+                connection.execute(step)
+            else:
+                step(connection)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+IDENTITY: Final = "identity"
+"""In `meta`: what tells this file from each other one, also from one restored from its copy."""
+
+
+def keep_meta(connection: sqlite3.Connection, name: str, value: bytes) -> None:
+    """Keep what belongs to the file as a whole, instead of what had this name."""
+    connection.execute(
+        "INSERT OR REPLACE INTO meta (name, value, checksum) VALUES (?, ?, ?)",
+        (name, value, checksum(value, name)),
+    )
+
+
+def meta(connection: sqlite3.Connection, name: str, *, where: str) -> bytes | None:
+    """Return what is kept under a name, None where nothing is.
+
+    Raises `JournalError` where it is damaged; `where` says which file it is.
+    """
+    row = connection.execute("SELECT value, checksum FROM meta WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        return None
+    if checksum(row[0], name) != row[1]:
+        raise JournalError(
+            f"journal {where}: what it keeps as {name!r} is damaged (the checksum does not fit);"
+            " keep the file and its -wal file as they are, and restore them from a copy"
+        )
+    value: bytes = row[0]
+    return value
