@@ -69,7 +69,7 @@ class Actor:
             kernel, journal=journal, clock=clock, policies=policies, fence=fence
         )
         self.owned_until = -inf
-        """Unix time until which the run is owned for certain; `Ownership` renews it."""
+        """Unix time until which the run is owned for certain; `Tenure` renews it."""
         self.stopped: TurnlockError | None = None
         """Why nothing more is served, once that is so."""
         self._journal = journal
@@ -304,3 +304,16 @@ class Actors(Mapping[str, Actor]):
     def current(self, actor: Actor) -> Actor:
         """Return who performs its run now: it may have been let go, and opened here again."""
         return self._actors.get(actor.run.run_id, actor)
+
+    async def deliver_surely(self, actor: Actor, delivery: Delivery) -> Verdict:
+        """Deliver to whoever performs the run now, as `Actor.deliver_surely` does.
+
+        Raises what stopped the run, if it was not opened here again.
+        """
+        while True:
+            current = self.current(actor)
+            try:
+                return await current.deliver_surely(delivery)
+            except TurnlockError:
+                if self.current(actor) is current:
+                    raise

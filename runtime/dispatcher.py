@@ -134,7 +134,7 @@ class Dispatcher(Listener):
 
     async def _continue(self, actor: Actor, effect: Continue) -> None:
         try:
-            await hand_over(actor, effect, self._on_continue, settings=self._runtime.settings)
+            await hand_over(actor, effect, self._on_continue, runtime=self._runtime)
         finally:
             self._continuing.discard(effect.effect_id)
 
@@ -187,9 +187,14 @@ called again after a pause."""
 
 
 async def hand_over(
-    actor: Actor, effect: Continue, on_continue: OnContinue, *, settings: Settings
+    actor: Actor, effect: Continue, on_continue: OnContinue, *, runtime: RuntimeContext
 ) -> None:
-    """Call the host until it returns, then acknowledge."""
+    """Call the host until it returns, then acknowledge; never for a run that another has.
+
+    Before each call it is made sure that the run is owned. Raises what stopped it otherwise: then
+    its next owner hands it over.
+    """
+    actors = runtime.actors
     run_id = actor.run.run_id
     told = Continuation(
         run_id=run_id, turn_id=effect.turn_id, effect_id=effect.effect_id, results=effect.results
@@ -203,10 +208,25 @@ async def hand_over(
             exc_info=error,
         )
 
-    await retried(
-        lambda: on_continue(told), pauses=backoff(settings), on=(Exception,), failed=failed
-    )
-    await actor.deliver_surely(Acknowledge(run_id=run_id, turn_id=effect.turn_id))
+    async def tell() -> None:
+        await runtime.tenure.make_sure(actors.current(actor))
+        await on_continue(told)
+
+    def stopped() -> TurnlockError | None:
+        return actors.current(actor).stopped
+
+    try:
+        await retried(
+            tell,
+            pauses=backoff(runtime.settings),
+            on=(Exception,),
+            is_hopeless=lambda: stopped() is not None,
+            failed=failed,
+        )
+    except Exception as error:
+        raise (stopped() or error) from error
+    acknowledgement = Acknowledge(run_id=run_id, turn_id=effect.turn_id)
+    await actors.deliver_surely(actor, acknowledgement)
 
 
 class Mailbox:

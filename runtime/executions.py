@@ -40,6 +40,7 @@ from .actor import Actor, Actors
 from .scheduling import Clock, Limiter, Tasks, backoff, retried
 from .settings import Settings
 from .telemetry import Telemetry
+from .tenure import Tenure
 from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
@@ -71,6 +72,7 @@ class RuntimeContext:
     telemetry: Telemetry
     worker: str
     actors: Actors
+    tenure: Tenure
 
 
 @attrs.define(eq=False)
@@ -248,8 +250,9 @@ class Executions:
         A run that was taken over is fenced there, and this raises. The gap between the answer and
         the first line of the tool stays: nobody can close it.
         """
-        if self._runtime.clock.now() <= actor.owned_until:
+        if self._runtime.tenure.holds(actor):
             return True
+        await self._runtime.tenure.make_sure(actor)
         renewal = _renewal(actor, effect, tool)
         verdict = await actor.deliver_surely(renewal)
         return isinstance(verdict, Accepted)
@@ -320,7 +323,7 @@ class Reporting:
                 invocation_id=invocation_id,
                 attempt=effect.attempt,
             )
-            verdict = await self._deliver(actor, lost)
+            verdict = await self._actors.deliver_surely(actor, lost)
             if verdict.reason is Reason.DUPLICATE and self.lost is not None:
                 self.lost(self._actors.current(actor), turn_id, invocation_id)
             outcome = await outcome.later
@@ -336,7 +339,7 @@ class Reporting:
             if _is_of_another_turn(self._actors.current(actor), effect):
                 _log.warning("the outcome of %s came too late to be told", effect.effect_id)
                 return
-            verdict = await self._deliver(actor, report)
+            verdict = await self._actors.deliver_surely(actor, report)
         except TurnlockError as error:
             _log.warning("the outcome of %s could not be reported: %s", effect.effect_id, error)
             raise
@@ -360,16 +363,7 @@ class Reporting:
                 resolution=Resolution.ERROR,
                 error=f"the outcome is unknown, and the retry could not be started: {why}",
             )
-        await self._deliver(actor, rejection)
-
-    async def _deliver(self, actor: Actor, delivery: Delivery) -> Verdict:
-        while True:
-            current = self._actors.current(actor)
-            try:
-                return await current.deliver_surely(delivery)
-            except TurnlockError:
-                if self._actors.current(actor) is current:
-                    raise
+        await self._actors.deliver_surely(actor, rejection)
 
     async def quietly(self, actor: Actor, delivery: Delivery) -> None:
         """Deliver what may be lost: a log, or one of many renewals."""

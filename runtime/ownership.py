@@ -13,7 +13,7 @@ from ..models.errors import TurnlockError
 from ..models.run import OWN, Run
 from .actor import Actor
 from .dispatcher import Dispatcher
-from .errors import Closed, ForeignRun, RunDiffers, RunFenced
+from .errors import Closed, ForeignRun, RunDiffers
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .owners import is_dead
@@ -22,7 +22,7 @@ from .writer import fold_run
 _log = logging.getLogger(__name__)
 
 RENEWALS: Final = 3
-"""Times that the ownership of runs is renewed before it would be over."""
+"""Times that the ownership of runs is renewed, and others' looked at, before it would be over."""
 
 AT_ONCE: Final = 100
 """Runs that are taken over concurrently: a journal commits together what is asked together."""
@@ -87,7 +87,7 @@ class Ownership:
     async def watch(self) -> None:
         """Take over until cancelled: who was alive, or not proved dead, when we began may die."""
         while True:
-            await asyncio.sleep(self._runtime.settings.ownership)
+            await asyncio.sleep(self._runtime.settings.ownership / RENEWALS)
             try:
                 await self.take_over()
             except TurnlockError as error:
@@ -117,27 +117,16 @@ class Ownership:
 
     async def renew(self) -> None:
         """Renew until cancelled; let go of runs that somebody else has taken."""
-        lease = self._runtime.settings.ownership
         while True:
-            await asyncio.sleep(lease / RENEWALS)
-            owned = dict(self._actors)
-            now = self._runtime.clock.now()
+            await asyncio.sleep(self._runtime.settings.ownership / RENEWALS)
             try:
-                renewed = await self._journal.renew(
-                    owner=self._runtime.worker, now=now, lease=lease
-                )
+                await self._runtime.tenure.renew()
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
-                continue
-            for run_id in owned.keys() & renewed:
-                owned[run_id].owned_until = now + lease
-            for run_id in owned.keys() - renewed:
-                why = f"run {run_id!r} was taken over by another process while this one stood still"
-                owned[run_id].lose(RunFenced(why))
 
     def _free(self, entries: Iterable[RunEntry]) -> list[Run]:
         """Return those of our own kind that nobody has who may be alive (K-61)."""
-        now = self._runtime.clock.now()
+        now = self._runtime.tenure.now()
         gone: dict[str, bool] = {}  # to find out costs a look at the process, for thousands of runs
         free: list[Run] = []
         for entry in entries:
@@ -165,7 +154,7 @@ class Ownership:
     async def _take(self, run: Run) -> None:
         runtime = self._runtime
         before = (await self._journal.entry(run.run_id)).owner
-        now, lease = runtime.clock.now(), runtime.settings.ownership
+        now, lease = runtime.tenure.now(), runtime.settings.ownership
         fence = await self._journal.own(
             run.run_id,
             owner=runtime.worker,

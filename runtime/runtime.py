@@ -46,6 +46,7 @@ from .scheduling import CANCEL_WITHIN, Clock, Limiter, SteadyClock, Tasks
 from .settings import Settings
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .telemetry import FailsafeTelemetry, Telemetry
+from .tenure import Tenure
 from .tools.calling import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
@@ -83,6 +84,7 @@ class Runtime:
         self._watchers = Tasks(failed=self._failed)
         self._threads = Threads(self.settings.executions)
         self._streams = Streams(journal=journal, bound=self.settings.buffer)
+        clock = clock or SteadyClock()
         self._runtime = RuntimeContext(
             toolbox=tools,
             slots=Limiter(
@@ -90,11 +92,18 @@ class Runtime:
             ),
             tasks=self._tasks,
             threads=self._threads,
-            clock=clock or SteadyClock(),
+            clock=clock,
             settings=self.settings,
             telemetry=FailsafeTelemetry(telemetry or Telemetry()),
             worker=self.owner,
             actors=self._actors,
+            tenure=Tenure(
+                journal=journal,
+                clock=clock,
+                owner=self.owner,
+                actors=self._actors,
+                settings=self.settings,
+            ),
         )
         self._dispatcher = Dispatcher(
             runtime=self._runtime,

@@ -15,9 +15,8 @@ from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.actor import Actor
 from turnlock.runtime.dispatcher import Continuation, OnContinue
-from turnlock.runtime.executions import Executions
+from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Journal
-from turnlock.runtime.settings import Settings
 
 from ..faulty_journal import WrappedJournal
 
@@ -67,7 +66,7 @@ def unclaimed_again(claimed: Any) -> Any:
 
 
 async def acknowledged_first(
-    actor: Actor, effect: Continue, on_continue: OnContinue, *, settings: Settings
+    actor: Actor, effect: Continue, on_continue: OnContinue, *, runtime: RuntimeContext
 ) -> None:
     """Instead of `hand_over`: take it off the books, then hand it over."""
     run_id = actor.run.run_id
