@@ -1,0 +1,68 @@
+"""What is counted along with the facts is what the whole view says."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnlock import Call, Claim, Decide, Delivery, Fact, Kernel, Lose, OpenTurn, Run
+from turnlock.views.run_view import RunView
+from turnlock.views.tally import Tally
+
+from .played import played
+
+BATCHES = (1, 3, 7)
+
+
+def agrees(tally: Tally, kernel: Kernel, view: RunView, latest: Fact | None) -> None:
+    assert tally.waiting == len(view.waiting)
+    assert tally.doubts == len(view.in_doubt)
+    assert tally.status(kernel, latest=latest) is view.status
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_tally_that_follows_the_facts_says_what_the_view_says(seed: int, batch: int) -> None:
+    """After each append of one delivery's facts or of several; a new count says the same."""
+    tally: Tally | None = None
+    view: RunView | None = None
+    pending: list[Fact] = []
+    latest: Fact | None = None
+    for step, (kernel, facts) in enumerate(played(seed)):
+        if tally is None or view is None:
+            tally, view = Tally(Kernel(kernel.run)), RunView.of(kernel.run)
+        pending += facts
+        latest = facts[-1] if facts else latest
+        if step % batch:
+            continue
+        tally.follow(kernel, pending)
+        view = view.after(pending)
+        pending = []
+        agrees(tally, kernel, view, latest)
+        agrees(Tally(kernel), kernel, view, latest)
+
+
+def test_facts_that_were_missed_are_counted_all_the_same() -> None:
+    """Whoever folded its kernel anew goes on from there."""
+    kernel = Kernel(Run(run_id="r"))
+    tally = Tally(kernel)
+    told: list[Fact] = []
+
+    def tell(delivery: Delivery) -> tuple[Fact, ...]:
+        facts = kernel.receive(delivery, 1.0).facts
+        told.extend(facts)
+        return facts
+
+    calls = tuple(
+        Call(invocation_id=name, tool_name="pay", arguments={}, requires_approval=name < "c")
+        for name in "abcd"
+    )
+    tell(OpenTurn(turn_id="t", calls=calls))
+    tally.follow(kernel, told)
+    assert (tally.waiting, tally.doubts) == (2, 0)
+    tell(Claim(turn_id="t", invocation_id="c", attempt=1))
+    missed = tell(Lose(turn_id="t", invocation_id="c"))
+    assert missed
+    tally.follow(kernel, tell(Decide(turn_id="t", invocation_id="a", approved=True)))
+
+    assert (tally.waiting, tally.doubts) == (1, 1)
+    assert tally.status(kernel, latest=told[-1]) is RunView.of(kernel.run, told).status
