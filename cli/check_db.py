@@ -25,7 +25,7 @@ def check_db(db: str, run_id: str | None) -> Outcome:
         if run_id is not None:
             runs: Sequence[Run] = [(await entry_of(journal, run_id)).run]
         else:
-            runs = [entry.run for entry in await journal.runs()]
+            runs = [entry.run async for entry in journal.entries()]
         whole = Outcome(lines=0, runs=())
         for run in runs:
             try:

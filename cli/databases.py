@@ -52,7 +52,7 @@ async def entry_of(journal: Journal, run_id: str) -> RunEntry:
     try:
         return await journal.entry(run_id)
     except UnknownRun as error:
-        runs = [harmless(entry.run.run_id) for entry in await journal.runs()]
+        runs = [harmless(entry.run.run_id) async for entry in journal.entries()]
         more = f"\n  … and {len(runs) - _LISTED} more" if len(runs) > _LISTED else ""
         listed = "".join(f"\n  {it}" for it in runs[:_LISTED]) or "\n  (none)"
         raise click.UsageError(
@@ -79,7 +79,7 @@ def entries_of_db(db: str) -> tuple[RunEntry, ...]:
     """Return the runs of a journal file."""
 
     async def read(journal: Journal) -> tuple[RunEntry, ...]:
-        return await journal.runs()
+        return tuple([entry async for entry in journal.entries()])
 
     return with_journal(db, read)
 

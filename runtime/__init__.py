@@ -28,9 +28,11 @@ if TYPE_CHECKING:
         Overloaded,
         RunDiffers,
         RunFenced,
+        RunForgotten,
+        RunOpen,
         TooSlow,
     )
-    from .journal.contract import Appended, Journal, Post, RunEntry, open_journal
+    from .journal.contract import Appended, Journal, Post, RunEntry, Summary, open_journal
     from .journal.memory import MemoryJournal
     from .journal.sqlite import SqliteJournal
     from .runtime import Runtime
@@ -51,10 +53,11 @@ __all__ = [
     "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun", "Happened",
     "InDoubt", "Journal", "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound",
     "MemoryJournal", "NeverHappened", "Observed", "OnContinue", "Overloaded", "Policy", "Post",
-    "Rejected", "RunDiffers", "RunEntry", "RunFenced", "Runtime", "Settings", "SharedRun",
-    "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock", "StillUnknown",
-    "Submitted", "Subscription", "Succeeded", "Telemetry", "TooSlow", "Tool", "ToolCancelled",
-    "ToolContext", "Toolbox", "Unanswered", "open_journal", "open_telemetry", "submit", "tool",
+    "Rejected", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
+    "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock",
+    "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow",
+    "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "open_journal",
+    "open_telemetry", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -65,8 +68,8 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "dispatcher": "Continuation OnContinue",
         "errors":
             "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
-            " Overloaded RunDiffers RunFenced TooSlow",
-        "journal.contract": "Appended Journal Post RunEntry open_journal",
+            " Overloaded RunDiffers RunFenced RunForgotten RunOpen TooSlow",
+        "journal.contract": "Appended Journal Post RunEntry Summary open_journal",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",
         "runtime": "Runtime",

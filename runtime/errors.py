@@ -39,6 +39,14 @@ class RunDiffers(TurnlockError):
     """A run is known with another configuration; the message shows both."""
 
 
+class RunForgotten(TurnlockError):
+    """Everything that was kept of this run was removed, and its id is never used again."""
+
+
+class RunOpen(TurnlockError):
+    """A run that must not be removed: the message says what is under way."""
+
+
 class ForeignRun(TurnlockError):
     """A run whose kind says that another runtime performs it (K-61)."""
 

@@ -64,7 +64,7 @@ class Ownership:
 
     async def take_over(self) -> tuple[str, ...]:
         """Take the runs that have something under way and no living owner; return their ids."""
-        busy = await self._journal.runs(busy=True)
+        busy = [entry async for entry in self._journal.entries(busy=True)]
         self._let_go.intersection_update([entry.run.run_id for entry in busy])
         free = self._free(busy)
         taken: list[str] = []

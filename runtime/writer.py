@@ -26,12 +26,14 @@ from ..models.calls import Call
 from ..models.codec import write
 from ..models.deliveries import AddCall, Delivery, OpenTurn
 from ..models.errors import InvalidValue, TurnlockError
+from ..models.facts import Fact
 from ..models.record import changed
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
+from ..views.tally import Tally
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
-from .journal.contract import Appended, Journal, RunEntry
+from .journal.contract import Appended, Journal, RunEntry, Summary
 from .owners import is_dead, new_owner
 from .scheduling import Clock, SteadyClock, retried
 from .tools.policy import Policy
@@ -75,6 +77,7 @@ class RunWriter:
         self.stale = False
         """Whether the journal may hold other facts than the kernel: `catch_up` first."""
         self._judging = kernel
+        self._tally: Tally | None = None
         self._journal = journal
         self._clock = clock
         self._policies = policies
@@ -110,7 +113,7 @@ class RunWriter:
             fence=self.fence,
             after=self.kept,
             facts=facts,
-            busy=self._judging.busy,
+            busy=self._summary(facts),
         )
         if appended is Appended.FENCED:
             held = (
@@ -140,9 +143,28 @@ class RunWriter:
                 self.kernel = kernel
         else:
             self.kernel = await fold_run(self.run, self._journal)
+            self._tally = None
         self.kept = self.kernel.sequence
         self.stale = False
         return self.kept != before
+
+    def _summary(self, facts: Sequence[Fact]) -> Summary:
+        """Return what a list of runs shows of this one after these facts, which were judged.
+
+        An owner counts along on its one kernel. Who owns nothing has judged on a copy, which costs
+        a look at each call already: so does this.
+        """
+        kernel = self._judging
+        if self._tally is None or self.fence is None:
+            self._tally = Tally(kernel)
+        else:
+            self._tally.follow(kernel, facts)
+        return Summary(
+            busy=kernel.busy,
+            status=self._tally.status(kernel, latest=facts[-1]),
+            waiting=self._tally.waiting,
+            doubts=self._tally.doubts,
+        )
 
     async def note(self, name: str, value: Json) -> None:
         """Keep a note beside the facts, see `Journal.note`.

@@ -25,6 +25,7 @@ class Tally:
         """Look at every call of the open turn once."""
         self._pressing: dict[str, Pressing] = {}
         self._counts: dict[Pressing, int] = {}
+        self._epoch = self._sequence = 0
         self._recount(kernel)
 
     @property

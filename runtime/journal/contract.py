@@ -48,10 +48,25 @@ from ...models.facts import Fact
 from ...models.record import number
 from ...models.run import Run
 from ...models.values import Json, canonical, check_text, freeze
-from ..errors import Closed, JournalError, JournalOwned, Overloaded, RunDiffers
+from ..errors import (
+    Closed,
+    JournalError,
+    JournalOwned,
+    Overloaded,
+    RunDiffers,
+    RunForgotten,
+    RunOpen,
+)
+from .entries import Busy, Post, RunEntry, Summary
+
+__all__ = ["Busy", "Post", "RunEntry", "Summary"]
+"""What is from `entries`, for whoever implements or asks a journal; all else here is, too."""
 
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
+
+RUNS: Final = 1_000
+"""Entries that `runs` returns at most unless told otherwise."""
 
 POSTS: Final = 100
 """Posts that `posts` returns at most."""
@@ -77,36 +92,12 @@ class Appended(StrEnum):
     """The writer is not the owner any more."""
 
 
-@attrs.frozen(kw_only=True)
-class RunEntry:
-    """One run as a journal lists it.
-
-    `busy` is what the last append said: whether the run has something under way. `owner` is None
-    where nobody holds it; `owned_until` is when the owner's lease is over, unless renewed.
-    """
-
-    run: Run
-    sequence: int
-    busy: bool
-    fence: int
-    owner: str | None
-    owned_until: float | None
-
-
-@attrs.frozen(kw_only=True)
-class Post:
-    """A delivery that another process posted for a run; `number` grows with every post."""
-
-    number: int
-    run_id: str
-    delivery: Delivery
-
-
 class Journal(ABC):
     """A place where runs are kept. Its methods may be called by many tasks of one loop at once.
 
     All raise `JournalError` when the place fails, and `Closed` after `close`; those that take a
-    run's id raise `UnknownRun` for one never declared.
+    run's id raise `UnknownRun` for one never declared, and all of these but `entry`, `release` and
+    `forget` raise `RunForgotten` for one of which everything was removed.
     """
 
     async def __aenter__(self) -> Self:
@@ -124,7 +115,11 @@ class Journal(ABC):
 
     @abstractmethod
     async def declare(self, run: Run) -> None:
-        """Make a run known. Raises `RunDiffers` if it is known with another configuration."""
+        """Make a run known. Raises `RunDiffers` if it is known with another configuration.
+
+        Raises `RunForgotten` for one that was removed: its idempotency keys and its sequence
+        numbers would come again.
+        """
 
     @abstractmethod
     async def own(
@@ -150,13 +145,14 @@ class Journal(ABC):
 
     @abstractmethod
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         """Keep the facts of one or more whole commits, all or none.
 
         `fence` is what `own` returned, or None to write a run that nobody owns; `after` is the
         sequence of the last fact kept before (0: none). FENCED goes before CONFLICT. `busy` says
-        whether the run has something under way afterwards. Raises `InvalidValue` for what is no
+        whether the run has something under way afterwards, and as a `Summary` what its entry shows
+        besides. Raises `InvalidValue` for what is no
         commit: no fact, another run's, a gap, half a commit; and `Overloaded` for more than one
         append may be.
         """
@@ -179,8 +175,32 @@ class Journal(ABC):
             last = page[-1].sequence
 
     @abstractmethod
-    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
-        """List the runs, in the order in which they were declared; `busy` picks those."""
+    async def runs(
+        self,
+        *,
+        busy: bool | None = None,
+        kind: str | None = None,
+        forgotten: bool = False,
+        after: str | None = None,
+        limit: int = RUNS,
+    ) -> tuple[RunEntry, ...]:
+        """List the next runs, in the order in which they were declared, at most `limit`.
+
+        `after` is the id of the last run of the page before; None begins. `busy` and `kind` pick
+        those. Runs that were removed are left out, unless `forgotten`. Nothing is folded.
+        """
+
+    async def entries(
+        self, *, busy: bool | None = None, kind: str | None = None, forgotten: bool = False
+    ) -> AsyncIterator[RunEntry]:
+        """Iterate over all runs, page by page; see `runs`."""
+        page = await self.runs(busy=busy, kind=kind, forgotten=forgotten)
+        while page:
+            for entry in page:
+                yield entry
+            page = await self.runs(
+                busy=busy, kind=kind, forgotten=forgotten, after=page[-1].run.run_id
+            )
 
     @abstractmethod
     async def entry(self, run_id: str) -> RunEntry:
@@ -240,6 +260,25 @@ class Journal(ABC):
         Of the answered posts, those older than the latest `ANSWERS` posts may be forgotten.
         """
 
+    async def forget(
+        self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
+    ) -> None:
+        """Remove all that is kept of a run, in one transaction; its id is refused from then on.
+
+        `fence` and `after` are the run's fence and sequence as the caller has seen them, `at` is
+        now, Unix time, and `gone` an owner that may be put out: it is dead, or its lease is over.
+        Raises `RunOpen`, and has removed nothing, where the run is owned by another, has something
+        under way, a post that waits for an answer or a tail that was lost, and where it is not as
+        it was seen. One that was removed before stays as it is.
+        """
+        raise JournalError(
+            f"run {shown(run_id)}: this journal removes nothing (fence {fence}, fact {after},"
+            f" {_shown_time(at)}, {gone}); give one that does"
+        )
+
+    async def compact(self) -> None:  # noqa: B027 - not every journal has room to give back
+        """Give back the room of what was removed, in portions that hold up nobody for long."""
+
     @abstractmethod
     async def close(self) -> None:
         """Finish what was begun, and let everything go. Closing twice is harmless."""
@@ -268,6 +307,36 @@ def owned(run_id: str, *, owner: str, until: float) -> JournalOwned:
     return JournalOwned(
         f"run {run_id!r}: {owner} owns it until {_shown_time(until)}; stop that process, or wait"
     )
+
+
+def run_forgotten(run_id: str, *, at: float) -> RunForgotten:
+    """Return the error for a run of which everything was removed at `at`, Unix time."""
+    return RunForgotten(
+        f"run_forgotten: all of run {run_id!r} was removed {_shown_time(at)}; its id is not used"
+        " again, since its idempotency keys and cursors would repeat: give another one"
+    )
+
+
+def not_removed(
+    entry: RunEntry, *, fence: int, after: int, gone: str | None, posts: int
+) -> RunOpen | None:
+    """Return the error for a run that must not be removed, as its journal has it, or None."""
+    run_id = entry.run.run_id
+    if entry.owner not in {None, gone}:
+        why = f"{entry.owner} owns it; close it there first"
+    elif entry.busy or entry.doubts:
+        why = "something is under way in it; let it end, or interrupt its turn"
+    elif entry.rewound is not None:
+        why = f"{entry.rewound}; recover it first"
+    elif posts:
+        why = f"{posts} posts wait for an answer; open it, so that they get one"
+    elif (entry.fence, entry.sequence) != (fence, after):
+        why = (
+            f"it has changed meanwhile: it ends with fact {entry.sequence}, not {after}; try again"
+        )
+    else:
+        return None
+    return RunOpen(f"run {run_id!r} is not removed: {why}")
 
 
 def too_many_posts(run_id: str) -> Overloaded:
@@ -339,7 +408,7 @@ def checked_note(run_id: str, *, name: str, value: Json) -> tuple[Any, bytes]:
     return frozen, content
 
 
-def check_limit(*, after: int, limit: int) -> None:
+def check_limit(*, after: int = 0, limit: int) -> None:
     """Raise `InvalidValue` for a page of no facts, or one that begins before the first."""
     if after < 0 or limit < 1:
         raise InvalidValue(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -13,26 +14,34 @@ from ...models.deliveries import Delivery
 from ...models.fact import Fact
 from ...models.run import Run
 from ...models.values import Json, same_json
+from ...views.status import Status
 from ..errors import JournalError
 from .contract import (
     ANSWERS,
     PAGE,
     POSTS,
     POSTS_WAITING,
+    RUNS,
     Appended,
+    Busy,
     Journal,
     Post,
     RunEntry,
+    Summary,
     check_batch,
     check_lease,
     check_limit,
     checked_note,
     closed,
+    not_removed,
     owned,
     run_differs,
+    run_forgotten,
     too_many_posts,
     unknown_run,
 )
+
+_UNTOUCHED = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0)
 
 
 @attrs.define
@@ -41,12 +50,16 @@ class _Kept:
 
     run: Run
     facts: list[Fact] = attrs.field(factory=list[Fact])
-    busy: bool = False
+    sequence: int = 0
+    busy: Busy = _UNTOUCHED
+    began: float | None = None
+    changed: float | None = None
     fence: int = 0
     owner: str | None = None
     owned_until: float | None = None
     snapshot: Snapshot | None = None
     notes: dict[str, Json] = attrs.field(factory=dict[str, Json])
+    forgotten: float | None = None
 
     def is_owned(self, fence: int) -> bool:
         """Say whether this is the fence of an owner who has not let go."""
@@ -58,13 +71,20 @@ class _Kept:
 
     def entry(self) -> RunEntry:
         """Return what a list of runs shows."""
+        told = self.busy if isinstance(self.busy, Summary) else None
         return RunEntry(
             run=self.run,
-            sequence=len(self.facts),
-            busy=self.busy,
+            sequence=self.sequence,
+            busy=bool(self.busy),
             fence=self.fence,
             owner=self.owner,
             owned_until=self.owned_until,
+            began=self.began,
+            changed=self.changed,
+            status=None if told is None else told.status,
+            waiting=None if told is None else told.waiting,
+            doubts=None if told is None else told.doubts,
+            forgotten=self.forgotten,
         )
 
 
@@ -96,7 +116,8 @@ class MemoryJournal(Journal):
     async def declare(self, run: Run) -> None:
         """Make a run known."""
         await self._turn()
-        known = self._runs.setdefault(run.run_id, _Kept(run)).run
+        self._runs.setdefault(run.run_id, _Kept(run))
+        known = self._kept(run.run_id).run
         if known != run:
             raise run_differs(run, known)
 
@@ -127,12 +148,12 @@ class MemoryJournal(Journal):
     async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
         await self._turn()
-        kept = self._kept(run_id)
+        kept = self._known(run_id)
         if kept.is_owned(fence):
             kept.owner = kept.owned_until = None
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         """Keep facts."""
         check_batch(run_id, after=after, facts=facts)
@@ -140,10 +161,12 @@ class MemoryJournal(Journal):
         kept = self._kept(run_id)
         if not kept.admits(fence):
             return Appended.FENCED
-        if after != len(kept.facts):
+        if after != kept.sequence:
             return Appended.CONFLICT
         kept.facts += facts
-        kept.busy = busy
+        kept.sequence, kept.busy, kept.changed = facts[-1].sequence, busy, facts[-1].at
+        if kept.began is None:
+            kept.began = facts[0].at
         return Appended.OK
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
@@ -152,17 +175,51 @@ class MemoryJournal(Journal):
         await self._turn()
         return tuple(self._kept(run_id).facts[after : after + limit])
 
-    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
-        """List the runs."""
+    async def runs(
+        self,
+        *,
+        busy: bool | None = None,
+        kind: str | None = None,
+        forgotten: bool = False,
+        after: str | None = None,
+        limit: int = RUNS,
+    ) -> tuple[RunEntry, ...]:
+        """List the next runs."""
+        check_limit(limit=limit)
         await self._turn()
-        return tuple(
-            kept.entry() for kept in self._runs.values() if busy is None or kept.busy is busy
+        names = list(self._runs)
+        if after is not None:
+            self._known(after)
+            names = names[names.index(after) + 1 :]
+        found = (
+            kept.entry()
+            for kept in map(self._runs.__getitem__, names)
+            if (busy is None or bool(kept.busy) is busy)
+            and (kind is None or kept.run.kind == kind)
+            and (forgotten or kept.forgotten is None)
         )
+        return tuple(islice(found, limit))
 
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
         await self._turn()
-        return self._kept(run_id).entry()
+        return self._known(run_id).entry()
+
+    async def forget(
+        self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
+    ) -> None:
+        """Remove a run."""
+        await self._turn()
+        kept = self._known(run_id)
+        if kept.forgotten is not None:
+            return
+        posts = sum(post.run_id == run_id for post in self._waiting.values())
+        error = not_removed(kept.entry(), fence=fence, after=after, gone=gone, posts=posts)
+        if error is not None:
+            raise error
+        kept.forgotten, kept.snapshot, kept.owner, kept.owned_until = at, None, None, None
+        kept.facts.clear()
+        kept.notes.clear()
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
@@ -173,7 +230,7 @@ class MemoryJournal(Journal):
         if not kept.admits(fence):
             return Appended.FENCED
         oldest = 0 if kept.snapshot is None else kept.snapshot.sequence
-        if not oldest <= snapshot.sequence <= len(kept.facts):
+        if not oldest <= snapshot.sequence <= kept.sequence:
             return Appended.CONFLICT
         kept.snapshot = snapshot
         return Appended.OK
@@ -243,6 +300,12 @@ class MemoryJournal(Journal):
         await asyncio.sleep(0)
 
     def _kept(self, run_id: str) -> _Kept:
+        kept = self._known(run_id)
+        if kept.forgotten is not None:
+            raise run_forgotten(run_id, at=kept.forgotten)
+        return kept
+
+    def _known(self, run_id: str) -> _Kept:
         kept = self._runs.get(run_id)
         if kept is None:
             raise unknown_run(run_id)

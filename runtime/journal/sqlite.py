@@ -30,14 +30,18 @@ from ...engine.snapshot import Snapshot
 from ...models.codec import to_json
 from ...models.deliveries import Delivery
 from ...models.fact import Fact
+from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...models.values import Json
 from ..errors import JournalError, Overloaded
+from . import sqlite_entries as entries
 from . import sqlite_statements as statements
 from .contract import (
     PAGE,
+    RUNS,
     Appended,
+    Busy,
     Journal,
     Post,
     RunEntry,
@@ -150,7 +154,7 @@ class SqliteJournal(Journal):
         await self._write(partial(statements.release, run_id=run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         """Keep facts. They are encoded here, while the writer may be waiting for the disk."""
         check_batch(run_id, after=after, facts=facts)
@@ -171,13 +175,48 @@ class SqliteJournal(Journal):
             partial(statements.facts, run_id=run_id, after=after, limit=limit, where=self._where)
         )
 
-    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
-        """List the runs."""
-        return await self._read(partial(statements.entries, busy=busy, where=self._where))
+    async def runs(
+        self,
+        *,
+        busy: bool | None = None,
+        kind: str | None = None,
+        forgotten: bool = False,
+        after: str | None = None,
+        limit: int = RUNS,
+    ) -> tuple[RunEntry, ...]:
+        """List the next runs."""
+        check_limit(limit=limit)
+        return await self._read(
+            partial(
+                entries.entries,
+                busy=busy,
+                kind=kind,
+                forgotten=forgotten,
+                after=after,
+                limit=limit,
+                where=self._where,
+            )
+        )
 
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
-        return await self._read(partial(statements.entry, run_id=run_id, where=self._where))
+        return await self._read(partial(entries.entry, run_id=run_id, where=self._where))
+
+    async def forget(
+        self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
+    ) -> None:
+        """Remove a run."""
+        await self._write(
+            partial(
+                entries.forget,
+                run_id=run_id,
+                fence=fence,
+                after=after,
+                at=number(at, place="at"),
+                gone=gone,
+                where=self._where,
+            )
+        )
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""

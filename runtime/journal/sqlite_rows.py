@@ -31,19 +31,25 @@ _NEWLINE: Final = b"\n"
 
 @attrs.frozen
 class Row:
-    """The facts of one append: the sequences of the first and the last, their lines, the sum."""
+    """The facts of one append: the sequences of the first and the last, their lines, the sum.
+
+    `began` and `changed` are when the first and the last happened; they stand in the lines, too.
+    """
 
     first: int
     last: int
     facts: bytes
     checksum: int
+    began: float | None = None
+    changed: float | None = None
 
 
 def row_of(run_id: str, facts: Sequence[Fact]) -> Row:
     """Return the row for the facts of one append."""
     first, last = facts[0].sequence, facts[-1].sequence
     lines = _NEWLINE.join(map(to_json, facts))
-    return Row(first, last, lines, checksum(lines, run_id, first, last))
+    sum_of_lines = checksum(lines, run_id, first, last)
+    return Row(first, last, lines, sum_of_lines, began=facts[0].at, changed=facts[-1].at)
 
 
 def checksum(content: object, *key: object) -> int:

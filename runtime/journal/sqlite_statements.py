@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -26,54 +26,18 @@ from .contract import (
     POSTS,
     POSTS_WAITING,
     Appended,
+    Busy,
     Post,
-    RunEntry,
     owned,
     run_differs,
+    run_forgotten,
     too_many_posts,
-    unknown_run,
 )
+from .sqlite_entries import damaged, entry, row_of_run, told_of
 from .sqlite_rows import Row, checksum, facts_in, missing
 
 PAGE_BYTES: Final = 16_000_000
 """Bytes of JSON after which a page of facts ends, whatever its limit."""
-
-_ENTRY: Final = "SELECT run_id, run, checksum, sequence, busy, epoch, owner, owned_until FROM runs"
-
-
-def entry(connection: sqlite3.Connection, run_id: str, *, where: str) -> RunEntry:
-    """Return one run's entry."""
-    number = head_of(connection, run_id).number
-    return _entry(connection.execute(f"{_ENTRY} WHERE number = ?", (number,)).fetchone(), where)
-
-
-def entries(
-    connection: sqlite3.Connection, *, busy: bool | None, where: str
-) -> tuple[RunEntry, ...]:
-    """List the runs in the order in which they were declared."""
-    rows = connection.execute(
-        f"{_ENTRY} WHERE :busy IS NULL OR busy = :busy ORDER BY number",
-        {"busy": busy},
-    )
-    return tuple(_entry(row, where) for row in rows)
-
-
-def _entry(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
-    run_id, content, kept, sequence, busy, fence, owner, owned_until = row
-    try:
-        run = record_from_json(Run, content) if checksum(content, run_id) == kept else None
-    except InvalidValue as error:
-        raise JournalError(_damaged(where, f"run {run_id!r}", str(error))) from error
-    if run is None or run.run_id != run_id:
-        raise JournalError(_damaged(where, f"run {run_id!r}", "the checksum does not fit"))
-    return RunEntry(
-        run=run,
-        sequence=sequence,
-        busy=bool(busy),
-        fence=fence,
-        owner=owner,
-        owned_until=owned_until,
-    )
 
 
 def facts(
@@ -125,7 +89,7 @@ def notes(connection: sqlite3.Connection, run_id: str, *, where: str) -> dict[st
     for name, content, kept in rows:
         if checksum(content, run_id, name) != kept:
             what = f"the note {name!r} of run {run_id!r}"
-            raise JournalError(_damaged(where, what, "the checksum does not fit"))
+            raise JournalError(damaged(where, what, "the checksum does not fit"))
         found[name] = freeze(parse(content), place=name)
     return found
 
@@ -158,7 +122,7 @@ def _post(number: int, run_id: str, content: bytes, where: str) -> Post:
     try:
         delivery = read_delivery(upgraded(parse(content)))
     except InvalidValue as error:
-        raise JournalError(_damaged(where, f"post {number}", str(error))) from error
+        raise JournalError(damaged(where, f"post {number}", str(error))) from error
     return Post(number=number, run_id=run_id, delivery=delivery)
 
 
@@ -166,20 +130,13 @@ def check(connection: sqlite3.Connection, *, where: str) -> None:
     """Raise `JournalError` when SQLite finds its file damaged."""
     found = [row[0] for row in connection.execute("PRAGMA integrity_check(10)")]
     if found != ["ok"]:
-        raise JournalError(_damaged(where, "the file", "; ".join(found)))
+        raise JournalError(damaged(where, "the file", "; ".join(found)))
 
 
 def answered(connection: sqlite3.Connection, number: int) -> bytes | None:
     """Return the answer to a post as JSON."""
     row = connection.execute("SELECT receipt FROM posts WHERE number = ?", (number,)).fetchone()
     return None if row is None else row[0]
-
-
-def _damaged(where: str, what: str, cause: str) -> str:
-    return (
-        f"journal {where}: {what} is damaged ({cause}); keep the file and its -wal file as they"
-        " are, and restore them from a copy"
-    )
 
 
 @attrs.frozen(kw_only=True)
@@ -200,6 +157,7 @@ def declare(connection: sqlite3.Connection, run: Run, *, where: str) -> None:
         (run.run_id, content, checksum(content, run.run_id)),
     ).rowcount
     if not added:
+        head_of(connection, run.run_id)  # it was not removed
         known = entry(connection, run.run_id, where=where).run
         if known != run:
             raise run_differs(run, known)
@@ -231,7 +189,7 @@ def renew(connection: sqlite3.Connection, *, owner: str, until: float) -> frozen
 
 def release(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
     """Let a run go."""
-    head = head_of(connection, run_id)
+    head = head_of(connection, run_id, even_forgotten=True)
     if head.is_owned(fence):
         connection.execute(
             "UPDATE runs SET owner = NULL, owned_until = NULL WHERE number = ?", (head.number,)
@@ -239,7 +197,7 @@ def release(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
 
 
 def append(
-    connection: sqlite3.Connection, run_id: str, row: Row, *, fence: int | None, busy: bool
+    connection: sqlite3.Connection, run_id: str, row: Row, *, fence: int | None, busy: Busy
 ) -> Appended:
     """Keep the facts of one append."""
     head = head_of(connection, run_id)
@@ -252,7 +210,17 @@ def append(
         (head.number, row.first, row.last, row.facts, row.checksum),
     )
     connection.execute(
-        "UPDATE runs SET sequence = ?, busy = ? WHERE number = ?", (row.last, busy, head.number)
+        "UPDATE runs SET sequence = :last, busy = :busy, began = coalesce(began, :began),"
+        " changed = :changed, status = :status, waiting = :waiting, doubts = :doubts, told = :last"
+        " WHERE number = :number",
+        {
+            "number": head.number,
+            "last": row.last,
+            "busy": bool(busy),
+            "began": row.began,
+            "changed": row.changed,
+            **told_of(busy),
+        },
     )
     return Appended.OK
 
@@ -349,15 +317,13 @@ class Head:
         return self.owner is None if fence is None else self.is_owned(fence)
 
 
-def head_of(connection: sqlite3.Connection, run_id: str) -> Head:
-    """Return the row of a run. Raises `UnknownRun`."""
-    try:
-        row = connection.execute(
-            "SELECT number, sequence, epoch, owner, owned_until FROM runs WHERE run_id = ?",
-            (run_id,),
-        ).fetchone()
-    except UnicodeEncodeError:  # a lone surrogate: no run has such an id
-        row = None
-    if row is None:
-        raise unknown_run(run_id)
-    return Head(*row)
+def head_of(connection: sqlite3.Connection, run_id: str, *, even_forgotten: bool = False) -> Head:
+    """Return the row of a run. Raises `UnknownRun`, and `RunForgotten` for one that was removed."""
+    *head, forgotten = row_of_run(
+        connection,
+        "SELECT number, sequence, epoch, owner, owned_until, forgotten FROM runs",
+        run_id,
+    )
+    if forgotten is not None and not even_forgotten:
+        raise run_forgotten(run_id, at=forgotten)
+    return Head(*head)

@@ -14,7 +14,15 @@ from turnlock.models.fact import Fact
 from turnlock.models.run import Run
 from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalError
-from turnlock.runtime.journal.contract import PAGE, Appended, Journal, Post, RunEntry
+from turnlock.runtime.journal.contract import (
+    PAGE,
+    RUNS,
+    Appended,
+    Busy,
+    Journal,
+    Post,
+    RunEntry,
+)
 
 T = TypeVar("T")
 
@@ -58,15 +66,25 @@ class WrappedJournal(Journal):
         await self.inner.release(run_id, fence=fence)
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         return await self.inner.read(run_id, after=after, limit=limit)
 
-    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
-        return await self.inner.runs(busy=busy)
+    async def runs(
+        self,
+        *,
+        busy: bool | None = None,
+        kind: str | None = None,
+        forgotten: bool = False,
+        after: str | None = None,
+        limit: int = RUNS,
+    ) -> tuple[RunEntry, ...]:
+        return await self.inner.runs(
+            busy=busy, kind=kind, forgotten=forgotten, after=after, limit=limit
+        )
 
     async def entry(self, run_id: str) -> RunEntry:
         return await self.inner.entry(run_id)
@@ -94,6 +112,14 @@ class WrappedJournal(Journal):
 
     async def answered(self, number: int) -> Mapping[str, Any] | None:
         return await self.inner.answered(number)
+
+    async def forget(
+        self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
+    ) -> None:
+        await self.inner.forget(run_id, fence=fence, after=after, at=at, gone=gone)
+
+    async def compact(self) -> None:
+        await self.inner.compact()
 
     async def close(self) -> None:
         await self.inner.close()
@@ -135,7 +161,7 @@ class FaultyJournal(WrappedJournal):
         await self._with_fault("release", lambda: self.inner.release(run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         return await self._with_fault(
             "append",

@@ -19,7 +19,7 @@ from turnlock import (
     UnknownRun,
 )
 from turnlock.runtime.errors import JournalError
-from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.policy import Policy
@@ -103,7 +103,7 @@ def test_who_is_quicker_is_asked() -> None:
 
     class Quick(FaultyJournal):
         async def append(
-            self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+            self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
         ) -> Appended:
             await self.inner.own(run_id, owner="ada", now=LoopClock().now(), lease=60.0)
             return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)

@@ -30,7 +30,7 @@ from turnlock.models.facts import (
 from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
-from turnlock.runtime.journal.contract import Appended
+from turnlock.runtime.journal.contract import Appended, Busy
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
@@ -88,7 +88,7 @@ class NotingJournal(SqliteJournal):
     """Whether it heeds the fence: the negative control does not."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         under = fence if self.fenced else (await self.entry(run_id)).fence
         answer = await super().append(run_id, fence=under, after=after, facts=facts, busy=busy)

@@ -16,7 +16,7 @@ from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.actor import Actor
 from turnlock.runtime.dispatcher import Continuation, OnContinue
 from turnlock.runtime.executions import Executions, RuntimeContext
-from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.journal.contract import Appended, Busy, Journal
 
 from ..faulty_journal import WrappedJournal
 
@@ -25,7 +25,7 @@ class Unfenced(WrappedJournal):
     """The fence is switched off: whoever writes is taken for the owner."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         newest = (await self.inner.entry(run_id)).fence
         return await self.inner.append(run_id, fence=newest, after=after, facts=facts, busy=busy)

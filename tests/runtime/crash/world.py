@@ -18,7 +18,7 @@ from turnlock import Fact, Run
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.calls import CallResult
 from turnlock.runtime.dispatcher import Continuation
-from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.calling import ToolContext
 
@@ -181,7 +181,7 @@ class LivingJournal(WrappedJournal):
         await self._between("release", super().release(run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         await self._life.point("before append")
         appended = await super().append(run_id, fence=fence, after=after, facts=facts, busy=busy)

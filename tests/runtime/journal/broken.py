@@ -13,7 +13,15 @@ from turnlock.models.fact import Fact
 from turnlock.models.run import Run
 from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalOwned, RunDiffers
-from turnlock.runtime.journal.contract import PAGE, Appended, Journal, Post, RunEntry
+from turnlock.runtime.journal.contract import (
+    PAGE,
+    RUNS,
+    Appended,
+    Busy,
+    Journal,
+    Post,
+    RunEntry,
+)
 
 from ..faulty_journal import WrappedJournal
 
@@ -22,7 +30,7 @@ class NoFence(WrappedJournal):
     """Whoever appends is taken for the owner."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         entry = await self.inner.entry(run_id)
         return await self.inner.append(
@@ -34,7 +42,7 @@ class AnybodyWrites(WrappedJournal):
     """A run that nobody owns is open to all."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         if (await self.inner.entry(run_id)).owner is None:
             fence = await self.inner.own(run_id, owner="anybody", now=0.0, lease=0.0)
@@ -45,7 +53,7 @@ class AnybodyShares(WrappedJournal):
     """Who owns nothing writes a run that somebody owns."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         fence = (await self.inner.entry(run_id)).fence if fence is None else fence
         return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
@@ -55,7 +63,7 @@ class NobodyShares(WrappedJournal):
     """A run is written by an owner alone."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         if fence is None:
             return Appended.FENCED
@@ -66,7 +74,7 @@ class ConflictFirst(WrappedJournal):
     """A writer who is both fenced and behind hears only that it is behind."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         behind = after != (await self.inner.entry(run_id)).sequence
@@ -85,7 +93,7 @@ class AnyAfter(WrappedJournal):
     """It does not matter what the writer knows: facts that do not follow are dropped with an OK."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         return Appended.OK if answer is Appended.CONFLICT else answer
@@ -99,11 +107,11 @@ class BusyAnyway(WrappedJournal):
         self.said: dict[str, bool] = {}
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
         if answer is Appended.CONFLICT:
-            self.said[run_id] = busy
+            self.said[run_id] = bool(busy)
         return answer
 
     async def entry(self, run_id: str) -> RunEntry:
@@ -228,8 +236,16 @@ class EndlessPosts(WrappedJournal):
 class AllRuns(WrappedJournal):
     """Busy or not is not asked."""
 
-    async def runs(self, *, busy: bool | None = None) -> tuple[RunEntry, ...]:
-        return await self.inner.runs()
+    async def runs(
+        self,
+        *,
+        busy: bool | None = None,
+        kind: str | None = None,
+        forgotten: bool = False,
+        after: str | None = None,
+        limit: int = RUNS,
+    ) -> tuple[RunEntry, ...]:
+        return await super().runs(kind=kind, forgotten=forgotten, after=after, limit=limit)
 
 
 class OneTaskAtATime(WrappedJournal):

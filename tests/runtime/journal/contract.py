@@ -11,14 +11,16 @@ from __future__ import annotations
 from hypothesis import settings
 
 from .appends import Appends
+from .forgetting import Forgetting
 from .keeping import Keeping, Outliving
+from .listing import Listing
 from .loads import Loads
 from .noting import Noting
 from .ownership import Ownership
 from .stories import Stories
 
 
-class JournalContract(Ownership, Appends, Loads, Keeping, Noting, Stories):
+class JournalContract(Ownership, Appends, Listing, Loads, Keeping, Noting, Forgetting, Stories):
     """All parts of the contract."""
 
 

@@ -37,6 +37,14 @@ from .broken import (
     NoLease,
     OneTaskAtATime,
 )
+from .broken_lists import (
+    BusyAlone,
+    ComesAgain,
+    ForgetsTheOpen,
+    LastSaid,
+    ListsTheForgotten,
+    PagesOverlap,
+)
 from .contract import JournalContract
 
 CAUGHT: list[tuple[type[WrappedJournal], str]] = [
@@ -63,6 +71,12 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (EndlessPosts, "test_posts_are_bounded"),
     (AllRuns, "test_busy_runs_can_be_picked"),
     (OneTaskAtATime, "test_one_of_many_who_want_a_run_gets_it"),
+    (BusyAlone, "test_an_entry_tells_what_the_last_append_said"),
+    (LastSaid, "test_what_an_append_did_not_say_is_not_known"),
+    (PagesOverlap, "test_runs_are_listed_in_pages"),
+    (ListsTheForgotten, "test_its_row_stays_and_says_so"),
+    (ForgetsTheOpen, "test_what_is_open_is_not_removed"),
+    (ComesAgain, "test_a_removed_run_is_not_declared_again"),
 ]
 
 

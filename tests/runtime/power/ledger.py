@@ -14,7 +14,7 @@ from turnlock.models.codec import to_json
 from turnlock.models.deliveries import Delivery
 from turnlock.models.facts import ExecutionRetried, ToolExecutionStarted
 from turnlock.models.values import Json
-from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.tools.calling import ToolContext
 
@@ -103,7 +103,7 @@ class NotedJournal(WrappedJournal):
         return fence
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: bool
+        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
     ) -> Appended:
         self._ledger.asked[run_id][after:] = facts
         answer = await super().append(run_id, fence=fence, after=after, facts=facts, busy=busy)

@@ -1,0 +1,76 @@
+"""What a journal lists: runs, with what their last append said of them, and posts."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from ...models.deliveries import Delivery
+from ...models.run import Run
+from ...views.status import Status
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """Where a run stands after an append: what a list shows without anybody folding the run.
+
+    It is true where the run is busy, so that it can stand wherever that alone is asked.
+    """
+
+    busy: bool
+    """Whether the run has something under way."""
+    status: Status
+    waiting: int
+    """Calls that wait for a person's decision."""
+    doubts: int
+    """Calls of which nobody knows whether they happened (K-35)."""
+
+    def __bool__(self) -> bool:
+        """Whether the run is busy."""
+        return self.busy
+
+
+Busy: TypeAlias = bool | Summary
+"""Whether a run has something under way, or that and more."""
+
+
+@attrs.frozen(kw_only=True)
+class RunEntry:
+    """One run as a journal lists it.
+
+    `busy` is what the last append said: whether the run has something under way. `owner` is None
+    where nobody holds it; `owned_until` is when the owner's lease is over, unless renewed.
+
+    `changed`, `status`, `waiting` and `doubts` are None where the last append did not tell: one of
+    version 0.1, say. `list_runs` folds those few.
+    """
+
+    run: Run
+    sequence: int
+    busy: bool
+    fence: int
+    owner: str | None
+    owned_until: float | None
+    began: float | None = None
+    """When its first fact happened, Unix time; None before."""
+    changed: float | None = None
+    """When its latest fact happened."""
+    status: Status | None = Status.IDLE
+    waiting: int | None = 0
+    """Calls that wait for a person's decision."""
+    doubts: int | None = 0
+    """Calls of which nobody knows whether they happened (K-35)."""
+    rewound: str | None = None
+    """Why nobody goes on with it without a person's word; None where nothing was lost."""
+    forgotten: float | None = None
+    """When all that was kept of it was removed, Unix time; its id is never used again."""
+
+
+@attrs.frozen(kw_only=True)
+class Post:
+    """A delivery that another process posted for a run; `number` grows with every post."""
+
+    number: int
+    run_id: str
+    delivery: Delivery
