@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, suppress
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -44,17 +45,13 @@ from .tenure import Tenure
 from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
-from .tools.results import NOT_STARTED, Failed, Outcome, Succeeded, Unknown
+from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded, Unknown
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
 
 Key: TypeAlias = str
 """`run/epoch/turn/invocation/attempt`: a turn id may be used again, its epoch never is (K-7)."""
 
-STOOD_STILL: Final = Failed(
-    "it was not started: this process had stood still beyond its lease", NOT_STARTED
-)
-"""A true report of what was claimed and never ran."""
 RENEWALS: Final = 3
 """Times that a lease is renewed before it would be over."""
 
@@ -151,6 +148,7 @@ class Executions:
             invocation_id=effect.invocation_id,
             attempt=effect.attempt,
             tool_name=effect.tool_name,
+            fencing_token=actor.fence,
             deadline=None if timeout is None else runtime.clock.now() + timeout,
             worker=self._runtime.worker,
             on_log=log,
@@ -188,23 +186,26 @@ class Executions:
                 return None  # it was interrupted while it waited, say
             attempt.context = context
             try:
-                arguments = await prepare(
-                    tool, context, effect.arguments, threads=self._runtime.threads
+                arguments = await self._runtime.tenure.while_held(
+                    actor,
+                    lambda admitted: prepare(
+                        tool,
+                        context,
+                        effect.arguments,
+                        threads=self._runtime.threads,
+                        admitted=admitted,
+                    ),
                 )
             except Rejected as error:
                 await self._reporting.reject(actor, effect, str(error))
                 return None
             if not self._starting or not await self._claimed(actor, effect, tool):
                 return None
-            if not await self._still_owned(actor, effect, tool):
-                return STOOD_STILL
             with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
                 attempt.runs = True
                 try:
                     async with self._renewed(actor, effect, tool):
-                        outcome = await perform(
-                            tool, context, arguments, threads=self._runtime.threads
-                        )
+                        outcome = await self._performed(actor, effect, tool, context, arguments)
                 finally:
                     attempt.runs = False
                 if isinstance(outcome, Succeeded):
@@ -244,11 +245,35 @@ class Executions:
         kept_before = deliveries > 1 and verdict.reason is Reason.DUPLICATE
         return isinstance(verdict, Accepted) or kept_before
 
+    async def _performed(
+        self,
+        actor: Actor,
+        effect: Execute,
+        tool: Tool,
+        context: ToolContext,
+        arguments: Mapping[str, Any],
+    ) -> Outcome:
+        """Run the tool, unless the run is another's by then.
+
+        The time is compared with the ownership again in the frame that makes the call: the loop may
+        be blocked before, the thread may wait for others. What was not begun because of that is
+        begun once the journal has said that the run is ours still. A few instructions remain
+        between that look at the clock and the first line of the tool: nobody can close that gap.
+        """
+        holds = partial(self._runtime.tenure.holds, actor)
+        while await self._still_owned(actor, effect, tool):
+            outcome = await perform(
+                tool, context, arguments, threads=self._runtime.threads, admitted=holds
+            )
+            if outcome is not STOOD_STILL:
+                return outcome
+        return STOOD_STILL
+
     async def _still_owned(self, actor: Actor, effect: Execute, tool: Tool) -> bool:
         """Ask the journal again before the tool starts, if this process stood still meanwhile.
 
-        A run that was taken over is fenced there, and this raises. The gap between the answer and
-        the first line of the tool stays: nobody can close it.
+        A run that was taken over is fenced there, and this raises. False where the tool's own lease
+        was over, too: then it is in doubt.
         """
         if self._runtime.tenure.holds(actor):
             return True

@@ -76,6 +76,7 @@ class InDoubtResolver:
             invocation_id=call.invocation_id,
             attempt=call.attempt,
             tool_name=tool.name,
+            fencing_token=actor.fence,
             worker=self._runtime.worker,
         )
         work = self._resolve(actor, tool, context, key)
@@ -83,14 +84,14 @@ class InDoubtResolver:
 
     async def _resolve(self, actor: Actor, tool: Tool, context: ToolContext, key: Key) -> None:
         try:
-            answer = await self._answer(tool, context)
+            answer = await self._answer(actor, tool, context)
             resolution = None if answer is None else _resolution(context, answer)
             if resolution is not None:
                 await actor.deliver_surely(resolution)
         finally:
             self._under_way.discard(key)
 
-    async def _answer(self, tool: Tool, context: ToolContext) -> ProbeAnswer | None:
+    async def _answer(self, actor: Actor, tool: Tool, context: ToolContext) -> ProbeAnswer | None:
         """Return what the policy says; None where somebody is to be asked."""
         policy = tool.policy
         if policy.in_doubt is InDoubt.FAIL:
@@ -98,7 +99,12 @@ class InDoubtResolver:
         if policy.in_doubt is InDoubt.RETRY_IF_SAFE:
             return NeverHappened() if policy.safe_to_repeat else None
         if policy.in_doubt is InDoubt.PROBE:
-            return await probe(tool, context, threads=self._runtime.threads)
+            return await self._runtime.tenure.while_held(
+                actor,
+                lambda admitted: probe(
+                    tool, context, threads=self._runtime.threads, admitted=admitted
+                ),
+            )
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
@@ -25,21 +26,31 @@ class Clock(Protocol):
         ...
 
 
+def since_boot() -> float:
+    """Return the seconds that this machine has run, asleep or awake; nobody sets that clock.
+
+    Linux has such a clock. Elsewhere it is the monotonic one, which may stand still in a suspend.
+    """
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
 class SteadyClock:
-    """The wall clock at the start, and from then on what a monotonic clock adds.
+    """The wall clock as it was once, and from then on how long the machine has run since.
 
     The kernel takes a jump forward for time that has passed, and lets deadlines run out; the host
-    keeps its clock from jumping (kernel.md section 3). Backward jumps between two processes are
-    the kernel's own affair (K-10).
+    keeps its clock from jumping (kernel.md section 3): a step of the wall clock is no time, a
+    suspend is. Backward jumps between two processes are the kernel's own affair (K-10).
     """
 
-    def __init__(self) -> None:
-        """Set it by the wall clock."""
-        self._ahead = time.time() - time.monotonic()
+    def __init__(self, *, ahead: float | None = None) -> None:
+        """Set it by the wall clock, or to so many seconds ahead of `since_boot`."""
+        self.ahead = time.time() - since_boot() if ahead is None else ahead
 
     def now(self) -> float:
         """Return Unix time in seconds."""
-        return self._ahead + time.monotonic()
+        return self.ahead + since_boot()
 
 
 STALE: Final = 64

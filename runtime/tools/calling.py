@@ -44,7 +44,20 @@ class Stopped:
     began: bool
 
 
+@attrs.frozen
+class Withheld:
+    """It was not begun: it was not admitted when its turn came."""
+
+
 Ending: TypeAlias = Returned | Raised | Stopped
+
+Admitted: TypeAlias = Callable[[], bool]
+"""Whether a call may begin; asked in the frame that makes it, in whichever thread that is."""
+
+
+def always() -> bool:
+    """Admit every call."""
+    return True
 
 
 class Calling(Protocol):
@@ -53,7 +66,7 @@ class Calling(Protocol):
     def stop(self) -> None:
         """Cancel it if it can be: a task, or a call that still waits for a thread."""
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> Ending | Withheld:
         """Wait for it; cancelling the wait does not cancel the call."""
         ...
 
@@ -64,21 +77,26 @@ def begin(
     kwargs: Mapping[str, Any],
     *,
     threads: Executor,
+    admitted: Admitted = always,
 ) -> Calling:
-    """Begin a call, on the loop if it is async, otherwise in a thread with our contextvars."""
+    """Begin a call, on the loop if it is async, otherwise in a thread with our contextvars.
+
+    Between this and the first line of the function time passes: the loop may be blocked, the thread
+    may wait for others, the process may be stopped. So `admitted` is asked there once more.
+    """
     if is_async(call):
-        return _OnLoop(_awaited(call, args, kwargs))
-    return _InThread(call, args, kwargs, threads=threads)
+        return _OnLoop(_awaited(call, args, kwargs, admitted))
+    return _InThread(call, args, kwargs, threads=threads, admitted=admitted)
 
 
 class _OnLoop:
     def __init__(self, work: Any) -> None:  # noqa: ANN401 - a coroutine
-        self._task: asyncio.Task[Ending] = asyncio.get_running_loop().create_task(work)
+        self._task: asyncio.Task[Ending | Withheld] = asyncio.get_running_loop().create_task(work)
 
     def stop(self) -> None:
         self._task.cancel()
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> Ending | Withheld:
         await asyncio.wait({self._task})
         if self._task.cancelled():
             return Stopped(began=True)
@@ -87,9 +105,14 @@ class _OnLoop:
 
 
 async def _awaited(
-    call: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, Any]
-) -> Ending:
+    call: Callable[..., Any],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, Any],
+    admitted: Admitted,
+) -> Ending | Withheld:
     try:
+        if not admitted():
+            return Withheld()
         return Returned(await call(*args, **kwargs))
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - see the module
         return Raised(error)
@@ -103,30 +126,31 @@ class _InThread:
         kwargs: Mapping[str, Any],
         *,
         threads: Executor,
+        admitted: Admitted,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ending: asyncio.Future[Ending] = self._loop.create_future()
+        self._ending: asyncio.Future[Ending | Withheld] = self._loop.create_future()
         variables = contextvars.copy_context()
         try:
-            self._thread = threads.submit(variables.run, _called, call, args, kwargs)
+            self._thread = threads.submit(variables.run, _called, call, args, kwargs, admitted)
         except RuntimeError as error:  # the executor is shut down
-            self._thread = Future[Ending]()
+            self._thread = Future[Ending | Withheld]()
             self._thread.set_result(Raised(error))
         self._thread.add_done_callback(self._arrived)
 
     def stop(self) -> None:
         self._thread.cancel()
 
-    async def ended(self) -> Ending:
+    async def ended(self) -> Ending | Withheld:
         await asyncio.wait({self._ending})
         return self._ending.result()
 
-    def _arrived(self, thread: Future[Ending]) -> None:
+    def _arrived(self, thread: Future[Ending | Withheld]) -> None:
         """Bring the ending over to the loop, in whichever thread this is called."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._settle, thread)
 
-    def _settle(self, thread: Future[Ending]) -> None:
+    def _settle(self, thread: Future[Ending | Withheld]) -> None:
         if thread.cancelled():
             self._ending.set_result(Stopped(began=False))
         else:
@@ -135,9 +159,14 @@ class _InThread:
 
 
 def _called(
-    call: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, Any]
-) -> Ending:
+    call: Callable[..., Any],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, Any],
+    admitted: Admitted,
+) -> Ending | Withheld:
     try:
+        if not admitted():
+            return Withheld()
         value = call(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - see the module
         return Raised(error)
@@ -243,6 +272,9 @@ class ToolContext:
     """One execution of a tool: who, which, until when. A tool asks for it by its annotation.
 
     `idempotency_key` is the same for every attempt of one call: give it to services that take one.
+    `fencing_token` grows with each owner of the run: a service that keeps the highest it has seen,
+    and refuses lower ones, does nothing for a process that stood still and was replaced. Within one
+    owner `attempt` tells the executions of a call apart. It is None where no run is owned.
     `deadline` is Unix time in seconds, or None. All methods may be called from any thread.
     """
 
@@ -255,6 +287,7 @@ class ToolContext:
         invocation_id: str,
         attempt: int,
         tool_name: str,
+        fencing_token: int | None = None,
         deadline: float | None = None,
         worker: str | None = None,
         on_log: Callable[[str], None] = _nowhere,
@@ -273,6 +306,7 @@ class ToolContext:
         self.invocation_id: Final = invocation_id
         self.attempt: Final = attempt
         self.tool_name: Final = tool_name
+        self.fencing_token: Final = fencing_token
         self.deadline: Final = deadline
         self.worker: Final = worker
         self._on_log = on_log

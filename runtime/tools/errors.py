@@ -21,6 +21,10 @@ class Rejected(TurnlockError):
     """A call that cannot be started; its text is the error of the kernel's reject (K-51)."""
 
 
+class StoodStill(TurnlockError):
+    """A call was not made: when its turn came, the run was not surely owned any more."""
+
+
 class BadToolFile(TurnlockError):
     """A file of tools that cannot be used; the message names the file, and the line if it can."""
 

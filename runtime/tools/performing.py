@@ -19,13 +19,25 @@ import attrs
 from ...models.errors import InvalidValue, shown
 from ...models.values import Json, freeze
 from .arguments import check
-from .calling import Calling, Ending, Raised, Returned, Stopped, ToolContext, begin
-from .errors import Rejected, ToolCancelled, bounded, said
+from .calling import (
+    Admitted,
+    Calling,
+    Ending,
+    Raised,
+    Returned,
+    Stopped,
+    ToolContext,
+    Withheld,
+    always,
+    begin,
+)
+from .errors import Rejected, StoodStill, ToolCancelled, bounded, said
 from .results import (
     BAD_RESULT,
     CANCELLED,
     NOT_STARTED,
     RESULT_BYTES,
+    STOOD_STILL,
     TIMED_OUT,
     Ended,
     Failed,
@@ -81,9 +93,10 @@ class _Later(Generic[T]):
 class Work:
     """Calls made one after the other, which can be asked to stop together."""
 
-    def __init__(self, *, threads: Executor) -> None:
+    def __init__(self, *, threads: Executor, admitted: Admitted = always) -> None:
         """Begin with none."""
         self._threads = threads
+        self._admitted = admitted
         self._calling: Calling | None = None
         self.stopped: Stop | None = None
 
@@ -94,10 +107,19 @@ class Work:
         *args: object,
         **kwargs: Any,  # noqa: ANN401 - as the function has it
     ) -> Ending:
-        """Make a call and return how it ended; after a stop none begins."""
+        """Make a call and return how it ended; after a stop none begins.
+
+        Raises `StoodStill` where it was not admitted, in the very frame that would have made it.
+        """
         if self.stopped is not None:
             return Stopped(began=False)
-        return await self.complete(function, *args, **kwargs)
+        self._calling = begin(
+            function, args, kwargs, threads=self._threads, admitted=self._admitted
+        )
+        ending = await self._calling.ended()
+        if isinstance(ending, Withheld):
+            raise StoodStill("this process had stood still beyond its lease")
+        return ending
 
     async def complete(
         self,
@@ -108,7 +130,10 @@ class Work:
     ) -> Ending:
         """Make a call that makes something of what is done already: it begins after a stop too."""
         self._calling = begin(function, args, kwargs, threads=self._threads)
-        return await self._calling.ended()
+        ending = await self._calling.ended()
+        if isinstance(ending, Withheld):  # nothing is asked here
+            raise AssertionError(function)  # noqa: TRY004 - no argument is wrong
+        return ending
 
     def stop(self, stop: Stop) -> None:
         """Cancel what can be cancelled; the first reason stays."""
@@ -184,6 +209,7 @@ async def prepare(  # noqa: PLR0913 - bounds with defaults
     arguments: Mapping[str, Json],
     *,
     threads: Executor,
+    admitted: Admitted = always,
     within: float = PREPARATION,
     grace: float = GRACE,
     abandoned: Abandoned = ABANDONED,
@@ -192,10 +218,11 @@ async def prepare(  # noqa: PLR0913 - bounds with defaults
 
     To be done before the claim: nothing has happened when it raises `Rejected` (seed 004). What was
     approved are the arguments as the model gave them; preprocessors are the tool author's own code.
+    Raises `StoodStill` where one was not admitted: then all of it can be done again.
     """
     if not tool.preprocessors:
         return _checked(tool, arguments)
-    work = Work(threads=threads)
+    work = Work(threads=threads, admitted=admitted)
     answer = await supervise(
         work,
         _preprocessed(work, tool, context, arguments),
@@ -243,6 +270,7 @@ async def perform(  # noqa: PLR0913 - bounds with defaults
     arguments: Mapping[str, Any],
     *,
     threads: Executor,
+    admitted: Admitted = always,
     limit: int = RESULT_BYTES,
     grace: float = GRACE,
     abandoned: Abandoned = ABANDONED,
@@ -252,10 +280,11 @@ async def perform(  # noqa: PLR0913 - bounds with defaults
     Its `timeout` covers all of it. A tool that is stopped and ends by that has failed: its end is
     a true report, though what it did half-way may stay done. One that goes on all the same (a
     thread cannot be stopped; a task may swallow its cancellation) is `Unknown` after `grace`
-    seconds. `limit` is in bytes. Cancelling the caller stops the tool and waits for it at most
-    `grace`; `context.cancel` does the same and returns the outcome.
+    seconds. Where it was not admitted, nothing has happened: `STOOD_STILL`. `limit` is in bytes.
+    Cancelling the caller stops the tool and waits for it at most `grace`; `context.cancel` does the
+    same and returns the outcome.
     """
-    work = Work(threads=threads)
+    work = Work(threads=threads, admitted=admitted)
     try:
         outcome = await supervise(
             work,
@@ -277,7 +306,10 @@ async def _performed(
 ) -> Ended:
     name = tool.signature.context_name
     injected = {} if name is None else {name: context}
-    ending = await work.call(tool.call, **arguments, **injected)
+    try:
+        ending = await work.call(tool.call, **arguments, **injected)
+    except StoodStill:
+        return STOOD_STILL
     if not isinstance(ending, Returned):
         return Failed(f"the tool {_failing(ending, work.stopped)}", _kind(ending, work.stopped))
     value = ending.value
@@ -302,6 +334,7 @@ async def probe(  # noqa: PLR0913 - bounds with defaults
     context: ToolContext,
     *,
     threads: Executor,
+    admitted: Admitted = always,
     within: float = PROBING,
     grace: float = GRACE,
     abandoned: Abandoned = ABANDONED,
@@ -309,10 +342,11 @@ async def probe(  # noqa: PLR0913 - bounds with defaults
     """Ask the tool's probe whether an execution happened; what fails to say is `StillUnknown`.
 
     The result of `Happened` is a frozen JSON value, or the answer is that it failed, with why.
+    Raises `StoodStill` where the probe was not admitted.
     """
     if tool.policy.probe is None:
         return StillUnknown(f"the tool {tool.name} has no probe")
-    work = Work(threads=threads)
+    work = Work(threads=threads, admitted=admitted)
     ending = await supervise(
         work,
         work.call(tool.policy.probe, context),

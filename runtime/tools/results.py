@@ -43,6 +43,11 @@ CANCELLED = "cancelled"
 BAD_RESULT = "bad_result"
 NOT_STARTED = "not_started"
 
+STOOD_STILL: Final = Failed(
+    "it was not started: this process had stood still beyond its lease", NOT_STARTED
+)
+"""A true report of what was claimed and never ran."""
+
 
 @attrs.frozen
 class Unknown:

@@ -60,6 +60,39 @@ def stopped(folder: Path, *modes: str) -> World:
     return left_behind(folder)
 
 
+def stopped_before_its_tool(folder: Path, *modes: str) -> World:
+    """Stop a host for real when its tool is claimed and not begun; then let it go on.
+
+    The heir's person is asked meanwhile, sees nothing done, and says to try again.
+    """
+    with child(folder, "zombie", 1, "hold", "late", *modes) as zombie:
+        assert zombie.says("running")
+        zombie.stop()
+        time.sleep(2 * LEASE)
+        with child(folder, "heir", 1, "hold") as heir:
+            assert heir.says("doubt")
+            (folder / "answer").touch()
+            heir.end()
+        zombie.go_on()
+        time.sleep(0.8)
+    return left_behind(folder)
+
+
+def test_a_host_stopped_before_its_tool_does_not_begin_it(tmp_path: Path) -> None:
+    """SIGSTOP between the claim and the call, SIGCONT when another has done it: done once."""
+    world = stopped_before_its_tool(tmp_path)
+
+    assert violations(world, ["t1"]) == []
+    assert [begun.attempt for begun in world.begun] == [2]
+
+
+def test_without_a_look_at_the_clock_it_begins_it(tmp_path: Path) -> None:
+    """The control: the tool's first line runs after the heir did it."""
+    world = stopped_before_its_tool(tmp_path, "unasked")
+
+    assert [begun.attempt for begun in world.begun] == [2, 1]
+
+
 def test_a_stopped_owner_is_fenced_when_it_goes_on(tmp_path: Path) -> None:
     """SIGSTOP beyond its lease, SIGCONT: what it says is not kept, and no execution is unrecorded.
 

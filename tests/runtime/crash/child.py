@@ -34,7 +34,8 @@ from turnlock.runtime.journal.contract import Appended, Busy
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools.calling import ToolContext
+from turnlock.runtime.tools import performing
+from turnlock.runtime.tools.calling import Admitted, Calling, ToolContext, always, begin
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.results import Happened, NeverHappened, ProbeAnswer
 from turnlock.runtime.tools.tool import Tool, tool
@@ -148,6 +149,20 @@ def tools(notes: Notes, draw: random.Random, *, hold: bool) -> tuple[Tool, ...]:
         tool(name="fail", description="", in_doubt=InDoubt.FAIL)(act_on_the_loop),
         tool(name="pay", description="", approval=True)(act_on_the_loop),
     )
+
+
+def block_before_the_call(*, asks: bool) -> None:
+    """Stand still once, when everything was asked and nothing is left but to call the tool.
+
+    Unless it asks, it makes the call then, whatever the clock says: the negative control.
+    """
+
+    def late(*args: Any, admitted: Admitted = always, **given: Any) -> Calling:
+        print("running", flush=True)
+        time.sleep(0.5)  # long enough to be stopped in
+        return begin(*args, **given, admitted=admitted if asks else always)
+
+    setattr(performing, "begin", late)  # noqa: B010 - it is imported there
 
 
 class Host:
@@ -271,6 +286,8 @@ async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool)
 
 
 if __name__ == "__main__":
+    if "late" in sys.argv[4:]:
+        block_before_the_call(asks="unasked" not in sys.argv[4:])
     try:
         asyncio.run(
             main(
