@@ -40,7 +40,7 @@ def check_db(db: str, run_id: str | None) -> Outcome:
                 break
         return whole
 
-    return with_journal(db, work)
+    return with_journal(db, work, read_only=True)
 
 
 def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:

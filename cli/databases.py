@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
@@ -14,7 +14,7 @@ from ..models.errors import TurnlockError, UnknownRun
 from ..models.facts import Fact
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
-from ..runtime.errors import JournalError
+from ..runtime.errors import NoJournal
 from ..runtime.journal.contract import Journal, RunEntry, open_journal
 
 T = TypeVar("T")
@@ -27,22 +27,25 @@ db_option = click.option(
 )
 
 
-def with_journal(db: str, work: Callable[[Journal], Awaitable[T]]) -> T:
-    """Do something with a journal that exists.
+def with_journal(db: str, work: Callable[[Journal], Awaitable[T]], *, read_only: bool = False) -> T:
+    """Do something with a journal that exists; whoever only reads says so, and waits for nobody.
 
     What is no journal, and a run that it does not know, are wrong usage (2); the rest is 1.
     """
 
     async def do() -> T:
-        try:
-            journal = await open_journal(db, create=False)
-        except JournalError as error:
-            raise click.UsageError(harmless(str(error))) from error
-        async with journal:
+        async with await open_journal(db, create=False, read_only=read_only) as journal:
             return await work(journal)
 
+    return ended(do())
+
+
+def ended(work: Coroutine[Any, Any, T]) -> T:
+    """Do something with journals, and say as a command does what is wrong."""
     try:
-        return asyncio.run(do())
+        return asyncio.run(work)
+    except NoJournal as error:
+        raise click.UsageError(harmless(str(error))) from error
     except TurnlockError as error:
         raise click.ClickException(harmless_lines(str(error))) from error
 
@@ -72,7 +75,7 @@ def facts_of_db(db: str, run_id: str) -> tuple[Run, list[Fact]]:
         entry = await entry_of(journal, run_id)
         return entry.run, await facts_of(journal, run_id)
 
-    return with_journal(db, read)
+    return with_journal(db, read, read_only=True)
 
 
 def entries_of_db(db: str) -> tuple[RunEntry, ...]:
@@ -81,7 +84,7 @@ def entries_of_db(db: str) -> tuple[RunEntry, ...]:
     async def read(journal: Journal) -> tuple[RunEntry, ...]:
         return tuple([entry async for entry in journal.entries()])
 
-    return with_journal(db, read)
+    return with_journal(db, read, read_only=True)
 
 
 def log_lines(run: Run, facts: Iterable[Fact]) -> Iterator[bytes]:

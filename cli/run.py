@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +10,7 @@ import click
 
 from ..models.errors import TurnlockError
 from ..models.run import Run
-from ..models.safe_text import harmless, harmless_lines
+from ..models.safe_text import harmless_lines
 from ..verification.replay.calls import Mode
 from .recorded import Gate, script_of, shipped_script
 
@@ -146,19 +145,12 @@ def _endpoint(model: str | None, base_url: str | None) -> Model:
 
 
 def _played(settings: SessionSettings, db: str | None) -> int:
-    from ..runtime.errors import JournalError  # noqa: PLC0415 - as in command
     from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - as in command
+    from .databases import ended  # noqa: PLC0415 - as in command
     from .run_session import converse  # noqa: PLC0415 - as in command
 
     async def play() -> int:
-        try:
-            journal = await open_journal(_IN_MEMORY if db is None else db)
-        except JournalError as error:
-            raise click.UsageError(harmless(str(error))) from error
-        async with journal:
+        async with await open_journal(_IN_MEMORY if db is None else db) as journal:
             return await converse(settings, journal)
 
-    try:
-        return asyncio.run(play())
-    except TurnlockError as error:
-        raise click.ClickException(harmless_lines(str(error))) from error
+    return ended(play())

@@ -39,7 +39,7 @@ def command(*, db: str, only_open: bool, as_json: bool) -> None:
         entries = await journal.runs(busy=True if only_open else None)
         return [await _told(journal, entry) for entry in entries]
 
-    told = with_journal(db, read)
+    told = with_journal(db, read, read_only=True)
     if as_json:
         click.echo(json.dumps(told, indent=2))
         return

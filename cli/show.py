@@ -77,7 +77,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         lost = [call for call in view.running if is_dead(call.worker)]
         return _Shown(entry=entry, facts=found, view=view, lost=lost)
 
-    shown = with_journal(db, read)
+    shown = with_journal(db, read, read_only=True)
     if as_json:
         click.echo(json.dumps(_as_json(shown, facts=facts), indent=2))
         return

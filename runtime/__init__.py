@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         JournalOwned,
         JournalReplaced,
         JournalRewound,
+        NoJournal,
         Overloaded,
         RunDiffers,
         RunFenced,
@@ -52,8 +53,8 @@ __all__ = [
     "Appended", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed", "Conflict",
     "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun", "Happened",
     "InDoubt", "Journal", "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound",
-    "MemoryJournal", "NeverHappened", "Observed", "OnContinue", "Overloaded", "Policy", "Post",
-    "Rejected", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
+    "MemoryJournal", "NeverHappened", "NoJournal", "Observed", "OnContinue", "Overloaded", "Policy",
+    "Post", "Rejected", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
     "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock",
     "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow",
     "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "open_journal",
@@ -68,7 +69,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "dispatcher": "Continuation OnContinue",
         "errors":
             "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
-            " Overloaded RunDiffers RunFenced RunForgotten RunOpen TooSlow",
+            " NoJournal Overloaded RunDiffers RunFenced RunForgotten RunOpen TooSlow",
         "journal.contract": "Appended Journal Post RunEntry Summary open_journal",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",

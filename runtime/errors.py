@@ -12,6 +12,10 @@ class JournalError(TurnlockError):
     """
 
 
+class NoJournal(JournalError):
+    """There is no journal at this place: nothing, something else, or a name that means none."""
+
+
 class Conflict(JournalError):
     """Another writer has kept facts that this one does not know: read them, and try again."""
 

@@ -52,6 +52,7 @@ from ..errors import (
     Closed,
     JournalError,
     JournalOwned,
+    NoJournal,
     Overloaded,
     RunDiffers,
     RunForgotten,
@@ -289,6 +290,11 @@ def closed() -> Closed:
     return Closed("journal: it was closed; open it again")
 
 
+def only_read(where: str) -> JournalError:
+    """Return the error for a write to a journal that was opened to be read only."""
+    return JournalError(f"journal {where}: it was opened to be read only; open it to write")
+
+
 def unknown_run(run_id: str) -> UnknownRun:
     """Return the error for a run that was never declared here."""
     return UnknownRun(f"run {shown(run_id)}: this journal does not know it; declare it first")
@@ -429,10 +435,11 @@ def check_lease(owner: str, *, now: float, lease: float) -> None:
 class OpenPlace(Protocol):
     """What the module of a journal has under the name `open_place`."""
 
-    async def __call__(self, place: str, *, create: bool) -> Journal:
+    async def __call__(self, place: str, *, create: bool, read_only: bool) -> Journal:
         """Open the journal at a place, the URL without its scheme and colon.
 
-        Make it where there is none, if `create`. Raises `JournalError`.
+        Make it where there is none, if `create` and not `read_only`. Raises `JournalError`, and
+        `NoJournal` where there is none.
         """
         ...
 
@@ -458,12 +465,16 @@ _SCHEME: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<place>.*)"
 _PLANNED: Final = frozenset({"postgresql", "postgres"})
 
 
-async def open_journal(url: str | os.PathLike[str], *, create: bool = True) -> Journal:
+async def open_journal(
+    url: str | os.PathLike[str], *, create: bool = True, read_only: bool = False
+) -> Journal:
     """Open the journal that a URL or a bare path names; a bare path is a SQLite file.
 
     `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` and `memory:` are known; a path is taken as it stands,
-    without escapes. Where there is none it is made, unless `create` is False. Raises `JournalError`
-    for a scheme that is not known, and for whatever is no journal.
+    without escapes. Where there is none it is made, unless `create` is False. `read_only` changes
+    nothing there, needs no right to write, and waits for nobody who writes; whatever would write
+    raises `JournalError`. Raises `NoJournal` for a scheme that is not known, and for whatever is no
+    journal.
     """
     text = os.fspath(url)
     named = _SCHEME.fullmatch(text) if isinstance(url, str) else None
@@ -476,8 +487,10 @@ async def open_journal(url: str | os.PathLike[str], *, create: bool = True) -> J
             if scheme in _PLANNED
             else f"no journal is called {scheme!r}"
         )
-        raise JournalError(
+        raise NoJournal(
             f"journal {text}: {why}; give {known} (a file with a colon in its name: ./{text})"
         )
     module = import_module(f".{backend.module}", __package__)
-    return await cast("OpenPlace", module.open_place)(place, create=create)
+    return await cast("OpenPlace", module.open_place)(
+        place, create=create and not read_only, read_only=read_only
+    )

@@ -15,7 +15,7 @@ from ...models.fact import Fact
 from ...models.run import Run
 from ...models.values import Json, same_json
 from ...views.status import Status
-from ..errors import JournalError
+from ..errors import NoJournal
 from .contract import (
     ANSWERS,
     PAGE,
@@ -88,14 +88,14 @@ class _Kept:
         )
 
 
-async def open_place(place: str, *, create: bool) -> MemoryJournal:
+async def open_place(place: str, *, create: bool, read_only: bool) -> MemoryJournal:
     """Begin one, see `open_journal`. Raises `JournalError` for a place, and where one must be."""
     if place:
-        raise JournalError(
+        raise NoJournal(
             f"journal memory:{place}: a journal in memory has no name; give memory: alone"
         )
-    if not create:
-        raise JournalError(
+    if not create or read_only:
+        raise NoJournal(
             "journal memory: it ends with the process that has it, so there is none to be opened;"
             " give the journal that the run was kept in"
         )

@@ -34,7 +34,7 @@ from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...models.values import Json
-from ..errors import JournalError, Overloaded
+from ..errors import NoJournal, Overloaded
 from . import sqlite_entries as entries
 from . import sqlite_statements as statements
 from .contract import (
@@ -50,8 +50,10 @@ from .contract import (
     check_limit,
     checked_note,
     closed,
+    only_read,
 )
 from .sqlite_file import open_reader, open_writer
+from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
 
@@ -64,27 +66,27 @@ APPEND_BYTES: Final = 256_000_000
 """Bytes of JSON that one append may bring; SQLite itself ends at 1,000,000,000."""
 
 
-async def open_place(place: str, *, create: bool) -> SqliteJournal:
+async def open_place(place: str, *, create: bool, read_only: bool) -> SqliteJournal:
     """Open `PATH`, `/ABSOLUTE` or `///ABSOLUTE`, see `open_journal`. Raises `JournalError`."""
     path = place
     if place.startswith("//"):
         host, slash, rest = place.removeprefix("//").partition("/")
         path = slash + rest
         if host or not rest:
-            raise JournalError(
+            raise NoJournal(
                 f"journal sqlite:{place}: a file is no host's; give sqlite:PATH or"
                 " sqlite:///ABSOLUTE/PATH"
             )
     if not path:
-        raise JournalError("journal sqlite: names no file; give sqlite:PATH")
-    return await SqliteJournal.open(path, create=create)
+        raise NoJournal("journal sqlite: names no file; give sqlite:PATH")
+    return await SqliteJournal.open(path, create=create, read_only=read_only)
 
 
 class SqliteJournal(Journal):
     """Runs in a SQLite file. `SqliteJournal.open` makes one."""
 
-    def __init__(self, path: Path, *, writer: Worker, reader: Worker) -> None:
-        """Take over what `open` has opened."""
+    def __init__(self, path: Path, *, writer: Worker | None, reader: Worker) -> None:
+        """Take over what `open` has opened; without a writer it is only read."""
         self.path: Final = path
         self._where = str(path)
         self._writer = writer
@@ -97,9 +99,13 @@ class SqliteJournal(Journal):
         path: str | os.PathLike[str],
         *,
         create: bool = True,
+        read_only: bool = False,
         busy_timeout: float = BUSY_TIMEOUT,
     ) -> Self:
         """Open a journal; make the file where there is none, unless `create` is False.
+
+        `read_only` needs no right to write, changes nothing and leaves nothing behind, and waits
+        for nobody who writes (see `sqlite_reading`); a file of an older version stays as it is.
 
         A file of an older version is brought up to date. Raises `JournalError` for what is no
         journal, is damaged, or was written by a newer version; nothing is ever begun anew over it.
@@ -109,6 +115,16 @@ class SqliteJournal(Journal):
         """
         place = Path(path)
         where = str(place)
+        if read_only:
+            only = ReadOnly(place, busy_timeout=busy_timeout)
+            reader = Worker(
+                f"journal {where}, reader",
+                connect=only.connect,
+                perform=only.perform,
+                disconnect=lambda _: only.close(),
+            )
+            await reader.connected()
+            return cls(place, writer=None, reader=reader)
         writer = Worker(
             f"journal {where}, writer",
             connect=partial(open_writer, place, create=create, busy_timeout=busy_timeout),
@@ -281,11 +297,14 @@ class SqliteJournal(Journal):
         try:
             await self._reader.close()
         finally:
-            await self._writer.close()
+            if self._writer is not None:
+                await self._writer.close()
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._closed:
             raise closed()
+        if self._writer is None:
+            raise only_read(self._where)
         return await self._writer.do(work)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:

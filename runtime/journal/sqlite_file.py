@@ -5,14 +5,25 @@ What is not whole is never made anew. Its tables are in `sqlite_schema`, its row
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import shutil
 import sqlite3
+import stat
 from pathlib import Path
 from typing import Final
 
-from ..errors import JournalError
+from ..errors import JournalError, NoJournal
 from . import sqlite_schema as schema
+
+PRIVATE: Final = 0o600
+"""The mode of every file that we make: a journal holds arguments and results in clear text."""
+OTHERS: Final = 0o077
+"""What `PRIVATE` forbids."""
+
+_log: Final = logging.getLogger(__name__)
+_warned: Final[set[Path]] = set()
 
 
 def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Connection:
@@ -20,15 +31,16 @@ def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Con
 
     Raises `JournalError` for whatever is no journal of ours.
     """
-    _check_place(path, create=create)
+    check_place(path, create=create)
     try:
         if not path.exists():
             _make(path)
         connection = _connect(path, busy_timeout=busy_timeout)
         try:
-            _check_file(path, connection)
+            check_file(path, connection)
             schema.migrate(connection)
             _set_up(path, connection)
+            _warn_of_readers(path)
         except BaseException:
             connection.close()
             raise
@@ -49,9 +61,11 @@ def open_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def _check_place(path: Path, *, create: bool) -> None:
-    def wrong(cause: str, fix: str) -> JournalError:
-        return JournalError(f"journal {path}: {cause}; {fix}")
+def check_place(path: Path, *, create: bool) -> None:
+    """Raise `NoJournal` where none is, and none can be made."""
+
+    def wrong(cause: str, fix: str) -> NoJournal:
+        return NoJournal(f"journal {path}: {cause}; {fix}")
 
     if path.is_dir():
         raise wrong("it is a folder", "give the path of a file in it")
@@ -60,7 +74,7 @@ def _check_place(path: Path, *, create: bool) -> None:
     if not path.exists():
         if not create:
             raise wrong("there is no such file", "correct the path")
-        if _beside(path, "-wal").exists():
+        if beside(path, "-wal").exists():
             raise wrong(
                 "it is gone, but its -wal file is there",
                 "put both back where they were: what was written last stands in the -wal file",
@@ -77,8 +91,9 @@ def _make(path: Path) -> None:
 
     So a crash meanwhile leaves no half-made file that would have to be told from a damaged one.
     """
-    draft = _beside(path, f".{secrets.token_hex(4)}.new")
+    draft = beside(path, f".{secrets.token_hex(4)}.new")
     try:
+        make_private(draft)
         connection = sqlite3.connect(draft, isolation_level=None)
         try:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first page
@@ -91,13 +106,39 @@ def _make(path: Path) -> None:
             path.hardlink_to(draft)
         except FileExistsError:  # another process was quicker: its file is as good
             return
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         for end in ("", "-wal", "-shm"):
-            _beside(draft, end).unlink(missing_ok=True)
+            beside(draft, end).unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def make_private(path: Path) -> None:
+    """Make an empty file that nobody else may read, at no moment, whatever the umask.
+
+    SQLite gives the -wal and the -shm the mode of their file. Raises `FileExistsError`.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE)
+    try:
+        if os.name == "posix":
+            os.fchmod(handle, PRIVATE)  # a umask may have taken it from ourselves
+    finally:
+        os.close(handle)
+
+
+def _warn_of_readers(path: Path) -> None:
+    """Say once of a file that others may read it. It is left so: somebody may have meant it."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & OTHERS and path not in _warned:
+        _warned.add(path)
+        _log.warning(
+            "journal %s: others may open it (mode %04o), and it holds what tools were given and"
+            " what they returned; chmod 600 it, its -wal and its -shm, unless that is meant",
+            path,
+            mode,
+        )
+
+
+def sync_folder(folder: Path) -> None:
     """Make the file's name as durable as its content; only POSIX can, and needs to."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
@@ -116,18 +157,18 @@ def _connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     )
 
 
-def _check_file(path: Path, connection: sqlite3.Connection) -> None:
+def check_file(path: Path, connection: sqlite3.Connection) -> None:
     """Look whose file it is before anything is changed in it."""
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     if found != schema.APPLICATION_ID or not tables:
-        raise JournalError(
+        raise NoJournal(
             f"journal {path}: it is a database of another program (application_id {found:#x},"
             f" {tables} tables); give the path of a journal, or of a file that does not exist"
         )
     version = schema.version_of(connection)
     if version > len(schema.MIGRATIONS):
-        raise JournalError(
+        raise NoJournal(
             f"journal {path}: a newer turnlock wrote it (version {version}, this one knows"
             f" {len(schema.MIGRATIONS)}); use that one"
         )
@@ -148,7 +189,8 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("ROLLBACK")
 
 
-def _beside(path: Path, end: str) -> Path:
+def beside(path: Path, end: str) -> Path:
+    """Return the path of a file that belongs to the journal's file, by the end of its name."""
     return path.with_name(path.name + end)
 
 
@@ -156,7 +198,7 @@ _PRIMARY: Final = 0xFF
 """The bits of an error code that name its kind; those above say more exactly where."""
 
 _TOLD: Final = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "free space, then try again"),
+    sqlite3.SQLITE_FULL: ("the disk is full", "free space there: it goes on by itself"),
     sqlite3.SQLITE_BUSY: (
         "another process holds its lock",
         "let that process end what it does, then try again",
@@ -190,5 +232,16 @@ def failed(path: str, error: sqlite3.Error, *, settled: bool = True) -> JournalE
     """Return the error to raise for one of SQLite's; `settled` says that nothing was kept."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
     cause, fix = _TOLD.get(code, ("SQLite refused", "see what it says"))
+    if code == sqlite3.SQLITE_FULL:
+        cause = f"{cause}{_left_at(path)}"
     doubt = "" if settled else "; whether the last write was kept is not known: read it again"
-    return JournalError(f"journal {path}: {cause} ({error}); {fix}{doubt}")
+    kind = NoJournal if code == sqlite3.SQLITE_NOTADB else JournalError
+    return kind(f"journal {path}: {cause} ({error}); {fix}{doubt}")
+
+
+def _left_at(path: str) -> str:
+    folder = Path(path).absolute().parent
+    try:
+        return f": {shutil.disk_usage(folder).free:,} bytes are left at {folder}"
+    except OSError:
+        return ""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -135,6 +136,40 @@ def migrate(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def show_as_newest(connection: sqlite3.Connection) -> None:
+    """Let an older file, which is only read, seem to have today's tables and columns, empty ones.
+
+    They are of this connection alone: temporary names go before those of the file.
+    """
+    if version_of(connection) >= len(MIGRATIONS):
+        return
+    connection.execute("PRAGMA temp_store = MEMORY")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as newest:
+        migrate(newest)
+        tables = newest.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
+        for table, sql in tables:
+            known = _columns(connection, table)
+            missing = {
+                name: default
+                for name, default in _columns(newest, table).items()
+                if name not in known
+            }
+            if not known:
+                connection.execute(sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+            elif missing:
+                added = ", ".join(f"{default or 'NULL'} AS {it}" for it, default in missing.items())
+                connection.execute(
+                    f"CREATE TEMP VIEW {table} AS SELECT *, {added} FROM main.{table}"  # noqa: S608 - ours
+                )
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str | None]:
+    """Return the columns of a table with their defaults; none where there is no such table."""
+    return {row[1]: row[4] for row in connection.execute(f"PRAGMA main.table_info({table})")}
 
 
 IDENTITY: Final = "identity"

@@ -49,11 +49,17 @@ class Worker:
     """
 
     def __init__(
-        self, name: str, *, connect: Callable[[], sqlite3.Connection], perform: Perform
+        self,
+        name: str,
+        *,
+        connect: Callable[[], sqlite3.Connection],
+        perform: Perform,
+        disconnect: Callable[[sqlite3.Connection], None] = sqlite3.Connection.close,
     ) -> None:
-        """Start the thread; `connect` and `perform` are called in it."""
+        """Start the thread; `connect`, `perform` and `disconnect` are called in it."""
         self._connect = connect
         self._perform = perform
+        self._disconnect = disconnect
         self._loop = asyncio.get_running_loop()
         self._tick: list[_Job] = []
         self._open: set[asyncio.Future[Any]] = set()
@@ -109,7 +115,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - the callers are told, whatever it is
             death = error
         finally:
-            connection.close()
+            self._disconnect(connection)
         self._tell(self._end, death)
 
     def _next(self) -> list[_Job]:

@@ -77,7 +77,7 @@ def _lived(life: Life, folder: Path, world: World) -> None:
     finally:
         life.bury()
         host.runtime._threads.shutdown(wait=True, cancel_futures=True)
-        for worker in (journal._reader, journal._writer):
+        for worker in filter(None, (journal._reader, journal._writer)):
             worker._queue.put(None)
             worker._thread.join()
         loop.close()

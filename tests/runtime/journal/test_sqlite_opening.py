@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,9 +16,9 @@ from turnlock.runtime.journal import sqlite_schema
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
+from .somebody import somebody
 from .stage import RUN, everything, facts, kept, owned
 
-NOBODY = 65_534
 TOO_NEW = 99
 KNOWN = len(sqlite_schema.MIGRATIONS)
 
@@ -146,7 +145,7 @@ def test_a_file_that_may_not_be_written_is_told() -> None:
         remember(path)
         path.chmod(0o444)
         Path(folder).chmod(0o777)
-        with _somebody(), pytest.raises(JournalError, match="it cannot be written"):
+        with somebody(), pytest.raises(JournalError, match="it cannot be written"):
             opened(path)
 
 
@@ -154,7 +153,7 @@ def test_a_folder_that_may_not_be_written_is_told() -> None:
     """A new file cannot be made there."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
-        with _somebody(), pytest.raises(JournalError, match="cannot be opened"):
+        with somebody(), pytest.raises(JournalError, match="cannot be opened"):
             opened(Path(folder) / "journal.db")
         Path(folder).chmod(0o755)
 
@@ -218,16 +217,3 @@ def _content(folder: Path) -> dict[str, bytes | None]:
         path.name: path.read_bytes() if path.is_file() else None
         for path in sorted(folder.iterdir())
     }
-
-
-@contextmanager
-def _somebody() -> Generator[None]:
-    """Be no superuser, whom no file refuses."""
-    is_superuser = os.geteuid() == 0
-    if is_superuser:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if is_superuser:
-            os.seteuid(0)
