@@ -141,6 +141,13 @@ def _one_writer(world: World, run_id: str) -> Iterator[str]:
                 yield f"life {one.by} wrote at fact {one.last} in a run of life {owner}"
 
 
+def _only_the_owner_starts(world: World, run_id: str) -> Iterator[str]:
+    """No tool and no continuation callback is called by whose run another has taken (D-19)."""
+    for one in world.started:
+        if one.run_id == run_id and one.by != one.owner:
+            yield f"life {one.by} called {one.what} in a run of life {one.owner}"
+
+
 def _replay_equals_live(world: World, run_id: str) -> Iterator[str]:
     """What the last process had in memory is the fold of the journal (K-2)."""
     run = world.memory._runs[run_id].run
@@ -161,6 +168,7 @@ RULES: Final[tuple[Callable[[World, str], Iterator[str]], ...]] = (
     _one_outcome,
     _one_continuation,
     _one_writer,
+    _only_the_owner_starts,
     _replay_equals_live,
 )
 

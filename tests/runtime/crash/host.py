@@ -44,6 +44,7 @@ class Host:
 
     async def on_continue(self, told: Continuation) -> None:
         """Be told, do what the use case does then, and take it."""
+        self.world.starts(self.life, told.run_id, f"continuation of {told.turn_id}")
         await self.life.point("before it is told")
         self.world.hears(self.life, told)
         await self._continued(self, told)

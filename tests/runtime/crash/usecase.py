@@ -62,6 +62,7 @@ def acting(
     """A tool that may be killed before, within and after what it does."""
 
     async def act(context: ToolContext, n: int = 0) -> str:
+        world.starts(life, context.run_id, f"{name}, attempt {context.attempt}")
         await life.point(f"{name} is called")
         world.begins(life, context)
         await life.point(f"{name} has begun")

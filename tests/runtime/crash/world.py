@@ -41,6 +41,16 @@ class Begun:
 
 
 @attrs.frozen(kw_only=True)
+class Started:
+    """The first line of a tool, or of the continuation callback: whose, and whose the run was."""
+
+    what: str
+    run_id: str
+    by: int
+    owner: int
+
+
+@attrs.frozen(kw_only=True)
 class Told:
     """The host was told of a continuation, or has taken it."""
 
@@ -68,6 +78,7 @@ class World:
     journal: Journal = attrs.field(factory=MemoryJournal)
     memory: MemoryJournal = attrs.field(init=False)
     """Where the facts are at last, however the journal is wrapped."""
+    started: list[Started] = attrs.field(factory=list[Started])
     begun: list[Begun] = attrs.field(factory=list[Begun])
     ended: set[str] = attrs.field(factory=set[str])
     """Idempotency keys of what tools have done to its end."""
@@ -98,6 +109,13 @@ class World:
         """What is durable now."""
         kept = self.memory._runs.get(run_id)
         return () if kept is None else kept.facts
+
+    def starts(self, life: Life, run_id: str, what: str) -> None:
+        """The host's code is called, a tool's or the callback's: before anything can be awaited."""
+        _check(life)
+        owners = [one.by for one in self.written if one.run_id == run_id and one.taken]
+        owner = owners[-1] if owners else life.number
+        self.started.append(Started(what=what, run_id=run_id, by=life.number, owner=owner))
 
     def begins(self, life: Life, context: ToolContext) -> None:
         """A tool does what it does."""
