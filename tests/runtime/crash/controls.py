@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 from turnlock import Fact, Kernel, Run
@@ -17,6 +18,7 @@ from turnlock.runtime.actor import Actor
 from turnlock.runtime.dispatcher import Continuation, OnContinue
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
+from turnlock.runtime.tools.calling import Calling, begin
 
 from ..faulty_journal import WrappedJournal
 
@@ -63,6 +65,11 @@ def unclaimed_again(claimed: Any) -> Any:
         return effect.effect_id.startswith("again/") or await claimed(self, actor, effect, tool)
 
     return again
+
+
+def unadmitted(*args: Any, threads: Executor, **_: Any) -> Calling:
+    """Instead of `begin`: make the call, whatever the clock says by then."""
+    return begin(*args, threads=threads)
 
 
 async def acknowledged_first(

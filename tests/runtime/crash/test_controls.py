@@ -16,6 +16,8 @@ from turnlock.runtime import dispatcher, ownership, writer
 from turnlock.runtime.actor import Actor
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.in_doubt import InDoubtResolver
+from turnlock.runtime.tenure import Tenure
+from turnlock.runtime.tools import performing
 
 from . import controls
 from .checks import violations
@@ -48,6 +50,20 @@ def test_without_the_fence_a_zombie_writes() -> None:
     )
 
     assert any("one_writer" in rules(one.wrong) for one in plays)
+
+
+@pytest.mark.parametrize("asks", ["never", "once, before the call is begun"])
+def test_without_a_look_at_the_clock_a_zombie_starts(
+    monkeypatch: pytest.MonkeyPatch, asks: str
+) -> None:
+    """Whoever stood still calls a tool of a run that another has; a look too early is no help."""
+    if asks == "never":
+        monkeypatch.setattr(Tenure, "holds", lambda *_: True)
+    else:
+        monkeypatch.setattr(performing, "begin", controls.unadmitted)
+    plays = (haunted(LEASED, step, wakes_after=None) for step in range(1, points(LEASED) + 1))
+
+    assert any("only_the_owner_starts" in rules(one.wrong) for one in plays)
 
 
 def test_without_the_claim_executions_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
