@@ -18,6 +18,7 @@ from turnlock.runtime.actor import Actor
 from turnlock.runtime.dispatcher import Continuation, OnContinue
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
+from turnlock.runtime.tenure import Tenure
 from turnlock.runtime.tools.calling import Calling, begin
 
 from ..faulty_journal import WrappedJournal
@@ -51,6 +52,12 @@ class Hasty(WrappedJournal):
     async def _keep(self, run_id: str, given: dict[str, Any]) -> None:
         await asyncio.sleep(0.5)
         await self.inner.append(run_id, **given)
+
+
+async def surely_held(_tenure: Tenure, actor: Actor) -> None:
+    """Instead of `Tenure.make_sure`: who was not told that the run is another's has it."""
+    if actor.stopped is not None:
+        raise actor.stopped
 
 
 async def unclaimed(*_: object) -> bool:

@@ -23,7 +23,7 @@ from . import controls
 from .checks import violations
 from .explore import Stage, haunted, played, points
 from .usecase import UseCase
-from .usecases import CHAINED, DOUBTS, FREE, LEASED
+from .usecases import CHAINED, DOUBTS, FREE, LEASED, RAISING
 from .world import World
 
 ASKED = DOUBTS[0]
@@ -64,6 +64,17 @@ def test_without_a_look_at_the_clock_a_zombie_starts(
     plays = (haunted(LEASED, step, wakes_after=None) for step in range(1, points(LEASED) + 1))
 
     assert any("only_the_owner_starts" in rules(one.wrong) for one in plays)
+
+
+def test_without_asking_who_owns_the_run_a_zombie_hands_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It goes on calling a callback that raises (D-19)."""
+    monkeypatch.setattr(Tenure, "make_sure", controls.surely_held)
+
+    plays = (haunted(RAISING, step, wakes_after=0.5) for step in range(1, points(RAISING) + 1))
+
+    assert any("called continuation" in wrong for one in plays for wrong in one.wrong)
 
 
 def test_without_the_claim_executions_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
