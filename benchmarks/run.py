@@ -32,6 +32,7 @@ ROUNDS: Final = {
     "imports": 15,
     "replay": 8,
     "journal": 8,
+    "listing": 12,
     "runtime": QUICK + 1,
     "closure": QUICK + 1,
     "pictures": QUICK + 1,

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import click
 
+from ..models.errors import UnknownRun
 from ..models.safe_text import harmless
-from ..runtime.journal.contract import Journal, RunEntry
-from ..runtime.owners import short_name
+from ..runtime.journal.contract import RUNS, Journal, RunEntry
+from ..runtime.listing import list_runs
+from ..runtime.owners import is_dead, short_name
 from ..runtime.writer import is_owned
-from ..views.run_view import RunView
-from .databases import db_option, facts_of, with_journal
+from .databases import db_option, entry_of, with_journal
+from .durations import told_duration
 
-_HELP: Final = """List the runs of a journal: what each is doing, and who performs it.
+_HELP: Final = """List the runs of a journal: how each stands, and who performs it.
 
-A run whose owner is "-" goes on when somebody opens it, for instance `turnlock run` with the same
---db and --run.
+WAITS are the calls that wait for a decision, DOUBT those of which nobody knows whether they
+happened; BEGAN and CHANGED say how long ago the first and the latest fact happened. A run whose
+owner is "-" goes on when somebody opens it, for instance `turnlock run` with the same --db and
+--run.
+
+Runs come in the order in which they were declared. Where there are more than --limit, the last line
+says how to go on.
 
 \b
 Exit status:
@@ -27,38 +36,102 @@ Exit status:
   2  wrong usage, or no journal
 """
 
+_WORDS: Final = 200
+"""Characters of why a run was rewound."""
+
 
 @click.command("runs", help=_HELP, short_help="List the runs of a journal.")
 @db_option
 @click.option("--open", "only_open", is_flag=True, help="Only those with something under way.")
+@click.option("--forgotten", is_flag=True, help="Those that were removed, too.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=RUNS,
+    show_default=True,
+    metavar="N",
+    help="How many to list at most.",
+)
+@click.option("--after", metavar="RUN", help="Begin behind this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead.")
-def command(*, db: str, only_open: bool, as_json: bool) -> None:
+def command(  # noqa: PLR0913 - one for each option
+    *, db: str, only_open: bool, forgotten: bool, limit: int, after: str | None, as_json: bool
+) -> None:
     """List them, a line each."""
 
-    async def read(journal: Journal) -> list[dict[str, Any]]:
-        entries = await journal.runs(busy=True if only_open else None)
-        return [await _told(journal, entry) for entry in entries]
+    async def read(journal: Journal) -> tuple[RunEntry, ...]:
+        try:
+            return await list_runs(
+                journal,
+                busy=True if only_open else None,
+                forgotten=forgotten,
+                after=after,
+                limit=limit + 1,  # one more tells that there are more
+            )
+        except UnknownRun:
+            await entry_of(journal, after or "")  # says which there are
+            raise
 
-    told = with_journal(db, read, read_only=True)
+    now = time.time()
+    dead = cache(is_dead)  # a look at the process costs more than all else
+    entries = with_journal(db, read, read_only=True)
+    shown = entries[:limit]
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps([_as_json(it, now=now, dead=dead) for it in shown], indent=2))
         return
-    click.echo(f"{'facts':>7}  {'status':18}  {'owner':16}  run")
-    for run in told:
-        owner = "-" if run["owner"] is None else short_name(run["owner"])
-        tool = "" if run["tool_name"] is None else f" – {run['tool_name']}"
-        line = f"{run['facts']:7,}  {run['status']:18}  {owner:16}  {run['run_id']}{tool}"
-        click.echo(harmless(line))
+    click.echo(
+        f"{'facts':>7}  {'status':18}  {'waits':>5}  {'doubt':>5}  {'began':>5}  {'changed':>7} "
+        f" {'owner':16}  run"
+    )
+    for entry in shown:
+        click.echo(_line(entry, now=now, dead=dead))
+    if len(entries) > limit:
+        last = harmless(shown[-1].run.run_id)
+        click.echo(f"… and more: go on with --after {last}", err=True)
 
 
-async def _told(journal: Journal, entry: RunEntry) -> dict[str, Any]:
-    run_id = entry.run.run_id
-    standing = RunView.of(entry.run, await facts_of(journal, run_id)).standing
+def _line(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool]) -> str:
+    owner = short_name(entry.owner) if _owned(entry, now, dead) and entry.owner else "-"
+    ago = [
+        "-" if at is None else told_duration(max(0.0, now - at))
+        for at in (entry.began, entry.changed)
+    ]
+    why = "" if entry.rewound is None else f" – {harmless(entry.rewound, limit=_WORDS)}"
+    return (
+        f"{entry.sequence:7,}  {_word(entry):18}  {_count(entry.waiting):>5} "
+        f" {_count(entry.doubts):>5}  {ago[0]:>5}  {ago[1]:>7}  {harmless(owner):16} "
+        f" {harmless(entry.run.run_id)}{why}"
+    )
+
+
+def _word(entry: RunEntry) -> str:
+    """Return the status, or what goes before it."""
+    if entry.forgotten is not None:
+        return "forgotten"
+    if entry.rewound is not None:
+        return "rewound"
+    return "unreadable" if entry.status is None else entry.status.value
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}" if count else "-"
+
+
+def _owned(entry: RunEntry, now: float, dead: Callable[[str | None], bool]) -> bool:
+    return is_owned(entry, now=now, dead=dead)
+
+
+def _as_json(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool]) -> dict[str, Any]:
     return {
-        "run_id": run_id,
+        "run_id": entry.run.run_id,
         "facts": entry.sequence,
-        "status": standing.status.value,
-        "tool_name": standing.tool_name,
+        "status": None if entry.status is None else entry.status.value,
+        "waiting": entry.waiting,
+        "doubts": entry.doubts,
         "open": entry.busy,
-        "owner": entry.owner if is_owned(entry, now=time.time()) else None,
+        "began": entry.began,
+        "changed": entry.changed,
+        "owner": entry.owner if _owned(entry, now, dead) else None,
+        "rewound": entry.rewound,
+        "forgotten": entry.forgotten,
     }

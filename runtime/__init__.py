@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .journal.contract import Appended, Journal, Post, RunEntry, Summary, open_journal
     from .journal.memory import MemoryJournal
     from .journal.sqlite import SqliteJournal
+    from .listing import list_runs
     from .runtime import Runtime
     from .scheduling import Clock, SteadyClock
     from .settings import Settings
@@ -57,7 +58,7 @@ __all__ = [
     "Post", "Rejected", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
     "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock",
     "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow",
-    "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "open_journal",
+    "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "list_runs", "open_journal",
     "open_telemetry", "submit", "tool",
 ]  # fmt: skip
 
@@ -73,6 +74,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "journal.contract": "Appended Journal Post RunEntry Summary open_journal",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",
+        "listing": "list_runs",
         "runtime": "Runtime",
         "scheduling": "Clock SteadyClock",
         "settings": "Settings",

@@ -413,13 +413,16 @@ class _Choice:
         return (self.chosen,)
 
 
-def is_owned(entry: RunEntry, *, now: float) -> bool:
-    """Whether a living process has the run, as far as anybody can tell."""
+def is_owned(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool] = is_dead) -> bool:
+    """Whether a living process has the run, as far as anybody can tell.
+
+    `dead` is `is_dead`, or what remembers its answers: of many runs that have one owner.
+    """
     return (
         entry.owner is not None
         and entry.owned_until is not None
         and now < entry.owned_until
-        and not is_dead(entry.owner)
+        and not dead(entry.owner)
     )
 
 

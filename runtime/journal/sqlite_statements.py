@@ -210,7 +210,8 @@ def append(
         (head.number, row.first, row.last, row.facts, row.checksum),
     )
     connection.execute(
-        "UPDATE runs SET sequence = :last, busy = :busy, began = coalesce(began, :began),"
+        "UPDATE runs SET sequence = :last, busy = :busy,"
+        " began = CASE WHEN sequence THEN began ELSE :began END,"
         " changed = :changed, status = :status, waiting = :waiting, doubts = :doubts, told = :last"
         " WHERE number = :number",
         {

@@ -1,0 +1,55 @@
+"""Lists of runs that are told wholly: the few whose last append did not say how they stand, too."""
+
+from __future__ import annotations
+
+import attrs
+
+from ..models.errors import CorruptJournal
+from ..views.tally import Tally
+from .errors import JournalError, RunForgotten
+from .journal.contract import RUNS, Journal, RunEntry
+from .writer import fold_run
+
+
+async def list_runs(  # noqa: PLR0913 - what picks a page, as `Journal.runs` has it
+    journal: Journal,
+    *,
+    busy: bool | None = None,
+    kind: str | None = None,
+    forgotten: bool = False,
+    after: str | None = None,
+    limit: int = RUNS,
+) -> tuple[RunEntry, ...]:
+    """Return the next runs of a journal, as `Journal.runs` does, each with its status and counts.
+
+    Nothing is folded but the runs of which the last append did not say it: one of version 0.1, say.
+    What cannot be read keeps None in its place.
+    """
+    page = await journal.runs(busy=busy, kind=kind, forgotten=forgotten, after=after, limit=limit)
+    return tuple([await _told(journal, it) for it in page])
+
+
+async def _told(journal: Journal, entry: RunEntry) -> RunEntry:
+    """Return the entry with what the journal left out."""
+    if entry.forgotten is not None or not entry.sequence:
+        return entry
+    try:
+        if entry.began is None:  # an older process began it
+            (first,) = await journal.read(entry.run.run_id, limit=1)
+            entry = attrs.evolve(entry, began=first.at)
+        return entry if entry.status is not None else await _folded(journal, entry)
+    except (CorruptJournal, JournalError, RunForgotten):
+        return entry
+
+
+async def _folded(journal: Journal, entry: RunEntry) -> RunEntry:
+    kernel = await fold_run(entry.run, journal)
+    (latest,) = await journal.read(entry.run.run_id, after=kernel.sequence - 1, limit=1)
+    tally = Tally(kernel)
+    return attrs.evolve(
+        entry,
+        changed=latest.at,
+        status=tally.status(kernel, latest=latest),
+        waiting=tally.waiting,
+        doubts=tally.doubts,
+    )
