@@ -1,14 +1,13 @@
 """``turnlock approve``, ``deny`` and ``interrupt``: decide about a run, from another terminal.
 
-The run is read, a delivery is chosen by what waits there, and whoever owns the run judges it; where
-nobody does, it is judged here (see `runtime.writer`).
+A decision is about what its maker was shown: that is said with it, or shown and asked about here.
+Whoever owns the run judges it; where nobody does, it is judged here (see `runtime.writer`).
 """
 
 from __future__ import annotations
 
-import getpass
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 import attrs
@@ -18,29 +17,32 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
 from ..models.errors import InvalidValue
 from ..models.reasons import Reason
-from ..models.safe_text import harmless
+from ..models.safe_text import harmless, harmless_lines
 from ..models.strict_json import parse
-from ..models.values import Json
+from ..models.values import Json, freeze
 from ..runtime.journal.contract import Journal
-from ..runtime.writer import Submitted, submit
+from ..runtime.writer import Submitted, fold_run, submit
 from ..views.call_view import CallView
-from ..views.live import calls_of
 from ..views.meanings import refused
+from .asking import at_terminal, confirm, person
 from .databases import db_option, entry_of, with_journal
+from .shown import Named, Waiting, about, demand, naming_options, whole, whole_arguments
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_EXIT_STATUS: Final = """
+EXIT_STATUS: Final = """
 \b
 Exit status:
   0  accepted
-  1  refused, not answered in time, or the journal failed
+  1  refused: what was shown does not wait any more, or for a reason of the
+     kernel; or nothing was decided at the terminal, nobody answered in time,
+     or the journal failed
   2  wrong usage, no journal, no such run, or nothing there to decide about
 """
 
 
-def _delivering(command: F) -> F:
-    """Add the options that each of them has."""
+def delivering(command: F) -> F:
+    """Add the options that each command has which delivers something."""
     for option in (
         click.option(
             "--wait",
@@ -57,84 +59,91 @@ def _delivering(command: F) -> F:
 
 
 @attrs.frozen(kw_only=True)
-class _Found:
-    """What there is to decide about."""
+class Decision:
+    """What is to be decided about one call, and what its maker is asked."""
 
-    turn_id: str | None
-    """The open turn."""
-    waiting: tuple[CallView, ...]
+    waiting: Callable[[Kernel], Waiting]
+    question: Callable[[CallView], str]
+    """What is asked about the call that was shown; it says what the answer yes does."""
+    delivery: Callable[[CallView], Delivery]
+    done: str
 
-    def call(self, wanted: str | None) -> CallView:
-        """Return the call that waits: the one named, by id or tool, or the only one."""
-        waiting = self.waiting
-        found = [it for it in waiting if wanted in {None, it.invocation_id}] or [
-            it for it in waiting if wanted == it.tool_name
-        ]
-        if len(found) == 1:
-            return found[0]
-        raise click.UsageError(_unfound(waiting, found, wanted))
+    def make(self, db: str, run_id: str, *, named: Named, wait: float) -> None:
+        """Find the call, ask about it where nobody has said what was shown, and have it judged."""
+        bound = named.bound
+        if not bound and at_terminal():
+            call = with_journal(db, lambda journal: self._found(journal, run_id, named))
+            for line in whole(call):
+                click.echo(line, err=True)
+            confirm(self.question(call))
+            named, bound = Named.of(call), True
+
+        def chosen(kernel: Kernel) -> Delivery:
+            nonlocal named, bound
+            call = self.waiting(kernel).call(named, bound=bound)
+            if not bound:
+                demand(call, db=db)
+            named = Named.of(call)  # chosen again, after a conflict, it is this call or none
+            return self.delivery(call)
+
+        if not deliver(db, chosen, run_id=run_id, wait=wait, done=self.done):
+            sys.exit(1)
+
+    async def _found(self, journal: Journal, run_id: str, named: Named) -> CallView:
+        entry = await entry_of(journal, run_id)
+        return self.waiting(await fold_run(entry.run, journal)).call(named, bound=False)
 
 
-def _deliver(
-    db: str, run_id: str, *, wait: float, choose: Callable[[_Found], Decide | Interrupt], done: str
-) -> None:
-    """Read the run, choose what to deliver, have it judged, tell it, and end with the status."""
+def deliver(
+    db: str,
+    delivery: Delivery | Callable[[Kernel], Delivery],
+    *,
+    run_id: str,
+    wait: float,
+    done: str,
+) -> bool:
+    """Have a delivery judged, or what is chosen from the run; tell what came of it, and return it.
 
-    def chosen(kernel: Kernel) -> Delivery:
-        turn_id = None if kernel.turn is None else kernel.turn.turn_id
-        return choose(_Found(turn_id=turn_id, waiting=tuple(calls_of(kernel, gated=True))))
+    Errors end the command, as in `with_journal`.
+    """
 
     async def work(journal: Journal) -> Submitted:
         await entry_of(journal, run_id)
-        return await submit(journal, run_id, chosen, within=wait)
+        return await submit(journal, run_id, delivery, within=wait)
 
     submitted = with_journal(db, work)
-    receipt = submitted.receipt
-    delivery = cast("Decide | Interrupt", submitted.delivery)
-    about = delivery.turn_id if isinstance(delivery, Interrupt) else delivery.invocation_id
-    what = harmless(about)
+    receipt, judged = submitted.receipt, cast("Any", submitted.delivery)
+    names = (getattr(judged, name, None) for name in ("invocation_id", "grant_id", "turn_id"))
+    what = harmless(next(name for name in names if name is not None))
     if not receipt["accepted"]:
         reason = Reason(receipt["reason"])
         click.echo(f"{refused(reason, long=True)} ({what}); turnlock explain {reason}", err=True)
-        sys.exit(1)
+        return False
     where = (
         "its owner goes on" if submitted.by_owner else "nobody performs the run now: start it again"
     )
     click.echo(f"{done} {what}; {where}")
+    return True
 
 
-def _person() -> str:
-    """Return who decides, for the record."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        return "somebody"
-
-
-def _unfound(waiting: Sequence[CallView], found: Sequence[CallView], wanted: str | None) -> str:
-    if not waiting:
-        return "no call of this run waits for approval; turnlock show tells what it does"
-    listed = "\n  ".join(
-        harmless(f"{it.invocation_id}  {it.tool_name}") for it in (found or waiting)
-    )
-    if wanted is None or found:
-        return f"{len(found)} calls wait; say which, by its id:\n  {listed}"
-    return f"no call {harmless(wanted, limit=80)!r} waits for approval; these do:\n  {listed}"
-
+BOUND: Final = """It is about what you were shown and about nothing else: --turn and {by} say what
+that was, and `turnlock show` prints the whole command. If anything else is there by then, nothing
+is decided. In a terminal they may be left out: the call is shown, all of it, and you are asked."""
 
 _APPROVE: Final = f"""Approve a call of RUN that waits.
 
 CALL is its id or its tool; without it the only one that waits is meant.
 
-The decision is about the arguments as `turnlock show` prints them; if others wait by then it is
-refused. Where a process performs the run it goes on at once; no tool is ever run by this command.
-{_EXIT_STATUS}"""
+{BOUND.format(by="--digest")} Where a process performs the run it goes on at once; no tool is ever
+run by this command.
+{EXIT_STATUS}"""
 
 
 @click.command("approve", help=_APPROVE, short_help="Approve a call that waits.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("call", required=False)
-@_delivering
+@delivering
+@naming_options("digest")
 @click.option(
     "--scope",
     type=click.Choice([str(scope) for scope in Scope]),
@@ -151,9 +160,9 @@ refused. Where a process performs the run it goes on at once; no tool is ever ru
 def approve(  # noqa: PLR0913 - one parameter for each option
     *,
     run_id: str,
-    call: str | None,
     db: str,
     wait: float,
+    named: Named,
     scope: str,
     any_arguments: bool,
     expires_in: float | None,
@@ -165,75 +174,103 @@ def approve(  # noqa: PLR0913 - one parameter for each option
         raise click.UsageError(
             "--any-arguments and --expires-in need --scope turn or session; give one"
         )
+    edited = None if arguments is None else _object(arguments)
 
-    def choose(found: _Found) -> Decide:
-        waiting = found.call(call)
-        try:
-            return Decide(
-                run_id=run_id,
-                turn_id=waiting.turn_id,
-                invocation_id=waiting.invocation_id,
-                approved=True,
-                reason=reason,
-                decided_by=_person(),
-                scope=Scope(scope),
-                match=Match.TOOL if any_arguments else Match.EXACT,
-                expires_in=expires_in,
-                arguments_digest=waiting.arguments_digest,
-                arguments=None if arguments is None else _arguments(arguments),
-            )
-        except InvalidValue as error:
-            raise click.UsageError(str(error)) from error
+    def delivery(call: CallView) -> Decide:
+        return Decide(
+            run_id=run_id,
+            turn_id=call.turn_id,
+            invocation_id=call.invocation_id,
+            approved=True,
+            reason=reason,
+            decided_by=person(),
+            scope=Scope(scope),
+            match=Match.TOOL if any_arguments else Match.EXACT,
+            expires_in=expires_in,
+            arguments_digest=call.arguments_digest,
+            arguments=edited,
+        )
 
-    _deliver(db, run_id, wait=wait, choose=choose, done="approved")
+    def question(call: CallView) -> str:
+        asked = f"Approve {about(call)}"
+        if edited is not None:
+            asked = f"{whole_arguments(edited)}\n{asked} with these arguments instead"
+        if Scope(scope) is not Scope.ONCE:
+            which = "whatever the arguments" if any_arguments else "with these very arguments"
+            asked += f", and every call of the tool in this {scope} {which}"
+        return asked + "?"
+
+    decision = Decision(
+        waiting=Waiting.for_approval, question=question, delivery=delivery, done="approved"
+    )
+    decision.make(db, run_id, named=named, wait=wait)
 
 
-def _arguments(text: str) -> dict[str, Json]:
-    value = parse(text)
-    if not isinstance(value, dict):
-        raise InvalidValue(place="--arguments", cause="are no JSON object", fix='give {"name": …}')
-    return cast("dict[str, Json]", value)
+def json_option(name: str, text: str) -> Json:
+    """Return the value that an option gives as JSON; what is none is wrong usage."""
+    try:
+        return cast("Json", freeze(cast("Any", parse(text)), place=name))
+    except InvalidValue as error:
+        raise click.UsageError(harmless_lines(str(error))) from error
+
+
+def _object(text: str) -> Mapping[str, Json]:
+    value = json_option("--arguments", text)
+    if not isinstance(value, Mapping):
+        raise click.UsageError('--arguments: are no JSON object; give {"name": …}')
+    return value
 
 
 _DENY: Final = f"""Deny a call of RUN that waits.
 
 CALL is its id or its tool; without it the only one that waits is meant. The model is told
 the reason.
-{_EXIT_STATUS}"""
+
+{BOUND.format(by="--digest")}
+{EXIT_STATUS}"""
 
 
 @click.command("deny", help=_DENY, short_help="Deny a call that waits.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("call", required=False)
-@_delivering
+@delivering
+@naming_options("digest")
 @click.option("--reason", metavar="TEXT", help="Why: for the model.")
-def deny(*, run_id: str, call: str | None, db: str, wait: float, reason: str | None) -> None:
+def deny(*, run_id: str, db: str, wait: float, named: Named, reason: str | None) -> None:
     """Deny it, and end with the status."""
 
-    def choose(found: _Found) -> Decide:
-        waiting = found.call(call)
+    def delivery(call: CallView) -> Decide:
         return Decide(
             run_id=run_id,
-            turn_id=waiting.turn_id,
-            invocation_id=waiting.invocation_id,
+            turn_id=call.turn_id,
+            invocation_id=call.invocation_id,
             approved=False,
             reason=reason or None,
-            decided_by=_person(),
+            decided_by=person(),
+            arguments_digest=call.arguments_digest,
         )
 
-    _deliver(db, run_id, wait=wait, choose=choose, done="denied")
+    decision = Decision(
+        waiting=Waiting.for_approval,
+        question=lambda call: f"Deny {about(call)}?",
+        delivery=delivery,
+        done="denied",
+    )
+    decision.make(db, run_id, named=named, wait=wait)
 
 
 _INTERRUPT: Final = f"""Interrupt the turn of RUN that is open.
 
 What has not started is denied, what runs is asked to stop and may still report while the grace
-lasts, and the model is not told (K-53).
-{_EXIT_STATUS}"""
+lasts, and the model is not told (K-53). With --turn only that turn is meant: if another is open by
+then, nothing is done.
+{EXIT_STATUS}"""
 
 
 @click.command("interrupt", help=_INTERRUPT, short_help="Interrupt the turn of a run.")
 @click.argument("run_id", metavar="RUN")
-@_delivering
+@delivering
+@click.option("--turn", "turn_id", metavar="ID", help="The turn that is meant.")
 @click.option("--reason", metavar="TEXT", help="For the record.")
 @click.option(
     "--grace",
@@ -243,12 +280,21 @@ lasts, and the model is not told (K-53).
     metavar="S",
     help="Seconds in which what runs may still report.",
 )
-def interrupt(*, run_id: str, db: str, wait: float, reason: str | None, grace: float) -> None:
+def interrupt(  # noqa: PLR0913 - one parameter for each option
+    *, run_id: str, db: str, wait: float, turn_id: str | None, reason: str | None, grace: float
+) -> None:
     """Interrupt it, and end with the status."""
 
-    def choose(found: _Found) -> Interrupt:
-        if found.turn_id is None:
-            raise click.UsageError("no turn of this run is open; turnlock show tells what it does")
-        return Interrupt(run_id=run_id, turn_id=found.turn_id, reason=reason, grace=grace)
+    def chosen(kernel: Kernel) -> Interrupt:
+        nonlocal turn_id
+        turn = kernel.turn
+        if turn_id is None:
+            if turn is None:
+                raise click.UsageError(
+                    "no turn of this run is open; turnlock show tells what it does"
+                )
+            turn_id = turn.turn_id  # chosen again, after a conflict, it is this turn or none
+        return Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
 
-    _deliver(db, run_id, wait=wait, choose=choose, done="interrupted turn")
+    if not deliver(db, chosen, run_id=run_id, wait=wait, done="interrupted turn"):
+        sys.exit(1)

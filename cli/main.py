@@ -19,11 +19,12 @@ import click
 
 _LAZY: Final = {
     **{name: f"decide.{name}" for name in ("approve", "deny", "interrupt")},
+    **{name: f"grants.{name}" for name in ("grants", "revoke")},
     **{
         name: f"{name}.command"
         for name in (
-            *("check", "diagram", "explain", "export", "replay", "run", "runs", "show", "trace"),
-            "verify",
+            *("check", "diagram", "explain", "export", "replay", "resolve", "run", "runs"),
+            *("show", "trace", "verify"),
         )
     },
 }

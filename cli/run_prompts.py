@@ -14,6 +14,7 @@ from ..agent.loop import Agent
 from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
 from ..models.errors import TurnlockError
+from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.tools.performing import PROBING
@@ -61,6 +62,11 @@ class Doubt:
     """A call was started, and nobody knows whether it happened (K-35)."""
 
     call: CallView
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether it is ours to run again, and not stopped (K-53, K-58)."""
+        return Input.RESOLVE_RETRY in self.call.allowed
 
     def resolve(
         self, as_: Resolution, *, result: Json | Absent = ABSENT, error: str | None = None

@@ -16,11 +16,12 @@ from rich.text import Text
 
 from ..diagrams.palette import look_of
 from ..lifecycle.phases import Phase
-from ..models.facts import Fact, FactType, LifecycleFact, TurnFact, TurnOpened
+from ..models.facts import Fact, FactType, LifecycleFact, ToolApproved, TurnFact, TurnOpened
 from ..models.run import Run
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..views.call_view import CallView, Waits
+from ..views.grants import Grants, approved_by
 from ..views.meanings import stands
 from ..views.run_view import RunView
 from .timeline import looks_of
@@ -43,6 +44,7 @@ class Screen:
         self.console: Final = Console(stderr=True, highlight=False)
         if not self.console.is_terminal:
             self.console.width = _PIPED_WIDTH
+        self._grants = Grants()
         self._told_until = told_until
         self._live: Live | None = None
         self._asking = False
@@ -50,9 +52,10 @@ class Screen:
     def take(self, fact: Fact) -> None:
         """Show the next fact."""
         if fact.sequence > self._told_until and fact.type not in _QUIET:
-            line = line_of(fact, self.view)
+            line = line_of(fact, self.view, self._grants)
             self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         self.view = self.view.after((fact,))
+        self._grants.take(fact)
 
     def tell(self, said: Text | str) -> None:
         """Say something above what is shown live, whole, for it may tell what to do.
@@ -87,8 +90,8 @@ class Screen:
         self.refresh()
 
 
-def line_of(fact: Fact, before: RunView) -> Text:
-    """Return a fact as one line; `before` is the run before it."""
+def line_of(fact: Fact, before: RunView, grants: Grants) -> Text:
+    """Return a fact as one line; `before` and `grants` are the run before it."""
     sign, style = looks_of(fact.type)
     line = Text(f"{sign} ", style)
     turn_id = fact.turn_id if isinstance(fact, TurnFact) else None
@@ -98,15 +101,19 @@ def line_of(fact: Fact, before: RunView) -> Text:
         line.append(f" {harmless(call.tool_name, limit=40)}", "bold")
         line.append(f" {harmless(call.invocation_id, limit=24)}", "dim")
     line.append(f" {_WORDS.get(fact.type, str(fact.type).lower().replace('_', ' '))}", style)
-    detail = _detail(fact, call)
+    detail = _detail(fact, call, grants)
     if detail:
         line.append(f" {harmless(detail, limit=_CUT)}")
     return line
 
 
-def _detail(fact: Fact, call: CallView | None) -> str:
+def _detail(fact: Fact, call: CallView | None, grants: Grants) -> str:
     if isinstance(fact, TurnOpened):
         return ", ".join(asked.tool_name for asked in fact.calls)
+    if isinstance(fact, ToolApproved):
+        scope = "" if fact.scope == "once" else f" for the {fact.scope}"
+        edited = "" if fact.arguments is None else f", edited to {canonical(fact.arguments)}"
+        return f"by {approved_by(fact, grants)}{scope}{edited}"
     tell = _DETAILS.get(fact.type)
     if tell is not None:
         return tell(fact)
@@ -132,11 +139,6 @@ _WORDS: Final = {
 }
 
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
-    FactType.TOOL_APPROVED: lambda fact: (
-        f"by {fact.decided_by or 'somebody'}"
-        + ("" if fact.scope == "once" else f" for the {fact.scope}")
-        + (f", edited to {canonical(fact.arguments)}" if fact.arguments is not None else "")
-    ),
     FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
     FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: canonical(fact.result),
     FactType.TOOL_EXECUTION_FAILED: lambda fact: str(fact.error),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
 import os
 import shlex
@@ -19,14 +18,16 @@ from rich.text import Text
 
 from ..models.deliveries import Delivery, Match, Resolution, Scope
 from ..models.errors import InvalidValue
-from ..models.safe_text import harmless, harmless_lines
+from ..models.safe_text import harmless
 from ..models.strict_json import parse
 from ..models.values import Json, freeze
+from .asking import forget_typed, person
 from .run_prompts import Approval, Doubt, Question
 from .run_screen import Screen
+from .shown import about, whole
 
-_SHOWN: Final = 4_000
-"""Characters of the arguments that somebody is asked about."""
+_LONG: Final = 1_000
+"""Characters of a call that leave its name in sight."""
 
 _APPROVAL: Final = (
     "  a  approve once          d [REASON]  deny\n"
@@ -34,9 +35,14 @@ _APPROVAL: Final = (
     "  s  … in this session     T, S        as t and s, whatever the arguments"
 )
 _DOUBT: Final = (
+    "  l  leave it in doubt     h [JSON]  it happened, with this result\n"
+    "                           f TEXT    it failed"
+)
+_DOUBT_OF_OURS: Final = (
     "  r  run it again          h [JSON]  it happened, with this result\n"
     "  l  leave it in doubt     f TEXT    it failed"
 )
+"""What can be answered where it is ours to run it again (K-58)."""
 _SCOPES: Final = {
     "a": (Scope.ONCE, Match.EXACT),
     "t": (Scope.TURN, Match.EXACT),
@@ -53,7 +59,7 @@ class Terminal:
         """Ask on this screen."""
         self._screen = screen
         self._lines = lines
-        self._by = f"{_user()} at the terminal"
+        self._by = f"{person()} at the terminal"
 
     async def decide(self, question: Question) -> Delivery | None:
         """Ask until an answer can be understood; None at the end of input, or to leave it."""
@@ -78,23 +84,17 @@ class Terminal:
                 if decision is not None:
                     return decision
                 self._screen.tell(Text("  that decides nothing; one of these does:", "yellow"))
-                self._screen.tell(_APPROVAL if isinstance(question, Approval) else _DOUBT)
+                self._screen.tell(_answers_to(question))
         finally:
             self._screen.ask(asking=False)
 
     def _show(self, question: Question) -> None:
-        told = question.call
-        approval = isinstance(question, Approval)
-        asks = "wants to run" if approval else "is in doubt: it may have happened, or run still"
-        title = Text(f"{harmless(told.tool_name)}", "bold")
-        title.append(f" {harmless(told.invocation_id)} {asks}", "")
-        self._screen.tell(title)
-        shown = harmless_lines(json.dumps(told.arguments, indent=2, ensure_ascii=False))
-        left = len(shown) - _SHOWN
-        self._screen.console.print(Text(shown[:_SHOWN]), soft_wrap=True)
-        if left > 0:
-            self._screen.tell(f"… and {left:,} more characters; e shows all of them in $EDITOR")
-        self._screen.tell(_APPROVAL if isinstance(question, Approval) else _DOUBT)
+        """Show all of the call; where that is long, its name again, which it pushed away."""
+        lines = "\n".join(whole(question.call))
+        self._screen.console.print(Text(lines), soft_wrap=True)
+        if len(lines) > _LONG:
+            self._screen.tell(Text(about(question.call), "bold"))
+        self._screen.tell(_answers_to(question))
 
     async def _asked(self, prompt: str) -> str | None:
         self._screen.console.print(Text(prompt), end="")
@@ -127,10 +127,16 @@ class Terminal:
         return _object(typed) if typed.strip() else None
 
 
+def _answers_to(question: Question) -> str:
+    if isinstance(question, Approval):
+        return _APPROVAL
+    return _DOUBT_OF_OURS if question.may_retry else _DOUBT
+
+
 def _resolution(question: Doubt, line: str) -> Delivery | None:
     word, _, rest = line.strip().partition(" ")
     rest = rest.strip()
-    if word == "r" and not rest:
+    if word == "r" and not rest and question.may_retry:
         return question.resolve(Resolution.RETRY)
     if word == "h":
         result = freeze(parse(rest), place="result") if rest else None
@@ -161,13 +167,6 @@ def _in_editor(editor: str, arguments: Mapping[str, Json]) -> str:
                 place="$EDITOR", cause=f"{error}", fix="type the arguments after e instead"
             ) from error
         return file.read_text("utf-8")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        return "somebody"
 
 
 class Lines:
@@ -215,11 +214,3 @@ def _read(loop: asyncio.AbstractEventLoop, wanted: asyncio.Future[str | None]) -
         loop.call_soon_threadsafe(tell)
     except RuntimeError:
         return  # the loop is closed: nobody asks any more
-
-
-def forget_typed() -> None:
-    """Throw away what was typed on a terminal before a question is shown: it is no answer to it."""
-    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]
-        import termios  # noqa: PLC0415 - where there is a terminal of this kind
-
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -12,32 +12,40 @@ import click
 
 from ..models.codec import write
 from ..models.facts import Fact
+from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.owners import is_dead, short_name
 from ..runtime.writer import is_owned
 from ..views.call_view import CallView
+from ..views.grants import GrantView, grants_in_force
 from ..views.run_view import RunView
 from .databases import db_option, entry_of, facts_of, with_journal
+from .shown import bound_by, command_line, deciding_line
 
 _ARGUMENTS: Final = 2_000
-"""Characters of a call's arguments that are shown."""
+"""Characters of the arguments of a call that nobody decides about."""
 
-_DOUBTED: Final = (
-    "nobody knows whether it happened: its tool's policy decides, or whoever",
-    "turnlock run asks",
-)
+_DOUBTED: Final = ("nobody knows whether it happened: its tool's policy decides, or you:",)
 _RETRIED: Final = (
     "nobody knows whether it happened: one more attempt was authorised, and runs",
     "once the run goes on",
 )
 
 _WAITING: Final = (
-    *("run_id", "turn_id", "invocation_id", "tool_name", "arguments", "arguments_digest"),
-    "deadline",
+    *("run_id", "turn_id", "epoch", "invocation_id", "tool_name", "arguments"),
+    *("arguments_digest", "deadline"),
 )
 """What is told as JSON of a call that waits."""
+_DOUBT: Final = (
+    *("run_id", "turn_id", "epoch", "invocation_id", "tool_name", "arguments", "attempt"),
+    "observed",
+)
+"""What is told as JSON of a call that is in doubt."""
+_NAME: Final = 200
+"""Characters of an id or a tool; the command below it has all of it."""
+_UNSAYABLE: Final = "no command line holds its ids: turnlock {} asks about it at a terminal"
 
 _HELP: Final = """Show RUN: its status, the calls that wait for approval or are in doubt, its facts.
 
@@ -60,6 +68,7 @@ class _Shown:
     view: RunView
     lost: Sequence[CallView]
     """Started by processes that are gone: in doubt once the run goes on."""
+    grants: Sequence[GrantView]
 
 
 @click.command("show", help=_HELP, short_help="Show one run of a journal.")
@@ -75,13 +84,14 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         found = await facts_of(journal, run_id)
         view = RunView.of(entry.run, found)
         lost = [call for call in view.running if is_dead(call.worker)]
-        return _Shown(entry=entry, facts=found, view=view, lost=lost)
+        grants = grants_in_force(found, now=time.time())
+        return _Shown(entry=entry, facts=found, view=view, lost=lost, grants=grants)
 
     shown = with_journal(db, read, read_only=True)
     if as_json:
         click.echo(json.dumps(_as_json(shown, facts=facts), indent=2))
         return
-    _tell(shown)
+    _tell(shown, db=db)
     if facts and shown.facts:
         from .timeline import Timeline  # noqa: PLC0415 - rich loads only where something is shown
 
@@ -92,7 +102,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         timeline.show()
 
 
-def _tell(shown: _Shown) -> None:
+def _tell(shown: _Shown, *, db: str) -> None:
     standing = shown.view.standing
     about = " ".join(it for it in (standing.tool_name, standing.invocation_id) if it)
     click.echo(f"run     {harmless(shown.entry.run.run_id)}")
@@ -101,23 +111,36 @@ def _tell(shown: _Shown) -> None:
     nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
     click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
     for waiting in shown.view.waiting:
-        _tell_call("waits", waiting)
+        _tell_call("waits", waiting, whole=True)
         left = None if waiting.deadline is None else waiting.deadline - time.time()
         if left is not None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
+        for verb in ("approve", "deny"):
+            click.echo(f"        {deciding_line(verb, waiting, db=db) or _UNSAYABLE.format(verb)}")
     for it in shown.view.in_doubt:
-        _tell_call("doubt", it)
+        _tell_call("doubt", it, whole=True)
         for line in _RETRIED if it.retry_authorised else _DOUBTED:
             click.echo(f"        {line}")
+        click.echo(f"        {deciding_line('resolve', it, db=db) or _UNSAYABLE.format('resolve')}")
+        retry = "--retry, " if Input.RESOLVE_RETRY in it.allowed else ""
+        click.echo(f"        with {retry}--result JSON or --error TEXT")
     for it in shown.lost:
         who = short_name(it.worker or "")
         _tell_call("lost", it)
         click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
+    if shown.grants:
+        listing = command_line("grants", shown.entry.run.run_id, db=db) or "turnlock grants"
+        click.echo(f"grants  {len(shown.grants)} in force: {listing}")
 
 
-def _tell_call(what: str, told: CallView) -> None:
-    click.echo(f"{what:7} {harmless(told.invocation_id)} {harmless(told.tool_name)}")
-    click.echo(f"        {harmless(canonical(told.arguments), limit=_ARGUMENTS)}")
+def _tell_call(what: str, told: CallView, *, whole: bool = False) -> None:
+    """Tell a call; `whole` where somebody may decide about it: then nothing of it is cut."""
+    name = f"{harmless(told.invocation_id, limit=_NAME)} {harmless(told.tool_name, limit=_NAME)}"
+    click.echo(f"{what:7} {name}")
+    click.echo(
+        f"        {harmless(canonical(told.arguments), limit=None if whole else _ARGUMENTS)}"
+    )
+    click.echo(f"        turn {harmless(told.turn_id, limit=_NAME)}, {bound_by(told)}")
 
 
 def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
@@ -134,6 +157,12 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
             for call in shown.view.waiting
         ],
         "in_doubt": [call.invocation_id for call in shown.view.in_doubt],
+        "doubts": [
+            {name: getattr(call, name) for name in _DOUBT}
+            | {"arguments": json.loads(canonical(call.arguments))}
+            | {"may_retry": Input.RESOLVE_RETRY in call.allowed}
+            for call in shown.view.in_doubt
+        ],
         "lost": [call.invocation_id for call in shown.lost],
     }
     if facts:

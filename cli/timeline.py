@@ -34,6 +34,7 @@ from ..models.values import canonical
 from ..models.verdicts import Refused, Verdict
 from ..verification.replay.tally import Hostility
 from ..views.call_view import CallView
+from ..views.grants import Grants, approved_by
 from ..views.phrases import PHASE_OF
 from ..views.turn_view import TurnView
 
@@ -79,6 +80,7 @@ class Timeline:
         self._lines: list[_Line] = []
         self._turns: dict[str, TurnView] = {}
         """Each turn as it stands, by its id; of one that is used again, the latest."""
+        self._grants = Grants()
 
     def observe(
         self, delivery: Delivery, verdict: Verdict, now: float, as_what: Hostility | None
@@ -101,6 +103,7 @@ class Timeline:
             self._turns[turn_id] = TurnView.opened(fact)
         elif isinstance(fact, TurnFact) and not isinstance(fact, ContinuationTaken):
             self._turns[turn_id] = self._turns[turn_id].after(fact)
+        self._grants.take(fact)
         sign, style = looks_of(fact.type)
         what = f"{sign} {fact.type}"
         invocation_id: str = getattr(fact, "invocation_id", None) or ""
@@ -114,6 +117,9 @@ class Timeline:
     def _detail(self, fact: Fact) -> str:
         if isinstance(fact, ToolExecutionStarted):
             return self._started(fact)
+        if isinstance(fact, ToolApproved):
+            edited = "" if fact.arguments is None else f", edited to {canonical(fact.arguments)}"
+            return f"by {approved_by(fact, self._grants)}, {fact.scope}{edited}"
         if isinstance(fact, TurnSettled):
             return self._settled(fact.turn_id)
         tell = _DETAILS.get(fact.type)
@@ -208,16 +214,10 @@ def _opened(fact: TurnOpened) -> str:
     return f"epoch {fact.epoch}, {calls} call{'' if calls == 1 else 's'}, {how}"
 
 
-def _approved(fact: ToolApproved) -> str:
-    edited = "" if fact.arguments is None else f", edited to {canonical(fact.arguments)}"
-    return f"by {fact.decided_by or 'somebody'}, {fact.scope}{edited}"
-
-
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
     FactType.TURN_OPENED: _opened,
     FactType.CALL_ADDED: lambda fact: canonical(fact.call.arguments),
     FactType.TOOL_APPROVAL_REQUESTED: lambda fact: canonical(fact.arguments),
-    FactType.TOOL_APPROVED: _approved,
     FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
     FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: canonical(fact.result),
     FactType.TOOL_EXECUTION_FAILED: lambda fact: str(fact.error),

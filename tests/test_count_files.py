@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = {
     "approve": (
-        40,
+        52,
         {"cli/decide.py", "engine/kernel.py", "runtime/actor.py", "runtime/tools/performing.py"},
     ),
     "picture": (80, {"diagrams/timeline/svg.py", "views/turn_view.py", "wire/log.py"}),

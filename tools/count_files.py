@@ -74,7 +74,7 @@ def approve(db: Path) -> list[str]:
     """Return what runs between the command and the tool."""
     from click.testing import CliRunner
 
-    from turnlock import Call, Run
+    from turnlock import Call, Run, arguments_digest
     from turnlock.cli.decide import approve as command
     from turnlock.cli.main import main as turnlock
     from turnlock.runtime import Runtime, Settings, Toolbox, open_journal, tool
@@ -92,7 +92,10 @@ def approve(db: Path) -> list[str]:
 
     def typed() -> None:
         counter.begin()
-        outcome = CliRunner().invoke(turnlock, [str(command.name), "r", "--db", str(db)])
+        shown = ["--turn", "t", "--digest", arguments_digest({})]
+        outcome = CliRunner().invoke(
+            turnlock, [str(command.name), "r", "c", "--db", str(db), *shown]
+        )
         if outcome.exit_code:
             raise AssertionError(outcome.output)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from turnlock import Acknowledge, Fact, FactType, Kernel, Tick
+from turnlock import Acknowledge, Fact, FactType, Kernel, Tick, arguments_digest
 from turnlock.cli.databases import facts_of_db
 from turnlock.models.facts import ToolApproved, ToolDenied
 from turnlock.models.record import changed
@@ -29,6 +29,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("dig", {"deep": 1}, "gold"),
     ("dig", {"deep": 2}, "tin"),
 ]
+LOOK, DIG_1 = arguments_digest({"at": "sky"}), arguments_digest({"deep": 1})
 
 
 @pytest.fixture
@@ -45,14 +46,15 @@ def waiting(tmp_path: Path) -> tuple[str, list[str]]:
     [
         ("runs",),
         ("show", "agent"),
-        ("approve", "agent", "c0-1"),
-        ("deny", "agent", "c0-1"),
+        ("approve", "agent", "c0-1", "--turn", "t1", "--digest", DIG_1),
+        ("deny", "agent", "c0-1", "--turn", "t1", "--digest", DIG_1),
         ("interrupt", "agent"),
+        ("grants", "agent"),
         ("check",),
         ("diagram", "run"),
         ("run", "--no-input"),
     ],
-    ids=" ".join,
+    ids=lambda it: " ".join(it[:2]),
 )
 def test_each_of_them_takes_the_url_of_a_journal(
     waiting: tuple[str, list[str]], command: tuple[str, ...]
@@ -75,9 +77,13 @@ def test_they_decide_without_running_anything(
     db, command = waiting
     approved = turnlock(
         *("approve", "agent", "c0-1", "--db", db, "--reason", "fine"),
+        *("--turn", "t1", "--digest", DIG_1),
         *("--arguments", '{"deep": 9}', "--scope", "session", "--any-arguments"),
     )
-    denied = turnlock("deny", "agent", "--db", db, "--reason", "no")
+    denied = turnlock(
+        *("deny", "agent", "look", "--db", db, "--reason", "no"),
+        *("--turn", "t1", "--digest", LOOK),
+    )
 
     assert approved.output == "approved c0-1; nobody performs the run now: start it again\n"
     assert denied.output == "denied c0-0; nobody performs the run now: start it again\n"
@@ -238,12 +244,13 @@ def test_show_tells_doubt_from_an_authorised_retry(tmp_path: Path) -> None:
 
     words = " ".join(shown.output.split())
     assert (
-        'doubt doubt pay {"n":0,"of":"doubt"} nobody knows whether it happened: its tool\'s policy '
-        "decides, or whoever turnlock run asks doubt retry pay" in words
+        'doubt doubt pay {"n":0,"of":"doubt"} turn t4, epoch 4, attempt 1 nobody knows whether it'
+        " happened: its tool's policy decides, or you: turnlock resolve story doubt --turn t4"
+        in words
     )
     assert (
-        'doubt retry pay {"n":0,"of":"retry"} nobody knows whether it happened: one more attempt '
-        "was authorised, and runs once the run goes on" in words
+        'doubt retry pay {"n":0,"of":"retry"} turn t4, epoch 4, attempt 1 nobody knows whether it'
+        " happened: one more attempt was authorised, and runs once the run goes on" in words
     )
 
 
@@ -274,7 +281,13 @@ def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, lis
 
 
 @pytest.mark.parametrize(
-    "command", [("show", "agent"), ("approve", "agent", "c0-1"), ("interrupt", "agent")]
+    "command",
+    [
+        ("show", "agent"),
+        ("approve", "agent", "c0-1", "--turn", "t1", "--digest", DIG_1),
+        ("interrupt", "agent"),
+    ],
+    ids=lambda it: it[0],
 )
 def test_each_reads_the_journal_once(
     waiting: tuple[str, list[str]], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

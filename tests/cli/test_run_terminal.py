@@ -13,6 +13,7 @@ from turnlock.models.facts import ToolApproved, ToolDenied, ToolExecutionSucceed
 
 from .recordings import turnlock
 from .sessions import TOOLS, happens, on_terminal, recording, types_of
+from .waiting import printed
 
 END_OF_INPUT = b"\x04"
 LOOK = ("look", {"at": "sky"}, "blue")
@@ -127,7 +128,8 @@ def test_a_decision_from_another_terminal_ends_the_question(tmp_path: Path) -> N
     db = tmp_path / "a.db"
     session = on_terminal("--record", talk, "--gate", "all", "--db", str(db), cwd=tmp_path)
     session.says("c0-0 wants to run")
-    elsewhere = turnlock("approve", "agent", "look", "--db", str(db))
+    (command,) = [it for it in printed(db, "approve") if "c0-0" in it]
+    elsewhere = turnlock(*command)
     assert elsewhere.exit_code == 0
     assert "approved c0-0; its owner goes on" in elsewhere.output
     session.says("(decided elsewhere)")
