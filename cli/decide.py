@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 import attrs
@@ -72,7 +73,8 @@ class Decision:
         """Find the call, ask about it where nobody has said what was shown, and have it judged."""
         bound = named.bound
         if not bound and at_terminal():
-            call = with_journal(db, lambda journal: self._found(journal, run_id, named))
+            found = partial(self._found, run_id=run_id, named=named)
+            call = with_journal(db, found, read_only=True)
             for line in whole(call):
                 click.echo(line, err=True)
             confirm(self.question(call))
@@ -89,7 +91,7 @@ class Decision:
         if not deliver(db, chosen, run_id=run_id, wait=wait, done=self.done):
             sys.exit(1)
 
-    async def _found(self, journal: Journal, run_id: str, named: Named) -> CallView:
+    async def _found(self, journal: Journal, *, run_id: str, named: Named) -> CallView:
         entry = await entry_of(journal, run_id)
         return self.waiting(await fold_run(entry.run, journal)).call(named, bound=False)
 
@@ -209,9 +211,10 @@ def approve(  # noqa: PLR0913 - one parameter for each option
 def json_option(name: str, text: str) -> Json:
     """Return the value that an option gives as JSON; what is none is wrong usage."""
     try:
-        return cast("Json", freeze(cast("Any", parse(text)), place=name))
+        value: Json = freeze(parse(text), place=name)
     except InvalidValue as error:
         raise click.UsageError(harmless_lines(str(error))) from error
+    return value
 
 
 def _object(text: str) -> Mapping[str, Json]:

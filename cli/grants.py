@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import click
@@ -39,7 +40,7 @@ Exit status:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead.")
 def grants(*, run_id: str, db: str, as_json: bool) -> None:
     """List them."""
-    found = with_journal(db, lambda journal: grants_of(journal, run_id))
+    found = with_journal(db, partial(grants_of, run_id=run_id), read_only=True)
     if as_json:
         click.echo(json.dumps([_as_json(it) for it in found], indent=2))
         return
@@ -49,7 +50,7 @@ def grants(*, run_id: str, db: str, as_json: bool) -> None:
         _tell(it, command_line("revoke", run_id, str(it.number), db=db))
 
 
-async def grants_of(journal: Journal, run_id: str) -> tuple[GrantView, ...]:
+async def grants_of(journal: Journal, *, run_id: str) -> tuple[GrantView, ...]:
     """Return the grants of a run that are in force now; an unknown run is wrong usage."""
     await entry_of(journal, run_id)
     return grants_in_force(await facts_of(journal, run_id), now=time.time())
@@ -112,7 +113,7 @@ def revoke(*, run_id: str, grant: str | None, db: str, wait: float, every: bool)
     if grant is not None:
         wanted = [grant_id(run_id, int(grant)) if grant.isdecimal() else grant]
     else:
-        found = with_journal(db, lambda journal: grants_of(journal, run_id))
+        found = with_journal(db, partial(grants_of, run_id=run_id), read_only=True)
         wanted = [it.grant_id for it in found]
     if not wanted:
         click.echo("no grant is in force")

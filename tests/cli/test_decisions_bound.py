@@ -15,7 +15,7 @@ import attrs
 import pytest
 from click.testing import Result
 
-from turnlock import Call, Decide, FactType, Kernel, Limits, Resolve, Run
+from turnlock import Call, Decide, FactType, Kernel, Limits, Resolution, Resolve, Run
 from turnlock.cli import asking, decide
 from turnlock.cli.shown import DIGEST, LEAST_DIGEST, Named, command_line
 from turnlock.models.facts import ToolApproved, ToolDenied, ToolExecutionSucceeded
@@ -55,9 +55,8 @@ def test_k_32_what_waits_now_under_the_same_id_is_not_what_was_shown(db: str, ve
     told = " ".join(tried.output.split())
     assert "nothing was decided: no call that waits for approval is the one that was shown" in told
     assert "(call call_0, turn t1, epoch 1, digest" in told
-    assert (
-        f"now there is: call_0 rm turn t2, epoch 2, digest {RM.arguments_digest[:DIGEST]}" in told
-    )  # type: ignore[index]
+    digest = str(RM.arguments_digest)[:DIGEST]
+    assert f"now there is: call_0 rm turn t2, epoch 2, digest {digest}" in told
     assert approved_tools(db) == ["ls"]
     assert FactType.TOOL_DENIED not in [it.type for it in facts(db)]
 
@@ -66,7 +65,10 @@ def test_k_32_what_waits_now_under_the_same_id_is_not_what_was_shown(db: str, ve
 def test_control_without_the_binding_it_hits_the_other_call(
     db: str, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Named, "fits", lambda *_: True)
+    def fits(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(Named, "fits", fits)
     tried = attacked(db, verb)
 
     assert tried.exit_code == 0
@@ -365,8 +367,12 @@ def test_resolve_does_not_hit_the_call_of_another_turn(db: str) -> None:
     deliver(db, opened("t1", FREE), *doubted("t1", "call_0"))
     (command,) = printed(db, "resolve")
     settled = Resolve(
-        turn_id="t1", invocation_id="call_0", attempt=1, resolution="error", error="x"
-    )  # type: ignore[arg-type]
+        turn_id="t1",
+        invocation_id="call_0",
+        attempt=1,
+        resolution=Resolution.ERROR,
+        error="it failed",
+    )
     deliver(db, settled, *done("t1", "call_0")[2:], opened("t2", FREE), *doubted("t2", "call_0"))
     assert turnlock(*command, "--retry").exit_code == 1
     assert FactType.RETRY_AUTHORISED not in [it.type for it in facts(db)]
@@ -408,5 +414,5 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
     def nobody() -> str:
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(asking.getpass, "getuser", nobody)
+    monkeypatch.setattr("getpass.getuser", nobody)
     assert asking.person() == f"uid {os.getuid()}"
