@@ -34,6 +34,7 @@ ROUNDS: Final = {
     "journal": 8,
     "listing": 12,
     "runtime": QUICK + 1,
+    "load": QUICK + 1,
     "closure": QUICK + 1,
     "pictures": QUICK + 1,
 }
