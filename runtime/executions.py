@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -38,8 +38,9 @@ from ..models.values import ABSENT
 from ..models.verdicts import Accepted, Verdict
 from ..views.live import call_of
 from .actor import Actor, Actors
-from .scheduling import Clock, Limiter, Tasks, backoff, retried
+from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
+from .slots import Limiter, Slot
 from .telemetry import Telemetry
 from .tenure import Tenure
 from .tools.calling import ToolContext
@@ -109,8 +110,18 @@ class Executions:
         known = self._under_way.get(key)
         if self._starting and (known is None or known.actor is not actor):
             attempt = self._under_way[key] = _Attempt(actor)
-            work = self._execute(attempt, effect)
-            self._runtime.tasks.spawn(f"execute {effect.effect_id}", work)
+            tool = self._runtime.toolbox.get(effect.tool_name)
+            if tool is None:
+                self._spawn(effect, self._refuse(attempt, effect))
+                return
+            slot = Slot(
+                run_id=actor.run.run_id,
+                tool=tool.name,
+                concurrency=tool.policy.concurrency,
+                sequential=tool.policy.sequential,
+                start=lambda slot: self._spawn(effect, self._execute(attempt, effect, tool, slot)),
+            )
+            self._runtime.slots.ask(slot)
 
     def cancel(self, effect: Cancel) -> None:
         """Ask a running tool to stop (K-53); it may still report truthfully."""
@@ -127,6 +138,10 @@ class Executions:
     def stop_starting(self) -> None:
         """Start nothing more: what is owed stays owed, for whoever owns the run next."""
         self._starting = False
+        self._runtime.slots.close()
+
+    def _spawn(self, effect: Execute, work: Coroutine[Any, Any, None]) -> None:
+        self._runtime.tasks.spawn(f"execute {effect.effect_id}", work)
 
     def _context(self, actor: Actor, effect: Execute, tool: Tool) -> ToolContext:
         runtime, run_id, timeout = self._runtime, actor.run.run_id, tool.policy.timeout
@@ -155,32 +170,32 @@ class Executions:
             loop=asyncio.get_running_loop(),
         )
 
-    async def _execute(self, attempt: _Attempt, effect: Execute) -> None:
-        actor = attempt.actor
-        try:
-            tool = self._runtime.toolbox.get(effect.tool_name)
-            if tool is None:
-                await self._reporting.reject(
-                    actor, effect, f"there is no tool {effect.tool_name!r}"
-                )
-                return
-            outcome = await self._attempted(attempt, effect, tool)
+    async def _refuse(self, attempt: _Attempt, effect: Execute) -> None:
+        with self._ended(attempt, effect):
+            why = f"there is no tool {effect.tool_name!r}"
+            await self._reporting.reject(attempt.actor, effect, why)
+
+    async def _execute(self, attempt: _Attempt, effect: Execute, tool: Tool, slot: Slot) -> None:
+        with self._ended(attempt, effect):
+            outcome = await self._attempted(attempt, effect, tool, slot)
             if outcome is not None:
-                await self._reporting.report(actor, effect, outcome)
+                await self._reporting.report(attempt.actor, effect, outcome)
+
+    @contextmanager
+    def _ended(self, attempt: _Attempt, effect: Execute) -> Generator[None]:
+        """Know no more of the attempt in the end, unless it is another's by then."""
+        try:
+            yield
         finally:
             if self._under_way.get(key_of(effect)) is attempt:
                 del self._under_way[key_of(effect)]
 
-    async def _attempted(self, attempt: _Attempt, effect: Execute, tool: Tool) -> Outcome | None:
+    async def _attempted(
+        self, attempt: _Attempt, effect: Execute, tool: Tool, slot: Slot
+    ) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
         actor = attempt.actor
-        policy = tool.policy
-        async with self._runtime.slots.taken(
-            run_id=actor.run.run_id,
-            tool=tool.name,
-            concurrency=policy.concurrency,
-            sequential=policy.sequential,
-        ):
+        with self._runtime.slots.held(slot):
             context = self._context(actor, effect, tool)
             if not self._starting or _is_over(actor, effect):
                 return None  # it was interrupted while it waited, say
@@ -204,7 +219,7 @@ class Executions:
             with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
                 attempt.runs = True
                 try:
-                    async with self._renewed(actor, effect, tool):
+                    with self._renewed(actor, effect, tool):
                         outcome = await self._performed(actor, effect, tool, context, arguments)
                 finally:
                     attempt.runs = False
@@ -282,21 +297,32 @@ class Executions:
         verdict = await actor.deliver_surely(renewal)
         return isinstance(verdict, Accepted)
 
-    @asynccontextmanager
-    async def _renewed(self, actor: Actor, effect: Execute, tool: Tool) -> AsyncGenerator[None]:
-        """Keep the lease alive meanwhile: as long as this process lives, it is no doubt."""
+    @contextmanager
+    def _renewed(self, actor: Actor, effect: Execute, tool: Tool) -> Generator[None]:
+        """Keep the lease alive meanwhile: as long as this process lives, it is no doubt.
+
+        Most tools end before the first renewal: there is a task for one that is due alone.
+        """
         renew = _renewal(actor, effect, tool)
+        loop = asyncio.get_running_loop()
+        period = tool.policy.lease / RENEWALS
+        renewing: asyncio.Task[None] | None = None
+        timer: asyncio.TimerHandle
 
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(tool.policy.lease / RENEWALS)
-                await self._reporting.quietly(actor, renew)
+        def beat() -> None:
+            nonlocal timer, renewing
+            timer = loop.call_later(period, beat)
+            if renewing is None or renewing.done():
+                work = self._reporting.quietly(actor, renew)
+                renewing = self._runtime.tasks.spawn(f"renew {effect.effect_id}", work)
 
-        task = self._runtime.tasks.spawn(f"renew {effect.effect_id}", beat())
+        timer = loop.call_later(period, beat)
         try:
             yield
         finally:
-            task.cancel()
+            timer.cancel()
+            if renewing is not None:
+                renewing.cancel()
 
 
 def key_of(effect: Execute | Cancel) -> Key:

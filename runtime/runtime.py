@@ -42,8 +42,9 @@ from .executions import RuntimeContext
 from .journal.contract import Journal
 from .owners import new_owner
 from .ownership import Ownership
-from .scheduling import CANCEL_WITHIN, Clock, Limiter, SteadyClock, Tasks
+from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
 from .settings import Settings
+from .slots import Limiter
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .telemetry import FailsafeTelemetry, Telemetry
 from .tenure import Tenure

@@ -37,7 +37,7 @@ Perform: TypeAlias = Callable[[sqlite3.Connection, Sequence[Work]], Sequence[Out
 @attrs.frozen
 class _Job:
     work: Work
-    future: asyncio.Future[Any]
+    future: Settling[Any]
 
 
 class Worker:
@@ -62,35 +62,35 @@ class Worker:
         self._disconnect = disconnect
         self._loop = asyncio.get_running_loop()
         self._tick: list[_Job] = []
-        self._open: set[asyncio.Future[Any]] = set()
+        self._open: set[Settling[Any]] = set()
         self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._death: BaseException | None = None
-        self._connected: asyncio.Future[None] = self._loop.create_future()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._connected: Settling[None] = Settling(loop=self._loop)
+        self._ended: Settling[None] = Settling(loop=self._loop)
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     async def connected(self) -> None:
         """Wait until the connection is there; raise what `connect` raised."""
-        await settled(self._connected)
+        await self._connected
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Have a work done, and return or raise what it does; ends only when it is settled."""
         if self._ended.done():
             raise self._dead()
-        future: asyncio.Future[T] = self._loop.create_future()
+        future: Settling[T] = Settling(loop=self._loop)
         self._open.add(future)
         future.add_done_callback(self._open.discard)
         if not self._tick:
             self._loop.call_soon(self._send)
         self._tick.append(_Job(work, future))
-        return await settled(future)
+        return await future
 
     async def close(self) -> None:
         """Have done what was asked, and end the thread."""
         self._send()
         self._queue.put(None)
-        await settled(self._ended)
+        await self._ended
         self._thread.join()
 
     def _send(self) -> None:
@@ -162,16 +162,12 @@ def _deliver(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
                 job.future.set_exception(outcome.error)
 
 
-async def settled(future: asyncio.Future[T]) -> T:
-    """Wait for a future even if the waiter is cancelled meanwhile; say only then that it was."""
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        while not future.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([future])
-        future.exception()  # nobody else will ask, and asyncio would complain
-        raise
+class Settling(asyncio.Future[T]):
+    """A future that nobody who waits for it can cancel: he is told only when it is settled."""
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - as a future has it
+        """Cancel nothing. The task that waits notes it, and raises it when it goes on."""
+        return False
 
 
 _STRANGE: Final = (TypeError, ValueError, LookupError)

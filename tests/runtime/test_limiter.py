@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections import Counter, deque
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.runtime.scheduling import Limiter
+from turnlock.runtime.slots import IN_A_ROW, Bound, Limiter, Place, Slot
 
 from .virtual import run, settled
 
@@ -35,16 +36,22 @@ class Floor:
         concurrency: int | None = None,
         sequential: bool = False,
     ) -> None:
+        def start(_: Slot) -> None:
+            self.inside.append(name)
+            self.order.append(name)
+
+        slot = Slot(
+            run_id=run_id, tool=tool, concurrency=concurrency, sequential=sequential, start=start
+        )
+
         async def hold() -> None:
-            async with self.limiter.taken(
-                run_id=run_id, tool=tool, concurrency=concurrency, sequential=sequential
-            ):
-                self.inside.append(name)
-                self.order.append(name)
-                try:
-                    await self.leave.setdefault(name, asyncio.Event()).wait()
-                finally:
+            self.limiter.ask(slot)
+            try:
+                await self.leave.setdefault(name, asyncio.Event()).wait()
+            finally:
+                if slot.taken:
                     self.inside.remove(name)
+                self.limiter.give_back(slot)
 
         self.tasks[name] = asyncio.ensure_future(hold())
 
@@ -150,21 +157,97 @@ def test_a_slot_given_back_costs_little_however_many_wait() -> None:
         looked = 0
         stopped_by = limiter._stopped_by
 
-        def counted(waiting: Any) -> Any:
+        def counted(slot: Slot) -> Bound | None:
             nonlocal looked
             looked += 1
-            return stopped_by(waiting)
+            return stopped_by(slot)
 
         limiter._stopped_by = counted  # type: ignore[method-assign]
 
-        async def hold(number: int) -> None:
-            async with limiter.taken(run_id=f"r{number}", tool="t", concurrency=4):
-                await asyncio.sleep(0)
-
-        await asyncio.gather(*map(hold, range(2_000)))
+        inside: deque[Slot] = deque()
+        for number in range(2_000):
+            slot = Slot(run_id=f"r{number}", tool="t", concurrency=4, start=inside.append)
+            limiter.ask(slot)
+        while inside:
+            limiter.give_back(inside.popleft())
         assert looked <= 4 * 2_000
 
     run(play())
+
+
+class FirstCome(Limiter):
+    """The order that runs do not take turns in: one line for all."""
+
+    def _place(self, run_id: str) -> Place:
+        return 0, super()._place(run_id)[1]
+
+
+@pytest.mark.parametrize(
+    ("limiter", "before"),
+    [(Limiter, 4 + IN_A_ROW), (FirstCome, 1_000)],
+    ids=["in turn", "first come"],
+)
+def test_a_run_with_one_call_waits_for_none_of_a_thousand(
+    limiter: type[Limiter], before: int
+) -> None:
+    """Four run, and some of those that wait go first; in one line for all, each would."""
+    order: list[str] = []
+    inside: deque[Slot] = deque()
+    slots = limiter(all_runs=4, each_run=4)
+
+    def start(slot: Slot) -> None:
+        order.append(slot.run_id)
+        inside.append(slot)
+
+    for _ in range(1_000):
+        slots.ask(Slot(run_id="a", tool="t", start=start))
+    slots.ask(Slot(run_id="b", tool="t", start=start))
+    while inside:
+        slots.give_back(inside.popleft())
+    assert len(order) == 1_001
+    assert order.index("b") == before
+
+
+def test_many_runs_that_flood_wait_for_each_other_in_turn() -> None:
+    """However much each asks for, and whenever: none is a round ahead of one that waits."""
+    started: Counter[str] = Counter()
+    began: Counter[str] = Counter()
+    inside: deque[Slot] = deque()
+    slots = Limiter(all_runs=3, each_run=3)
+
+    def start(slot: Slot) -> None:
+        started[slot.run_id] += 1
+        inside.append(slot)
+
+    def ask(run_id: str, calls: int) -> None:
+        for _ in range(calls):
+            slots.ask(Slot(run_id=run_id, tool="t", start=start))
+
+    ask("a", 300)
+    ask("b", 100)
+    for step in range(500):
+        if step == 50:
+            ask("c", 100)
+            began.update(started)
+        if step >= 50 and started["c"] < 100 and started["b"] < 100:
+            moved = [started[name] - began[name] for name in "abc"]
+            assert max(moved) - min(moved) <= 2 * IN_A_ROW
+        slots.give_back(inside.popleft())
+    assert started == {"a": 300, "b": 100, "c": 100}
+    assert not slots._asked
+    assert not slots._waiting
+
+
+def test_a_closed_limiter_lets_nobody_in() -> None:
+    """Those that are inside leave as they like."""
+    order: list[Slot] = []
+    slots = Limiter(all_runs=1, each_run=1)
+    for _ in range(2):
+        slots.ask(Slot(run_id="a", tool="t", start=order.append))
+    slots.close()
+    slots.give_back(order[0])
+    assert len(order) == 1
+    assert len(slots) == 0
 
 
 ASKED = st.lists(
