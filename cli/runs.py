@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
-from functools import cache
 from typing import Any, Final
 
 import click
@@ -13,9 +10,9 @@ import click
 from ..models.errors import UnknownRun
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import RUNS, Journal, RunEntry
+from ..runtime.leases import Leases
 from ..runtime.listing import list_runs
-from ..runtime.owners import is_dead, short_name
-from ..runtime.writer import is_owned
+from ..runtime.owners import short_name
 from .databases import db_option, entry_of, with_journal
 from .durations import told_duration
 
@@ -59,9 +56,9 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """List them, a line each."""
 
-    async def read(journal: Journal) -> tuple[RunEntry, ...]:
+    async def read(journal: Journal) -> tuple[tuple[RunEntry, ...], float]:
         try:
-            return await list_runs(
+            listed = await list_runs(
                 journal,
                 busy=True if only_open else None,
                 forgotten=forgotten,
@@ -71,27 +68,27 @@ def command(  # noqa: PLR0913 - one for each option
         except UnknownRun:
             await entry_of(journal, after or "")  # says which there are
             raise
+        return listed, journal.time()
 
-    now = time.time()
-    dead = cache(is_dead)  # a look at the process costs more than all else
-    entries = with_journal(db, read, read_only=True)
+    entries, now = with_journal(db, read, read_only=True)
+    leases = Leases(now=now)
     shown = entries[:limit]
     if as_json:
-        click.echo(json.dumps([_as_json(it, now=now, dead=dead) for it in shown], indent=2))
+        click.echo(json.dumps([_as_json(it, leases) for it in shown], indent=2))
         return
     click.echo(
         f"{'facts':>7}  {'status':18}  {'waits':>5}  {'doubt':>5}  {'began':>5}  {'changed':>7} "
         f" {'owner':16}  run"
     )
     for entry in shown:
-        click.echo(_line(entry, now=now, dead=dead))
+        click.echo(_line(entry, leases, now=now))
     if len(entries) > limit:
         last = harmless(shown[-1].run.run_id)
         click.echo(f"… and more: go on with --after {last}", err=True)
 
 
-def _line(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool]) -> str:
-    owner = short_name(entry.owner) if _owned(entry, now, dead) and entry.owner else "-"
+def _line(entry: RunEntry, leases: Leases, *, now: float) -> str:
+    owner = short_name(entry.owner) if leases.is_owned(entry) and entry.owner else "-"
     ago = [
         "-" if at is None else told_duration(max(0.0, now - at))
         for at in (entry.began, entry.changed)
@@ -117,11 +114,7 @@ def _count(count: int | None) -> str:
     return "-" if count is None else f"{count:,}" if count else "-"
 
 
-def _owned(entry: RunEntry, now: float, dead: Callable[[str | None], bool]) -> bool:
-    return is_owned(entry, now=now, dead=dead)
-
-
-def _as_json(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool]) -> dict[str, Any]:
+def _as_json(entry: RunEntry, leases: Leases) -> dict[str, Any]:
     return {
         "run_id": entry.run.run_id,
         "facts": entry.sequence,
@@ -131,7 +124,7 @@ def _as_json(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool])
         "open": entry.busy,
         "began": entry.began,
         "changed": entry.changed,
-        "owner": entry.owner if _owned(entry, now, dead) else None,
+        "owner": entry.owner if leases.is_owned(entry) else None,
         "rewound": entry.rewound,
         "forgotten": entry.forgotten,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,8 +15,8 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import canonical
 from ..runtime.journal.contract import Journal, RunEntry
+from ..runtime.leases import is_owned
 from ..runtime.owners import is_dead, short_name
-from ..runtime.writer import is_owned
 from ..views.call_view import CallView
 from ..views.grants import GrantView, grants_in_force
 from ..views.run_view import RunView
@@ -69,6 +68,8 @@ class _Shown:
     lost: Sequence[CallView]
     """Started by processes that are gone: in doubt once the run goes on."""
     grants: Sequence[GrantView]
+    now: float
+    """By the clock of the journal."""
 
 
 @click.command("show", help=_HELP, short_help="Show one run of a journal.")
@@ -84,8 +85,9 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         found = await facts_of(journal, run_id)
         view = RunView.of(entry.run, found)
         lost = [call for call in view.running if is_dead(call.worker)]
-        grants = grants_in_force(found, now=time.time())
-        return _Shown(entry=entry, facts=found, view=view, lost=lost, grants=grants)
+        now = journal.time()
+        grants = grants_in_force(found, now=now)
+        return _Shown(entry=entry, facts=found, view=view, lost=lost, grants=grants, now=now)
 
     shown = with_journal(db, read, read_only=True)
     if as_json:
@@ -107,12 +109,12 @@ def _tell(shown: _Shown, *, db: str) -> None:
     about = " ".join(it for it in (standing.tool_name, standing.invocation_id) if it)
     click.echo(f"run     {harmless(shown.entry.run.run_id)}")
     click.echo(f"status  {standing.status.value}{about and f': {harmless(about)}'}")
-    owner = shown.entry.owner if is_owned(shown.entry, now=time.time()) else None
+    owner = shown.entry.owner if is_owned(shown.entry, now=shown.now) else None
     nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
     click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
     for waiting in shown.view.waiting:
         _tell_call("waits", waiting, whole=True)
-        left = None if waiting.deadline is None else waiting.deadline - time.time()
+        left = None if waiting.deadline is None else waiting.deadline - shown.now
         if left is not None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
         for verb in ("approve", "deny"):
@@ -150,7 +152,7 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
         "status": shown.view.status.value,
         **shown.view.standing.data,
         "open": entry.busy,
-        "owner": entry.owner if is_owned(entry, now=time.time()) else None,
+        "owner": entry.owner if is_owned(entry, now=shown.now) else None,
         "waiting": [
             {name: getattr(call, name) for name in _WAITING}
             | {"arguments": json.loads(canonical(call.arguments))}

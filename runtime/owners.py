@@ -1,4 +1,4 @@
-"""Who owns runs: a name for each runtime, and whether the process behind a name is surely gone.
+"""Who owns runs: a name for each runtime, and whether the process behind a name lives.
 
 The name of an owner is never used twice; it is the worker of the owner's claims, too (K-34, K-35),
 so that they can be told from those of any other. What a dead runtime ran is lost; executors of
@@ -14,6 +14,7 @@ journal whole either way). So a lease is cut short only on proof, never on a gue
 - Gone is a pid that no process has, or whose process started at another moment: pids are used
   again, a pid with its moment of start is not. A process that we may not look at is not gone, nor
   is one that has ended and was not yet waited for.
+- Alive is a pid whose process started at that moment and has not ended. It may be stopped, or hang.
 - Where there is no /proc of our own (anything but Linux), nothing is proved: wait for the lease.
 """
 
@@ -44,6 +45,11 @@ def is_dead(owner: str | None) -> bool:
     return owner is not None and was_ours(owner) and is_gone(owner.removeprefix(OWNER_PREFIX))
 
 
+def is_alive(owner: str | None) -> bool:
+    """Whether this is a runtime whose process surely lives: it may have its run still."""
+    return owner is not None and was_ours(owner) and _lives(owner.removeprefix(OWNER_PREFIX))
+
+
 def short_name(owner: str) -> str:
     """Return an owner as people want it: host and process of a runtime, another's whole name."""
     if not was_ours(owner):
@@ -54,6 +60,8 @@ def short_name(owner: str) -> str:
 _PROC: Final = Path("/proc")
 _UNKNOWN: Final = "-"
 _PARTS: Final = 6
+_ENDED: Final = frozenset("ZXx")
+"""The states of a process that has ended, and was not yet waited for."""
 
 
 def this_process() -> str:
@@ -64,22 +72,39 @@ def this_process() -> str:
     host = platform.node().replace(":", "_") or _UNKNOWN
     pid = os.getpid()
     start = _start(pid) or _UNKNOWN
-    return ":".join((host, str(pid), _boot(), _namespaces(), start, secrets.token_hex(4)))
+    return ":".join((host, str(pid), boot(), _namespaces(), start, secrets.token_hex(4)))
 
 
 def is_gone(owner: str) -> bool:
     """Say whether the process of this name has surely ended; False also where nobody can tell."""
+    process = _seen_from_here(owner)
+    if process is None:
+        return False
+    pid, began = process
+    start = _start(pid)
+    return _nobody_has(pid) if start is None else start != began
+
+
+def _lives(owner: str) -> bool:
+    process = _seen_from_here(owner)
+    if process is None:
+        return False
+    pid, began = process
+    return _start(pid) == began and _state(pid) not in _ENDED
+
+
+def _seen_from_here(owner: str) -> tuple[int, str] | None:
+    """Return the pid and the moment of start of an owner that we could see; None for others."""
     parts = owner.split(":")
     if len(parts) != _PARTS or _UNKNOWN in parts[1:] or not parts[1].isdecimal():
-        return False
-    pid = int(parts[1])
-    if [_boot(), _namespaces()] != parts[2:4]:
-        return False
-    start = _start(pid)
-    return _nobody_has(pid) if start is None else start != parts[4]
+        return None
+    if [boot(), _namespaces()] != parts[2:4]:
+        return None
+    return int(parts[1]), parts[4]
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Return what tells this run of the kernel from any other; "-" where nobody can tell."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip() or _UNKNOWN
     except OSError:
@@ -99,11 +124,23 @@ def _namespaces() -> str:
 
 def _start(pid: int) -> str | None:
     """Return when a process started, in clock ticks since the boot; None where it is not shown."""
+    stat = _stat(pid)
+    return stat[19] if stat else None
+
+
+def _state(pid: int) -> str:
+    """Return the letter of a process's state; that of an ended one where it is not shown."""
+    stat = _stat(pid)
+    return stat[0] if stat else "X"
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what the kernel shows of a process, from its state on; nothing where it is hidden."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
     except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[19]  # the command's name before it may hold anything
+        return []
+    return stat.rpartition(")")[2].split()  # the command's name before it may hold anything
 
 
 def _nobody_has(pid: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -16,6 +16,7 @@ from .dispatcher import Dispatcher
 from .errors import Closed, ForeignRun, RunDiffers
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
+from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
 from .owners import is_dead
 from .writer import fold_run
 
@@ -64,25 +65,50 @@ class Ownership:
 
     async def take_over(self) -> tuple[str, ...]:
         """Take the runs that have something under way and no living owner; return their ids."""
+        free, overdue = await self._look()
+        taken = await self._take_all(free)
+        if overdue:
+            await asyncio.sleep(self._runtime.settings.ownership * SECOND_LOOK)
+            _, again = await self._look()
+            before = {entry.run.run_id: entry for entry in overdue}
+            silent = [
+                entry
+                for entry in again
+                if entry.run.run_id in before and same_lease(before[entry.run.run_id], entry)
+            ]
+            taken += await self._take_all(silent)
+        return tuple(taken)
+
+    async def _look(self) -> tuple[list[RunEntry], list[RunEntry]]:
+        """Return the busy runs of our own kind that are free, and those of silent owners (K-61)."""
         busy = [entry async for entry in self._journal.entries(busy=True)]
         self._let_go.intersection_update([entry.run.run_id for entry in busy])
-        free = self._free(busy)
+        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.worker)
+        held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
+        for entry in busy:
+            run_id = entry.run.run_id
+            if run_id not in self._actors and run_id not in self._let_go and entry.run.kind == OWN:
+                held[leases.hold(entry)].append(entry)
+        return [*held[Hold.NONE], *held[Hold.OVER]], held[Hold.OVERDUE]
+
+    async def _take_all(self, free: Sequence[RunEntry]) -> list[str]:
+        """Take runs that were looked at; return the ids of those that are ours now."""
         taken: list[str] = []
         waiting = iter(free)
 
         async def take() -> None:
-            for run in waiting:
+            for entry in waiting:
                 try:
-                    await self._own(run)
+                    await self._own(entry.run, seen=entry)
                 except TurnlockError as why:  # it was taken meanwhile, or cannot be read
-                    _log.warning("run %r is left alone: %s", run.run_id, why)
+                    _log.warning("run %r is left alone: %s", entry.run.run_id, why)
                 else:
-                    taken.append(run.run_id)
+                    taken.append(entry.run.run_id)
 
         async with asyncio.TaskGroup() as group:
             for _ in free[:AT_ONCE]:
                 group.create_task(take())
-        return tuple(taken)
+        return taken
 
     async def watch(self) -> None:
         """Take over until cancelled: who was alive, or not proved dead, when we began may die."""
@@ -124,43 +150,46 @@ class Ownership:
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
 
-    def _free(self, entries: Iterable[RunEntry]) -> list[Run]:
-        """Return those of our own kind that nobody has who may be alive (K-61)."""
-        now = self._runtime.tenure.now()
-        gone: dict[str, bool] = {}  # to find out costs a look at the process, for thousands of runs
-        free: list[Run] = []
-        for entry in entries:
-            owner, run_id = entry.owner, entry.run.run_id
-            if run_id in self._actors or run_id in self._let_go or entry.run.kind != OWN:
-                continue
-            if owner is not None and owner not in gone:
-                gone[owner] = owner == self._runtime.worker or is_dead(owner)
-            held = entry.owned_until is not None and now < entry.owned_until
-            if owner is None or gone[owner] or not held:
-                free.append(entry.run)
-        return free
-
-    async def _own(self, run: Run) -> None:
+    async def _own(self, run: Run, *, seen: RunEntry | None = None) -> None:
+        """Take a run, unless it is ours; `seen` is its entry, if it was looked at as need be."""
         async with self._taking.setdefault(run.run_id, asyncio.Lock()):
             if run.run_id in self._actors:
                 return
             self._let_go.discard(run.run_id)
             try:
-                await self._take(run)
+                await self._take(run, seen or await self._looked_at(run.run_id))
             except BaseException:  # cancelled, too: nobody may own what nobody performs
                 await self._undo(run.run_id)
                 raise
 
-    async def _take(self, run: Run) -> None:
+    async def _looked_at(self, run_id: str) -> RunEntry:
+        """Return a run's entry, after a second look where its owner lives and is silent.
+
+        Raises `JournalOwned` where it has renewed meanwhile.
+        """
+        entry = await self._journal.entry(run_id)
+        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.worker)
+        if leases.hold(entry) is not Hold.OVERDUE:
+            return entry
+        await asyncio.sleep(self._runtime.settings.ownership * SECOND_LOOK)
+        again = await self._journal.entry(run_id)
+        if again.owner is not None and not same_lease(entry, again):
+            raise lives_still(again)
+        return again
+
+    async def _take(self, run: Run, seen: RunEntry) -> None:
+        """Take a run whose owner is free to be put out, as far as this entry tells."""
         runtime = self._runtime
-        before = (await self._journal.entry(run.run_id)).owner
         now, lease = runtime.tenure.now(), runtime.settings.ownership
+        ends = now + lease
+        if seen.owned_until is not None:
+            now = min(now, seen.owned_until)  # what was renewed since then is not over
         fence = await self._journal.own(
             run.run_id,
             owner=runtime.worker,
             now=now,
-            lease=lease,
-            gone=before if is_dead(before) else None,
+            lease=ends - now,
+            gone=seen.owner if is_dead(seen.owner) else None,
         )
         kernel = await fold_run(run, self._journal)
         if self._closed:
@@ -176,7 +205,7 @@ class Ownership:
             tasks=runtime.tasks,
         )
         self._actors.add(actor)
-        actor.owned_until = now + lease
+        actor.owned_until = ends
         await self._dispatcher.doubts.lose_what_died(actor)
         if actor.stopped is not None:
             raise actor.stopped

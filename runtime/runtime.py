@@ -40,6 +40,7 @@ from .dispatcher import Dispatcher, Mailbox, OnContinue
 from .errors import Closed
 from .executions import RuntimeContext
 from .journal.contract import Journal
+from .leases import clock_of_leases
 from .owners import new_owner
 from .ownership import Ownership
 from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
@@ -72,8 +73,10 @@ class Runtime:
     ) -> None:
         """Prepare; nothing is owned before it is entered.
 
-        The journal is the caller's to close, afterwards. `owner` names this process in the journal
-        and must never have been used before; leave it out unless you know better.
+        The journal is the caller's to close, afterwards. `clock` is what kernels count by, and
+        leases, if the journal has no clock of its own; it is read in tools' threads, too. `owner`
+        names this process in the journal and must never have been used before; leave it out unless
+        you know better.
         """
         self.owner: Final = owner or new_owner()
         self.settings: Final = settings or Settings()
@@ -85,7 +88,7 @@ class Runtime:
         self._watchers = Tasks(failed=self._failed)
         self._threads = Threads(self.settings.executions)
         self._streams = Streams(journal=journal, bound=self.settings.buffer)
-        clock = clock or SteadyClock()
+        clock = clock or journal.clock or SteadyClock()
         self._runtime = RuntimeContext(
             toolbox=tools,
             slots=Limiter(
@@ -100,7 +103,7 @@ class Runtime:
             actors=self._actors,
             tenure=Tenure(
                 journal=journal,
-                clock=clock,
+                clock=clock_of_leases(journal, clock),
                 owner=self.owner,
                 actors=self._actors,
                 settings=self.settings,

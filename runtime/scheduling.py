@@ -18,7 +18,7 @@ class Clock(Protocol):
     """Whatever tells the time."""
 
     def now(self) -> float:
-        """Return Unix time in seconds."""
+        """Return Unix time in seconds; it is asked in any thread."""
         ...
 
 
@@ -51,8 +51,9 @@ class SteadyClock:
 
 STALE: Final = 64
 """Entries of the heap that may be out of date beyond as many as are not (K-6)."""
-LONGEST: Final = 3_600.0
-"""Seconds that one timer is set for at most: a clock that was stopped is seen again."""
+LONGEST: Final = 10.0
+"""Seconds that one timer is set for at most. The loop's clock stands still while the machine
+sleeps: a deadline that has passed meanwhile fires at the latest so long after it woke up."""
 
 
 class Timers:

@@ -33,7 +33,8 @@ from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
 from ..views.tally import Tally
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
-from .journal.contract import Appended, Journal, RunEntry, Summary
+from .journal.contract import Appended, Journal, Summary
+from .leases import Hold, Leases, clock_of_leases, is_owned, lives_still
 from .owners import is_dead, new_owner
 from .scheduling import Clock, SteadyClock, retried
 from .tools.policy import Policy
@@ -280,7 +281,7 @@ class SharedRun:
         that they ask for is added to the calls that are submitted. None where that is not known;
         then no calls can be. Raises `UnknownRun`, and what the journal raises.
         """
-        clock = clock or SteadyClock()
+        clock = clock or journal.clock or SteadyClock()
         kernel = await fold_run((await journal.entry(run_id)).run, journal)
         writer = RunWriter(kernel, journal=journal, clock=clock, policies=policies, fence=None)
         return cls(writer, journal=journal, clock=clock)
@@ -340,15 +341,16 @@ class SharedRun:
         return judged
 
     async def _free(self) -> None:
-        """Put an owner out of the run that is dead, or whose lease is over."""
+        """Put an owner out of the run that is dead, or silent and not seen to live."""
         run_id = self._writer.run.run_id
         entry = await self._journal.entry(run_id)
         if entry.owner is None:
             return
+        now = clock_of_leases(self._journal, self._clock).now()
+        if Leases(now=now).hold(entry) is Hold.OVERDUE:
+            raise lives_still(entry)
         gone = entry.owner if is_dead(entry.owner) else None
-        fence = await self._journal.own(
-            run_id, owner=new_owner(), now=self._clock.now(), lease=LEASE, gone=gone
-        )
+        fence = await self._journal.own(run_id, owner=new_owner(), now=now, lease=LEASE, gone=gone)
         await self._journal.release(run_id, fence=fence)
 
 
@@ -372,9 +374,8 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
     policies, and what the journal raises.
     """
-    clock = clock or SteadyClock()
     entry = await journal.entry(run_id)
-    owned = is_owned(entry, now=clock.now())
+    owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
     if not owned or not isinstance(delivery, Delivery):
         shared = await SharedRun.open(journal, run_id, policies=policies, clock=clock)
         choose = _Choice(delivery)
@@ -411,19 +412,6 @@ class _Choice:
         given = self._delivery
         self.chosen = given if isinstance(given, Delivery) else given(kernel)
         return (self.chosen,)
-
-
-def is_owned(entry: RunEntry, *, now: float, dead: Callable[[str | None], bool] = is_dead) -> bool:
-    """Whether a living process has the run, as far as anybody can tell.
-
-    `dead` is `is_dead`, or what remembers its answers: of many runs that have one owner.
-    """
-    return (
-        entry.owner is not None
-        and entry.owned_until is not None
-        and now < entry.owned_until
-        and not dead(entry.owner)
-    )
 
 
 def receipt_of(verdict: Verdict) -> dict[str, Any]:

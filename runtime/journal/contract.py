@@ -58,10 +58,13 @@ from ..errors import (
     RunForgotten,
     RunOpen,
 )
+from ..scheduling import Clock, SteadyClock
 from .entries import Busy, Post, RunEntry, Summary
 
 __all__ = ["Busy", "Post", "RunEntry", "Summary"]
 """What is from `entries`, for whoever implements or asks a journal; all else here is, too."""
+
+_LOCAL: Final = SteadyClock()
 
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
@@ -100,6 +103,13 @@ class Journal(ABC):
     run's id raise `UnknownRun` for one never declared, and all of these but `entry`, `release` and
     `forget` raise `RunForgotten` for one of which everything was removed.
     """
+
+    clock: Clock | None = None
+    """The clock of its own that all who use it share; None where it has none."""
+
+    def time(self) -> float:
+        """Return the time by which leases count in it, Unix time in seconds; from any thread."""
+        return (self.clock or _LOCAL).now()
 
     async def __aenter__(self) -> Self:
         """Return it; it was opened when it was made."""

@@ -21,11 +21,12 @@ from turnlock import (
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.leases import is_owned
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.policy import Policy
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.runtime.writer import Unanswered, is_owned, submit
+from turnlock.runtime.writer import Unanswered, submit
 
 from .faulty_journal import Fault, FaultyJournal
 from .virtual import LoopClock, run, settled

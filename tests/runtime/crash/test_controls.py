@@ -58,7 +58,7 @@ def test_without_a_look_at_the_clock_a_zombie_starts(
 ) -> None:
     """Whoever stood still calls a tool of a run that another has; a look too early is no help."""
     if asks == "never":
-        monkeypatch.setattr(Tenure, "holds", lambda *_: True)
+        monkeypatch.setattr(Tenure, "holds", controls.holding)
     else:
         monkeypatch.setattr(performing, "begin", controls.unadmitted)
     plays = (haunted(LEASED, step, wakes_after=None) for step in range(1, points(LEASED) + 1))
