@@ -36,7 +36,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import import_module
-from types import TracebackType
 from typing import Any, Final, Protocol, Self, cast
 
 import attrs
@@ -64,8 +63,6 @@ from .entries import Busy, Post, RunEntry, Summary
 __all__ = ["Busy", "Post", "RunEntry", "Summary"]
 """What is from `entries`, for whoever implements or asks a journal; all else here is, too."""
 
-_LOCAL: Final = SteadyClock()
-
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
 
@@ -80,7 +77,6 @@ POSTS_WAITING: Final = 1_000
 
 ANSWERS: Final = 10_000
 """Posts whose answers are kept, counted back from the latest post."""
-
 
 NOTE_BYTES: Final = 64_000_000
 """Bytes of JSON that one note may have."""
@@ -104,23 +100,17 @@ class Journal(ABC):
     `forget` raise `RunForgotten` for one of which everything was removed.
     """
 
-    clock: Clock | None = None
-    """The clock of its own that all who use it share; None where it has none."""
+    clock: Clock | None = None  # its own, which all who use it share
 
     def time(self) -> float:
         """Return the time by which leases count in it, Unix time in seconds; from any thread."""
-        return (self.clock or _LOCAL).now()
+        return (self.clock or SteadyClock()).now()
 
     async def __aenter__(self) -> Self:
         """Return it; it was opened when it was made."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close it."""
         await self.close()
 
