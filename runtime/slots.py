@@ -125,11 +125,18 @@ class Limiter:
 
     @contextmanager
     def held(self, slot: Slot) -> Generator[None]:
-        """Give the slot back in the end."""
+        """Give the slot back in the end; not where a coroutine is destroyed instead of ended.
+
+        Then its loop is gone, and nobody else can start there either.
+        """
         try:
             yield
-        finally:
+        except GeneratorExit:
+            raise
+        except BaseException:
             self.give_back(slot)
+            raise
+        self.give_back(slot)
 
     def _place(self, run_id: str) -> Place:
         """Return the place of the call that asks now, behind those of its run."""

@@ -317,3 +317,25 @@ def test_whoever_asks_comes_in_and_no_bound_is_broken(
         assert sum(1 for name in floor.inside if name.endswith("x")) <= 2
 
     run(play())
+
+
+def test_a_call_that_is_destroyed_with_its_loop_lets_nobody_in() -> None:
+    """Who is let in begins a task, and there is no loop for it; an error gives the slot back."""
+    order: list[Slot] = []
+    slots = Limiter(all_runs=1, each_run=1)
+    for _ in range(3):
+        slots.ask(Slot(run_id="a", tool="t", start=order.append))
+
+    async def hold(slot: Slot) -> None:
+        with slots.held(slot):
+            await asyncio.Event().wait()
+
+    failing, destroyed = hold(order[0]), hold(order[0])
+    destroyed.send(None)
+    destroyed.close()
+    assert len(order) == 1
+
+    failing.send(None)
+    with pytest.raises(ZeroDivisionError):
+        failing.throw(ZeroDivisionError())
+    assert len(order) == 2
