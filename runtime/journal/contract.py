@@ -32,8 +32,7 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
 from typing import Any, Final, Protocol, Self, cast
@@ -42,26 +41,35 @@ import attrs
 
 from ...engine.snapshot import Snapshot
 from ...models.deliveries import Delivery
-from ...models.errors import InvalidValue, UnknownRun, shown
+from ...models.errors import InvalidValue, TurnlockError, shown
 from ...models.facts import Fact
 from ...models.record import number
 from ...models.run import Run
 from ...models.values import Json, canonical, check_text, freeze
-from ..errors import (
-    Closed,
-    JournalError,
-    JournalOwned,
-    NoJournal,
-    Overloaded,
-    RunDiffers,
-    RunForgotten,
-    RunOpen,
-)
+from ..errors import JournalError, NoJournal, Overloaded
 from ..scheduling import Clock, SteadyClock
-from .entries import Busy, Post, RunEntry, Summary
+from .entries import Busy, Finding, Post, RunEntry, Summary
+from .refusals import (
+    closed,
+    findings_of,
+    not_removed,
+    only_read,
+    owned,
+    rewound,
+    run_differs,
+    run_forgotten,
+    shown_time,
+    too_many_posts,
+    unknown_run,
+)
 
-__all__ = ["Busy", "Post", "RunEntry", "Summary"]
-"""What is from `entries`, for whoever implements or asks a journal; all else here is, too."""
+__all__ = [
+    "Busy", "Finding", "Post", "RunEntry", "Summary", "closed", "findings_of", "not_removed",
+    "only_read", "owned", "rewound", "run_differs", "run_forgotten", "too_many_posts",
+    "unknown_run",
+]  # fmt: skip
+"""What is from `entries` and `refusals`, for whoever implements or asks a journal; all else here
+is, too."""
 
 PAGE: Final = 1_000
 """Facts that `read` returns at most unless told otherwise."""
@@ -77,6 +85,9 @@ POSTS_WAITING: Final = 1_000
 
 ANSWERS: Final = 10_000
 """Posts whose answers are kept, counted back from the latest post."""
+
+PROBLEM: Final = "problem"
+"""The field of an answer that says why a post could not be read."""
 
 NOTE_BYTES: Final = 64_000_000
 """Bytes of JSON that one note may have."""
@@ -244,7 +255,9 @@ class Journal(ABC):
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         """Return the posts for these runs that nobody has answered, in order, at most `POSTS`.
 
-        Runs that are not known have none. Meant to be asked often: nothing waiting costs little.
+        One that cannot be read – damaged, or of a newer version – is set aside: it is answered with
+        its `PROBLEM`, and stands in nobody's way. Runs that are not known have none. Meant to be
+        asked often: nothing waiting costs little.
         """
 
     @abstractmethod
@@ -274,8 +287,57 @@ class Journal(ABC):
         """
         raise JournalError(
             f"run {shown(run_id)}: this journal removes nothing (fence {fence}, fact {after},"
-            f" {_shown_time(at)}, {gone}); give one that does"
+            f" {shown_time(at)}, {gone}); give one that does"
         )
+
+    async def mark_rewound(self, run_id: str, *, why: str) -> None:
+        """Have nobody go on with a run before a person has decided; the first reason stays.
+
+        From now on `own`, `append`, `keep_snapshot`, `note` and `post` raise `JournalRewound`; what
+        reads does not. Here it raises `JournalError`: this journal can keep no such mark.
+        """
+        raise JournalError(f"run {run_id!r}: this journal cannot mark it as rewound ({why})")
+
+    async def recover(
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+    ) -> Appended:
+        """Keep what was decided about a run that is rewound, or whose row is damaged, and free it.
+
+        All or nothing: the facts, if there are any, are kept, the mark is taken off, the row is
+        written anew, and whoever owned the run is fenced. CONFLICT where the facts do not end at
+        `after`. Here it raises `JournalError`: this journal marks no run.
+        """
+        raise JournalError(
+            f"run {run_id!r}: this journal marks no run as rewound, so there is nothing to recover"
+            f" after fact {after} ({len(facts)} facts, busy: {busy})"
+        )
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Look at all that is kept, and return what is not as it should be, or cannot be read."""
+        found: list[Finding] = []
+        async for entry in self.entries():
+            found += findings_of(entry)
+            found += await self._check_run(entry.run.run_id)
+        return tuple(found)
+
+    async def _check_run(self, run_id: str) -> list[Finding]:
+        found: list[Finding] = []
+
+        async def read_all() -> None:
+            async for _ in self.facts(run_id):
+                pass
+
+        async def attempt(what: str, read: Awaitable[object]) -> None:
+            try:
+                await read
+            except TurnlockError as error:
+                found.append(Finding(run_id=run_id, what=what, cause=str(error)))
+
+        await attempt("facts", read_all())
+        await attempt("snapshot", self.snapshot(run_id))
+        await attempt("notes", self.notes(run_id))
+        await attempt("posts", self.posts([run_id]))
+        return found
 
     async def compact(self) -> None:  # noqa: B027 - not every journal has room to give back
         """Give back the room of what was removed, in portions that hold up nobody for long."""
@@ -283,81 +345,6 @@ class Journal(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Finish what was begun, and let everything go. Closing twice is harmless."""
-
-
-def closed() -> Closed:
-    """Return the error for a journal that was closed before."""
-    return Closed("journal: it was closed; open it again")
-
-
-def only_read(where: str) -> JournalError:
-    """Return the error for a write to a journal that was opened to be read only."""
-    return JournalError(f"journal {where}: it was opened to be read only; open it to write")
-
-
-def unknown_run(run_id: str) -> UnknownRun:
-    """Return the error for a run that was never declared here."""
-    return UnknownRun(f"run {shown(run_id)}: this journal does not know it; declare it first")
-
-
-def run_differs(run: Run, known: Run) -> RunDiffers:
-    """Return the error for a run that is known with another configuration."""
-    return RunDiffers(
-        f"run {run.run_id!r}: given {run}, but the journal knows {known}; recovery needs what the"
-        " run had, so give that, or another run_id"
-    )
-
-
-def owned(run_id: str, *, owner: str, until: float) -> JournalOwned:
-    """Return the error for a run whose owner's lease is not over at `until`, Unix time."""
-    return JournalOwned(
-        f"run {run_id!r}: {owner} owns it until {_shown_time(until)}; stop that process, or wait"
-    )
-
-
-def run_forgotten(run_id: str, *, at: float) -> RunForgotten:
-    """Return the error for a run of which everything was removed at `at`, Unix time."""
-    return RunForgotten(
-        f"run_forgotten: all of run {run_id!r} was removed {_shown_time(at)}; its id is not used"
-        " again, since its idempotency keys and cursors would repeat: give another one"
-    )
-
-
-def not_removed(
-    entry: RunEntry, *, fence: int, after: int, gone: str | None, posts: int
-) -> RunOpen | None:
-    """Return the error for a run that must not be removed, as its journal has it, or None."""
-    run_id = entry.run.run_id
-    if entry.owner not in {None, gone}:
-        why = f"{entry.owner} owns it; close it there first"
-    elif entry.busy or entry.doubts:
-        why = "something is under way in it; let it end, or interrupt its turn"
-    elif entry.rewound is not None:
-        why = f"{entry.rewound}; recover it first"
-    elif posts:
-        why = f"{posts} posts wait for an answer; open it, so that they get one"
-    elif (entry.fence, entry.sequence) != (fence, after):
-        why = (
-            f"it has changed meanwhile: it ends with fact {entry.sequence}, not {after}; try again"
-        )
-    else:
-        return None
-    return RunOpen(f"run {run_id!r} is not removed: {why}")
-
-
-def too_many_posts(run_id: str) -> Overloaded:
-    """Return the error for a run that has too many posts to answer."""
-    return Overloaded(
-        f"run {run_id!r}: {POSTS_WAITING} posts wait for an answer already (POSTS_WAITING); is its"
-        " owner running? try again later"
-    )
-
-
-def _shown_time(at: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, ValueError, OSError):  # a clock of a test, or no end at all
-        return f"{at} s"
 
 
 def check_batch(run_id: str, *, after: int, facts: Sequence[Fact]) -> None:

@@ -65,6 +65,19 @@ class RunEntry:
     """Why nobody goes on with it without a person's word; None where nothing was lost."""
     forgotten: float | None = None
     """When all that was kept of it was removed, Unix time; its id is never used again."""
+    problem: str | None = None
+    """What is damaged in what the journal keeps of it; the other fields may be wrong then."""
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """Something in a journal that is not as it should be."""
+
+    run_id: str | None
+    """The run that it is about, None where it is about the journal as a whole."""
+    what: str
+    """Where it is: the row of the run, a fact, a note, a post, the file."""
+    cause: str
 
 
 @attrs.frozen(kw_only=True)

@@ -35,6 +35,7 @@ from .contract import (
     closed,
     not_removed,
     owned,
+    rewound,
     run_differs,
     run_forgotten,
     too_many_posts,
@@ -60,6 +61,7 @@ class _Kept:
     snapshot: Snapshot | None = None
     notes: dict[str, Json] = attrs.field(factory=dict[str, Json])
     forgotten: float | None = None
+    rewound: str | None = None
 
     def is_owned(self, fence: int) -> bool:
         """Say whether this is the fence of an owner who has not let go."""
@@ -84,6 +86,7 @@ class _Kept:
             status=None if told is None else told.status,
             waiting=None if told is None else told.waiting,
             doubts=None if told is None else told.doubts,
+            rewound=self.rewound,
             forgotten=self.forgotten,
         )
 
@@ -127,7 +130,7 @@ class MemoryJournal(Journal):
         """Take a run."""
         check_lease(owner, now=now, lease=lease)
         await self._turn()
-        kept = self._kept(run_id)
+        kept = self._writable(run_id)
         held = kept.owned_until is not None and now < kept.owned_until
         if held and kept.owner is not None and kept.owner not in {owner, gone}:
             raise owned(run_id, owner=kept.owner, until=kept.owned_until or now)
@@ -158,7 +161,7 @@ class MemoryJournal(Journal):
         """Keep facts."""
         check_batch(run_id, after=after, facts=facts)
         await self._turn()
-        kept = self._kept(run_id)
+        kept = self._writable(run_id)
         if not kept.admits(fence):
             return Appended.FENCED
         if after != kept.sequence:
@@ -224,7 +227,7 @@ class MemoryJournal(Journal):
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
         await self._turn()
-        kept = self._kept(snapshot.run.run_id)
+        kept = self._writable(snapshot.run.run_id)
         if snapshot.run != kept.run:
             raise run_differs(snapshot.run, kept.run)
         if not kept.admits(fence):
@@ -244,7 +247,7 @@ class MemoryJournal(Journal):
         """Keep a note."""
         frozen, _ = checked_note(run_id, name=name, value=value)
         await self._turn()
-        kept = self._kept(run_id)
+        kept = self._writable(run_id)
         if not kept.admits(fence):
             return Appended.FENCED
         same = same_json(kept.notes.setdefault(name, frozen), frozen)
@@ -258,10 +261,10 @@ class MemoryJournal(Journal):
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""
         await self._turn()
-        self._kept(run_id)
+        self._writable(run_id)
         waiting = sum(post.run_id == run_id for post in self._waiting.values())
         if waiting >= POSTS_WAITING:
-            raise too_many_posts(run_id)
+            raise too_many_posts(run_id, most=POSTS_WAITING)
         self._posted += 1
         self._waiting[self._posted] = Post(number=self._posted, run_id=run_id, delivery=delivery)
         self._answers.pop(self._posted - ANSWERS, None)
@@ -289,6 +292,28 @@ class MemoryJournal(Journal):
         await self._turn()
         return self._answers.get(number)
 
+    async def mark_rewound(self, run_id: str, *, why: str) -> None:
+        """Mark a run as one that nobody may go on with."""
+        await self._turn()
+        kept = self._kept(run_id)
+        kept.rewound = kept.rewound or why
+
+    async def recover(
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+    ) -> Appended:
+        """Keep what was decided, and free the run."""
+        if facts:
+            check_batch(run_id, after=after, facts=facts)
+        await self._turn()
+        kept = self._kept(run_id)
+        if after != kept.sequence:
+            return Appended.CONFLICT
+        kept.facts += facts
+        kept.sequence, kept.busy = after + len(facts), busy
+        kept.fence += 1
+        kept.owner = kept.owned_until = kept.rewound = None
+        return Appended.OK
+
     async def close(self) -> None:
         """Refuse whatever comes next."""
         self._closed = True
@@ -309,4 +334,10 @@ class MemoryJournal(Journal):
         kept = self._runs.get(run_id)
         if kept is None:
             raise unknown_run(run_id)
+        return kept
+
+    def _writable(self, run_id: str) -> _Kept:
+        kept = self._kept(run_id)
+        if kept.rewound is not None:
+            raise rewound(run_id, why=kept.rewound)
         return kept

@@ -17,6 +17,7 @@ What is asked of the file is in `sqlite_statements`, its tables in `sqlite_schem
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -36,12 +37,15 @@ from ...models.strict_json import parse
 from ...models.values import Json
 from ..errors import NoJournal, Overloaded
 from . import sqlite_entries as entries
+from . import sqlite_posts as posts
+from . import sqlite_runs as runs
 from . import sqlite_statements as statements
 from .contract import (
     PAGE,
     RUNS,
     Appended,
     Busy,
+    Finding,
     Journal,
     Post,
     RunEntry,
@@ -52,12 +56,15 @@ from .contract import (
     closed,
     only_read,
 )
+from .sqlite_check import check
 from .sqlite_file import open_reader, open_writer
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT: Final = 5.0
 """Seconds for which a write waits for another process that is writing, unless told otherwise."""
@@ -150,24 +157,24 @@ class SqliteJournal(Journal):
 
     async def declare(self, run: Run) -> None:
         """Make a run known."""
-        await self._write(partial(statements.declare, run=run, where=self._where))
+        await self._write(partial(entries.declare, run=run, where=self._where))
 
     async def own(
         self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
     ) -> int:
         """Take a run."""
         check_lease(owner, now=now, lease=lease)
-        asked = statements.Lease(owner=owner, now=now, until=now + lease, gone=gone)
-        return await self._write(partial(statements.own, run_id=run_id, lease=asked))
+        asked = runs.Lease(owner=owner, now=now, until=float(now + lease), gone=gone)
+        return await self._write(partial(runs.own, run_id=run_id, lease=asked))
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         """Renew the leases of an owner."""
         check_lease(owner, now=now, lease=lease)
-        return await self._write(partial(statements.renew, owner=owner, until=now + lease))
+        return await self._write(partial(runs.renew, owner=owner, until=float(now + lease)))
 
     async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
-        await self._write(partial(statements.release, run_id=run_id, fence=fence))
+        await self._write(partial(runs.release, run_id=run_id, fence=fence))
 
     async def append(
         self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
@@ -264,32 +271,52 @@ class SqliteJournal(Journal):
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""
-        return await self._write(
-            partial(statements.post, run_id=run_id, delivery=to_json(delivery))
-        )
+        return await self._write(partial(posts.post, run_id=run_id, delivery=to_json(delivery)))
 
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
-        """Return the posts that wait."""
-        return await self._read(
-            partial(statements.posts, run_ids=run_ids, after=after, where=self._where)
-        )
+        """Return the posts that wait; those that cannot be read are set aside."""
+        found, unreadable = await self._read(partial(posts.posts, run_ids=run_ids, after=after))
+        if unreadable:
+            for it in unreadable:
+                _log.error(
+                    "journal %s: post %d for run %r is set aside: %s",
+                    self._where,
+                    it.number,
+                    it.run_id,
+                    it.problem,
+                )
+            if self._writer is not None:
+                await self._write(partial(posts.set_aside, unreadable=unreadable))
+        return found
 
     async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
         """Answer a post."""
         content = msgspec.json.encode(receipt)
-        await self._write(partial(statements.answer, number=number, receipt=content))
+        await self._write(partial(posts.answer, number=number, receipt=content))
 
     async def answered(self, number: int) -> Mapping[str, Any] | None:
         """Return the answer."""
-        content = await self._read(partial(statements.answered, number=number))
+        content = await self._read(partial(posts.answered, number=number, where=self._where))
         return None if content is None else parse(content)
 
-    async def check(self) -> None:
-        """Read all of the file as SQLite does, and raise `JournalError` where it is damaged.
+    async def mark_rewound(self, run_id: str, *, why: str) -> None:
+        """Mark a run as one that nobody may go on with."""
+        await self._write(partial(runs.mark_rewound, run_id=run_id, why=why))
 
-        Facts are held to their checksums by `read` alone.
-        """
-        await self._read(partial(statements.check, where=self._where))
+    async def recover(
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+    ) -> Appended:
+        """Keep what was decided about a run, and free it."""
+        if facts:
+            check_batch(run_id, after=after, facts=facts)
+        row = row_of(run_id, facts) if facts else None
+        return await self._write(
+            partial(statements.recover, run_id=run_id, row=row, after=after, busy=busy)
+        )
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Read all of the file, and return what is not as it was written."""
+        return await self._read(partial(check, where=self._where))
 
     async def close(self) -> None:
         """Finish what was begun, and close both connections."""

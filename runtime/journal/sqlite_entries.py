@@ -7,28 +7,35 @@ since: `told` is the sequence that it is of.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any, Final
 
-from ...models.codec import record_from_json
+import attrs
+
+from ...models.codec import record_from_json, to_json
 from ...models.errors import InvalidValue
 from ...models.run import Run
 from ...views.status import Status
 from ..errors import JournalError
-from .contract import Busy, RunEntry, Summary, not_removed, unknown_run
-from .sqlite_rows import checksum
+from .contract import RunEntry, not_removed, run_differs
+from .sqlite_rows import checksum, damaged
+from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
-_ENTRY: Final = (
-    "SELECT run_id, run, checksum, sequence, busy, epoch, owner, owned_until,"
-    " began, changed, status, waiting, doubts, told, rewound, forgotten FROM runs"
+_ENTRY: Final = HEAD.replace(
+    " FROM", ", run, checksum, began, changed, status, waiting, doubts, told FROM"
 )
+_HEAD: Final = len(attrs.fields(Head))
 
 
 def entry(connection: sqlite3.Connection, run_id: str, *, where: str) -> RunEntry:
-    """Return one run's entry. Raises `UnknownRun`."""
-    return _entry(row_of_run(connection, _ENTRY, run_id), where)
+    """Return one run's entry.
+
+    Raises `UnknownRun`, and `JournalError` where its configuration is damaged.
+    """
+    head, content, kept, *told = _split(row_of_run(connection, _ENTRY, run_id))
+    return _entry(_configuration(content, kept, run_id, where), head, told, head.problem)
 
 
 def entries(  # noqa: PLR0913 - what picks a page
@@ -38,10 +45,10 @@ def entries(  # noqa: PLR0913 - what picks a page
     kind: str | None,
     forgotten: bool,
     after: str | None,
-    limit: int,
+    limit: int | None,
     where: str,
 ) -> tuple[RunEntry, ...]:
-    """List the next runs in the order in which they were declared."""
+    """List the next runs in the order in which they were declared, damaged ones, too."""
     behind = 0
     if after is not None:
         (behind,) = row_of_run(connection, "SELECT number FROM runs", after)
@@ -51,58 +58,78 @@ def entries(  # noqa: PLR0913 - what picks a page
         {"behind": behind, "busy": busy, "forgotten": forgotten},
     )
     with closing(rows):
-        found: Iterator[RunEntry] = (_entry(row, where) for row in rows)
+        found: Iterator[RunEntry] = (_listed(row, where) for row in rows)
         if kind is not None:  # it stands in the run's JSON alone
             found = (it for it in found if it.run.kind == kind)
         return tuple(islice(found, limit))
 
 
-def row_of_run(connection: sqlite3.Connection, select: str, run_id: str) -> Any:  # noqa: ANN401
-    """Return what is selected of a run's row. Raises `UnknownRun`."""
+def _split(row: Any) -> Any:  # noqa: ANN401 - a row of _ENTRY
+    return (Head(*row[:_HEAD]), *row[_HEAD:])
+
+
+def _listed(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
+    """Return an entry in any case: one damaged row must not hide the others."""
+    head, content, kept, *told = _split(row)
     try:
-        row = connection.execute(f"{select} WHERE run_id = ?", (run_id,)).fetchone()
-    except UnicodeEncodeError:  # a lone surrogate: no run has such an id
-        row = None
-    if row is None:
-        raise unknown_run(run_id)
-    return row
+        run, problem = _configuration(content, kept, head.run_id, where), head.problem
+    except JournalError as error:
+        run, problem = Run(run_id=str(head.run_id) or "?"), str(error)
+    return _entry(run, head, told, problem)
 
 
-def _entry(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
-    run_id, content, kept, sequence, busy, fence, owner, owned_until, *told = row
+def _configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # noqa: ANN401
     try:
         run = record_from_json(Run, content) if checksum(content, run_id) == kept else None
     except InvalidValue as error:
-        raise JournalError(damaged(where, f"run {run_id!r}", str(error))) from error
+        raise damaged(where, f"run {run_id!r}", str(error)) from error
     if run is None or run.run_id != run_id:
-        raise JournalError(damaged(where, f"run {run_id!r}", "the checksum does not fit"))
-    began, changed, status, waiting, doubts, of, rewound, forgotten = told
-    if not sequence:
+        raise damaged(where, f"run {run_id!r}", "the checksum does not fit")
+    return run
+
+
+def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> RunEntry:
+    began, changed, status, waiting, doubts, of = told
+    known = head.usable
+    if not known.sequence:
         status, waiting, doubts = Status.IDLE, 0, 0
-    elif of != sequence:
+    elif of != known.sequence:
         changed = status = waiting = doubts = None
     return RunEntry(
         run=run,
-        sequence=sequence,
-        busy=bool(busy),
-        fence=fence,
-        owner=owner,
-        owned_until=owned_until,
+        sequence=known.sequence,
+        busy=bool(known.busy),
+        fence=known.fence,
+        owner=known.owner,
+        owned_until=known.owned_until,
         began=began,
         changed=changed,
-        status=None if status is None else Status(status),
+        status=Status(status) if status in _STATUSES else None,
         waiting=waiting,
         doubts=doubts,
-        rewound=rewound,
-        forgotten=forgotten,
+        rewound=None if known.rewound is None else str(known.rewound),
+        forgotten=known.forgotten,
+        problem=problem,
     )
 
 
-def told_of(busy: Busy) -> dict[str, Any]:
-    """Return what an append says of its run besides, by the columns that it stands in."""
-    if isinstance(busy, Summary):
-        return {"status": busy.status, "waiting": busy.waiting, "doubts": busy.doubts}
-    return {"status": None, "waiting": None, "doubts": None}
+_STATUSES: Final = frozenset(Status)
+
+
+def declare(connection: sqlite3.Connection, run: Run, *, where: str) -> None:
+    """Make a run known, or compare it with what is known."""
+    content = to_json(run)
+    added = connection.execute(
+        "INSERT OR IGNORE INTO runs (run_id, run, checksum) VALUES (?, ?, ?)",
+        (run.run_id, content, checksum(content, run.run_id)),
+    ).rowcount
+    if not added:
+        head_of(connection, run.run_id)  # it was not removed
+        known = entry(connection, run.run_id, where=where).run
+        if known != run:
+            raise run_differs(run, known)
+    elif (why := why_lost(connection, run.run_id, where=where)) is not None:
+        mark_rewound(connection, run.run_id, why=why)
 
 
 _REMOVALS: Final = tuple(
@@ -136,14 +163,7 @@ def forget(  # noqa: PLR0913 - what the caller has seen of the run
     for removal in _REMOVALS:
         connection.execute(removal, (number,))
     connection.execute(
-        "UPDATE runs SET forgotten = ?, owner = NULL, owned_until = NULL WHERE number = ?",
+        "UPDATE runs SET forgotten = ?, owner = NULL, owned_until = NULL,"
+        " head = head_sum(run_id, sequence, busy, epoch, NULL, NULL) WHERE number = ?",
         (at, number),
-    )
-
-
-def damaged(where: str, what: str, cause: str) -> str:
-    """Return what is said of a row that is not as it was written."""
-    return (
-        f"journal {where}: {what} is damaged ({cause}); keep the file and its -wal file as they"
-        " are, and restore them from a copy"
     )

@@ -14,8 +14,11 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ...models.safe_text import harmless
 from ..errors import JournalError, NoJournal
 from . import sqlite_schema as schema
+from .sqlite_rows import STRANGE
+from .sqlite_runs import head_sum
 
 PRIVATE: Final = 0o600
 """The mode of every file that we make: a journal holds arguments and results in clear text."""
@@ -39,6 +42,7 @@ def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Con
         try:
             check_file(path, connection)
             schema.migrate(connection)
+            check_schema(path, connection)
             _set_up(path, connection)
             _warn_of_readers(path)
         except BaseException:
@@ -46,6 +50,8 @@ def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Con
             raise
     except sqlite3.Error as error:
         raise failed(str(path), error) from error
+    except STRANGE as error:  # SQLite's message repeats the garbage that it has met
+        raise strange(str(path), error) from error
     except OSError as error:
         raise JournalError(f"journal {path}: it cannot be opened ({error}); see to that") from error
     return connection
@@ -149,12 +155,25 @@ def sync_folder(folder: Path) -> None:
 
 
 def _connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",  # never makes a file
         uri=True,
         timeout=busy_timeout,
         isolation_level=None,
     )
+    acquaint(connection)
+    return connection
+
+
+def acquaint(connection: sqlite3.Connection) -> None:
+    """Have a connection know what our statements ask of it."""
+    connection.create_function("head_sum", 6, head_sum, deterministic=True)
+    connection.text_factory = _text
+
+
+def _text(content: bytes) -> str:
+    """Read a text; one that is none any more fails a checksum, not the statement."""
+    return content.decode("utf-8", "backslashreplace")
 
 
 def check_file(path: Path, connection: sqlite3.Connection) -> None:
@@ -171,6 +190,21 @@ def check_file(path: Path, connection: sqlite3.Connection) -> None:
         raise NoJournal(
             f"journal {path}: a newer turnlock wrote it (version {version}, this one knows"
             f" {len(schema.MIGRATIONS)}); use that one"
+        )
+
+
+def check_schema(path: Path, connection: sqlite3.Connection) -> None:
+    """See that what statements need is there: a damaged schema is told before it is used.
+
+    Raises `JournalError`. An older file that is only read has what was declared then.
+    """
+    if schema.version_of(connection) < len(schema.MIGRATIONS):
+        return
+    lacking = schema.lacking(connection)
+    if lacking:
+        raise JournalError(
+            f"journal {path}: its schema is damaged ({', '.join(lacking)} missing); keep the"
+            " file and its -wal file as they are, and restore them from a copy"
         )
 
 
@@ -245,3 +279,13 @@ def _left_at(path: str) -> str:
         return f": {shutil.disk_usage(folder).free:,} bytes are left at {folder}"
     except OSError:
         return ""
+
+
+def strange(path: str, error: Exception) -> JournalError:
+    """Return the error to raise for what is met in a file that no journal has written."""
+    damage = JournalError(
+        f"journal {path}: it holds what was never written there ({harmless(repr(error))}); keep it"
+        " and its -wal file as they are, and restore them from a copy"
+    )
+    damage.__cause__ = error
+    return damage

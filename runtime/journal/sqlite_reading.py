@@ -26,7 +26,16 @@ import attrs
 
 from ..errors import JournalError, JournalReplaced
 from . import sqlite_schema as schema
-from .sqlite_file import beside, check_file, check_place, failed
+from .sqlite_file import (
+    acquaint,
+    beside,
+    check_file,
+    check_place,
+    check_schema,
+    failed,
+    strange,
+)
+from .sqlite_rows import STRANGE
 from .sqlite_worker import Outcome, Work, reading
 
 TRIES: Final = 5
@@ -67,6 +76,8 @@ class ReadOnly:
             return self._current()
         except sqlite3.Error as error:
             raise failed(str(self._path), error) from error
+        except STRANGE as error:
+            raise strange(str(self._path), error) from error
         except OSError as error:
             raise _unreadable(self._path, error) from error
 
@@ -81,6 +92,8 @@ class ReadOnly:
             error = JournalError(f"journal {self._path}: it is written all the time; try again")
         except sqlite3.Error as why:
             error = failed(str(self._path), why)
+        except STRANGE as why:
+            error = strange(str(self._path), why)
         except FileNotFoundError:
             error = JournalReplaced(f"journal {self._path}: it was removed; put it back")
         except OSError as why:
@@ -127,7 +140,9 @@ class ReadOnly:
             timeout=self._busy_timeout,
             isolation_level=None,
         )
+        acquaint(connection)
         check_file(self._path, connection)
+        check_schema(self._path, connection)
         schema.show_as_newest(connection)
         connection.execute("PRAGMA query_only = ON")
         return connection

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 
 import attrs
@@ -25,6 +26,7 @@ from ...models.fact import Fact
 from ...models.facts import FACTS
 from ...models.record import Record, fields_of, unchecked_maker_from
 from ...models.values import FrozenDict, FrozenList, arguments_digest
+from ..errors import JournalError
 
 _NEWLINE: Final = b"\n"
 
@@ -42,6 +44,23 @@ class Row:
     checksum: int
     began: float | None = None
     changed: float | None = None
+
+
+_BEGIN: Final = 8
+"""Bytes before a chained digest, which say after which fact it begins: an older process makes none,
+and what is appended after that begins a new one."""
+_DIGEST: Final = 16
+
+
+def chained(before: bytes | None, row: Row) -> bytes:
+    """Return the digest of all facts to the end of a row; `before` is that of those before it.
+
+    Another row with the same checksum is told from it by that.
+    """
+    if before is None or len(before) != _BEGIN + _DIGEST:
+        before = (row.first - 1).to_bytes(_BEGIN, "big") + bytes(_DIGEST)
+    digest = blake2b(row.facts, key=before[_BEGIN:], digest_size=_DIGEST)
+    return before[:_BEGIN] + digest.digest()
 
 
 def row_of(run_id: str, facts: Sequence[Fact]) -> Row:
@@ -87,6 +106,14 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> li
     return found
 
 
+def damaged(where: str, what: str, cause: str) -> JournalError:
+    """Return the error for what is not as it was written; `where` says in which file."""
+    return JournalError(
+        f"journal {where}: {what} is damaged ({cause}); keep the file and its -wal file as they"
+        " are, and restore them from a copy"
+    )
+
+
 def missing(sequence: int, where: str) -> CorruptJournal:
     """Return the error for a fact that was kept once, and of which there is no row."""
     return _corrupt(sequence, f"it is missing in {where}, which once held it")
@@ -105,6 +132,9 @@ Convert = Callable[[Any], Any]
 
 UNREADABLE: Final = (LookupError, TypeError, ValueError, RecursionError, msgspec.MsgspecError)
 """What is met in a line that `to_json` did not write."""
+
+STRANGE: Final = (TypeError, ValueError, LookupError, OverflowError)
+"""What is met in a damaged row or schema: callers' mistakes were found before."""
 
 _CONTAINERS: Final = frozenset({dict, list})
 _update: Final = cast("Callable[[FrozenDict, Any], None]", vars(dict)["update"])

@@ -16,11 +16,13 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from itertools import chain
 from typing import Final, TypeAlias
 
-from ..errors import JournalError
-from .sqlite_rows import checksum
+import attrs
+
+from .sqlite_rows import checksum, damaged
 
 APPLICATION_ID: Final = 0x74726E6C
 """Stands in the header of each journal ("trnl"); ``file`` and we tell by it whose file it is."""
@@ -193,9 +195,46 @@ def meta(connection: sqlite3.Connection, name: str, *, where: str) -> bytes | No
     if row is None:
         return None
     if checksum(row[0], name) != row[1]:
-        raise JournalError(
-            f"journal {where}: what it keeps as {name!r} is damaged (the checksum does not fit);"
-            " keep the file and its -wal file as they are, and restore them from a copy"
-        )
+        raise damaged(where, f"what it keeps as {name!r}", "the checksum does not fit")
     value: bytes = row[0]
     return value
+
+
+def lacking(connection: sqlite3.Connection) -> list[str]:
+    """Return the columns that statements need and that are not there: the schema is damaged."""
+    return sorted(_declared().columns - _columns_of(connection))
+
+
+def differing(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables, indices and triggers that are not declared as they were made."""
+    found = _texts_of(connection)
+    return [name for name, text in _declared().texts.items() if found.get(name) != text]
+
+
+@attrs.frozen
+class _Declared:
+    texts: dict[str, str]
+    columns: frozenset[str]
+
+
+@cache
+def _declared() -> _Declared:
+    """Return what a new file has."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh)
+        return _Declared(_texts_of(fresh), _columns_of(fresh))
+
+
+def _texts_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the text that declares each table, index and trigger, on one line."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {str(name): " ".join(str(text).split()) for name, text in rows}
+
+
+def _columns_of(connection: sqlite3.Connection) -> frozenset[str]:
+    rows = connection.execute(
+        "SELECT sqlite_master.name, columns.name"
+        " FROM sqlite_master, pragma_table_info(sqlite_master.name) AS columns"
+        " WHERE sqlite_master.type = 'table'"
+    )
+    return frozenset(f"{table}.{column}" for table, column in rows)

@@ -14,7 +14,8 @@ import attrs
 
 from ...models.errors import TurnlockError
 from ..errors import JournalError
-from .sqlite_file import failed
+from .sqlite_file import failed, strange
+from .sqlite_rows import STRANGE
 
 T = TypeVar("T")
 
@@ -170,15 +171,12 @@ class Settling(asyncio.Future[T]):
         return False
 
 
-_STRANGE: Final = (TypeError, ValueError, LookupError)
-"""What a read raises over a damaged row: callers' mistakes were found before it was asked for."""
-
-
 def writing(path: str) -> Perform:
     """Return what does all works in one transaction: one wait for the disk, not one for each.
 
-    When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is a
-    mistake of its caller; then each is done in a transaction of its own, so that it fails alone.
+    When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is
+    damage that it met, or a mistake of its caller; then each is done in a transaction of its own,
+    so that it fails alone.
     """
 
     def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
@@ -195,7 +193,8 @@ def writing(path: str) -> Perform:
         except Exception as error:  # noqa: BLE001 - see above
             _roll_back(connection)
             if len(works) == 1:
-                return [Outcome(error=error)]
+                is_damage = isinstance(error, STRANGE)
+                return [Outcome(error=strange(path, error) if is_damage else error)]
             return [outcome for work in works for outcome in perform(connection, [work])]
         return outcomes
 
@@ -213,13 +212,8 @@ def reading(path: str) -> Perform:
             return _outcome(connection, work)
         except sqlite3.Error as error:
             return Outcome(error=failed(path, error))
-        except _STRANGE as error:
-            damage = JournalError(
-                f"journal {path}: it holds what was never written there ({error!r}); keep it and"
-                " its -wal file as they are, and restore them from a copy"
-            )
-            damage.__cause__ = error
-            return Outcome(error=damage)
+        except STRANGE as error:
+            return Outcome(error=strange(path, error))
 
     return perform
 

@@ -19,6 +19,7 @@ from turnlock.runtime.journal.contract import (
     RUNS,
     Appended,
     Busy,
+    Finding,
     Journal,
     Post,
     RunEntry,
@@ -120,6 +121,17 @@ class WrappedJournal(Journal):
 
     async def compact(self) -> None:
         await self.inner.compact()
+
+    async def mark_rewound(self, run_id: str, *, why: str) -> None:
+        await self.inner.mark_rewound(run_id, why=why)
+
+    async def recover(
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+    ) -> Appended:
+        return await self.inner.recover(run_id, after=after, facts=facts, busy=busy)
+
+    async def check(self) -> tuple[Finding, ...]:
+        return await self.inner.check()
 
     async def close(self) -> None:
         await self.inner.close()

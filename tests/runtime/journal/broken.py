@@ -260,3 +260,23 @@ class OneTaskAtATime(WrappedJournal):
             if owner == "owner-7":
                 return (await self.inner.entry(run_id)).fence
             raise
+
+
+class WritesTheRewound(WrappedJournal):
+    """The mark keeps nobody out."""
+
+    async def mark_rewound(self, run_id: str, *, why: str) -> None:
+        return
+
+
+class RecoversByHalves(WrappedJournal):
+    """The mark is taken off, whatever becomes of the facts."""
+
+    async def recover(
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+    ) -> Appended:
+        answer = await self.inner.recover(run_id, after=after, facts=facts, busy=busy)
+        if answer is Appended.CONFLICT:
+            sequence = (await self.inner.entry(run_id)).sequence
+            await self.inner.recover(run_id, after=sequence, facts=(), busy=busy)
+        return answer

@@ -17,10 +17,13 @@ from .listing import Listing
 from .loads import Loads
 from .noting import Noting
 from .ownership import Ownership
+from .rewinding import Rewinding
 from .stories import Stories
 
 
-class JournalContract(Ownership, Appends, Listing, Loads, Keeping, Noting, Forgetting, Stories):
+class JournalContract(
+    Ownership, Appends, Listing, Loads, Keeping, Noting, Forgetting, Rewinding, Stories
+):
     """All parts of the contract."""
 
 

@@ -36,6 +36,8 @@ from .broken import (
     NoFence,
     NoLease,
     OneTaskAtATime,
+    RecoversByHalves,
+    WritesTheRewound,
 )
 from .broken_lists import (
     BusyAlone,
@@ -66,6 +68,8 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (AnySnapshot, "test_only_the_owner_keeps_snapshots"),
     (AnybodysNotes, "test_only_the_owner_keeps_notes"),
     (AnyNote, "test_a_note_never_changes"),
+    (WritesTheRewound, "test_a_rewound_run_is_neither_owned_nor_written"),
+    (RecoversByHalves, "test_a_recovered_run_is_free_and_its_owner_is_fenced"),
     (LastAnswer, "test_the_first_answer_stays"),
     (EverybodysPosts, "test_posts_wait_in_order_until_they_are_answered"),
     (EndlessPosts, "test_posts_are_bounded"),

@@ -17,7 +17,7 @@ from .test_sqlite_transactions import play
 
 def test_old_answers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the latest `ANSWERS` posts are kept; a post that waits is never forgotten."""
-    monkeypatch.setattr("turnlock.runtime.journal.sqlite_statements.ANSWERS", 3)
+    monkeypatch.setattr("turnlock.runtime.journal.sqlite_posts.ANSWERS", 3)
 
     async def story(journal: SqliteJournal) -> None:
         await journal.declare(RUN)

@@ -17,7 +17,7 @@ from turnlock.models.fact import Fact
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
-from .stage import LEASE, NOW, RUN, everything, facts, kept, owned, told_run
+from .stage import RUN, everything, facts, kept, owned, told_run
 from .test_sqlite_opening import remember
 
 FLIPS = 150
@@ -124,8 +124,10 @@ def test_a_row_in_anothers_place_is_found(tmp_path: Path) -> None:
         async with await SqliteJournal.open(path) as journal:
             with pytest.raises(CorruptJournal, match="checksum"):
                 await everything(journal, "run-9")
+            (listed,) = await journal.runs()
+            assert "run 'run-9' is damaged" in (listed.problem or "")
             with pytest.raises(JournalError, match="run 'run-9' is damaged"):
-                await journal.runs()
+                await journal.entry("run-9")
 
     asyncio.run(story())
 
@@ -207,38 +209,3 @@ def test_a_damaged_snapshot_is_none(tmp_path: Path) -> None:
             assert await everything(journal) == told
 
     asyncio.run(story())
-
-
-def test_a_damaged_post_is_told(tmp_path: Path) -> None:
-    """Who owns the run learns which post nobody can read."""
-    path = tmp_path / "journal.db"
-    remember(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute('INSERT INTO posts (run, delivery) VALUES (1, \'{"type": "dec\')')
-        connection.commit()
-
-    async def story() -> None:
-        async with await SqliteJournal.open(path) as journal:
-            with pytest.raises(JournalError, match="post 1 is damaged"):
-                await journal.posts([RUN.run_id])
-
-    asyncio.run(story())
-
-
-def test_the_whole_file_can_be_checked(tmp_path: Path) -> None:
-    """On demand: an index that has lost an entry is found, too."""
-    path = tmp_path / "journal.db"
-    told_journal(path)
-
-    async def check() -> None:
-        async with await SqliteJournal.open(path) as journal:
-            await journal.own(RUN.run_id, owner="ada", now=NOW + LEASE, lease=LEASE)
-            await journal.check()
-
-    asyncio.run(check())
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = NULL, rootpage = 3 WHERE rootpage = 4")
-        connection.commit()
-    with pytest.raises(JournalError, match="damaged"):
-        asyncio.run(check())

@@ -1,0 +1,152 @@
+"""A SQLite journal looked at as a whole: all that is not as it was written, not only the first."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, cast
+
+from ...engine.snapshot import Snapshot
+from ...models.codec import record_from_json
+from ...models.errors import CorruptJournal, InvalidValue, TurnlockError
+from .contract import Finding, Post, findings_of
+from .sqlite_entries import entries
+from .sqlite_posts import read_post
+from .sqlite_rows import STRANGE, Row, chained, checksum, facts_in, missing
+from .sqlite_runs import Head, head_of
+from .sqlite_schema import MIGRATIONS, differing, version_of
+
+FOUND: Final = 1_000
+"""What SQLite itself finds is told up to so many."""
+_DAMAGED: Final = "it is damaged: the checksum does not fit"
+
+Step: TypeAlias = Callable[[sqlite3.Connection, str], Iterator[Finding]]
+
+
+def check(connection: sqlite3.Connection, *, where: str) -> tuple[Finding, ...]:
+    """Read all of the file; `where` says which it is, for messages."""
+    found: list[Finding] = []
+    for step in (_file, _schema, _meta, _rows, _facts, _snapshots, _notes, _posts):
+        try:
+            found += step(connection, where)
+        except (sqlite3.Error, TurnlockError, *STRANGE) as error:
+            what = step.__name__.removeprefix("_")
+            found.append(_finding(None, what, f"cannot be read to its end: {error}"))
+    return tuple(found)
+
+
+def _finding(run_id: str | None, what: str, cause: str) -> Finding:
+    return Finding(run_id=run_id, what=what, cause=cause)
+
+
+def _file(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
+    """Tell what SQLite says of its pages and indices, and rows of runs that are not there."""
+    for (said,) in connection.execute(f"PRAGMA integrity_check({FOUND})"):
+        if said != "ok":
+            yield _finding(None, "file", str(said))
+    for table, row, parent, _key in connection.execute("PRAGMA foreign_key_check"):
+        yield _finding(None, "file", f"row {row} of {table} belongs to no row of {parent}")
+
+
+def _schema(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
+    """See whether the tables are declared as we declare them; an older file is only read here."""
+    if version_of(connection) < len(MIGRATIONS):
+        return
+    for name in differing(connection):
+        yield _finding(None, "schema", f"{name} is not declared as turnlock declares it")
+
+
+def _meta(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
+    for name, value, kept in connection.execute("SELECT name, value, checksum FROM meta"):
+        if checksum(value, name) != kept:
+            yield _finding(None, f"meta {name!r}", _DAMAGED)
+
+
+def _rows(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
+    """Look at the rows of runs themselves, and the marks that they bear."""
+    for entry in entries(
+        connection, busy=None, kind=None, forgotten=True, after=None, limit=None, where=where
+    ):
+        yield from findings_of(entry)
+
+
+def _runs(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("SELECT run_id FROM runs WHERE forgotten IS NULL ORDER BY number")
+    return [run_id for (run_id,) in rows]
+
+
+def _facts(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
+    for run_id in _runs(connection):
+        yield from _facts_of(connection, head_of(connection, run_id), where)
+
+
+def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterator[Finding]:
+    """Look at each append by itself: whether it follows, fits its checksum, and can be read."""
+    after, digest = 0, None
+    for kept in connection.execute(
+        "SELECT first, last, facts, checksum FROM appends WHERE run = ? ORDER BY last",
+        (head.number,),
+    ):
+        row = Row(*kept)
+        try:
+            facts_in(row, head.run_id, after=after, limit=row.last, where=where)
+        except CorruptJournal as error:
+            yield _finding(head.run_id, f"fact {error.sequence}", error.cause)
+        except (TurnlockError, *STRANGE) as error:
+            yield _finding(head.run_id, f"fact {after + 1}", str(error))
+        digest = _digest(head, digest, row)
+        after = row.last
+    if head.problem is None and after < head.sequence:
+        gone = missing(after + 1, where)
+        yield _finding(head.run_id, f"fact {gone.sequence}", gone.cause)
+    if head.digested == after and head.digest not in {None, digest}:
+        yield _finding(head.run_id, "facts", "they are others than were kept: the digest differs")
+
+
+def _digest(head: Head, before: bytes | None, row: Row) -> bytes | None:
+    """Chain on, from where the kept digest begins."""
+    content = cast("object", row.facts)  # damage may turn it into a text
+    if not isinstance(head.digest, bytes) or not isinstance(content, bytes):
+        return None
+    begins = chained(None, row)
+    return begins if begins[:8] == head.digest[:8] else before and chained(before, row)
+
+
+def _snapshots(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
+    for run_id, sequence, content, kept in connection.execute(
+        "SELECT run_id, snapshots.sequence, snapshot, snapshots.checksum"
+        " FROM snapshots JOIN runs ON runs.number = snapshots.run"
+    ):
+        if checksum(content, run_id) != kept:
+            yield _finding(run_id, "snapshot", _DAMAGED)
+            continue
+        try:
+            found = record_from_json(Snapshot, content)
+        except InvalidValue as error:
+            yield _finding(run_id, "snapshot", f"it cannot be read: {error}")
+        else:
+            if found.sequence != sequence:
+                yield _finding(run_id, "snapshot", f"it is of {found.sequence}, not {sequence}")
+
+
+def _notes(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
+    for run_id, name, content, kept in connection.execute(
+        "SELECT run_id, name, value, notes.checksum FROM notes JOIN runs ON runs.number = notes.run"
+    ):
+        if checksum(content, run_id, name) != kept:
+            yield _finding(run_id, f"note {name!r}", _DAMAGED)
+
+
+def _posts(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
+    """Tell those set aside, those that will be, and answers that are damaged."""
+    for number, run_id, delivery, kept, problem, receipt, receipt_kept in connection.execute(
+        "SELECT posts.number, run_id, delivery, posts.checksum, problem, receipt, receipt_checksum"
+        " FROM posts JOIN runs ON runs.number = posts.run"
+    ):
+        what = f"post {number}"
+        if problem is not None:
+            yield _finding(run_id, what, f"it was set aside: {problem}")
+        elif not isinstance(read := read_post(number, run_id, delivery, kept), Post):
+            yield _finding(run_id, what, read.problem)
+        if receipt_kept is not None and checksum(receipt, number) != receipt_kept:
+            yield _finding(run_id, f"answer to {what}", _DAMAGED)

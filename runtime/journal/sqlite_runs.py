@@ -1,0 +1,268 @@
+"""The rows of runs in a SQLite journal: who owns one, where it ends, and why nobody may write it.
+
+What changes in such a row bears a checksum, `head`, over all of it; NULL was written by an older
+process, which knows none. Whoever writes one of these columns writes `head`, too: with
+`head_sum(run_id, sequence, busy, epoch, owner, owned_until)`, which each connection knows. A run
+whose row is damaged is listed, with its `problem`, and left alone; so is one that is `rewound`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from .contract import Busy, Summary, owned, rewound, run_forgotten, unknown_run
+from .sqlite_rows import damaged
+from .sqlite_schema import keep_meta, meta
+
+HEAD: Final = (
+    "SELECT number, run_id, sequence, busy, epoch, owner, owned_until, head, digest, digested,"
+    " rewound, forgotten FROM runs"
+)
+"""What a `Head` is made of."""
+
+Kind: TypeAlias = type | tuple[type, ...]
+_KINDS: Final[Sequence[tuple[str, Kind]]] = (
+    ("sequence", int),
+    ("busy", int),
+    ("fence", int),
+    ("owner", (str, type(None))),
+    ("owned_until", (int, float, type(None))),
+)
+"""What each may be, also in a row that bears no checksum."""
+
+
+def head_sum(*row: object) -> int:
+    """Return the checksum of a run's id, sequence, busy, epoch, owner and end of the lease."""
+    return zlib.crc32(repr(row).encode())
+
+
+@attrs.frozen
+class Head:
+    """What changes in the row of a run; `kept` is its checksum. The order is that of `HEAD`."""
+
+    number: int
+    run_id: str
+    sequence: int
+    busy: int
+    fence: int
+    owner: str | None
+    owned_until: float | None
+    kept: int | None
+    digest: bytes | None
+    digested: int
+    rewound: str | None
+    forgotten: float | None
+
+    def is_owned(self, fence: int) -> bool:
+        """Say whether this is the fence of an owner who has not let go."""
+        return self.owner is not None and fence == self.fence
+
+    def admits(self, fence: int | None) -> bool:
+        """Say whether this may be written: by its owner; by whoever owns nothing if nobody does."""
+        return self.owner is None if fence is None else self.is_owned(fence)
+
+    @property
+    def problem(self) -> str | None:
+        """Say what is damaged in this row, None where it is whole."""
+        for name, kind in _KINDS:
+            if not isinstance(getattr(self, name), kind):
+                return f"its {name.replace('_', ' ')} is no {_shown_kind(kind)}"
+        if self.kept is not None and self.kept != head_sum(
+            self.run_id, self.sequence, self.busy, self.fence, self.owner, self.owned_until
+        ):
+            return "its owner, its lease or where it ends: the checksum does not fit"
+        return None
+
+    @property
+    def usable(self) -> Head:
+        """Return it with only those of the damaged columns that are of their kind."""
+        wrong: dict[str, Any] = {
+            name: None if isinstance(kind, tuple) else 0
+            for name, kind in _KINDS
+            if not isinstance(getattr(self, name), kind)
+        }
+        return attrs.evolve(self, **wrong) if wrong else self
+
+
+def _shown_kind(kind: Kind) -> str:
+    first = kind[0] if isinstance(kind, tuple) else kind
+    return {int: "number", float: "number", str: "text"}[first]
+
+
+def row_of_run(connection: sqlite3.Connection, select: str, run_id: str) -> Any:  # noqa: ANN401
+    """Return what is selected of a run's row. Raises `UnknownRun`."""
+    try:
+        row = connection.execute(f"{select} WHERE run_id = ?", (run_id,)).fetchone()
+    except UnicodeEncodeError:  # a lone surrogate: no run has such an id
+        row = None
+    if row is None:
+        raise unknown_run(run_id)
+    return row
+
+
+def head_of(connection: sqlite3.Connection, run_id: str, *, even_forgotten: bool = False) -> Head:
+    """Return the row of a run as it is, damaged or not.
+
+    Raises `UnknownRun`, and `RunForgotten` for one that was removed.
+    """
+    head = Head(*row_of_run(connection, HEAD, run_id))
+    if head.forgotten is not None and not even_forgotten:
+        raise run_forgotten(run_id, at=head.forgotten)
+    return head
+
+
+def writable(connection: sqlite3.Connection, run_id: str) -> Head:
+    """Return the row of a run that may be written.
+
+    Raises as `head_of` does, `JournalRewound` for one that nobody may go on with, and
+    `JournalError` for a damaged one.
+    """
+    head = head_of(connection, run_id)
+    if head.rewound is not None:
+        raise rewound(run_id, why=str(head.rewound))
+    if head.problem is not None:
+        raise damaged(where_of(connection), f"run {run_id!r}", head.problem)
+    return head
+
+
+def where_of(connection: sqlite3.Connection) -> str:
+    """Return the path of a connection's file, for a message."""
+    path: str = connection.execute("PRAGMA database_list").fetchone()[2]
+    return path
+
+
+@attrs.frozen(kw_only=True)
+class Lease:
+    """What somebody asks for who wants a run; `gone` is an owner whose lease does not count."""
+
+    owner: str
+    now: float
+    until: float
+    gone: str | None
+
+
+def own(connection: sqlite3.Connection, run_id: str, *, lease: Lease) -> int:
+    """Take a run, unless another's lease is in force."""
+    head = writable(connection, run_id)
+    if (
+        head.owner is not None
+        and head.owned_until is not None
+        and head.owner not in {lease.owner, lease.gone}
+        and lease.now < head.owned_until
+    ):
+        raise owned(run_id, owner=head.owner, until=head.owned_until)
+    _set_owner(connection, head, fence=head.fence + 1, owner=lease.owner, until=lease.until)
+    return head.fence + 1
+
+
+def _set_owner(
+    connection: sqlite3.Connection,
+    head: Head,
+    *,
+    fence: int,
+    owner: str | None,
+    until: float | None,
+) -> None:
+    kept = head_sum(head.run_id, head.sequence, head.busy, fence, owner, until)
+    connection.execute(
+        "UPDATE runs SET epoch = ?, owner = ?, owned_until = ?, head = ? WHERE number = ?",
+        (fence, owner, until, kept, head.number),
+    )
+
+
+def renew(connection: sqlite3.Connection, *, owner: str, until: float) -> frozenset[str]:
+    """Renew all leases of an owner, but for those of damaged rows."""
+    connection.execute(
+        "UPDATE runs SET owned_until = :until,"
+        " head = head_sum(run_id, sequence, busy, epoch, owner, :until) WHERE owner = :owner"
+        " AND (head IS NULL"
+        " OR head = head_sum(run_id, sequence, busy, epoch, owner, owned_until))",
+        {"until": until, "owner": owner},
+    )
+    rows = connection.execute(
+        "SELECT run_id FROM runs WHERE owner = ? AND (head IS NULL"
+        " OR head = head_sum(run_id, sequence, busy, epoch, owner, owned_until))",
+        (owner,),
+    )
+    return frozenset(run_id for (run_id,) in rows)
+
+
+def release(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
+    """Let a run go; of a damaged row nobody knows whose it is."""
+    head = head_of(connection, run_id, even_forgotten=True)
+    if head.problem is None and head.is_owned(fence):
+        _set_owner(connection, head, fence=head.fence, owner=None, until=None)
+
+
+def mark_rewound(connection: sqlite3.Connection, run_id: str, *, why: str) -> None:
+    """Mark a run as one that nobody may go on with; the first reason stays."""
+    changed = connection.execute(
+        "UPDATE runs SET rewound = ? WHERE run_id = ? AND rewound IS NULL", (why, run_id)
+    ).rowcount
+    if not changed:
+        head_of(connection, run_id)  # it was marked before, or is not known
+
+
+_LOST: Final = "lost/"
+"""In `meta`, before the id of a run whose row is lost: why nobody may begin it anew."""
+
+
+def mark_lost(connection: sqlite3.Connection, run_id: str, *, why: str) -> None:
+    """Mark a run whose row is lost: it is rewound as soon as somebody declares it."""
+    keep_meta(connection, _LOST + run_id, why.encode())
+
+
+def why_lost(connection: sqlite3.Connection, run_id: str, *, where: str) -> str | None:
+    """Return why nobody may begin a run anew, None where somebody may."""
+    why = meta(connection, _LOST + run_id, where=where)
+    return None if why is None else why.decode()
+
+
+FENCES_SKIPPED: Final = 1 << 32
+"""Fencing tokens that are passed over where the row that held the last one is damaged."""
+_FENCES: Final = 1 << 52
+"""Beyond this a damaged fencing token is not believed at all."""
+
+
+def readmit(
+    connection: sqlite3.Connection, head: Head, *, ends: int, digest: bytes | None, busy: Busy
+) -> None:
+    """Take the mark off, fence whoever owned the run, and write anew what its row says.
+
+    `ends` is where its facts end, `digest` that of all of them, if it is known.
+    """
+    fence = head.fence + 1 if head.problem is None else _beyond(head.fence)
+    connection.execute(
+        "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"
+        " owner = NULL, owned_until = NULL, head = :head, digest = :digest, digested = :digested,"
+        " status = :status, waiting = :waiting, doubts = :doubts, told = :ends"
+        " WHERE number = :number",
+        {
+            "number": head.number,
+            "ends": ends,
+            "busy": bool(busy),
+            "fence": fence,
+            "head": head_sum(head.run_id, ends, int(bool(busy)), fence, None, None),
+            "digest": digest,
+            "digested": 0 if digest is None else ends,
+            **told_of(busy),
+        },
+    )
+    connection.execute("DELETE FROM meta WHERE name = ?", (_LOST + head.run_id,))
+
+
+def told_of(busy: Busy) -> dict[str, Any]:
+    """Return what an append says of its run besides, by the columns that it stands in."""
+    if isinstance(busy, Summary):
+        return {"status": busy.status, "waiting": busy.waiting, "doubts": busy.doubts}
+    return {"status": None, "waiting": None, "doubts": None}
+
+
+def _beyond(fence: object) -> int:
+    known = fence if isinstance(fence, int) and 0 <= fence < _FENCES else 0
+    return known + FENCES_SKIPPED

@@ -1,0 +1,98 @@
+"""The contract of journals, sixth part: runs that nobody goes on with before a person decided."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from turnlock.models.deliveries import Tick
+from turnlock.models.errors import UnknownRun
+from turnlock.runtime.errors import JournalRewound
+from turnlock.runtime.journal.contract import Appended, Finding, Journal
+
+from .stage import LEASE, NOW, OTHER, RUN, JournalStage, everything, facts, kept, owned, told_run
+
+WHY = "it had acknowledged fact 9, and ends with fact 4"
+
+
+class Rewinding(JournalStage):
+    """The mark, what it keeps out, and how it is taken off."""
+
+    def test_a_rewound_run_is_neither_owned_nor_written(self, tmp_path: Path) -> None:
+        """Whoever owned it, too; what reads it goes on, and says so. Other runs are untouched."""
+
+        async def story(journal: Journal) -> None:
+            fence = await owned(journal)
+            other = await owned(journal, OTHER)
+            made, kernel = told_run()
+            await kept(journal, made, fence)
+            await journal.mark_rewound(RUN.run_id, why=WHY)
+            await journal.mark_rewound(RUN.run_id, why="another reason")
+
+            writes: list[Callable[[], Awaitable[object]]] = [
+                lambda: journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE),
+                lambda: journal.own(RUN.run_id, owner="b", now=NOW, lease=LEASE, gone="ada"),
+                lambda: kept(journal, facts(1, after=len(made)), fence),
+                lambda: kept(journal, facts(1, after=len(made)), None),
+                lambda: journal.keep_snapshot(kernel.snapshot(), fence=fence),
+                lambda: journal.note(RUN.run_id, fence=fence, name="n", value=1),
+                lambda: journal.post(RUN.run_id, Tick()),
+            ]
+            for write in writes:
+                with pytest.raises(JournalRewound, match=f"{RUN.run_id}.*{WHY}.*turnlock recover"):
+                    await write()
+
+            entry = await journal.entry(RUN.run_id)
+            assert (entry.rewound, entry.sequence) == (WHY, len(made))
+            assert await everything(journal) == made
+            assert await journal.check() == (Finding(run_id=RUN.run_id, what="rewound", cause=WHY),)
+            await kept(journal, facts(1, run_id=OTHER.run_id), other)
+            with pytest.raises(UnknownRun):
+                await journal.mark_rewound("nobody", why=WHY)
+
+        self.play(tmp_path, story)
+
+    def test_a_recovered_run_is_free_and_its_owner_is_fenced(self, tmp_path: Path) -> None:
+        """The facts of the decision are kept with it, or nothing is."""
+
+        async def story(journal: Journal) -> None:
+            fence = await owned(journal)
+            await kept(journal, facts(3), fence)
+            await journal.mark_rewound(RUN.run_id, why=WHY)
+            decided = facts(2, after=3, commit=2)
+
+            assert (
+                await journal.recover(RUN.run_id, after=2, facts=facts(1, after=2), busy=True)
+                is Appended.CONFLICT
+            )
+            assert (await journal.entry(RUN.run_id)).rewound == WHY
+            recovered = await journal.recover(RUN.run_id, after=3, facts=decided, busy=True)
+            assert recovered is Appended.OK
+
+            entry = await journal.entry(RUN.run_id)
+            assert (entry.rewound, entry.owner, entry.sequence) == (None, None, 5)
+            assert await everything(journal) == [*facts(3), *decided]
+            late = await journal.append(
+                RUN.run_id, fence=fence, after=5, facts=facts(1, after=5), busy=True
+            )
+            assert late is Appended.FENCED
+            assert await journal.own(RUN.run_id, owner="b", now=NOW, lease=LEASE) > fence
+            assert await journal.check() == ()
+
+        self.play(tmp_path, story)
+
+    def test_a_run_is_recovered_without_facts_too(self, tmp_path: Path) -> None:
+        """Nothing may have been in doubt."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            await kept(journal, facts(2), None)
+            await journal.mark_rewound(RUN.run_id, why=WHY)
+            recovered = await journal.recover(RUN.run_id, after=2, facts=(), busy=False)
+            assert recovered is Appended.OK
+            await kept(journal, facts(1, after=2), None)
+            assert await journal.check() == ()
+
+        self.play(tmp_path, story)
