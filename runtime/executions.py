@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -47,6 +46,7 @@ from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
 from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded, Unknown
+from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
 
@@ -64,7 +64,10 @@ class RuntimeContext:
     toolbox: Toolbox
     slots: Limiter
     tasks: Tasks
-    threads: Executor
+    threads: Threads
+    """For tools that cannot do without one."""
+    reading: Threads
+    """For what async tools return and raise, where reading that runs code of theirs."""
     clock: Clock
     settings: Settings
     telemetry: Telemetry
@@ -200,36 +203,50 @@ class Executions:
             if not self._starting or _is_over(actor, effect):
                 return None  # it was interrupted while it waited, say
             attempt.context = context
+            with self._lease(tool) as thread:
+                return await self._with_thread(attempt, effect, tool, thread)
+
+    def _lease(self, tool: Tool) -> Lease:
+        """Return the right to a thread. Hung sync tools leave async ones their own threads."""
+        runtime = self._runtime
+        threads = runtime.threads if tool.needs_thread else runtime.reading
+        return threads.lease(tool.name)
+
+    async def _with_thread(
+        self, attempt: _Attempt, effect: Execute, tool: Tool, thread: Lease
+    ) -> Outcome | None:
+        """Prepare, claim and perform; a tool that needs a thread has it before it is claimed."""
+        actor, context = attempt.actor, attempt.context
+        if context is None:
+            raise AssertionError(effect)
+        try:
+            if tool.needs_thread:
+                thread.take()
+            arguments = await self._runtime.tenure.while_held(
+                actor,
+                lambda admitted: prepare(
+                    tool, context, effect.arguments, threads=thread, admitted=admitted
+                ),
+            )
+        except (Rejected, NoThread) as error:
+            await self._reporting.reject(actor, effect, str(error))
+            return None
+        if not self._starting or not await self._claimed(actor, effect, tool):
+            return None
+        with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
+            attempt.runs = True
             try:
-                arguments = await self._runtime.tenure.while_held(
-                    actor,
-                    lambda admitted: prepare(
-                        tool,
-                        context,
-                        effect.arguments,
-                        threads=self._runtime.threads,
-                        admitted=admitted,
-                    ),
-                )
-            except Rejected as error:
-                await self._reporting.reject(actor, effect, str(error))
-                return None
-            if not self._starting or not await self._claimed(actor, effect, tool):
-                return None
-            with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
-                attempt.runs = True
-                try:
-                    with self._renewed(actor, effect, tool):
-                        outcome = await self._performed(actor, effect, tool, context, arguments)
-                finally:
-                    attempt.runs = False
-                if isinstance(outcome, Succeeded):
-                    told.succeeded(outcome.result)
-                elif isinstance(outcome, Failed):
-                    told.failed(outcome.error, kind=outcome.kind)
-                else:
-                    told.unknown(outcome.why)
-            return outcome
+                with self._renewed(actor, effect, tool):
+                    outcome = await self._performed(attempt, effect, tool, arguments, thread)
+            finally:
+                attempt.runs = False
+            if isinstance(outcome, Succeeded):
+                told.succeeded(outcome.result)
+            elif isinstance(outcome, Failed):
+                told.failed(outcome.error, kind=outcome.kind)
+            else:
+                told.unknown(outcome.why)
+        return outcome
 
     async def _claimed(self, actor: Actor, effect: Execute, tool: Tool) -> bool:
         """Claim the attempt; only an accepted claim starts a tool.
@@ -262,24 +279,25 @@ class Executions:
 
     async def _performed(
         self,
-        actor: Actor,
+        attempt: _Attempt,
         effect: Execute,
         tool: Tool,
-        context: ToolContext,
         arguments: Mapping[str, Any],
+        thread: Lease,
     ) -> Outcome:
         """Run the tool, unless the run is another's by then.
 
         The time is compared with the ownership again in the frame that makes the call: the loop may
-        be blocked before, the thread may wait for others. What was not begun because of that is
+        be blocked before. What was not begun because of that is
         begun once the journal has said that the run is ours still. A few instructions remain
         between that look at the clock and the first line of the tool: nobody can close that gap.
         """
+        actor, context = attempt.actor, attempt.context
+        if context is None:
+            raise AssertionError(effect)
         holds = partial(self._runtime.tenure.holds, actor)
         while await self._still_owned(actor, effect, tool):
-            outcome = await perform(
-                tool, context, arguments, threads=self._runtime.threads, admitted=holds
-            )
+            outcome = await perform(tool, context, arguments, threads=thread, admitted=holds)
             if outcome is not STOOD_STILL:
                 return outcome
         return STOOD_STILL

@@ -6,6 +6,7 @@ Where the policy is to ask, or cannot tell, it stays in doubt until somebody res
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, cast
 
 from ..models.deliveries import Lose, Resolution, Resolve
@@ -25,6 +26,10 @@ UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows wheth
 """The error of an execution in doubt whose tool declares that it has then failed."""
 
 
+PROBES: Final = 16
+"""Probes that run at once: each may take a thread."""
+
+
 class InDoubtResolver:
     """Applies the in-doubt policy of each tool (K-35), to each attempt once at a time."""
 
@@ -33,6 +38,7 @@ class InDoubtResolver:
         self._runtime = runtime
         self._executions = executions
         self._under_way: set[Key] = set()
+        self._probing = asyncio.Semaphore(PROBES)
 
     def settle_all(self, actor: Actor) -> None:
         """Apply the policy to all calls that are in doubt now: after a recovery."""
@@ -99,12 +105,12 @@ class InDoubtResolver:
         if policy.in_doubt is InDoubt.RETRY_IF_SAFE:
             return NeverHappened() if policy.safe_to_repeat else None
         if policy.in_doubt is InDoubt.PROBE:
-            return await self._runtime.tenure.while_held(
-                actor,
-                lambda admitted: probe(
-                    tool, context, threads=self._runtime.threads, admitted=admitted
-                ),
-            )
+            async with self._probing:
+                with self._runtime.threads.lease(tool.name) as thread:
+                    return await self._runtime.tenure.while_held(
+                        actor,
+                        lambda admitted: probe(tool, context, threads=thread, admitted=admitted),
+                    )
         return None
 
 

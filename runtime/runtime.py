@@ -49,7 +49,7 @@ from .slots import Limiter
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .telemetry import FailsafeTelemetry, Telemetry
 from .tenure import Tenure
-from .tools.calling import Threads
+from .tools.threads import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
 from .writer import fold_run
@@ -86,9 +86,11 @@ class Runtime:
         self._closed = False
         self._tasks = Tasks(failed=self._failed)
         self._watchers = Tasks(failed=self._failed)
-        self._threads = Threads(self.settings.executions)
         self._streams = Streams(journal=journal, bound=self.settings.buffer)
         clock = clock or journal.clock or SteadyClock()
+        lost = self.settings.lost_threads
+        self._threads = Threads(lost=lost, now=clock.now)
+        self._reading = Threads(lost=lost, now=clock.now, name="turnlock reader")
         self._runtime = RuntimeContext(
             toolbox=tools,
             slots=Limiter(
@@ -96,6 +98,7 @@ class Runtime:
             ),
             tasks=self._tasks,
             threads=self._threads,
+            reading=self._reading,
             clock=clock,
             settings=self.settings,
             telemetry=FailsafeTelemetry(telemetry or Telemetry()),
@@ -370,7 +373,8 @@ class Runtime:
             self._dispatcher.timers.close()
             self._streams.close()
             self._unobserve()
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.shutdown()
+            self._reading.shutdown()
 
     def _failed(self, name: str, error: BaseException) -> None:
         """Learn what a task let out: of a run that was stopped, or a mistake of ours."""

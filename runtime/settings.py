@@ -8,6 +8,7 @@ import attrs
 
 from ..models.errors import InvalidValue, shown
 from ..models.record import flag
+from .tools.threads import LOST
 
 
 def _is_period(_: object, field: attrs.Attribute[float], value: float) -> None:
@@ -44,6 +45,9 @@ class Settings:
     """Tools that run at once, over all runs."""
     executions_of_run: int = _bound(16)
     """Tools of one run that run at once."""
+    lost_threads: int = _bound(LOST)
+    """Threads that may hang at once in tools that were given up; each is replaced. Beyond it, tools
+    that need a thread are refused."""
     waiting: int = _bound(10_000)
     """Deliveries of one run that may wait to be judged; beyond it `Overloaded` is raised."""
     batch: int = _bound(256)

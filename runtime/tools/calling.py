@@ -1,7 +1,9 @@
 """One call of a function that a user wrote: its thread or task, what it is told, how it ends.
 
 However it ends, that is a value here: nothing that a user's function raises goes up into the
-runtime, neither SystemExit nor KeyboardInterrupt nor a CancelledError of its own.
+runtime, neither SystemExit nor KeyboardInterrupt nor a CancelledError of its own. Nor does code of
+what it returned or raised: a `__str__`, a property, an `items` may exit, or take an hour. It runs
+where the function ran, and after an async one in a thread: never on the loop, which all runs share.
 """
 
 from __future__ import annotations
@@ -11,30 +13,34 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
-from typing import Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
-from .errors import ToolCancelled, bounded
+from .errors import ToolCancelled, bounded, is_plain_error, kind_of, said
+from .results import is_small
 
 
 @attrs.frozen
 class Returned:
-    """It returned."""
+    """It returned; what was to be read of that has been read, where it ran."""
 
     value: Any
 
 
 @attrs.frozen
 class Raised:
-    """It raised."""
+    """It raised: what that says, read where it ran."""
 
-    error: BaseException
+    told: str
+    kind: str
+    """The class of the exception."""
+    asked_to: bool = False
+    """Whether it was a `ToolCancelled`: it stopped because it was asked to."""
 
 
 @attrs.frozen
@@ -60,48 +66,103 @@ def always() -> bool:
     return True
 
 
+Read: TypeAlias = Callable[[Any], Any]
+"""Makes of what a call returned what is wanted of it; must not raise."""
+
+
+def as_it_is(value: object) -> object:
+    """Read nothing."""
+    return value
+
+
 class Calling(Protocol):
     """A call under way."""
 
     def stop(self) -> None:
         """Cancel it if it can be: a task, or a call that still waits for a thread."""
 
-    async def ended(self) -> Ending | Withheld:
+    async def ended(self) -> Ending | Unread | Withheld:
         """Wait for it; cancelling the wait does not cancel the call."""
         ...
 
 
-def begin(
+@attrs.frozen
+class Unread:
+    """It has ended on the loop, and code of a stranger's object must run to tell how."""
+
+    read: Callable[[], Ending]
+
+
+def begin(  # noqa: PLR0913 - all that a call needs
     call: Callable[..., Any],
     args: tuple[object, ...],
     kwargs: Mapping[str, Any],
     *,
     threads: Executor,
+    read: Read = as_it_is,
     admitted: Admitted = always,
 ) -> Calling:
     """Begin a call, on the loop if it is async, otherwise in a thread with our contextvars.
 
-    Between this and the first line of the function time passes: the loop may be blocked, the thread
-    may wait for others, the process may be stopped. So `admitted` is asked there once more.
+    Between this and the first line of the function time passes: the loop may be blocked, the
+    process may be stopped. So `admitted` is asked there once more.
     """
     if is_async(call):
-        return _OnLoop(_awaited(call, args, kwargs, admitted))
-    return _InThread(call, args, kwargs, threads=threads, admitted=admitted)
+        return _OnLoop(_awaited(call, args, kwargs, admitted), read)
+    try:
+        return _InThread(_called, (call, args, kwargs, read, admitted), threads=threads)
+    except RuntimeError as error:  # no thread is lent, or the executor is shut down
+        return _NotBegun(_raised(error))
+
+
+def begin_reading(unread: Unread, *, threads: Executor) -> Calling:
+    """Begin to read, in a thread, how a call on the loop has ended."""
+    try:
+        return _InThread(unread.read, (), threads=threads)
+    except RuntimeError as error:
+        told = f"what it came to could not be read: {error}"
+        return _NotBegun(Raised(told, kind_of(error)))
+
+
+class _NotBegun:
+    def __init__(self, ending: Ending) -> None:
+        self._ending = ending
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+    async def ended(self) -> Ending:
+        return self._ending
 
 
 class _OnLoop:
-    def __init__(self, work: Any) -> None:  # noqa: ANN401 - a coroutine
-        self._task: asyncio.Task[Ending | Withheld] = asyncio.get_running_loop().create_task(work)
+    def __init__(self, work: Coroutine[Any, Any, _Came], read: Read) -> None:
+        self._task = asyncio.get_running_loop().create_task(work)
+        self._read = read
 
     def stop(self) -> None:
         self._task.cancel()
 
-    async def ended(self) -> Ending | Withheld:
+    async def ended(self) -> Ending | Unread | Withheld:
         await asyncio.wait({self._task})
         if self._task.cancelled():
             return Stopped(began=True)
         error = self._task.exception()
-        return self._task.result() if error is None else Raised(error)
+        if error is not None:
+            return Unread(partial(_raised, error))
+        came = self._task.result()
+        if isinstance(came, Withheld):
+            return came
+        returned, value = came
+        if not returned:
+            return _raised(value) if is_plain_error(value) else Unread(partial(_raised, value))
+        if self._read is as_it_is or is_small(value):
+            return Returned(self._read(value))
+        return Unread(partial(_returned, self._read, value))
+
+
+_Came: TypeAlias = tuple[bool, Any] | Withheld
+"""Whether it returned, and what it returned or raised."""
 
 
 async def _awaited(
@@ -109,33 +170,27 @@ async def _awaited(
     args: tuple[object, ...],
     kwargs: Mapping[str, Any],
     admitted: Admitted,
-) -> Ending | Withheld:
+) -> _Came:
     try:
         if not admitted():
             return Withheld()
-        return Returned(await call(*args, **kwargs))
+        return True, await call(*args, **kwargs)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - see the module
-        return Raised(error)
+        return False, error
 
 
 class _InThread:
     def __init__(
         self,
-        call: Callable[..., Any],
+        work: Callable[..., Ending | Withheld],
         args: tuple[object, ...],
-        kwargs: Mapping[str, Any],
         *,
         threads: Executor,
-        admitted: Admitted,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ending: asyncio.Future[Ending | Withheld] = self._loop.create_future()
         variables = contextvars.copy_context()
-        try:
-            self._thread = threads.submit(variables.run, _called, call, args, kwargs, admitted)
-        except RuntimeError as error:  # the executor is shut down
-            self._thread = Future[Ending | Withheld]()
-            self._thread.set_result(Raised(error))
+        self._thread = threads.submit(variables.run, work, *args)
         self._thread.add_done_callback(self._arrived)
 
     def stop(self) -> None:
@@ -151,17 +206,14 @@ class _InThread:
             self._loop.call_soon_threadsafe(self._settle, thread)
 
     def _settle(self, thread: Future[Ending | Withheld]) -> None:
-        if thread.cancelled():
-            self._ending.set_result(Stopped(began=False))
-        else:
-            error = thread.exception()
-            self._ending.set_result(thread.result() if error is None else Raised(error))
+        self._ending.set_result(Stopped(began=False) if thread.cancelled() else thread.result())
 
 
 def _called(
     call: Callable[..., Any],
     args: tuple[object, ...],
     kwargs: Mapping[str, Any],
+    read: Read,
     admitted: Admitted,
 ) -> Ending | Withheld:
     try:
@@ -169,91 +221,28 @@ def _called(
             return Withheld()
         value = call(*args, **kwargs)
     except BaseException as error:  # noqa: BLE001 - see the module
-        return Raised(error)
-    if inspect.isawaitable(value):
+        return _raised(error)
+    if _is_awaitable(value):
         if inspect.iscoroutine(value):
             value.close()
-        return Raised(TypeError("a sync function returned an awaitable; declare it async def"))
-    return Returned(value)
+        return _raised(TypeError("a sync function returned an awaitable; declare it async def"))
+    return _returned(read, value)
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-Job: TypeAlias = tuple[Future[Any], Callable[[], Any]]
-
-
-class Threads(Executor):
-    """At most `limit` threads, each started when it is needed and none is idle.
-
-    A tool that hangs in one cannot keep the process from ending. The executor of the standard
-    library joins its threads when the interpreter exits, whatever was asked of it: one hung tool,
-    and the host can only be killed. These are daemons: they end with the process, and what they ran
-    is then in doubt, as after any crash.
-    """
-
-    def __init__(self, limit: int, *, name: str = "turnlock tool") -> None:
-        """Begin without any thread."""
-        if limit < 1:
-            message = f"{limit} threads run nothing; give 1 or more"
-            raise ValueError(message)
-        self._limit = limit
-        self._name = name
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._idle = threading.Semaphore(0)
-        self._threads: list[threading.Thread] = []
-        self._closed = False
-
-    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        """Run it in a thread as soon as one is free. Raises RuntimeError after `shutdown`."""
-        future: Future[R] = Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("cannot begin anything after shutdown")
-            self._jobs.put((future, partial(fn, *args, **kwargs)))
-            if not self._idle.acquire(blocking=False) and len(self._threads) < self._limit:
-                name = f"{self._name} {len(self._threads) + 1}"
-                thread = threading.Thread(target=self._work, name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as Executor has it
-        """Take nothing more; with `wait`, return when all that was taken has ended."""
-        with self._lock:
-            self._closed = True
-            if cancel_futures:
-                self._cancel_waiting()
-            self._jobs.put(None)
-        if wait:
-            for thread in self._threads:
-                thread.join()
-
-    def _cancel_waiting(self) -> None:
-        while True:
-            try:
-                job = self._jobs.get_nowait()
-            except Empty:
-                return
-            if job is not None:
-                job[0].cancel()
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            _perform(job)
-            del job  # what it holds would otherwise live until the next one comes
-            self._idle.release()
-        self._jobs.put(None)  # for the next thread
+def _is_awaitable(value: object) -> bool:
+    try:
+        return inspect.isawaitable(value)
+    except BaseException:  # noqa: BLE001 - what it says of its class runs its code, too
+        return False
 
 
-def _perform(job: Job) -> None:
-    future, call = job
-    if future.set_running_or_notify_cancel():
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - it is the caller's to look at
-            future.set_exception(error)
+def _returned(read: Read, value: object) -> Ending:
+    return Returned(read(value))
+
+
+def _raised(error: BaseException) -> Raised:
+    """Say what an exception says: code of its own may run."""
+    return Raised(said(error), kind_of(error), asked_to=issubclass(type(error), ToolCancelled))
 
 
 LOG_TEXT: Final = 4_096

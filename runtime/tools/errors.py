@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
@@ -45,28 +46,69 @@ GROUP_SHOWN: Final = 3
 
 
 def bounded(text: str, *, limit: int = ERROR_TEXT) -> str:
-    """Return the text with at most `limit` characters, without lone surrogates."""
+    """Return the text with at most `limit` characters, without lone surrogates.
+
+    Of a subclass only the characters are taken: none of its methods is called.
+    """
+    text = str.__str__(text)
     kept = text if len(text) <= limit else text[: limit - 1] + "…"
     return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+_CLASS_NAME: Final = type.__dict__["__name__"]
+"""What a class has for a name, whatever its metaclass says."""
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's class; no code of either runs."""
+    return bounded(_CLASS_NAME.__get__(type(value)), limit=PLACE)
+
+
+_OWN_TEXT: Final = frozenset(
+    id(it)
+    for it in vars(builtins).values()
+    if isinstance(it, type)
+    and issubclass(it, BaseException)
+    and it.__str__ in {BaseException.__str__, KeyError.__str__}
+)
+"""Python's own exceptions that show nothing but what they were given, by `id`: a class may have a
+metaclass whose `__hash__` or `__eq__` is a stranger's."""
+
+
+def is_plain_error(error: BaseException) -> bool:
+    """Whether saying what it says runs nobody's code, and takes no time."""
+    if id(type(error)) not in _OWN_TEXT:
+        return False
+    return all(
+        it is None or type(it) is int or (type(it) is str and len(it) <= ERROR_TEXT)
+        for it in error.args
+    )
+
+
 def said(error: BaseException) -> str:
-    """Return the type of an exception and what it says; of a group, what its members say."""
-    if isinstance(error, BaseExceptionGroup):
+    """Return the type of an exception and what it says; of a group, what its members say.
+
+    Code of the exception runs, which may take its time: where that matters, in a thread.
+    """
+    try:
+        return _said(error)
+    except BaseException:  # noqa: BLE001 - a __str__ that raises must not hide the failure
+        return f"{kind_of(error)}: (its text cannot be shown)"
+
+
+def _said(error: BaseException) -> str:
+    if issubclass(type(error), BaseExceptionGroup):
         leaves = list(_leaves(cast("_Group", error)))
         more = "" if len(leaves) <= GROUP_SHOWN else f"; and {len(leaves) - GROUP_SHOWN} more"
         return bounded("; ".join(said(leaf) for leaf in leaves[:GROUP_SHOWN]) + more)
-    kind = type(error).__name__
-    try:
-        text = str(error).strip()
-    except Exception:  # noqa: BLE001 - a __str__ that raises must not hide the failure
-        text = "(its text cannot be shown)"
+    kind = kind_of(error)
+    text = str.__str__(str(error)).strip()
     return bounded(f"{kind}: {text}" if text else kind)
 
 
 def _leaves(group: _Group) -> Iterator[BaseException]:
     for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
+        if issubclass(type(error), BaseExceptionGroup):
             yield from _leaves(cast("_Group", error))
         else:
             yield error

@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import attrs
@@ -24,16 +26,19 @@ from .calling import (
     Calling,
     Ending,
     Raised,
+    Read,
     Returned,
     Stopped,
     ToolContext,
+    Unread,
     Withheld,
     always,
+    as_it_is,
     begin,
+    begin_reading,
 )
-from .errors import Rejected, StoodStill, ToolCancelled, bounded, said
+from .errors import PLACE, Rejected, StoodStill, bounded, kind_of, said
 from .results import (
-    BAD_RESULT,
     CANCELLED,
     NOT_STARTED,
     RESULT_BYTES,
@@ -41,14 +46,12 @@ from .results import (
     TIMED_OUT,
     Ended,
     Failed,
-    Happened,
-    NeverHappened,
     Outcome,
     ProbeAnswer,
     StillUnknown,
-    Succeeded,
     Unknown,
-    as_json,
+    answer_of,
+    outcome_of,
 )
 from .tool import Tool
 
@@ -62,6 +65,9 @@ Abandoned: TypeAlias = set[asyncio.Task[Any]]
 
 ABANDONED: Final[Abandoned] = set()
 """The abandoned work of whoever does not keep a set of their own."""
+
+
+NOTHING_GIVEN: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -103,36 +109,44 @@ class Work:
     async def call(
         self,
         function: Callable[..., Any],
-        /,
         *args: object,
-        **kwargs: Any,  # noqa: ANN401 - as the function has it
+        given: Mapping[str, Any] = NOTHING_GIVEN,
+        read: Read = as_it_is,
     ) -> Ending:
         """Make a call and return how it ended; after a stop none begins.
 
+        `given` are its arguments by name; `read` makes of what it returns what is wanted of it.
         Raises `StoodStill` where it was not admitted, in the very frame that would have made it.
         """
         if self.stopped is not None:
             return Stopped(began=False)
-        self._calling = begin(
-            function, args, kwargs, threads=self._threads, admitted=self._admitted
-        )
-        ending = await self._calling.ended()
-        if isinstance(ending, Withheld):
-            raise StoodStill("this process had stood still beyond its lease")
-        return ending
+        return await self._ended(function, args, given, read, self._admitted)
 
     async def complete(
-        self,
-        function: Callable[..., Any],
-        /,
-        *args: object,
-        **kwargs: Any,  # noqa: ANN401 - as the function has it
+        self, function: Callable[..., Any], *args: object, read: Read = as_it_is
     ) -> Ending:
         """Make a call that makes something of what is done already: it begins after a stop too."""
-        self._calling = begin(function, args, kwargs, threads=self._threads)
+        return await self._ended(function, args, NOTHING_GIVEN, read, always)
+
+    async def _ended(
+        self,
+        function: Callable[..., Any],
+        args: tuple[object, ...],
+        given: Mapping[str, Any],
+        read: Read,
+        admitted: Admitted,
+    ) -> Ending:
+        """Make a call, and where it has ended on the loop read in a thread what it came to."""
+        threads = self._threads
+        self._calling = begin(function, args, given, threads=threads, read=read, admitted=admitted)
         ending = await self._calling.ended()
-        if isinstance(ending, Withheld):  # nothing is asked here
-            raise AssertionError(function)  # noqa: TRY004 - no argument is wrong
+        if isinstance(ending, Unread):
+            self._calling = begin_reading(ending, threads=threads)
+            ending = await self._calling.ended()
+        if isinstance(ending, Withheld):
+            raise StoodStill("this process had stood still beyond its lease")
+        if isinstance(ending, Unread):
+            raise AssertionError(ending)  # noqa: TRY004 - a reading is read
         return ending
 
     def stop(self, stop: Stop) -> None:
@@ -209,10 +223,10 @@ async def prepare(  # noqa: PLR0913 - bounds with defaults
     arguments: Mapping[str, Json],
     *,
     threads: Executor,
-    admitted: Admitted = always,
     within: float = PREPARATION,
     grace: float = GRACE,
     abandoned: Abandoned = ABANDONED,
+    admitted: Admitted = always,
 ) -> dict[str, Any]:
     """Run the preprocessors, in order, then check what they return; return what to call with.
 
@@ -220,48 +234,68 @@ async def prepare(  # noqa: PLR0913 - bounds with defaults
     approved are the arguments as the model gave them; preprocessors are the tool author's own code.
     Raises `StoodStill` where one was not admitted: then all of it can be done again.
     """
-    if not tool.preprocessors:
-        return _checked(tool, arguments)
-    work = Work(threads=threads, admitted=admitted)
-    answer = await supervise(
-        work,
-        _preprocessed(work, tool, context, arguments),
-        context=context,
-        within=within,
-        grace=grace,
-        abandoned=abandoned,
-    )
-    if isinstance(answer, Unfinished):
-        raise Rejected(f"a preprocessor {answer.why}")
-    if isinstance(answer, Rejected):
-        raise answer
-    return _checked(tool, answer)
+    if not tool.preprocessors and tool.is_plain:
+        arguments_or_not = checked(tool, arguments)
+    else:
+        work = Work(threads=threads, admitted=admitted)
+        answer = await supervise(
+            work,
+            _prepared(work, tool, context, arguments),
+            context=context,
+            within=within,
+            grace=grace,
+            abandoned=abandoned,
+        )
+        if isinstance(answer, Unfinished):
+            late = "a preprocessor" if tool.preprocessors else "the check of its arguments"
+            raise Rejected(f"{late} {answer.why}")
+        arguments_or_not = answer
+    if isinstance(arguments_or_not, Rejected):
+        raise arguments_or_not
+    return arguments_or_not
 
 
-def _checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Any]:
+def checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Any] | Rejected:
+    """Return what to call the tool with, or why not; code of its types may run."""
     try:
         return check(tool, arguments)
-    except InvalidValue as error:
-        raise Rejected(f"bad arguments: {bounded(str(error))}") from error
+    except BaseException as error:  # noqa: BLE001 - a type's own __post_init__ may even exit
+        told = str(error) if isinstance(error, InvalidValue) else said(error)
+        return Rejected(f"bad arguments: {bounded(told)}")
 
 
-async def _preprocessed(
+async def _prepared(
     work: Work, tool: Tool, context: ToolContext, arguments: Mapping[str, Json]
-) -> Mapping[str, Json] | Rejected:
+) -> dict[str, Any] | Rejected:
     for preprocessor in tool.preprocessors:
-        name = _name_of(preprocessor)
-        ending = await work.call(preprocessor, arguments, context)
+        name = name_of(preprocessor)
+        ending = await work.call(preprocessor, arguments, context, read=_read_arguments)
         if not isinstance(ending, Returned):
             return Rejected(f"the preprocessor {name} {_failing(ending, work.stopped)}")
-        if not isinstance(ending.value, Mapping):
-            return Rejected(
-                f"the preprocessor {name} returned {shown(ending.value)}; it must return arguments"
-            )
-        try:
-            arguments = freeze(cast("object", ending.value), place="arguments")
-        except InvalidValue as error:
-            return Rejected(f"the preprocessor {name} returned bad arguments: {error}")
-    return arguments
+        if isinstance(ending.value, Rejected):
+            return Rejected(f"the preprocessor {name} returned {ending.value}")
+        arguments = ending.value
+    if tool.is_plain:
+        return checked(tool, arguments)
+    ending = await work.call(checked, tool, arguments)
+    if isinstance(ending, Returned):
+        made: dict[str, Any] | Rejected = ending.value
+        return made
+    return Rejected(f"the check of its arguments {_failing(ending, work.stopped)}")
+
+
+def _read_arguments(value: object) -> Mapping[str, Json] | Rejected:
+    """Return the arguments that a preprocessor returned, frozen; code of theirs may run."""
+    try:
+        if not isinstance(value, Mapping):
+            return Rejected(f"{shown(value)}; it must return arguments")
+        frozen: object = freeze(cast("object", value), place="arguments")
+        if isinstance(frozen, dict):
+            return cast("Mapping[str, Json]", frozen)
+        return Rejected(f"{shown(frozen)}; it must return arguments")
+    except BaseException as error:  # noqa: BLE001 - a mapping of the author's own may even exit
+        told = str(error) if isinstance(error, InvalidValue) else said(error)
+        return Rejected(f"bad arguments: {bounded(told)}")
 
 
 async def perform(  # noqa: PLR0913 - bounds with defaults
@@ -270,10 +304,10 @@ async def perform(  # noqa: PLR0913 - bounds with defaults
     arguments: Mapping[str, Any],
     *,
     threads: Executor,
-    admitted: Admitted = always,
     limit: int = RESULT_BYTES,
     grace: float = GRACE,
     abandoned: Abandoned = ABANDONED,
+    admitted: Admitted = always,
 ) -> Outcome:
     """Run a tool with what `prepare` returned, then its result processors; return what it came to.
 
@@ -306,27 +340,21 @@ async def _performed(
 ) -> Ended:
     name = tool.signature.context_name
     injected = {} if name is None else {name: context}
+    kept = partial(outcome_of, limit=limit)
+    reads: list[Read] = [*([as_it_is] * len(tool.processors)), kept]
     try:
-        ending = await work.call(tool.call, **arguments, **injected)
+        ending = await work.call(tool.call, given={**arguments, **injected}, read=reads[0])
     except StoodStill:
         return STOOD_STILL
-    if not isinstance(ending, Returned):
-        return Failed(f"the tool {_failing(ending, work.stopped)}", _kind(ending, work.stopped))
-    value = ending.value
-    for processor in tool.processors:
-        ending = await work.complete(processor, value, context)
+    which = "the tool"
+    for processor, read in zip(tool.processors, reads[1:], strict=True):
         if not isinstance(ending, Returned):
-            failing = _failing(ending, work.stopped)
-            return Failed(
-                f"the tool succeeded, but its result processor {_name_of(processor)} {failing}",
-                _kind(ending, work.stopped),
-            )
-        value = ending.value
-    try:
-        return Succeeded(as_json(value, limit=limit))
-    except Exception as error:  # noqa: BLE001 - a result may be an object whose attributes raise
-        told = str(error) if isinstance(error, InvalidValue) else said(error)
-        return Failed(f"the tool ran, but its result cannot be kept: {bounded(told)}", BAD_RESULT)
+            break
+        which = f"the tool succeeded, but its result processor {name_of(processor)}"
+        ending = await work.complete(processor, ending.value, context, read=read)
+    if not isinstance(ending, Returned):
+        return Failed(f"{which} {_failing(ending, work.stopped)}", _kind(ending, work.stopped))
+    return cast("Ended", ending.value)
 
 
 async def probe(  # noqa: PLR0913 - bounds with defaults
@@ -334,10 +362,10 @@ async def probe(  # noqa: PLR0913 - bounds with defaults
     context: ToolContext,
     *,
     threads: Executor,
-    admitted: Admitted = always,
     within: float = PROBING,
     grace: float = GRACE,
     abandoned: Abandoned = ABANDONED,
+    admitted: Admitted = always,
 ) -> ProbeAnswer:
     """Ask the tool's probe whether an execution happened; what fails to say is `StillUnknown`.
 
@@ -349,7 +377,7 @@ async def probe(  # noqa: PLR0913 - bounds with defaults
     work = Work(threads=threads, admitted=admitted)
     ending = await supervise(
         work,
-        work.call(tool.policy.probe, context),
+        work.call(tool.policy.probe, context, read=answer_of),
         context=context,
         within=within,
         grace=grace,
@@ -359,31 +387,16 @@ async def probe(  # noqa: PLR0913 - bounds with defaults
         return StillUnknown(f"the probe {ending.why}")
     if not isinstance(ending, Returned):
         return StillUnknown(f"the probe {_failing(ending, work.stopped)}")
-    answer = ending.value
-    if isinstance(answer, Happened):
-        return _kept(answer)
-    if isinstance(answer, Failed | NeverHappened | StillUnknown):
-        return answer
-    return StillUnknown(
-        f"the probe returned {shown(answer)}, not Happened, Failed, NeverHappened or StillUnknown"
-    )
-
-
-def _kept(answer: Happened) -> Happened | Failed:
-    try:
-        return Happened(as_json(answer.result))
-    except Exception as error:  # noqa: BLE001 - as for the result of the tool
-        told = str(error) if isinstance(error, InvalidValue) else said(error)
-        return Failed(f"it happened, but its result cannot be kept: {bounded(told)}", BAD_RESULT)
+    answer: ProbeAnswer = ending.value
+    return answer
 
 
 def _failing(ending: Ending, stop: Stop | None) -> str:
     """Say how a call ended that did not return."""
     if isinstance(ending, Raised):
-        told = said(ending.error)
         if stop is None:
-            return f"failed: {told}"
-        return stop.why if isinstance(ending.error, ToolCancelled) else f"{stop.why}; then {told}"
+            return f"failed: {ending.told}"
+        return stop.why if ending.asked_to else f"{stop.why}; then {ending.told}"
     if stop is None:
         return "failed: CancelledError: it was cancelled by something of its own"
     if isinstance(ending, Returned) or ending.began:
@@ -395,8 +408,12 @@ def _kind(ending: Ending, stop: Stop | None) -> str:
     if stop is not None:
         began = isinstance(ending, Raised | Returned) or ending.began
         return stop.kind if began else NOT_STARTED
-    return type(ending.error).__name__ if isinstance(ending, Raised) else "CancelledError"
+    return ending.kind if isinstance(ending, Raised) else "CancelledError"
 
 
-def _name_of(function: object) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
+def name_of(function: object) -> str:
+    """Return the name of a function, or of the class of what can be called; no code of it runs."""
+    inner = function.__func__ if type(function) is MethodType else function
+    if type(inner) is FunctionType or type(inner) is BuiltinFunctionType:
+        return bounded(inner.__name__, limit=PLACE)
+    return kind_of(function)

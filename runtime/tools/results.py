@@ -9,14 +9,15 @@ import enum
 import pathlib
 import uuid
 from collections.abc import Awaitable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
 
 from ...models.errors import InvalidValue, shown
-from ...models.values import DEPTH, Json, canonical, freeze
-from .errors import PLACE, bounded
+from ...models.values import DEPTH, FrozenDict, FrozenList, Json, canonical, freeze
+from .errors import PLACE, bounded, kind_of, said
 
 
 @attrs.frozen
@@ -116,6 +117,82 @@ def as_json(value: object, *, limit: int = RESULT_BYTES) -> Json:
     return frozen
 
 
+SMALL: Final = 2_000
+"""Values of plain data that are read at once, on the loop; text counts one for each `TEXT`."""
+TEXT: Final = 64
+"""Characters, see `SMALL`."""
+
+
+_OWN_FIELDS: Final = {
+    id(Happened): ("result",),
+    id(Failed): ("error", "kind"),
+    id(StillUnknown): ("why",),
+    id(NeverHappened): (),
+}
+_SCALARS: Final = frozenset(map(id, _PLAIN))
+"""By `id`: a class may have a metaclass whose `__hash__` or `__eq__` is a stranger's."""
+
+
+def is_small(value: object) -> bool:
+    """Whether it is a little data of Python's own types, or of ours: reading it runs no code."""
+    left, unseen = SMALL, [value]
+    while unseen and left >= 0:
+        it: Any = unseen.pop()
+        kind = cast("object", type(it))
+        left -= 1
+        if kind is str:
+            left -= len(it) // TEXT
+        elif kind is dict or kind is FrozenDict:
+            left -= 2 * len(it)
+            unseen += chain(it.keys(), it.values()) if left >= 0 else ()
+        elif kind is list or kind is tuple or kind is FrozenList:
+            left -= len(it)
+            unseen += it if left >= 0 else ()
+        elif id(kind) in _OWN_FIELDS:
+            unseen += (getattr(it, name) for name in _OWN_FIELDS[id(kind)])
+        elif id(kind) not in _SCALARS:
+            return False
+    return left >= 0
+
+
+def outcome_of(value: object, *, limit: int = RESULT_BYTES) -> Ended:
+    """Return what a result comes to; whatever it does while it is read, that is an outcome."""
+    try:
+        return Succeeded(as_json(value, limit=limit))
+    except BaseException as error:  # noqa: BLE001 - an object's own code may even exit
+        return Failed(f"the tool ran, but its result cannot be kept: {_unkept(error)}", BAD_RESULT)
+
+
+def answer_of(value: object) -> ProbeAnswer:
+    """Return a probe's answer, its texts bounded, with a result that is frozen JSON."""
+    try:
+        return _answer(value)
+    except BaseException as error:  # noqa: BLE001 - as for the result of a tool
+        return StillUnknown(f"what the probe answered cannot be read: {said(error)}")
+
+
+def _answer(value: object) -> ProbeAnswer:
+    if isinstance(value, Happened):
+        try:
+            return Happened(as_json(value.result))
+        except BaseException as error:  # noqa: BLE001 - it happened, whatever its result does
+            why = f"it happened, but its result cannot be kept: {_unkept(error)}"
+            return Failed(why, BAD_RESULT)
+    if isinstance(value, NeverHappened):
+        return NeverHappened()
+    if isinstance(value, Failed):
+        return Failed(bounded(value.error))
+    if isinstance(value, StillUnknown):
+        return StillUnknown(bounded(value.why))
+    return StillUnknown(
+        f"the probe returned {shown(value)}, not Happened, Failed, NeverHappened or StillUnknown"
+    )
+
+
+def _unkept(error: BaseException) -> str:
+    return bounded(str(error)) if type(error) is InvalidValue else said(error)
+
+
 class _Reader:
     """Makes plain data of one result, and stops as soon as it must be too large.
 
@@ -186,13 +263,13 @@ class _Reader:
         if names is not None:
             return self._object(((name, getattr(value, name)) for name in names), depth - 1)
         if isinstance(value, dt.date | dt.time):
-            return value.isoformat()
+            return self.read(value.isoformat(), depth - 1)
         if isinstance(value, uuid.UUID | decimal.Decimal | pathlib.PurePath):
-            return self.read(str(value), depth)
+            return self.read(str(value), depth - 1)
         if not isinstance(value, type) and callable(getattr(value, "model_dump", None)):
-            return self.read(value.model_dump(mode="json"), depth)
+            return self.read(value.model_dump(mode="json"), depth - 1)
         raise _bad(
-            f"{shown(value)} is a {type(value).__name__}, not a JSON value",
+            f"{shown(value)} is a {kind_of(value)}, not a JSON value",
             "return None, bool, int, float, str, list, dict or a dataclass",
         )
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 import msgspec
+import msgspec.inspect
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import freeze
@@ -165,6 +166,39 @@ def _check_hint(parameter: Parameter) -> None:
             cause=f"its type is nothing that a model could give: {said(error).splitlines()[0]}",
             fix=_SCHEMA_FIX,
         ) from None
+
+
+_BUILT: Final = (
+    msgspec.inspect.StructType,
+    msgspec.inspect.DataclassType,
+    msgspec.inspect.NamedTupleType,
+    msgspec.inspect.EnumType,
+    msgspec.inspect.CustomType,
+)
+"""Types whose values are built by classes of the author, with code of theirs perhaps."""
+
+
+def builds_nothing(signature: Signature) -> bool:
+    """Whether arguments are made of Python's own types alone: checking them runs nobody's code."""
+    return all(
+        _is_plain(msgspec.inspect.type_info(parameter.hint), set())
+        for parameter in signature.parameters
+    )
+
+
+def _is_plain(info: Any, seen: set[int]) -> bool:  # noqa: ANN401 - one of msgspec's descriptions
+    if isinstance(info, _BUILT):
+        return False
+    if id(info) in seen:
+        return True
+    seen.add(id(info))
+    inside = [
+        *(getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")),
+        *getattr(info, "types", ()),
+        *getattr(info, "item_types", ()),
+        *(field.type for field in getattr(info, "fields", ())),
+    ]
+    return all(_is_plain(it, seen) for it in inside if isinstance(it, msgspec.inspect.Type))
 
 
 def derived_schema(signature: Signature, struct: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - JSON

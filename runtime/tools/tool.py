@@ -15,7 +15,7 @@ from ...models.values import Json, freeze
 from .calling import ToolContext, is_async
 from .policy import Policy, PolicyFields
 from .schemas import Schema, check_fit
-from .signature import Signature, arguments_struct, derived_schema, read_signature
+from .signature import Signature, arguments_struct, builds_nothing, derived_schema, read_signature
 
 Preprocessor: TypeAlias = Callable[
     [Mapping[str, Any], ToolContext], Mapping[str, Any] | Awaitable[Mapping[str, Any]]
@@ -82,6 +82,9 @@ class Tool:
     schema: Schema | None = attrs.field(init=False, repr=False)
     """What checks arguments by the given schema; None where hints count."""
 
+    is_plain: bool = attrs.field(init=False, repr=False)
+    """Whether checking arguments runs no code of the author's: no class of theirs is built."""
+
     def __attrs_post_init__(self) -> None:
         """Read the signature, and make what arguments will be held against."""
         signature = read_signature(self.call)
@@ -98,6 +101,7 @@ class Tool:
             ("arguments_struct", struct),
             ("schema", schema),
             ("parameters", parameters),
+            ("is_plain", struct is None or builds_nothing(signature)),
         ):
             object.__setattr__(self, name, value)
 
@@ -109,6 +113,12 @@ class Tool:
     def is_async(self) -> bool:
         """Whether it runs on the loop; otherwise in a thread."""
         return is_async(self.call)
+
+    @property
+    def needs_thread(self) -> bool:
+        """Whether its execution cannot do without a thread."""
+        steps = (self.call, *self.preprocessors, *self.processors)
+        return not all(map(is_async, steps))
 
     def as_function_schema(self) -> dict[str, Any]:
         """Return the declaration that chat-completions endpoints take in `tools`."""

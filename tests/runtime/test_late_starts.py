@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from typing import Any, Final
 
 import attrs
@@ -21,9 +21,10 @@ from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.scheduling import Clock
 from turnlock.runtime.tools import performing
-from turnlock.runtime.tools.calling import Admitted, Calling, Threads, ToolContext, always, begin
+from turnlock.runtime.tools.calling import Admitted, Calling, ToolContext, always, begin
 from turnlock.runtime.tools.policy import InDoubt
 from turnlock.runtime.tools.results import Happened, NeverHappened, ProbeAnswer
+from turnlock.runtime.tools.threads import Lease
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
@@ -134,11 +135,11 @@ def block_the_loop(
         args: tuple[object, ...],
         kwargs: Mapping[str, Any],
         *,
-        threads: Executor,
-        admitted: Admitted = always,
+        admitted: Admitted,
+        **others: Any,
     ) -> Calling:
         bank.stall(meanwhile)
-        return begin(call, args, kwargs, threads=threads, admitted=admitted if checked else always)
+        return begin(call, args, kwargs, admitted=admitted if checked else always, **others)
 
     monkeypatch.setattr(performing, "begin", late)
 
@@ -147,16 +148,16 @@ def block_the_thread(
     monkeypatch: pytest.MonkeyPatch, bank: Bank, meanwhile: Callable[[], None]
 ) -> None:
     """Have the thread that the tool was given wait before it makes the call."""
-    submit = Threads.submit
+    submit = Lease.submit
 
-    def late(self: Threads, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+    def late(self: Lease, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
         def waiting() -> Any:
             bank.stall(meanwhile)
             return fn(*args)
 
         return submit(self, waiting)
 
-    monkeypatch.setattr(Threads, "submit", late)
+    monkeypatch.setattr(Lease, "submit", late)
 
 
 @pytest.mark.parametrize("in_thread", [False, True])

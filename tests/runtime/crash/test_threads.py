@@ -76,7 +76,7 @@ def _lived(life: Life, folder: Path, world: World) -> None:
             loop.run_until_complete(_process(host, life))
     finally:
         life.bury()
-        host.runtime._threads.shutdown(wait=True, cancel_futures=True)
+        host.runtime._threads.shutdown(wait=True)
         for worker in filter(None, (journal._reader, journal._writer)):
             worker._queue.put(None)
             worker._thread.join()
