@@ -12,7 +12,8 @@ from ..models.run import Run
 from ..runtime.journal.contract import Journal
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount, Torn
-from .databases import entry_of, facts_of, log_lines, with_journal
+from ..wire.log_lines import log_lines
+from .databases import entry_of, facts_of, with_journal
 
 
 def check_db(db: str, run_id: str | None) -> Outcome:

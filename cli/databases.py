@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 import click
-import msgspec
 
-from ..models.codec import to_json, write
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.facts import Fact
 from ..models.run import Run
@@ -85,19 +83,3 @@ def entries_of_db(db: str) -> tuple[RunEntry, ...]:
         return tuple([entry async for entry in journal.entries()])
 
     return with_journal(db, read, read_only=True)
-
-
-def log_lines(run: Run, facts: Iterable[Fact]) -> Iterator[bytes]:
-    """Yield a run as a log that `turnlock check` reads: how it was declared, then its facts.
-
-    Facts at its beginning that name no input are said to be of version 1, which wrote them (K-59):
-    a journal knows that of each, its reader hands on facts. After one that does, none may lack it.
-    """
-    yield msgspec.json.encode({"run": write(run)}) + b"\n"
-    written_before = True
-    for fact in facts:
-        written_before = written_before and fact.input is None
-        if written_before:
-            yield msgspec.json.encode({**write(fact), "version": 1}) + b"\n"
-        else:
-            yield to_json(fact) + b"\n"

@@ -20,6 +20,7 @@ import click
 _LAZY: Final = {
     **{name: f"decide.{name}" for name in ("approve", "deny", "interrupt")},
     **{name: f"grants.{name}" for name in ("grants", "revoke")},
+    **{name: f"retire.{name}" for name in ("archive", "forget")},
     **{
         name: f"{name}.command"
         for name in (

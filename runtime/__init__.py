@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..views.call_view import CallView
     from ..views.standing import Standing, StatusUpdate
     from ..views.status import Status
+    from .archive import ArchiveError
     from .dispatcher import Continuation, OnContinue
     from .errors import (
         Closed,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .journal.memory import MemoryJournal
     from .journal.sqlite import SqliteJournal
     from .listing import list_runs
+    from .retention import Left, Retired, archive_runs, forget_runs
     from .runtime import Runtime
     from .scheduling import Clock, SteadyClock
     from .settings import Settings
@@ -51,15 +53,16 @@ if TYPE_CHECKING:
     from .writer import SharedRun, Submitted, Unanswered, submit
 
 __all__ = [
-    "Appended", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed", "Conflict",
-    "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun", "Happened",
-    "InDoubt", "Journal", "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound",
-    "MemoryJournal", "NeverHappened", "NoJournal", "Observed", "OnContinue", "Overloaded", "Policy",
-    "Post", "Rejected", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
-    "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock",
-    "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow",
-    "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "list_runs", "open_journal",
-    "open_telemetry", "submit", "tool",
+    "Appended", "ArchiveError", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed",
+    "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun",
+    "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned", "JournalReplaced",
+    "JournalRewound", "Left", "MemoryJournal", "NeverHappened", "NoJournal", "Observed",
+    "OnContinue", "Overloaded", "Policy", "Post", "Rejected", "Retired", "RunDiffers", "RunEntry",
+    "RunFenced", "RunForgotten", "RunOpen", "Runtime", "Settings", "SharedRun", "SqliteJournal",
+    "Standing", "Status", "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted",
+    "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow", "Tool", "ToolCancelled",
+    "ToolContext", "Toolbox", "Unanswered", "archive_runs", "forget_runs", "list_runs",
+    "open_journal", "open_telemetry", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -67,6 +70,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         ".views.call_view": "CallView",
         ".views.standing": "Standing StatusUpdate",
         ".views.status": "Status",
+        "archive": "ArchiveError",
         "dispatcher": "Continuation OnContinue",
         "errors":
             "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
@@ -75,6 +79,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",
         "listing": "list_runs",
+        "retention": "Left Retired archive_runs forget_runs",
         "runtime": "Runtime",
         "scheduling": "Clock SteadyClock",
         "settings": "Settings",

@@ -26,10 +26,10 @@ async def list_runs(  # noqa: PLR0913 - what picks a page, as `Journal.runs` has
     What cannot be read keeps None in its place.
     """
     page = await journal.runs(busy=busy, kind=kind, forgotten=forgotten, after=after, limit=limit)
-    return tuple([await _told(journal, it) for it in page])
+    return tuple([await told_entry(journal, it) for it in page])
 
 
-async def _told(journal: Journal, entry: RunEntry) -> RunEntry:
+async def told_entry(journal: Journal, entry: RunEntry) -> RunEntry:
     """Return the entry with what the journal left out."""
     if entry.forgotten is not None or not entry.sequence:
         return entry

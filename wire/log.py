@@ -10,7 +10,9 @@ One JSON object a line, in the order in which things happened:
 - what was said on the wire (section 12): a request, and later its answer, matched by `id`; each
   script is a run of its own, and a request that was answered with an error has none;
 - ``{"run": {"run_id": "r", "limits": {…}, "agent_id": …}}``, before the first line of a run: how it
-  was configured. Without it a run has the default limits.
+  was configured. Without it a run has the default limits;
+- ``{"note": {"run_id": "r", "name": …, "value": …}}``: what a journal kept beside a run's facts. It
+  is read, and passed over.
 
 Runs may be interleaved: `run_id` tells them apart. Blank lines are passed over. What the lines
 amount to is for the caller to say: `turnlock check` judges them, `turnlock diagram` draws them.
@@ -41,10 +43,13 @@ PENDING: Final = 1_000
 """Requests that may wait for their answer (K-6)."""
 UNNAMED: Final = "run"
 """The run of a log that never says which run it is."""
-FORMS: Final = "a fact, a diagnostic, a delivery with its receipt, a run, or a message of the wire"
+FORMS: Final = (
+    "a fact, a diagnostic, a delivery with its receipt, a run, a note, or a message of the wire"
+)
 
 _DIAGNOSTICS: Final[dict[str, type[Diagnostic]]] = {cls.type: cls for cls in DIAGNOSTICS}
 _DELIVERED: Final = {"delivery", "receipt", "run_id"}
+_NOTED: Final = {"run_id", "name", "value"}
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -154,6 +159,8 @@ class LogReader:
                 yield from self._said(raw)
             elif "run" in raw:
                 self._declare(read(Run, raw["run"], place="run"))
+            elif "note" in raw:
+                _check_note(raw["note"])
             else:
                 raise InvalidValue(place="", cause="is no line of a log", fix=f"give {FORMS}")
 
@@ -263,6 +270,18 @@ class LogReader:
                 place=f"scripts[{place}]",
                 steps=tuple(zip(*steps, strict=True)),
             )
+
+
+def _check_note(note: object) -> None:
+    """Raise `InvalidValue` for what no journal notes; whose note it is makes no difference."""
+    fields = cast("Raw", note if isinstance(note, dict) else {})
+    texts = (fields.get("run_id"), fields.get("name"))
+    if fields.keys() != _NOTED or not all(isinstance(it, str) for it in texts):
+        raise InvalidValue(
+            place="note",
+            cause="is no note",
+            fix="give its run_id and name as texts, its value, and nothing else",
+        )
 
 
 def column_of(error: InvalidValue) -> int | None:

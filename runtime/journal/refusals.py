@@ -86,6 +86,8 @@ def not_removed(
         why = f"{entry.owner} owns it; close it there first"
     elif entry.busy or entry.doubts:
         why = "something is under way in it; let it end, or interrupt its turn"
+    elif entry.problem is not None:
+        why = f"its row is damaged ({entry.problem}); restore the journal from a copy first"
     elif entry.rewound is not None:
         why = f"{entry.rewound}; recover it first"
     elif posts:

@@ -220,7 +220,7 @@ def test_a_journal_of_version_0_1_conforms_and_what_is_added_names_its_input(
     tmp_path: Path,
 ) -> None:
     """Its facts name none (K-59); after one that does, a fact without is told."""
-    from turnlock.cli.databases import log_lines  # noqa: PLC0415 - one test's
+    from turnlock.wire.log_lines import log_lines  # noqa: PLC0415 - one test's
 
     db = str(shutil.copy(WRITTEN_BEFORE, tmp_path))
     checked = turnlock("check", "--db", db)
