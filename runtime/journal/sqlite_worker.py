@@ -55,9 +55,9 @@ class Worker:
         *,
         connect: Callable[[], sqlite3.Connection],
         perform: Perform,
-        disconnect: Callable[[sqlite3.Connection], None] = sqlite3.Connection.close,
+        disconnect: Callable[[sqlite3.Connection], None] | None = None,
     ) -> None:
-        """Start the thread; `connect`, `perform` and `disconnect` are called in it."""
+        """Start the thread; `connect`, `perform` and `disconnect`, else closing, are done in it."""
         self._connect = connect
         self._perform = perform
         self._disconnect = disconnect
@@ -109,14 +109,15 @@ class Worker:
             self._tell(self._end, error)
             return
         try:
-            self._tell(self._connected.set_result, None)
-            while jobs := self._next():
-                outcomes = self._perform(connection, [job.work for job in jobs])
-                self._tell(_deliver, jobs, outcomes)
+            try:
+                self._tell(self._connected.set_result, None)
+                while jobs := self._next():
+                    outcomes = self._perform(connection, [job.work for job in jobs])
+                    self._tell(_deliver, jobs, outcomes)
+            finally:
+                (self._disconnect or _close)(connection)
         except BaseException as error:  # noqa: BLE001 - the callers are told, whatever it is
             death = error
-        finally:
-            self._disconnect(connection)
         self._tell(self._end, death)
 
     def _next(self) -> list[_Job]:
@@ -152,6 +153,10 @@ class Worker:
         )
         error.__cause__ = self._death
         return error
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    connection.close()
 
 
 def _deliver(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:

@@ -18,7 +18,7 @@ from turnlock.models.facts import TurnInterrupting
 from turnlock.runtime.errors import Closed, JournalError, JournalOwned
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_worker import Worker
+from turnlock.runtime.journal.sqlite_worker import Worker, reading
 
 from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned
 
@@ -218,6 +218,28 @@ def test_a_thread_that_dies_tells_everybody_why(tmp_path: Path, worker: str) -> 
             await journal.declare(RUN)
 
     play(tmp_path / "journal.db", story)
+
+
+def test_who_cannot_close_its_connection_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """The thread ends all the same, and says why."""
+
+    def fails(_: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("unable to close due to unfinalized statements")
+
+    async def story() -> None:
+        path = tmp_path / "journal.db"
+        worker = Worker(
+            "a worker",
+            connect=lambda: sqlite3.connect(path),
+            perform=reading("a file"),
+            disconnect=fails,
+        )
+        await worker.connected()
+        await asyncio.wait_for(worker.close(), 5)
+        with pytest.raises(JournalError, match="unfinalized"):
+            await worker.do(lambda _: None)
+
+    asyncio.run(story())
 
 
 def test_two_processes_share_a_file(tmp_path: Path) -> None:

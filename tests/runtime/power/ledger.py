@@ -139,7 +139,7 @@ async def broken(journal: SqliteJournal, ledger: Ledger, moment: int) -> list[st
     """Return what this journal has not kept of what was acknowledged, and what nobody gave it."""
     wrong: list[str] = []
     try:
-        await journal.check()
+        wrong += [f"damaged: {found}" for found in await journal.check()]
         there = {entry.run.run_id: entry for entry in await journal.runs()}
     except TurnlockError as error:
         return [f"damaged: {error}"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
@@ -210,12 +210,14 @@ def _connect(
     return made
 
 
-@attrs.frozen
+@attrs.define
 class _Connection:
     """As much of `sqlite3.Connection` as the journal uses, over apsw."""
 
     inner: apsw.Connection
     forced: Mapping[str, object]
+    text_factory: object = str
+    """For texts that are none; here is no damage."""
 
     @property
     def in_transaction(self) -> bool:
@@ -236,6 +238,11 @@ class _Connection:
             cursor.execute(statement, bindings)
         changed = self.inner.total_changes() - before
         return _Cursor(cursor, changed, self.inner.last_insert_rowid())
+
+    def create_function(
+        self, name: str, count: int, function: Callable[..., Any], *, deterministic: bool = False
+    ) -> None:
+        self.inner.create_scalar_function(name, function, count, deterministic=deterministic)
 
     def close(self) -> None:
         with _told_as_sqlite3():

@@ -187,7 +187,7 @@ async def _is_renewed(journal: SqliteJournal) -> None:
 
 
 async def _is_whole(journal: SqliteJournal) -> None:
-    await journal.check()
+    assert await journal.check() == ()
     for entry in await journal.runs():
         assert len([fact async for fact in journal.facts(entry.run.run_id)]) == entry.sequence
         snapshot = await journal.snapshot(entry.run.run_id)
@@ -208,6 +208,26 @@ async def _is_taken_over(journal: SqliteJournal, runtime: Runtime) -> None:
     )
     await runtime.deliver("old", resolve)
     await until(lambda: holds(journal, "old", ContinuationTaken, "t4"))
+
+
+def test_without_the_trigger_what_the_older_writes_is_taken_for_damage(tmp_path: Path) -> None:
+    """The control: it leaves a checksum beside its own writing that is of what was there before."""
+    path = tmp_path / "journal.db"
+
+    async def story() -> None:
+        async with older(path) as old:
+            await old.answers()
+            async with newer(path) as (journal, _):
+                with closing(sqlite3.connect(path)) as connection:
+                    connection.execute("DROP TRIGGER runs_written_by_older")
+                await journal.declare(Run(run_id="old"))
+                fence = await journal.own("old", owner="me", now=0.0, lease=1.0)
+                await journal.release("old", fence=fence)
+                assert (await journal.entry("old")).problem is None
+                assert await old.told("own", "old") == "owned"
+                assert (await journal.entry("old")).problem is not None
+
+    asyncio.run(story())
 
 
 def test_an_older_process_started_anew_refuses_by_name(tmp_path: Path) -> None:
