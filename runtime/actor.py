@@ -18,13 +18,14 @@ from typing import Final, Protocol
 from ..engine.inbox import Inbox
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
-from ..models.errors import InboxFull, TurnlockError
+from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
+from .declared import Declared
 from .errors import JournalError, Overloaded, RunFenced
 from .journal.contract import Journal
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
-from .tools.policy import Policy
+from .tools.toolbox import Toolbox
 from .writer import Judged, RunWriter
 
 FACTS_A_CALL: Final = 4
@@ -57,7 +58,7 @@ class Actor:
         fence: int,
         journal: Journal,
         clock: Clock,
-        policies: Mapping[str, Policy],
+        tools: Toolbox,
         settings: Settings,
         listener: Listener,
         tasks: Tasks,
@@ -66,7 +67,11 @@ class Actor:
         self.run: Final = kernel.run
         self.fence: Final = fence
         self.writer: Final = RunWriter(
-            kernel, journal=journal, clock=clock, policies=policies, fence=fence
+            kernel,
+            journal=journal,
+            clock=clock,
+            declared=Declared(policies=tools.policies, tools=tools),
+            fence=fence,
         )
         self.owned_until = -inf
         """Unix time until which the run is owned for certain; `Tenure` renews it."""
@@ -96,7 +101,8 @@ class Actor:
 
         Raises `Overloaded` when too many wait, and `JournalError` when the facts could not be kept:
         then deliver again, for what did happen after all is refused as a duplicate. Raises
-        `RunFenced` once the run is somebody else's. Cancelling the caller takes nothing back.
+        `RunFenced` once the run is somebody else's, and `BadArguments` for edited arguments that
+        the tool does not take: then it was not judged. Cancelling the caller takes nothing back.
         """
         if self.stopped is not None:
             raise self.stopped
@@ -174,7 +180,7 @@ class Actor:
             self._pausing = None
 
     async def _serve_batch(self) -> None:
-        judged = self.writer.judge(self._taken())
+        judged = await self.writer.judge(self._taken(), unfit=self._unfit)
         deliveries = [one.delivery for one in judged]
         try:
             await self.writer.keep(judged)
@@ -199,6 +205,9 @@ class Actor:
             self._answer(one.delivery, one.verdict)
         if self.writer.kept - self._snapped >= self._facts_to_snapshot():
             await self._snapshot()
+
+    def _unfit(self, delivery: Delivery, error: InvalidValue) -> None:
+        self._fail([delivery], error)
 
     def _taken(self) -> Iterator[Delivery]:
         """Take a batch from the inbox."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -20,11 +20,11 @@ from ..models.calls import CallResult
 from ..models.deliveries import Acknowledge, Tick
 from ..models.diagnostics import diagnose
 from ..models.effects import Cancel, Continue, Effect, Execute
-from ..models.errors import TurnlockError
+from ..models.errors import InvalidValue, TurnlockError
 from ..models.fact import Fact
 from ..models.facts import ExecutionInDoubt
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
-from ..models.verdicts import Refused, Verdict
+from ..models.verdicts import Refused
 from ..views.live import calls_of, count_in_doubt, wake_time
 from .actor import Actor, Actors, Listener
 from .errors import JournalError, Overloaded, RunFenced
@@ -35,7 +35,7 @@ from .scheduling import Tasks, Timers, backoff, retried
 from .settings import Settings
 from .streams import Streams
 from .telemetry import Observed
-from .writer import Judged, receipt_of
+from .writer import Judged, receipt_of, receipt_of_unfit
 
 _log = logging.getLogger(__name__)
 
@@ -273,16 +273,20 @@ class Mailbox:
 
     async def _serve(self, actor: Actor, post: Post) -> None:
         try:
-            verdict = await actor.deliver(post.delivery)
-            await self._answer(post.number, verdict)
+            await self._answer(post.number, await self._judged(actor, post))
         except (JournalError, Overloaded):
             return  # the post is unanswered, so the next poll finds it again
         finally:
             self._under_way.discard(post.number)
 
-    async def _answer(self, number: int, verdict: Verdict) -> None:
+    async def _judged(self, actor: Actor, post: Post) -> dict[str, Any]:
+        try:
+            return receipt_of(await actor.deliver(post.delivery))
+        except InvalidValue as error:
+            return receipt_of_unfit(error)
+
+    async def _answer(self, number: int, receipt: Mapping[str, Any]) -> None:
         """Write the answer until it is kept: a second judgement would be a refusal."""
-        receipt = receipt_of(verdict)
         await retried(lambda: self._journal.answer(number, receipt), pauses=backoff(self._settings))
 
 

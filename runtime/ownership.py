@@ -199,7 +199,7 @@ class Ownership:
             fence=fence,
             journal=self._journal,
             clock=runtime.clock,
-            policies=runtime.toolbox.policies,
+            tools=runtime.toolbox,
             settings=runtime.settings,
             listener=self._dispatcher,
             tasks=runtime.tasks,

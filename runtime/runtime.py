@@ -230,7 +230,10 @@ class Runtime:
         arguments_digest: str | None = None,
         arguments: Mapping[str, Json] | None = None,
     ) -> Verdict:
-        """Approve a call (K-32, K-40 … K-42); `arguments` are edited ones, `expires_in` seconds."""
+        """Approve a call (K-32, K-40 … K-42); `arguments` are edited ones, `expires_in` seconds.
+
+        Raises `BadArguments` where the tool does not take the edited ones: the call waits still.
+        """
         decision = Decide(
             run_id=run_id,
             turn_id=turn_id,

@@ -16,28 +16,28 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
-from operator import is_
 from typing import Any, Final, Self
 
 import attrs
 
 from ..engine.kernel import Kernel
-from ..models.calls import Call
 from ..models.codec import write
-from ..models.deliveries import AddCall, Delivery, OpenTurn
+from ..models.deliveries import Delivery
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.facts import Fact
-from ..models.record import changed
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
 from ..views.tally import Tally
+from .declared import Declared
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import Appended, Journal, Summary
 from .leases import Hold, Leases, clock_of_leases, is_owned, lives_still
 from .owners import is_dead, new_owner
 from .scheduling import Clock, SteadyClock, retried
+from .tools.errors import BadArguments
 from .tools.policy import Policy
+from .tools.tool import Tool
 
 _log = logging.getLogger(__name__)
 
@@ -60,13 +60,13 @@ class RunWriter:
         *,
         journal: Journal,
         clock: Clock,
-        policies: Mapping[str, Policy] | None,
+        declared: Declared,
         fence: int | None,
     ) -> None:
         """Take over a kernel that is the fold of the journal.
 
-        `policies` are what the tools declare, by their names; None where that is not known, and
-        then a delivery that brings calls is not judged. `fence` is what `Journal.own` returned, or
+        Where the policies of the tools are not `declared`, a delivery that brings calls is not
+        judged. `fence` is what `Journal.own` returned, or
         None: then the run is written as long as nobody owns it.
         """
         self.run: Final = kernel.run
@@ -81,20 +81,31 @@ class RunWriter:
         self._tally: Tally | None = None
         self._journal = journal
         self._clock = clock
-        self._policies = policies
+        self._declared = declared
 
-    def judge(self, deliveries: Iterable[Delivery]) -> list[Judged]:
+    async def judge(
+        self, deliveries: Iterable[Delivery], *, unfit: Callable[[Delivery, InvalidValue], None]
+    ) -> list[Judged]:
         """Let the kernel judge deliveries, each by what those before it brought.
 
         An owner judges on its one kernel: mostly all of it is kept. Who owns nothing judges on a
-        copy, and drops it where another writer was quicker. Raises `InvalidValue` for calls of
-        which is not known what their tools declare.
+        copy, and drops it where another writer was quicker. Each that `Declared.apply` refuses goes
+        to `unfit`, and was not judged. It may wait for code of the tools, under a bound.
         """
         self._judging = self.kernel.copy() if self.fence is None else self.kernel
         judged: list[Judged] = []
-        for delivery in deliveries:
-            declared, now = self._as_declared(delivery), self._clock.now()
-            judged.append(Judged(delivery, self._judging.receive(declared, now), now))
+        try:
+            for delivery in deliveries:
+                try:
+                    declared = await self._declared.apply(delivery, self._judging)
+                except InvalidValue as error:
+                    unfit(delivery, error)
+                    continue
+                now = self._clock.now()
+                judged.append(Judged(delivery, self._judging.receive(declared, now), now))
+        except BaseException:
+            self.stale = True  # of what was judged nothing is kept
+            raise
         return judged
 
     async def keep(self, judged: Sequence[Judged]) -> None:
@@ -181,40 +192,6 @@ class RunWriter:
                 place=name, cause="another note has this name", fix="give this one another name"
             )
 
-    def _as_declared(self, delivery: Delivery) -> Delivery:
-        """Return a delivery with its calls as their tools declare them."""
-        if isinstance(delivery, OpenTurn):
-            calls = tuple(map(self._gated, delivery.calls))
-            same = all(map(is_, calls, delivery.calls))
-            return delivery if same else changed(delivery, calls=calls)
-        if isinstance(delivery, AddCall):
-            call = self._gated(delivery.call)
-            return delivery if call is delivery.call else changed(delivery, call=call)
-        return delivery
-
-    def _gated(self, call: Call) -> Call:
-        """Return the call with the approval that its tool declares, and for how long it waits.
-
-        A call that is gated already stays as it is: a host may ask for more than the tool does.
-        """
-        if call.requires_approval:
-            return call
-        if self._policies is None:
-            raise InvalidValue(
-                place=f"call {call.invocation_id}",
-                cause="what its tool declares about approval is not known here",
-                fix="give the tools' policies, or deliver it while a process owns the run",
-            )
-        policy = self._policies.get(call.tool_name)
-        if policy is None:
-            return call
-        need = policy.needs_approval(call.arguments)
-        if need.why is not None:
-            _log.warning("%s: a person is asked, because %s", call.tool_name, need.why)
-        if not need.needed:
-            return call
-        return changed(call, requires_approval=True, approval_timeout=policy.approval_timeout)
-
 
 async def fold_run(run: Run, journal: Journal) -> Kernel:
     """Return the kernel that the journal holds: its snapshot, and the facts after it (K-2, K-9).
@@ -273,17 +250,20 @@ class SharedRun:
         run_id: str,
         *,
         policies: Mapping[str, Policy] | None,
+        tools: Mapping[str, Tool] | None = None,
         clock: Clock | None = None,
     ) -> Self:
         """Fold a run that the journal knows.
 
         `policies` are what the tools declare, by their names (`Toolbox.policies`): the approval
         that they ask for is added to the calls that are submitted. None where that is not known;
-        then no calls can be. Raises `UnknownRun`, and what the journal raises.
+        then no calls can be. By `tools`, where they are given, edited arguments are checked. Raises
+        `UnknownRun`, and what the journal raises.
         """
         clock = clock or journal.clock or SteadyClock()
         kernel = await fold_run((await journal.entry(run_id)).run, journal)
-        writer = RunWriter(kernel, journal=journal, clock=clock, policies=policies, fence=None)
+        declared = Declared(policies=policies, tools=tools or {})
+        writer = RunWriter(kernel, journal=journal, clock=clock, declared=declared, fence=None)
         return cls(writer, journal=journal, clock=clock)
 
     @property
@@ -300,7 +280,8 @@ class SharedRun:
         """Have deliveries judged, in this order; the facts of all of them are one append.
 
         Raises `JournalOwned` where a process owns the run: post to it, as `submit` does. Raises
-        `InvalidValue` for calls of which is not known what their tools declare.
+        `InvalidValue` for calls of which is not known what their tools declare, and `BadArguments`
+        for edited arguments that the tool does not take.
         """
         return await self.submit_chosen(lambda _: deliveries)
 
@@ -328,7 +309,7 @@ class SharedRun:
         if writer.stale:
             await writer.catch_up()
         while True:
-            judged = writer.judge(choose(writer.kernel))
+            judged = await writer.judge(choose(writer.kernel), unfit=_refuse)
             if any(one.verdict.facts for one in judged):
                 break
             if not await writer.catch_up():
@@ -354,6 +335,10 @@ class SharedRun:
         await self._journal.release(run_id, fence=fence)
 
 
+def _refuse(_: Delivery, error: InvalidValue) -> None:
+    raise error
+
+
 class _Freed(TurnlockError):
     """A run had an owner that is gone: it can be written now."""
 
@@ -365,19 +350,21 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     *,
     within: float,
     policies: Mapping[str, Policy] | None = None,
+    tools: Mapping[str, Tool] | None = None,
     clock: Clock | None = None,
 ) -> Submitted:
     """Have a delivery judged, by the run's owner if there is one; wait `within` seconds for that.
 
     It may be given as a function that chooses it from the run as it is: the journal is read once.
-    `policies` are what the tools declare, as in `SharedRun.open`; an owner knows that itself.
-    Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
-    policies, and what the journal raises.
+    `policies` and `tools` are what the tools declare, as in `SharedRun.open`; an owner knows that
+    itself. Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
+    policies, `BadArguments` for edited arguments that the tool does not take, whoever finds that,
+    and what the journal raises.
     """
     entry = await journal.entry(run_id)
     owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
     if not owned or not isinstance(delivery, Delivery):
-        shared = await SharedRun.open(journal, run_id, policies=policies, clock=clock)
+        shared = await SharedRun.open(journal, run_id, policies=policies, tools=tools, clock=clock)
         choose = _Choice(delivery)
         try:
             if not owned:
@@ -398,6 +385,8 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
                 f" {number} in {within:g} s; it is kept, and answered once that process goes on"
             )
         await asyncio.sleep(POLL)
+    if UNFIT in receipt:
+        raise BadArguments(**receipt[UNFIT])
     return Submitted(delivery=delivery, receipt=dict(receipt), by_owner=True)
 
 
@@ -412,6 +401,16 @@ class _Choice:
         given = self._delivery
         self.chosen = given if isinstance(given, Delivery) else given(kernel)
         return (self.chosen,)
+
+
+UNFIT: Final = "unfit"
+"""The field of a receipt that says what is wrong with a delivery that was not judged."""
+
+
+def receipt_of_unfit(error: InvalidValue) -> dict[str, Any]:
+    """Return the receipt of a delivery that was not judged: place, cause and fix."""
+    wrong = {"place": error.place, "cause": error.cause, "fix": error.fix}
+    return {"accepted": False, UNFIT: wrong, "facts": []}
 
 
 def receipt_of(verdict: Verdict) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import msgspec.inspect
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import Json, canonical, freeze
-from .errors import BadArguments, bounded, path
+from .errors import BadArguments, bounded, path, said
 from .schemas import CAUSE, Schema, part_at
 from .tool import Tool
 
@@ -43,6 +43,20 @@ def check(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Any]:
     if tool.arguments_struct is not None:
         return _by_hints(tool, tool.arguments_struct, plain)
     return _by_schema(tool, cast("Schema", tool.schema), plain)
+
+
+def misfit(tool: Tool, arguments: Mapping[str, Json]) -> BadArguments | None:
+    """Return what is wrong with arguments, None if they fit; code of the tool's types may run."""
+    try:
+        check(tool, arguments)
+    except BadArguments as error:
+        place = "arguments" if error.place == "arguments" else f"arguments.{error.place}"
+        return BadArguments(place=place, cause=error.cause, fix=error.fix)
+    except BaseException as error:  # noqa: BLE001 - a type's own __post_init__ may even exit
+        return BadArguments(
+            place="arguments", cause=said(error), fix="give what the tool's types take"
+        )
+    return None
 
 
 def _thawed(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -12,7 +12,7 @@ from ...models.errors import InvalidValue, shown
 from ...models.record import flag, instance, number, optional
 from ...models.values import Json
 from .calling import ToolContext, is_async
-from .errors import said
+from .errors import bounded, said
 from .results import ProbeAnswer
 
 DEFAULT_LEASE: Final = 30.0
@@ -125,19 +125,20 @@ class Policy:
             )
 
     def needs_approval(self, arguments: Mapping[str, Json]) -> ApprovalNeed:
-        """Say whether these arguments need approval; a predicate that fails to say means yes."""
+        """Say whether these arguments need approval; a predicate that fails to say means yes.
+
+        Code of the predicate runs here, and of what it returns: whatever it does, this returns.
+        """
         if isinstance(self.approval, bool):
             return ApprovalNeed(needed=self.approval)
         try:
             answer = cast("object", self.approval(arguments))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, a person decides
-            return ApprovalNeed(needed=True, why=f"the approval predicate failed: {said(error)}")
-        if not isinstance(answer, bool):
-            return ApprovalNeed(
-                needed=True,
-                why=f"the approval predicate returned {shown(answer)}, not True or False",
-            )
-        return ApprovalNeed(needed=answer)
+            if type(answer) is bool:
+                return ApprovalNeed(needed=answer)
+            why = bounded(f"the approval predicate returned {shown(answer)}, not True or False")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, a person decides
+            why = f"the approval predicate failed: {said(error)}"
+        return ApprovalNeed(needed=True, why=why)
 
 
 class PolicyFields(TypedDict, total=False):

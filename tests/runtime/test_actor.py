@@ -28,6 +28,7 @@ from turnlock.runtime.errors import JournalError, Overloaded, RunFenced
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.scheduling import Tasks
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.toolbox import Toolbox
 from turnlock.runtime.writer import Judged, fold_run
 
 from .faulty_journal import Fault, FaultyJournal
@@ -88,7 +89,7 @@ class Stage:
             fence=fence,
             journal=self.journal,
             clock=LoopClock(),
-            policies={},
+            tools=Toolbox(),
             settings=self.settings,
             listener=self.notes,
             tasks=self.tasks,

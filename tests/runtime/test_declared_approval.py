@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from turnlock import AddCall, OpenTurn, Run
+from turnlock import AddCall, Kernel, OpenTurn, Run
+from turnlock.runtime import declared
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.tools.policy import Policy
+from turnlock.runtime.tools.threads import Threads
 from turnlock.runtime.writer import SharedRun, submit
 
 from .test_runtime import World, calls
@@ -85,18 +91,114 @@ def test_nobody_gets_round_the_approval_of_a_tool(
     run(play())
 
 
-def test_a_predicate_that_fails_to_say_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """A person decides, and whoever wrote the predicate can find out why one was asked."""
+def broken(_: object) -> bool:
+    raise ValueError("which account?")
 
-    def broken(_: object) -> bool:
-        raise ValueError("which account?")
+
+def exits(_: object) -> bool:
+    raise SystemExit(3)
+
+
+def interrupts(_: object) -> bool:
+    raise KeyboardInterrupt
+
+
+class Rude:
+    """Has opinions about what it is and how it looks."""
+
+    def __repr__(self) -> str:
+        raise SystemExit(4)
+
+    def __bool__(self) -> bool:
+        raise SystemExit(5)
+
+
+PREDICATES: list[tuple[Callable[[object], Any], str]] = [
+    (broken, "which account?"),
+    (exits, "SystemExit: 3"),
+    (interrupts, "KeyboardInterrupt"),
+    (lambda _: Rude(), "the approval predicate failed: SystemExit: 4"),
+]
+
+
+@pytest.mark.parametrize(("predicate", "why"), PREDICATES)
+def test_a_predicate_that_fails_to_say_is_told(
+    caplog: pytest.LogCaptureFixture, predicate: Callable[[object], Any], why: str
+) -> None:
+    """A person decides, and whoever wrote the predicate can find out why one was asked.
+
+    It is asked in a thread, so whatever it does ends neither the host nor the run.
+    """
+    threads: set[bool] = set()
+
+    def asked(arguments: object) -> Any:
+        threads.add(threading.current_thread() is threading.main_thread())
+        return predicate(arguments)
 
     async def play() -> None:
         world = World()
-        async with world.process(world.tool("pay", approval=broken)) as runtime:
+        async with world.process(world.tool("pay", approval=asked)) as runtime:
             await runtime.open_run(RUN)
             await runtime.open_turn("r", [PAY], turn_id="t1")
             assert len(runtime.pending("r")) == 1
 
-    run(play())
-    assert "which account?" in caplog.text
+    asyncio.run(play())
+    assert why in caplog.text
+    assert threads == {False}
+
+
+def test_a_predicate_that_hangs_holds_up_neither_the_loop_nor_its_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After its bound a person is asked; all calls of a delivery share one bound."""
+    monkeypatch.setattr(declared, "ANSWER", 0.1)
+    gate = threading.Event()
+
+    def hangs(_: object) -> bool:
+        gate.wait(20)
+        return False
+
+    async def play() -> None:
+        world = World()
+        tools = [world.tool(name, approval=hangs) for name in ("pay", "pay2")]
+        async with world.process(*tools) as runtime:
+            await runtime.open_run(RUN)
+            began = time.monotonic()
+            turn = asyncio.ensure_future(runtime.open_turn("r", calls("pay", "pay2"), turn_id="t1"))
+            await asyncio.sleep(0.01)
+            assert time.monotonic() - began < 0.09  # the loop turns
+            await turn
+            assert time.monotonic() - began < 1.0
+            assert len(runtime.pending("r")) == 2
+
+    try:
+        asyncio.run(play())
+    finally:
+        gate.set()
+    assert caplog.text.count("did not answer within 0.1 s") == 2
+
+
+def test_predicates_that_hang_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it none is asked, and a person decides."""
+    monkeypatch.setattr(declared, "ANSWER", 0.05)
+    monkeypatch.setattr(declared, "ASKING", Threads(lost=1, bound="LOST"))
+    gate, asked = threading.Event(), 0
+
+    def hangs(_: object) -> bool:
+        nonlocal asked
+        asked += 1
+        gate.wait(20)
+        return False
+
+    async def play() -> None:
+        known = declared.Declared(policies={"pay": Policy(approval=hangs)})
+        for _ in range(3):
+            opened = await known.apply(OpenTurn(turn_id="t1", calls=(PAY,)), Kernel(RUN))
+            assert isinstance(opened, OpenTurn)
+            assert opened.calls[0].requires_approval
+
+    try:
+        asyncio.run(play())
+    finally:
+        gate.set()
+    assert asked == 1

@@ -109,10 +109,14 @@ def told_before_kept(serve_batch: Any) -> Any:
     """Instead of `Actor._serve_batch`: tell everybody, then append."""
 
     async def serve(self: Actor) -> None:
-        judged = self.writer.judge(self._taken())
+        judged = await self.writer.judge(self._taken(), unfit=self._unfit)
         self._listener.kept(self, judged)
         await asyncio.sleep(0)
-        self.writer.judge = lambda _: judged  # type: ignore[method-assign,assignment]
+
+        async def again(*_: Any, **__: Any) -> Any:
+            return judged
+
+        self.writer.judge = again  # type: ignore[method-assign]
         try:
             await serve_batch(self)
         finally:
