@@ -20,6 +20,10 @@ class Conflict(JournalError):
     """Another writer has kept facts that this one does not know: read them, and try again."""
 
 
+class ClockMoved(JournalError):
+    """The clock that leases count by was set anew; nothing was written, and the next try counts."""
+
+
 class JournalOwned(JournalError):
     """Somebody else owns this journal, or this run, and their lease is not over."""
 

@@ -50,6 +50,18 @@ def is_alive(owner: str | None) -> bool:
     return owner is not None and was_ours(owner) and _lives(owner.removeprefix(OWNER_PREFIX))
 
 
+def time_line() -> str | None:
+    """Return what processes share that count alike: the boot and the time namespace, if known."""
+    known = boot()
+    if known == _UNKNOWN:
+        return None
+    try:
+        namespace = (_PROC / "self/ns/time").readlink().name
+    except OSError:  # a kernel without them: there is but one
+        namespace = ""
+    return f"{known}/{namespace.partition('[')[2].rstrip(']')}"
+
+
 def short_name(owner: str) -> str:
     """Return an owner as people want it: host and process of a runtime, another's whole name."""
     if not was_ours(owner):

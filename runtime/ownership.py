@@ -13,11 +13,12 @@ from ..models.errors import TurnlockError
 from ..models.run import OWN, Run
 from .actor import Actor
 from .dispatcher import Dispatcher
-from .errors import Closed, ForeignRun, RunDiffers
+from .errors import ClockMoved, Closed, ForeignRun, RunDiffers
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
 from .owners import is_dead
+from .scheduling import retried
 from .writer import fold_run
 
 _log = logging.getLogger(__name__)
@@ -180,16 +181,8 @@ class Ownership:
     async def _take(self, run: Run, seen: RunEntry) -> None:
         """Take a run whose owner is free to be put out, as far as this entry tells."""
         runtime = self._runtime
-        now, lease = runtime.tenure.now(), runtime.settings.ownership
-        ends = now + lease
-        if seen.owned_until is not None:
-            now = min(now, seen.owned_until)  # what was renewed since then is not over
-        fence = await self._journal.own(
-            run.run_id,
-            owner=runtime.worker,
-            now=now,
-            lease=ends - now,
-            gone=seen.owner if is_dead(seen.owner) else None,
+        fence, ends = await retried(
+            lambda: self._fenced(run.run_id, seen), pauses=(0.0,), on=(ClockMoved,)
         )
         kernel = await fold_run(run, self._journal)
         if self._closed:
@@ -210,6 +203,19 @@ class Ownership:
         if actor.stopped is not None:
             raise actor.stopped
         self._dispatcher.folded(actor)
+
+    async def _fenced(self, run_id: str, seen: RunEntry) -> tuple[int, float]:
+        """Own a run that was seen so; return the fencing token and when the lease is over."""
+        now, lease = self._runtime.tenure.now(), self._runtime.settings.ownership
+        over = now if seen.owned_until is None else min(now, seen.owned_until)
+        fence = await self._journal.own(
+            run_id,
+            owner=self._runtime.worker,
+            now=over,  # what was renewed since it was seen is not over
+            lease=now + lease - over,
+            gone=seen.owner if is_dead(seen.owner) else None,
+        )
+        return fence, now + lease
 
     async def _undo(self, run_id: str) -> None:
         """Let a run go that was taken and cannot be performed."""

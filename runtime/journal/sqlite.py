@@ -21,6 +21,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -35,7 +36,7 @@ from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...models.values import Json
-from ..errors import NoJournal, Overloaded
+from ..errors import JournalError, NoJournal, Overloaded
 from . import sqlite_entries as entries
 from . import sqlite_posts as posts
 from . import sqlite_runs as runs
@@ -57,6 +58,7 @@ from .contract import (
     only_read,
 )
 from .sqlite_check import check
+from .sqlite_clock import FileClock
 from .sqlite_file import open_reader, open_writer
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
@@ -99,6 +101,7 @@ class SqliteJournal(Journal):
         self._writer = writer
         self._reader = reader
         self._closed = False
+        self.clock: FileClock = FileClock()
 
     @classmethod
     async def open(
@@ -131,7 +134,14 @@ class SqliteJournal(Journal):
                 disconnect=lambda _: only.close(),
             )
             await reader.connected()
-            return cls(place, writer=None, reader=reader)
+            journal = cls(place, writer=None, reader=reader)
+            try:
+                with suppress(JournalError):  # then it shows the wall clock's time
+                    await reader.do(journal.clock.look)
+            except BaseException:
+                await journal.close()
+                raise
+            return journal
         writer = Worker(
             f"journal {where}, writer",
             connect=partial(open_writer, place, create=create, busy_timeout=busy_timeout),
@@ -150,6 +160,8 @@ class SqliteJournal(Journal):
         journal = cls(place, writer=writer, reader=reader)
         try:
             await reader.connected()
+            with suppress(JournalError):  # a full disk, say: it goes by the wall clock
+                await writer.do(journal.clock.agree)
         except BaseException:
             await journal.close()
             raise
@@ -165,12 +177,12 @@ class SqliteJournal(Journal):
         """Take a run."""
         check_lease(owner, now=now, lease=lease)
         asked = runs.Lease(owner=owner, now=now, until=float(now + lease), gone=gone)
-        return await self._write(partial(runs.own, run_id=run_id, lease=asked))
+        return await self._write_in_time(partial(runs.own, run_id=run_id, lease=asked))
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         """Renew the leases of an owner."""
         check_lease(owner, now=now, lease=lease)
-        return await self._write(partial(runs.renew, owner=owner, until=float(now + lease)))
+        return await self._write_in_time(partial(runs.renew, owner=owner, until=float(now + lease)))
 
     async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
@@ -333,6 +345,15 @@ class SqliteJournal(Journal):
         if self._writer is None:
             raise only_read(self._where)
         return await self._writer.do(work)
+
+    async def _write_in_time(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Write what counts by the clock: only if that is still the one all count by."""
+
+        def checked(connection: sqlite3.Connection) -> T:
+            self.clock.check(connection)
+            return work(connection)
+
+        return await self._write(checked)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._closed:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from turnlock.models.facts import RetryAuthorised
+from turnlock.models.facts import ExecutionInDoubt, RetryAuthorised
 
 from .crash.checks import violations
 from .crash.depth import DEEP
@@ -20,6 +20,7 @@ from .crash.usecase import UseCase
 from .crash.usecases import USE_CASES
 from .crash.world import World
 
+DAY: Final = 86_400.0
 STRIDE: Final = 1 if DEEP else 3
 """Steps from one pause to the next; 3, because no divisor of it divides the number of `WAKING`."""
 WAKING: Final = (0.0, 0.5, 1.5, None)
@@ -58,6 +59,37 @@ def stopped(folder: Path, *modes: str) -> World:
             heir.end()
         time.sleep(LEASE)
     return left_behind(folder)
+
+
+def stepped(folder: Path, *modes: str) -> World:
+    """Have a tool run in one process, and another begin meanwhile whose wall clock was set."""
+    with child(folder, "owner", 1, "hold") as owner:
+        assert owner.says("running")
+        with child(folder, "other", 1, "hold", *modes) as other:
+            (folder / "answer").touch()
+            owner.end()
+            other.end()
+    return left_behind(folder)
+
+
+@pytest.mark.parametrize("step", [-DAY, -45.0, 45.0, DAY] if DEEP else [45.0])
+def test_a_host_whose_clock_was_set_robs_nobody(tmp_path: Path, step: float) -> None:
+    """The tool is run once, its result kept; the other finds everything done when it has the run.
+
+    Real processes, which agree on a clock that nobody sets.
+    """
+    world = stepped(tmp_path, f"ahead={step}")
+
+    assert violations(world, ["t1"]) == []
+    assert [begun.attempt for begun in world.begun] == [1]
+    assert not any(isinstance(fact, ExecutionInDoubt) for fact in world.facts())
+
+
+def test_a_host_that_counts_by_its_wall_clock_robs_the_owner(tmp_path: Path) -> None:
+    """The control."""
+    world = stepped(tmp_path, "ahead=45", "alone")
+
+    assert any(isinstance(fact, ExecutionInDoubt) for fact in world.facts())
 
 
 def stopped_before_its_tool(folder: Path, *modes: str) -> World:

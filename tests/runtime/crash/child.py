@@ -28,8 +28,10 @@ from turnlock.models.facts import (
     TurnSettled,
 )
 from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
+from turnlock.runtime import leases
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
+from turnlock.runtime.journal import sqlite_clock
 from turnlock.runtime.journal.contract import Appended, Busy
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
@@ -285,7 +287,22 @@ async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool)
     print("done", flush=True)
 
 
+def set_the_clock(by: float, *, agreed: bool) -> None:
+    """Have the wall clock set by so many seconds before this process began.
+
+    Unless it is agreed upon, it counts by that alone, and looks at nobody: the negative control.
+    """
+    real = time.time
+    setattr(time, "time", lambda: real() + by)  # noqa: B010 - of the module, for all
+    if not agreed:
+        setattr(sqlite_clock, "time_line", lambda: None)  # noqa: B010
+        setattr(leases, "is_alive", lambda _: False)  # noqa: B010
+
+
 if __name__ == "__main__":
+    for mode in sys.argv[4:]:
+        if mode.startswith("ahead="):
+            set_the_clock(float(mode.partition("=")[2]), agreed="alone" not in sys.argv[4:])
     if "late" in sys.argv[4:]:
         block_before_the_call(asks="unasked" not in sys.argv[4:])
     try:
