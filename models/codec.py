@@ -33,7 +33,7 @@ from cattrs.gen import (
 from .deliveries import DELIVERIES, Delivery
 from .diagnostics import DIAGNOSTICS
 from .effects import EFFECTS, Effect
-from .errors import InvalidValue, shown
+from .errors import InvalidValue, NewerVersion, shown
 from .facts import FACTS, Fact
 from .record import Record, fields_of
 from .strict_json import parse
@@ -169,7 +169,8 @@ def upgraded(raw: object) -> Raw:
     stored = dict(_object(raw))
     version = stored.pop("version", VERSION)
     if type(version) is not int or not 1 <= version <= VERSION:
-        raise InvalidValue(
+        is_newer = type(version) is int and version > VERSION
+        raise (NewerVersion if is_newer else InvalidValue)(
             place="version",
             cause=f"{shown(version)} is not a version that this turnlock reads",
             fix=f"use a turnlock that knows it, or a record of version 1 … {VERSION}",

@@ -31,12 +31,16 @@ class InvalidValue(TurnlockError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a construction by keyword, so that it can cross a process pool."""
-        return partial(InvalidValue, place=self.place, cause=self.cause, fix=self.fix), ()
+        return partial(type(self), place=self.place, cause=self.cause, fix=self.fix), ()
 
     def inside(self, outer: str) -> InvalidValue:
         """Return the same error seen from one level further out."""
         joint = "" if not self.place or self.place.startswith("[") else "."
         return InvalidValue(place=f"{outer}{joint}{self.place}", cause=self.cause, fix=self.fix)
+
+
+class NewerVersion(InvalidValue):
+    """A stored record of a version that this turnlock does not know: nothing is wrong with it."""
 
 
 class CorruptJournal(TurnlockError):

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
-from ..models.errors import TurnlockError
+from ..models.errors import CorruptJournal, TurnlockError
 from ..models.run import OWN, Run
+from ..models.safe_text import harmless
 from .actor import Actor
 from .dispatcher import Dispatcher
 from .errors import ClockMoved, Closed, ForeignRun, RunDiffers
@@ -49,6 +50,10 @@ class Ownership:
         """A lock for each run that is being taken now."""
         self._let_go: set[str] = set()
         """Busy runs that were closed here on purpose: they are not taken over again unasked."""
+        self._unreadable: dict[str, int] = {}
+        """Runs that could not be folded, and where they ended then."""
+        self._left_alone: dict[str, str] = {}
+        """Runs of which it was said why they are left alone."""
         self._closed = False
 
     async def own(self, run: Run) -> None:
@@ -88,9 +93,25 @@ class Ownership:
         held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
         for entry in busy:
             run_id = entry.run.run_id
-            if run_id not in self._actors and run_id not in self._let_go and entry.run.kind == OWN:
+            if run_id in self._actors or run_id in self._let_go or entry.run.kind != OWN:
+                continue
+            if not self._is_hopeless(entry):
                 held[leases.hold(entry)].append(entry)
         return [*held[Hold.NONE], *held[Hold.OVER]], held[Hold.OVERDUE]
+
+    def _is_hopeless(self, entry: RunEntry) -> bool:
+        """Whether a run is to be left alone as long as it stands as it does: that is said once.
+
+        Its row is damaged, or a newer version's; it was rewound, and a person must decide; or it
+        could not be folded before. To take it again and again would only keep others from it.
+        """
+        run_id, why = entry.run.run_id, entry.problem or entry.rewound
+        if why is None:
+            return self._unreadable.get(run_id) == entry.sequence
+        if self._left_alone.get(run_id) != why:
+            self._left_alone[run_id] = why
+            _log.warning("run %r is left alone: %s", run_id, harmless(why))
+        return True
 
     async def _take_all(self, free: Sequence[RunEntry]) -> list[str]:
         """Take runs that were looked at; return the ids of those that are ours now."""
@@ -101,7 +122,10 @@ class Ownership:
             for entry in waiting:
                 try:
                     await self._own(entry.run, seen=entry)
-                except TurnlockError as why:  # it was taken meanwhile, or cannot be read
+                except CorruptJournal as why:
+                    self._unreadable[entry.run.run_id] = entry.sequence
+                    _log.warning("run %r is left alone: %s", entry.run.run_id, why)
+                except TurnlockError as why:  # it was taken meanwhile, say
                     _log.warning("run %r is left alone: %s", entry.run.run_id, why)
                 else:
                     taken.append(entry.run.run_id)

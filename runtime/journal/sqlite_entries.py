@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from ...models.codec import record_from_json, to_json
-from ...models.errors import InvalidValue
+from ...models.errors import InvalidValue, NewerVersion
 from ...models.run import Run
 from ...views.status import Status
 from ..errors import JournalError
@@ -81,6 +81,11 @@ def _listed(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
 def _configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # noqa: ANN401
     try:
         run = record_from_json(Run, content) if checksum(content, run_id) == kept else None
+    except NewerVersion as error:
+        raise JournalError(
+            f"journal {where}: a newer turnlock declared run {run_id!r} ({error.cause}); leave it"
+            " to that one: nothing is damaged"
+        ) from error
     except InvalidValue as error:
         raise damaged(where, f"run {run_id!r}", str(error)) from error
     if run is None or run.run_id != run_id:

@@ -21,7 +21,7 @@ import msgspec
 
 from ...models.calls import Call
 from ...models.codec import VERSION, Nested, fact_from_json, nested_records, to_json
-from ...models.errors import CorruptJournal
+from ...models.errors import CorruptJournal, NewerVersion
 from ...models.fact import Fact
 from ...models.facts import FACTS
 from ...models.record import Record, fields_of, unchecked_maker_from
@@ -84,7 +84,8 @@ def checksum(content: object, *key: object) -> int:
 def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> list[Fact]:
     """Return the facts of a row behind `after`, at most `limit`; `where` says which file it is.
 
-    Raises `CorruptJournal` when the row does not follow or is not as it was written.
+    Raises `CorruptJournal` when the row does not follow, is not as it was written, or was written
+    by a newer version, which is no damage: then that is said.
     """
     expected = after + 1
     if not row.first <= expected <= row.last:
@@ -96,6 +97,8 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> li
     try:
         for line in row.facts.split(_NEWLINE)[skipped : skipped + limit]:
             found.append(trusted_fact(line))  # noqa: PERF401 - its length says where it failed
+    except NewerVersion as error:
+        raise _newer(expected + len(found), where, error) from error
     except UNREADABLE as error:
         number = expected + len(found)
         raise _corrupt(number, f"it cannot be read in {where}: {error}") from error
@@ -117,6 +120,14 @@ def damaged(where: str, what: str, cause: str) -> JournalError:
 def missing(sequence: int, where: str) -> CorruptJournal:
     """Return the error for a fact that was kept once, and of which there is no row."""
     return _corrupt(sequence, f"it is missing in {where}, which once held it")
+
+
+def _newer(sequence: int, where: str, error: NewerVersion) -> CorruptJournal:
+    return CorruptJournal(
+        sequence=sequence,
+        cause=f"a newer turnlock wrote it in {where} ({error.cause})",
+        fix="leave this run to that one: nothing is damaged",
+    )
 
 
 def _corrupt(sequence: int, cause: str) -> CorruptJournal:

@@ -38,7 +38,7 @@ from turnlock.models.codec import (
 from turnlock.models.deliveries import DELIVERIES, Delivery, OpenTurn, Report, Resolve, Tick
 from turnlock.models.diagnostics import DIAGNOSTICS
 from turnlock.models.effects import EFFECTS, Continue, Effect
-from turnlock.models.errors import InvalidValue
+from turnlock.models.errors import InvalidValue, NewerVersion
 from turnlock.models.fact import Fact
 from turnlock.models.facts import (
     FACTS,
@@ -567,6 +567,8 @@ def test_any_other_version_is_refused(version: Any) -> None:
         assert raised.value.place == "version"
         assert "is not a version that this turnlock reads" in raised.value.cause
         assert raised.value.fix.endswith(f"a record of version 1 … {VERSION}")
+        is_newer = type(version) is int and version > VERSION
+        assert isinstance(raised.value, NewerVersion) is is_newer
 
 
 def test_only_what_is_stored_has_a_version() -> None:
