@@ -26,10 +26,7 @@ from .journal.contract import Journal
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .tools.toolbox import Toolbox
-from .writer import Judged, RunWriter
-
-FACTS_A_CALL: Final = 4
-"""Facts for each call of the turn under way before a snapshot is worth its time."""
+from .writer import Judged, RunWriter, facts_to_snapshot
 
 
 class Listener(Protocol):
@@ -62,8 +59,12 @@ class Actor:
         settings: Settings,
         listener: Listener,
         tasks: Tasks,
+        snapped: int = 0,
     ) -> None:
-        """Take over a kernel that is the fold of the journal, owned under this fence."""
+        """Take over a kernel that is the fold of the journal, owned under this fence.
+
+        `snapped` is the sequence of the journal's snapshot.
+        """
         self.run: Final = kernel.run
         self.fence: Final = fence
         self.writer: Final = RunWriter(
@@ -85,8 +86,8 @@ class Actor:
         """Made when something arrives, dropped when it is empty: most of many runs are idle."""
         self._waiting: dict[int, deque[asyncio.Future[Verdict]]] = {}
         """The callers who await a verdict, by the `id()` of their delivery."""
-        self._snapped = 0
-        """The sequence of the last snapshot that was kept from here."""
+        self._snapped = snapped
+        """The sequence of the last snapshot that was kept, or tried."""
         self._batch = settings.batch
         self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -203,7 +204,9 @@ class Actor:
         self._listener.kept(self, judged)
         for one in judged:
             self._answer(one.delivery, one.verdict)
-        if self.writer.kept - self._snapped >= self._facts_to_snapshot():
+        if self.writer.kept - self._snapped >= facts_to_snapshot(
+            self.kernel, every=self._settings.snapshot_every
+        ):
             await self._snapshot()
 
     def _unfit(self, delivery: Delivery, error: InvalidValue) -> None:
@@ -232,12 +235,6 @@ class Actor:
             return False
         self._listener.folded(self)
         return True
-
-    def _facts_to_snapshot(self) -> int:
-        """Return the facts between two snapshots: more in a large turn, whose snapshot is slow."""
-        turn = self.kernel.turn
-        calls = 0 if turn is None else len(turn.order)
-        return max(self._settings.snapshot_every, FACTS_A_CALL * calls)
 
     async def _snapshot(self) -> None:
         """Keep a snapshot. One that cannot be kept is tried again later: it only saves time."""

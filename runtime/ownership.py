@@ -220,6 +220,7 @@ class Ownership:
             settings=runtime.settings,
             listener=self._dispatcher,
             tasks=runtime.tasks,
+            snapped=seen.snapped,
         )
         self._actors.add(actor)
         actor.owned_until = ends

@@ -210,7 +210,15 @@ LEASE: Final = 10.0
 POLL: Final = 0.05
 """Seconds between two looks for an answer."""
 SNAPSHOT_EVERY: Final = 2_000
-"""Facts after which the writer of a shared run keeps a snapshot, for whoever opens it next."""
+"""Facts after which the writers of a shared run keep a snapshot, for whoever opens it next."""
+FACTS_A_CALL: Final = 4
+"""Facts for each call of the turn under way before a snapshot is worth its time."""
+
+
+def facts_to_snapshot(kernel: Kernel, *, every: int) -> int:
+    """Return the facts between two snapshots: more in a large turn, whose snapshot is slow."""
+    turn = kernel.turn
+    return max(every, FACTS_A_CALL * (0 if turn is None else len(turn.order)))
 
 
 class Unanswered(TurnlockError):
@@ -235,12 +243,18 @@ class SharedRun:
     need no care.
     """
 
-    def __init__(self, writer: RunWriter, *, journal: Journal, clock: Clock) -> None:
-        """Take over what `open` has folded."""
+    def __init__(
+        self, writer: RunWriter, *, journal: Journal, clock: Clock, snapped: int = 0
+    ) -> None:
+        """Take over what `open` has folded; `snapped` is the sequence of the journal's snapshot.
+
+        It is the journal's and not what was folded here: of writers that come, bring a few facts
+        and go, none would ever have brought enough.
+        """
         self._writer = writer
         self._journal = journal
         self._clock = clock
-        self._snapped = writer.kept
+        self._snapped = snapped
         self._submitting = asyncio.Lock()
 
     @classmethod
@@ -261,10 +275,11 @@ class SharedRun:
         `UnknownRun`, and what the journal raises.
         """
         clock = clock or journal.clock or SteadyClock()
-        kernel = await fold_run((await journal.entry(run_id)).run, journal)
+        entry = await journal.entry(run_id)
+        kernel = await fold_run(entry.run, journal)
         declared = Declared(policies=policies, tools=tools or {})
         writer = RunWriter(kernel, journal=journal, clock=clock, declared=declared, fence=None)
-        return cls(writer, journal=journal, clock=clock)
+        return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
 
     @property
     def kernel(self) -> Kernel:
@@ -297,7 +312,8 @@ class SharedRun:
             judged = await retried(
                 lambda: self._attempt(choose), pauses=repeat(0.0), on=(Conflict, _Freed)
             )
-            if self._writer.kept - self._snapped >= SNAPSHOT_EVERY:
+            due = facts_to_snapshot(self.kernel, every=SNAPSHOT_EVERY)
+            if self._writer.kept - self._snapped >= due:
                 self._snapped = self._writer.kept
                 with suppress(JournalError):  # it only saves time, and the facts are kept
                     await self._journal.keep_snapshot(self._writer.kernel.snapshot(), fence=None)

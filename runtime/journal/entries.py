@@ -61,6 +61,8 @@ class RunEntry:
     """Calls that wait for a person's decision."""
     doubts: int | None = 0
     """Calls of which nobody knows whether they happened (K-35)."""
+    snapped: int = 0
+    """The sequence of its snapshot; 0 where there is none: recovery reads what comes behind."""
     rewound: str | None = None
     """Why nobody goes on with it without a person's word; None where nothing was lost."""
     forgotten: float | None = None

@@ -87,6 +87,7 @@ class _Kept:
             waiting=None if told is None else told.waiting,
             doubts=None if told is None else told.doubts,
             rewound=self.rewound,
+            snapped=0 if self.snapshot is None else self.snapshot.sequence,
             forgotten=self.forgotten,
         )
 

@@ -39,6 +39,7 @@ from ...models.values import Json
 from ..errors import JournalError, NoJournal, Overloaded
 from . import sqlite_entries as entries
 from . import sqlite_posts as posts
+from . import sqlite_room as room
 from . import sqlite_runs as runs
 from . import sqlite_statements as statements
 from .contract import (
@@ -252,6 +253,12 @@ class SqliteJournal(Journal):
                 where=self._where,
             )
         )
+
+    async def compact(self) -> None:
+        """Give free pages back, in portions between which others write."""
+        while await self._write(room.give_back):
+            pass
+        await self._read(room.merge)
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""

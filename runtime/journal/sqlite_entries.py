@@ -24,7 +24,9 @@ from .sqlite_rows import checksum, damaged
 from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
 _ENTRY: Final = HEAD.replace(
-    " FROM", ", run, checksum, began, changed, status, waiting, doubts, told FROM"
+    " FROM",
+    ", run, checksum, began, changed, status, waiting, doubts, told,"
+    " (SELECT sequence FROM snapshots WHERE run = number) FROM",
 )
 _HEAD: Final = len(attrs.fields(Head))
 
@@ -94,7 +96,7 @@ def _configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # 
 
 
 def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> RunEntry:
-    began, changed, status, waiting, doubts, of = told
+    began, changed, status, waiting, doubts, of, snapped = told
     known = head.usable
     if not known.sequence:
         status, waiting, doubts = Status.IDLE, 0, 0
@@ -112,6 +114,7 @@ def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> Ru
         status=Status(status) if status in _STATUSES else None,
         waiting=waiting,
         doubts=doubts,
+        snapped=snapped if isinstance(snapped, int) else 0,
         rewound=None if known.rewound is None else str(known.rewound),
         forgotten=known.forgotten,
         problem=problem,

@@ -257,6 +257,7 @@ def test_a_long_run_gets_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_snapshot_that_cannot_be_kept_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The facts are kept, and so is said."""
     monkeypatch.setattr(under_test, "SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(under_test, "FACTS_A_CALL", 1)
 
     async def play() -> None:
         journal = FaultyJournal(MemoryJournal(), {("keep_snapshot", 1): Fault.FULL})

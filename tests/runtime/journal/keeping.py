@@ -67,6 +67,7 @@ class Keeping(JournalStage):
 
             conflict, ok = Appended.CONFLICT, Appended.OK
             assert answers == [conflict, ok, conflict, ok, ok, conflict]
+            assert (await journal.entry(RUN.run_id)).snapped == 4
             assert await journal.snapshot(RUN.run_id) == _snapshot(4)
 
         self.play(tmp_path, story)
