@@ -117,8 +117,9 @@ class Inbox:
         self.capacity: Final = capacity
         self._size = 0
         self._tickets = 0
-        self._lines = tuple(_Line() for _ in Lane)
-        self._passed = [0] * len(Lane)
+        self._lines: list[_Line | None] = [None] * _LANES
+        """By lane; made when something first comes to it: most inboxes only ever see one."""
+        self._passed = [0] * _LANES
         """How often in a row each lane was passed over."""
         self._barriers: dict[str, int] = {}
         """By turn: the ticket of its last open, add or seal that waits."""
@@ -154,7 +155,7 @@ class Inbox:
             self._barriers[turn_id] = ticket
             barrier = None  # whatever it may not overtake is in its own lane, before it
         if barrier is None:
-            self._lines[lane].append(ticket, delivery)
+            self._line(lane).append(ticket, delivery)
         else:
             held = self._held.setdefault(barrier, {})
             held.setdefault(lane, deque()).append((ticket, delivery))
@@ -166,7 +167,7 @@ class Inbox:
         lane = self._next_lane()
         if lane is None:
             return None
-        ticket, delivery = self._lines[lane].popleft()
+        ticket, delivery = self._line(lane).popleft()
         self._size -= 1
         if lane is Lane.MEMBERSHIP:
             self._release(ticket, delivery)
@@ -177,9 +178,19 @@ class Inbox:
         while (delivery := self.take()) is not None:
             yield delivery
 
+    def _line(self, lane: Lane) -> _Line:
+        line = self._lines[lane]
+        if line is None:
+            line = self._lines[lane] = _Line()
+        return line
+
     def _next_lane(self) -> Lane | None:
         """Choose the highest lane that has something to serve, unless one starves."""
-        servable = [lane for lane in _HIGHEST_FIRST if self._lines[lane].strands]
+        servable = [
+            lane
+            for lane, line in zip(_HIGHEST_FIRST, self._lines, strict=True)
+            if line is not None and line.strands
+        ]
         if not servable:
             return None
         passed = self._passed
@@ -193,7 +204,7 @@ class Inbox:
     def _release(self, ticket: int, taken: Delivery) -> None:
         """Let go what waited for this open, add or seal."""
         for lane, strand in self._held.pop(ticket, {}).items():
-            self._lines[lane].join(strand)
+            self._line(lane).join(strand)
         turn_id = _turn_of(taken)
         if turn_id is not None and self._barriers[turn_id] == ticket:
             del self._barriers[turn_id]
@@ -231,6 +242,7 @@ class _Line:
 
 
 _HIGHEST_FIRST: Final = tuple(Lane)
+_LANES: Final = len(_HIGHEST_FIRST)
 
 
 def _turn_of(delivery: Delivery) -> str | None:

@@ -458,7 +458,7 @@ def test_letting_go_of_a_hundred_thousand_is_one_step() -> None:
 
     assert type(inbox.take()) is OpenTurn
 
-    assert [len(line.strands) for line in inbox._lines] == [1, 1, 1, 1, 0, 1]
+    assert [len(line.strands) if line else 0 for line in inbox._lines] == [1, 1, 1, 1, 0, 1]
     assert len(list(inbox.drain())) == CAPACITY - 1
     assert (inbox._held, inbox._barriers) == ({}, {})
 
@@ -474,4 +474,4 @@ def test_nothing_is_kept_of_what_was_taken() -> None:
     assert len(list(inbox.drain())) == 2_000
 
     assert (len(inbox), inbox._held, inbox._barriers) == (0, {}, {})
-    assert [line.strands for line in inbox._lines] == [[]] * len(Lane)
+    assert not any(line.strands for line in inbox._lines if line)
