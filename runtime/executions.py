@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -76,11 +76,12 @@ class RuntimeContext:
     tenure: Tenure
 
 
-@attrs.define(eq=False)
-class _Attempt:
+@attrs.define(eq=False, kw_only=True)
+class _Attempt(Slot):
     """One attempt under way; `context` is None while it waits for a slot: nothing is to cancel."""
 
     actor: Actor
+    effect: Execute
     context: ToolContext | None = None
     runs: bool = False
 
@@ -112,19 +113,20 @@ class Executions:
         key = key_of(effect)
         known = self._under_way.get(key)
         if self._starting and (known is None or known.actor is not actor):
-            attempt = self._under_way[key] = _Attempt(actor)
             tool = self._runtime.toolbox.get(effect.tool_name)
-            if tool is None:
-                self._spawn(effect, self._refuse(attempt, effect))
-                return
-            slot = Slot(
+            attempt = self._under_way[key] = _Attempt(
                 run_id=actor.run.run_id,
-                tool=tool.name,
-                concurrency=tool.policy.concurrency,
-                sequential=tool.policy.sequential,
-                start=lambda slot: self._spawn(effect, self._execute(attempt, effect, tool, slot)),
+                tool=effect.tool_name,
+                concurrency=None if tool is None else tool.policy.concurrency,
+                sequential=tool is not None and tool.policy.sequential,
+                start=self._start,
+                actor=actor,
+                effect=effect,
             )
-            self._runtime.slots.ask(slot)
+            if tool is None:
+                self._spawn(attempt, self._refuse(attempt))
+            else:
+                self._runtime.slots.ask(attempt)
 
     def cancel(self, effect: Cancel) -> None:
         """Ask a running tool to stop (K-53); it may still report truthfully."""
@@ -143,8 +145,12 @@ class Executions:
         self._starting = False
         self._runtime.slots.close()
 
-    def _spawn(self, effect: Execute, work: Coroutine[Any, Any, None]) -> None:
-        self._runtime.tasks.spawn(f"execute {effect.effect_id}", work)
+    def _start(self, slot: Slot) -> None:
+        attempt = cast("_Attempt", slot)
+        self._spawn(attempt, self._execute(attempt))
+
+    def _spawn(self, attempt: _Attempt, work: Coroutine[Any, Any, None]) -> None:
+        self._runtime.tasks.spawn(f"execute {attempt.effect.effect_id}", work)
 
     def _context(self, actor: Actor, effect: Execute, tool: Tool) -> ToolContext:
         runtime, run_id, timeout = self._runtime, actor.run.run_id, tool.policy.timeout
@@ -173,32 +179,31 @@ class Executions:
             loop=asyncio.get_running_loop(),
         )
 
-    async def _refuse(self, attempt: _Attempt, effect: Execute) -> None:
-        with self._ended(attempt, effect):
-            why = f"there is no tool {effect.tool_name!r}"
-            await self._reporting.reject(attempt.actor, effect, why)
+    async def _refuse(self, attempt: _Attempt) -> None:
+        with self._ended(attempt):
+            why = f"there is no tool {attempt.tool!r}"
+            await self._reporting.reject(attempt.actor, attempt.effect, why)
 
-    async def _execute(self, attempt: _Attempt, effect: Execute, tool: Tool, slot: Slot) -> None:
-        with self._ended(attempt, effect):
-            outcome = await self._attempted(attempt, effect, tool, slot)
+    async def _execute(self, attempt: _Attempt) -> None:
+        with self._ended(attempt):
+            outcome = await self._attempted(attempt, attempt.effect)
             if outcome is not None:
-                await self._reporting.report(attempt.actor, effect, outcome)
+                await self._reporting.report(attempt.actor, attempt.effect, outcome)
 
     @contextmanager
-    def _ended(self, attempt: _Attempt, effect: Execute) -> Generator[None]:
+    def _ended(self, attempt: _Attempt) -> Generator[None]:
         """Know no more of the attempt in the end, unless it is another's by then."""
+        key = key_of(attempt.effect)
         try:
             yield
         finally:
-            if self._under_way.get(key_of(effect)) is attempt:
-                del self._under_way[key_of(effect)]
+            if self._under_way.get(key) is attempt:
+                del self._under_way[key]
 
-    async def _attempted(
-        self, attempt: _Attempt, effect: Execute, tool: Tool, slot: Slot
-    ) -> Outcome | None:
+    async def _attempted(self, attempt: _Attempt, effect: Execute) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
-        actor = attempt.actor
-        with self._runtime.slots.held(slot):
+        actor, tool = attempt.actor, self._runtime.toolbox[attempt.tool]
+        with self._runtime.slots.held(attempt):
             context = self._context(actor, effect, tool)
             if not self._starting or _is_over(actor, effect):
                 return None  # it was interrupted while it waited, say
@@ -321,26 +326,48 @@ class Executions:
 
         Most tools end before the first renewal: there is a task for one that is due alone.
         """
-        renew = _renewal(actor, effect, tool)
-        loop = asyncio.get_running_loop()
-        period = tool.policy.lease / RENEWALS
-        renewing: asyncio.Task[None] | None = None
-        timer: asyncio.TimerHandle
-
-        def beat() -> None:
-            nonlocal timer, renewing
-            timer = loop.call_later(period, beat)
-            if renewing is None or renewing.done():
-                work = self._reporting.quietly(actor, renew)
-                renewing = self._runtime.tasks.spawn(f"renew {effect.effect_id}", work)
-
-        timer = loop.call_later(period, beat)
+        beat = _Beat(
+            period=tool.policy.lease / RENEWALS,
+            name=f"renew {effect.effect_id}",
+            work=partial(self._reporting.quietly, actor, _renewal(actor, effect, tool)),
+            tasks=self._runtime.tasks,
+        )
         try:
             yield
         finally:
-            timer.cancel()
-            if renewing is not None:
-                renewing.cancel()
+            beat.stop()
+
+
+class _Beat:
+    """Does some work again and again, until it is stopped; never twice at once."""
+
+    def __init__(
+        self,
+        *,
+        period: float,
+        name: str,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        tasks: Tasks,
+    ) -> None:
+        """Begin after one `period`, in seconds."""
+        self._period = period
+        self._name = name
+        self._work = work
+        self._tasks = tasks
+        self._working: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(period, self._do)
+
+    def stop(self) -> None:
+        """Do it no more; what is being done is cancelled."""
+        self._timer.cancel()
+        if self._working is not None:
+            self._working.cancel()
+
+    def _do(self) -> None:
+        self._timer = self._loop.call_later(self._period, self._do)
+        if self._working is None or self._working.done():
+            self._working = self._tasks.spawn(self._name, self._work())
 
 
 def key_of(effect: Execute | Cancel) -> Key:
