@@ -164,9 +164,9 @@ class Inbox:
 
     def take(self) -> Delivery | None:
         """Hand out the delivery whose turn it is, or None when nothing waits."""
-        lane = self._next_lane()
-        if lane is None:
+        if not self._size:
             return None
+        lane = self._next_lane()
         ticket, delivery = self._line(lane).popleft()
         self._size -= 1
         if lane is Lane.MEMBERSHIP:
@@ -184,15 +184,13 @@ class Inbox:
             line = self._lines[lane] = _Line()
         return line
 
-    def _next_lane(self) -> Lane | None:
+    def _next_lane(self) -> Lane:
         """Choose the highest lane that has something to serve, unless one starves."""
         servable = [
             lane
             for lane, line in zip(_HIGHEST_FIRST, self._lines, strict=True)
             if line is not None and line.strands
         ]
-        if not servable:
-            return None
         passed = self._passed
         hungriest = max(servable, key=lambda lane: passed[lane])  # of equals the first: the highest
         chosen = hungriest if passed[hungriest] >= STARVATION_BOUND else servable[0]
