@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import click
 
+from ..models.safe_text import harmless_lines
+
 _LAZY: Final = {
     **{name: f"decide.{name}" for name in ("approve", "deny", "interrupt")},
     **{name: f"grants.{name}" for name in ("grants", "revoke")},
@@ -55,9 +57,16 @@ class LazyGroup(click.Group):
         return found
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; output that cannot be written is an error with a cause and a fix."""
+        """Run the command; output that cannot be written is an error with a cause and a fix.
+
+        What errors repeat of ids, names and texts from outside is made harmless, whoever raised
+        them.
+        """
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = harmless_lines(error.message)
+            raise
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # click ends quietly: whoever read the output has seen enough

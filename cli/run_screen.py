@@ -18,7 +18,7 @@ from ..diagrams.palette import look_of
 from ..lifecycle.phases import Phase
 from ..models.facts import Fact, FactType, LifecycleFact, ToolApproved, TurnFact, TurnOpened
 from ..models.run import Run
-from ..models.safe_text import harmless
+from ..models.safe_text import harmless, harmless_lines
 from ..models.values import canonical
 from ..views.call_view import CallView, Waits
 from ..views.grants import Grants, approved_by
@@ -60,9 +60,9 @@ class Screen:
     def tell(self, said: Text | str) -> None:
         """Say something above what is shown live, whole, for it may tell what to do.
 
-        Text is harmless already, and never markup.
+        It is never markup; a `Text` is harmless already.
         """
-        text = Text(said) if isinstance(said, str) else said
+        text = Text(harmless_lines(said)) if isinstance(said, str) else said
         self.console.print(text, soft_wrap=not self.console.is_terminal)
 
     def refresh(self) -> None:

@@ -8,11 +8,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from .safe_text import harmless_lines
+
 SHOWN = 60  # characters of an offending value that a message repeats
 
 
 class TurnlockError(Exception):
-    """Base of every error that turnlock raises."""
+    """Base of every error that turnlock raises.
+
+    Messages repeat ids, names and texts from outside: what is shown of them is harmless, whoever
+    prints it. `args` has the message as it was made.
+    """
+
+    def __str__(self) -> str:
+        """Return the message, with what cannot be printed as escapes."""
+        return harmless_lines(super().__str__())
 
 
 class InvalidValue(TurnlockError, ValueError):
@@ -68,7 +78,7 @@ class UnknownRun(TurnlockError, KeyError):
 
     def __str__(self) -> str:
         """Undo the quoting that KeyError puts around its message."""
-        return str(self.args[0])
+        return harmless_lines(str(self.args[0]))
 
 
 class InboxFull(TurnlockError):

@@ -8,7 +8,6 @@ person is asked.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Final
@@ -22,6 +21,7 @@ from ..models.errors import InvalidValue
 from ..models.record import changed
 from ..models.values import Json
 from ..views.live import call_of
+from .log import logger
 from .tools.arguments import misfit
 from .tools.calling import Ending, Raised, Returned, begin
 from .tools.errors import BadArguments
@@ -29,7 +29,7 @@ from .tools.policy import ApprovalNeed, Policy
 from .tools.threads import Threads
 from .tools.tool import Tool
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 ANSWER: Final = 5.0
 """Seconds that a tool's own code has for one delivery, all its calls together."""

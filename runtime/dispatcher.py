@@ -9,7 +9,6 @@ answers into the journal.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -31,13 +30,14 @@ from .errors import JournalError, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver
 from .journal.contract import Journal, Post
+from .log import logger
 from .scheduling import Tasks, Timers, backoff, retried
 from .settings import Settings
 from .streams import Streams
 from .telemetry import Observed
 from .writer import Judged, receipt_of, receipt_of_unfit
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Dispatcher(Listener):

@@ -11,7 +11,6 @@ to whoever performs the run now, and nothing of it is dropped in silence.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -37,6 +36,7 @@ from ..models.values import ABSENT
 from ..models.verdicts import Accepted, Verdict
 from ..views.live import call_of
 from .actor import Actor, Actors
+from .log import logger
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .slots import Limiter, Slot
@@ -394,7 +394,7 @@ def _is_over(actor: Actor, effect: Execute) -> bool:
     return call is None or call.terminal
 
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 Lost: TypeAlias = Callable[[Actor, str, str], None]
 """Takes a run, a turn and an invocation of which nobody knows the end, not even its executor."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -18,11 +17,12 @@ from .errors import ClockMoved, Closed, ForeignRun, RunDiffers
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
+from .log import logger
 from .owners import is_dead
 from .scheduling import retried
 from .writer import fold_run
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 RENEWALS: Final = 3
 """Times that the ownership of runs is renewed, and others' looked at, before it would be over."""

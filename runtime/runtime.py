@@ -9,7 +9,6 @@ A crash at any instant loses nothing: whoever starts next with the same journal 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -41,6 +40,7 @@ from .errors import Closed
 from .executions import RuntimeContext
 from .journal.contract import Journal
 from .leases import clock_of_leases
+from .log import logger
 from .owners import new_owner
 from .ownership import Ownership
 from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
@@ -54,7 +54,7 @@ from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
 from .writer import fold_run
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Runtime:

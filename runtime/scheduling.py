@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol, TypeVar
 
+from ..models.safe_text import harmless
 from .errors import JournalError, Overloaded
+from .log import logger
 from .settings import Settings
 
 
@@ -159,7 +160,10 @@ async def retried(
             await asyncio.sleep(pause)
 
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
+
+_NAME: Final = 200
+"""Characters of a task's name."""
 
 CANCEL_WITHIN: Final = 10.0
 """Seconds that cancelled tasks have to end: twice what SQLite waits for a locked file."""
@@ -182,7 +186,8 @@ class Tasks:
         return len(self._tasks)
 
     def spawn(self, name: str, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task."""
+        """Start a task. What its name repeats of ids is made harmless: asyncio logs names."""
+        name = harmless(name, limit=_NAME)
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -6,7 +6,6 @@ through `FailsafeTelemetry`, so that no telemetry, whatever it raises, harms a r
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, ParamSpec, Self, TypeAlias, TypeVar
@@ -20,11 +19,12 @@ from ..models.errors import TurnlockError
 from ..models.facts import Fact
 from ..models.reasons import Reason
 from ..models.values import Json
+from .log import logger
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 @attrs.frozen(kw_only=True)

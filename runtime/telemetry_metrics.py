@@ -20,7 +20,6 @@ Now, over all runtimes that are observed, as gauges without attributes:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -28,9 +27,10 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from ..models.facts import ToolDenied, ToolExecutionFailed, ToolExecutionSucceeded
 from ..models.reasons import Reason
+from .log import logger
 from .telemetry import Observed, Read
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 OTHER: Final = "other"
 """Stands for every tool that was not declared."""

@@ -11,7 +11,6 @@ opens the run next.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -38,8 +37,6 @@ from .scheduling import Clock, SteadyClock, retried
 from .tools.errors import BadArguments
 from .tools.policy import Policy
 from .tools.tool import Tool
-
-_log = logging.getLogger(__name__)
 
 
 @attrs.frozen

@@ -17,7 +17,6 @@ What is asked of the file is in `sqlite_statements`, its tables in `sqlite_schem
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +36,7 @@ from ...models.run import Run
 from ...models.strict_json import parse
 from ...models.values import Json
 from ..errors import JournalError, NoJournal, Overloaded
+from ..log import logger
 from . import sqlite_entries as entries
 from . import sqlite_posts as posts
 from . import sqlite_room as room
@@ -67,7 +67,7 @@ from .sqlite_worker import Worker, reading, writing
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 BUSY_TIMEOUT: Final = 5.0
 """Seconds for which a write waits for another process that is writing, unless told otherwise."""

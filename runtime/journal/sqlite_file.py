@@ -5,7 +5,6 @@ What is not whole is never made anew. Its tables are in `sqlite_schema`, its row
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import shutil
@@ -16,6 +15,7 @@ from typing import Final
 
 from ...models.safe_text import harmless
 from ..errors import JournalError, NoJournal
+from ..log import logger
 from . import sqlite_schema as schema
 from .sqlite_rows import STRANGE
 from .sqlite_runs import head_sum
@@ -25,7 +25,7 @@ PRIVATE: Final = 0o600
 OTHERS: Final = 0o077
 """What `PRIVATE` forbids."""
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logger(__name__)
 _warned: Final[set[Path]] = set()
 
 

@@ -92,13 +92,15 @@ def test_a_turn_id_that_is_used_again_is_another_turn(tmp_path: Path) -> None:
 
     def again(name: str, *, epoch: bool) -> Result:
         db = str(tmp_path / name)
-        limits = Limits(remembered=0)  # a host that uses turn ids again, once they are forgotten
-        deliver(db, opened("t1", LS), limits=limits)
+        run = Run(
+            run_id="agent", limits=Limits(remembered=0)
+        )  # a host that uses turn ids again, once they are forgotten
+        deliver(db, opened("t1", LS), run=run)
         (command,) = printed(db, "approve")
         place = command.index("--epoch")
         if not epoch:
             del command[place : place + 2]
-        deliver(db, *DENIED, *done("t1", "call_0")[2:], opened("t1", RM), limits=limits)
+        deliver(db, *DENIED, *done("t1", "call_0")[2:], opened("t1", RM), run=run)
         return turnlock(*command)
 
     assert again("a.db", epoch=True).exit_code == 1

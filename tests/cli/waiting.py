@@ -15,7 +15,6 @@ from turnlock import (
     Claim,
     Delivery,
     Fact,
-    Limits,
     Lose,
     OpenTurn,
     Report,
@@ -60,14 +59,16 @@ def doubted(turn_id: str, invocation_id: str) -> list[Delivery]:
 
 
 def deliver(
-    db: Path | str, *deliveries: Delivery, run_id: str = RUN, limits: Limits | None = None
+    db: Path | str,
+    *deliveries: Delivery,
+    run: Run = Run(run_id=RUN),  # noqa: B008 - frozen
 ) -> None:
     """Have them judged in a run that nobody owns, made if need be; all are accepted."""
 
     async def work() -> None:
         async with await SqliteJournal.open(Path(db)) as journal:
-            await journal.declare(Run(run_id=run_id, limits=limits or Limits()))
-            shared = await SharedRun.open(journal, run_id, policies={})
+            await journal.declare(run)
+            shared = await SharedRun.open(journal, run.run_id, policies={})
             for verdict in await shared.submit(*deliveries):
                 assert verdict.reason is None
 

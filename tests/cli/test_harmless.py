@@ -1,0 +1,122 @@
+"""Ids, tool names, model and exception texts never reach a terminal raw, whatever the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from turnlock import Decide, Match, Run, Scope
+from turnlock.cli.main import main
+from turnlock.cli.run_screen import Screen
+from turnlock.models import safe_text
+
+from .recordings import turnlock
+from .waiting import call, deliver, done, doubted, opened
+
+HOSTILE = {
+    "terminal": "\x1b[2J\x1b]0;owned\x07",
+    "lines": "a\nrun     forged\r\n",
+    "bidi": "\u202egnp.exe\u2066\u200b",
+    "C1 and separators": "\x9b31m\x85\u2028",
+    "an option": "--db",
+    "long": "x" * 10_000,
+}
+
+
+def taking_a_journal() -> Iterator[tuple[str, ...]]:
+    """Every command that takes --db, subcommands too: none can be forgotten here."""
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        subcommands = command.commands.items() if isinstance(command, click.Group) else ()
+        for words, it in ((name,), command), *(((name, more), it) for more, it in subcommands):
+            if it is not None and any(param.name == "db" for param in it.params):
+                yield words
+
+
+COMMANDS = list(taking_a_journal())
+
+
+def harmless(text: str) -> bool:
+    return text.replace("\n", "").isprintable()
+
+
+def journal(db: str, text: str) -> None:
+    """A run of which every text is this one: a grant, a call that waits, one in doubt."""
+    by = Decide(
+        turn_id=text,
+        invocation_id=text,
+        approved=True,
+        decided_by=text,
+        reason=text,
+        scope=Scope.SESSION,
+        match=Match.TOOL,
+    )
+    free = call("2" + text, "2" + text, gated=False, text=text)
+    deliver(
+        db,
+        opened(text, call(text, text, text=text)),
+        by,
+        *done(text, text),
+        opened("t2" + text, call(text, "other" + text, text=text), free),
+        *doubted("t2" + text, "2" + text),
+        run=Run(run_id=text, agent_id=text, agent_name=text),
+    )
+
+
+def arguments(words: tuple[str, ...], text: str, db: str) -> Iterator[list[str]]:
+    """Ways to call a command about this run: with its names, and with others."""
+    command: click.Command | None = main
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    places = [it for it in command.params if isinstance(it, click.Argument)]
+    options = {name for it in command.params for name in it.opts}
+    names = [text if it.name in {"run_id", "call", "run"} else "1" for it in places]
+    for given in (names, ["nope" + text for _ in names], []):
+        if words == ("run",):
+            yield [*words, "--db", db, "--no-input", "--run", text]
+            return
+        yield [*words, "--db", db, "--", *given]
+        for option in {"--run", "--turn"} & options:
+            yield [*words, "--db", db, option, text, "--", *given]
+        if "--json" in options:
+            yield [*words, "--db", db, "--json", "--", *given]
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_command_shows_what_moves_a_cursor(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    db = str(tmp_path / "a.db")
+    journal(db, text)
+    statuses: set[int] = set()
+    for words in COMMANDS:
+        for command in arguments(words, text, db):
+            ended = turnlock(*command)
+            statuses.add(ended.exit_code)
+            assert harmless(ended.output), (words, ended.output[:2_000])
+            assert ended.exception is None or isinstance(ended.exception, SystemExit), words
+    assert {0, 1, 2} <= statuses
+
+
+def test_control_without_escapes_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one function that all of them use, switched off."""
+    text = HOSTILE["terminal"]
+    db = str(tmp_path / "a.db")
+    journal(db, text)
+    monkeypatch.setattr(safe_text, "_shown", lambda character: character)
+    shown = turnlock("show", "--db", db, "--", text).output
+    assert not harmless(shown)
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_session_tells_is_harmless(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever forgets it: an error of the runtime, a name."""
+    Screen(Run(run_id="r"), told_until=0).tell(f"  not decided: {text}")
+    assert harmless(capsys.readouterr().err)
