@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            error.message = harmless_lines(error.message)
+            vars(error)["message"] = harmless_lines(error.message)  # final for type checkers
             raise
         except OSError as error:
             if error.errno == errno.EPIPE:

@@ -110,7 +110,11 @@ def test_control_without_escapes_they_do(tmp_path: Path, monkeypatch: pytest.Mon
     text = HOSTILE["terminal"]
     db = str(tmp_path / "a.db")
     journal(db, text)
-    monkeypatch.setattr(safe_text, "_shown", lambda character: character)
+
+    def raw(character: str) -> str:
+        return character
+
+    monkeypatch.setattr(safe_text, "_shown", raw)
     shown = turnlock("show", "--db", db, "--", text).output
     assert not harmless(shown)
 
