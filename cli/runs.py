@@ -19,9 +19,10 @@ from .durations import told_duration
 _HELP: Final = """List the runs of a journal: how each stands, and who performs it.
 
 WAITS are the calls that wait for a decision, DOUBT those of which nobody knows whether they
-happened; BEGAN and CHANGED say how long ago the first and the latest fact happened. A run whose
-owner is "-" goes on when somebody opens it, for instance `turnlock run` with the same --db and
---run.
+happened; BEGAN and CHANGED say how long ago the first and the latest fact happened. Behind a run
+stands what went wrong: what is damaged, what was lost, or why a call of its latest turn could not
+begin. A run whose owner is "-" goes on when somebody opens it, for instance `turnlock run` with the
+same --db and --run.
 
 Runs come in the order in which they were declared. Where there are more than --limit, the last line
 says how to go on.
@@ -34,7 +35,7 @@ Exit status:
 """
 
 _WORDS: Final = 200
-"""Characters of why a run was rewound."""
+"""Characters of what went wrong."""
 
 
 @click.command("runs", help=_HELP, short_help="List the runs of a journal.")
@@ -93,7 +94,8 @@ def _line(entry: RunEntry, leases: Leases, *, now: float) -> str:
         "-" if at is None else told_duration(max(0.0, now - at))
         for at in (entry.began, entry.changed)
     ]
-    why = "" if entry.rewound is None else f" – {harmless(entry.rewound, limit=_WORDS)}"
+    cause = entry.problem or entry.rewound or entry.trouble
+    why = "" if cause is None else f" – {harmless(cause, limit=_WORDS)}"
     return (
         f"{entry.sequence:7,}  {_word(entry):18}  {_count(entry.waiting):>5} "
         f" {_count(entry.doubts):>5}  {ago[0]:>5}  {ago[1]:>7}  {harmless(owner):16} "
@@ -105,6 +107,8 @@ def _word(entry: RunEntry) -> str:
     """Return the status, or what goes before it."""
     if entry.forgotten is not None:
         return "forgotten"
+    if entry.problem is not None:
+        return "damaged"
     if entry.rewound is not None:
         return "rewound"
     return "unreadable" if entry.status is None else entry.status.value
@@ -125,6 +129,8 @@ def _as_json(entry: RunEntry, leases: Leases) -> dict[str, Any]:
         "began": entry.began,
         "changed": entry.changed,
         "owner": entry.owner if leases.is_owned(entry) else None,
+        "trouble": entry.trouble,
         "rewound": entry.rewound,
+        "problem": entry.problem,
         "forgotten": entry.forgotten,
     }

@@ -23,7 +23,8 @@ from ..engine.kernel import Kernel
 from ..models.codec import write
 from ..models.deliveries import Delivery
 from ..models.errors import InvalidValue, TurnlockError
-from ..models.facts import Fact
+from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
+from ..models.lifecycle_facts import FailureCause
 from ..models.run import Run
 from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
@@ -76,6 +77,8 @@ class RunWriter:
         """Whether the journal may hold other facts than the kernel: `catch_up` first."""
         self._judging = kernel
         self._tally: Tally | None = None
+        self._trouble: str | None = None
+        """Why a call of the latest turn could not begin."""
         self._journal = journal
         self._clock = clock
         self._declared = declared
@@ -117,12 +120,13 @@ class RunWriter:
             return
         self.stale = True
         run_id = self.run.run_id
+        summary = self._summary(facts)
         appended = await self._journal.append(
             run_id,
             fence=self.fence,
             after=self.kept,
             facts=facts,
-            busy=self._summary(facts),
+            busy=summary,
         )
         if appended is Appended.FENCED:
             held = (
@@ -136,6 +140,7 @@ class RunWriter:
                 f"run {run_id!r}: the journal does not end with fact {self.kept}; deliver again"
             )
         self.kernel, self.kept, self.stale = self._judging, self._judging.sequence, False
+        self._trouble = summary.trouble
 
     async def catch_up(self) -> bool:
         """Make the kernel the fold of the journal again; return whether there was more in it.
@@ -173,6 +178,7 @@ class RunWriter:
             status=self._tally.status(kernel, latest=facts[-1]),
             waiting=self._tally.waiting,
             doubts=self._tally.doubts,
+            trouble=_trouble_after(facts, before=self._trouble),
         )
 
     async def note(self, name: str, value: Json) -> None:
@@ -190,6 +196,16 @@ class RunWriter:
             )
 
 
+def _trouble_after(facts: Iterable[Fact], *, before: str | None) -> str | None:
+    """Return why a call of the latest turn could not begin, by the last of these that says it."""
+    for fact in facts:
+        if isinstance(fact, TurnOpened):
+            before = None
+        elif isinstance(fact, ToolExecutionFailed) and fact.cause is FailureCause.REJECTED:
+            before = f"{fact.tool_name}: {fact.error}"[:TROUBLE]
+    return before
+
+
 async def fold_run(run: Run, journal: Journal) -> Kernel:
     """Return the kernel that the journal holds: its snapshot, and the facts after it (K-2, K-9).
 
@@ -202,6 +218,8 @@ async def fold_run(run: Run, journal: Journal) -> Kernel:
     return Kernel.recover(run, facts, snapshot=snapshot)
 
 
+TROUBLE: Final = 500
+"""Characters that are kept of why a call could not begin: its fact has all of them."""
 LEASE: Final = 10.0
 """Seconds for which a run is owned at most while a dead owner is put out of it."""
 POLL: Final = 0.05

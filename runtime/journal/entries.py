@@ -25,6 +25,8 @@ class Summary:
     """Calls that wait for a person's decision."""
     doubts: int
     """Calls of which nobody knows whether they happened (K-35)."""
+    trouble: str | None = None
+    """Why a call of the latest turn could not begin, for a person to read."""
 
     def __bool__(self) -> bool:
         """Whether the run is busy."""
@@ -61,6 +63,8 @@ class RunEntry:
     """Calls that wait for a person's decision."""
     doubts: int | None = 0
     """Calls of which nobody knows whether they happened (K-35)."""
+    trouble: str | None = None
+    """Why a call of its latest turn could not begin: no thread is left, say."""
     snapped: int = 0
     """The sequence of its snapshot; 0 where there is none: recovery reads what comes behind."""
     rewound: str | None = None

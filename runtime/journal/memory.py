@@ -86,6 +86,7 @@ class _Kept:
             status=None if told is None else told.status,
             waiting=None if told is None else told.waiting,
             doubts=None if told is None else told.doubts,
+            trouble=None if told is None else told.trouble,
             rewound=self.rewound,
             snapped=0 if self.snapshot is None else self.snapshot.sequence,
             forgotten=self.forgotten,
@@ -222,6 +223,8 @@ class MemoryJournal(Journal):
         if error is not None:
             raise error
         kept.forgotten, kept.snapshot, kept.owner, kept.owned_until = at, None, None, None
+        if isinstance(kept.busy, Summary):
+            kept.busy = attrs.evolve(kept.busy, trouble=None)
         kept.facts.clear()
         kept.notes.clear()
 

@@ -25,7 +25,7 @@ from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
 _ENTRY: Final = HEAD.replace(
     " FROM",
-    ", run, checksum, began, changed, status, waiting, doubts, told,"
+    ", run, checksum, began, changed, status, waiting, doubts, trouble, told,"
     " (SELECT sequence FROM snapshots WHERE run = number) FROM",
 )
 _HEAD: Final = len(attrs.fields(Head))
@@ -96,12 +96,12 @@ def _configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # 
 
 
 def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> RunEntry:
-    began, changed, status, waiting, doubts, of, snapped = told
+    began, changed, status, waiting, doubts, trouble, of, snapped = told
     known = head.usable
     if not known.sequence:
         status, waiting, doubts = Status.IDLE, 0, 0
     elif of != known.sequence:
-        changed = status = waiting = doubts = None
+        changed = status = waiting = doubts = trouble = None
     return RunEntry(
         run=run,
         sequence=known.sequence,
@@ -114,6 +114,7 @@ def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> Ru
         status=Status(status) if status in _STATUSES else None,
         waiting=waiting,
         doubts=doubts,
+        trouble=None if trouble is None else str(trouble),
         snapped=snapped if isinstance(snapped, int) else 0,
         rewound=None if known.rewound is None else str(known.rewound),
         forgotten=known.forgotten,
@@ -139,6 +140,9 @@ def declare(connection: sqlite3.Connection, run: Run, *, where: str) -> None:
     elif (why := why_lost(connection, run.run_id, where=where)) is not None:
         mark_rewound(connection, run.run_id, why=why)
 
+
+WIPING: Final = "PRAGMA secure_delete = FAST"
+"""Nothing of what is removed stays between the rows that do; whole pages are given back."""
 
 _REMOVALS: Final = tuple(
     f"DELETE FROM {table} WHERE run = ?"  # noqa: S608 - of ours
@@ -168,10 +172,11 @@ def forget(  # noqa: PLR0913 - what the caller has seen of the run
     error = not_removed(known, fence=fence, after=after, gone=gone, posts=posts)
     if error is not None:
         raise error
+    connection.execute(WIPING)
     for removal in _REMOVALS:
         connection.execute(removal, (number,))
     connection.execute(
-        "UPDATE runs SET forgotten = ?, owner = NULL, owned_until = NULL,"
+        "UPDATE runs SET forgotten = ?, trouble = NULL, owner = NULL, owned_until = NULL,"
         " head = head_sum(run_id, sequence, busy, epoch, NULL, NULL) WHERE number = ?",
         (at, number),
     )

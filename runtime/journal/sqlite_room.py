@@ -17,8 +17,8 @@ PORTION: Final = 256
 def give_back(connection: sqlite3.Connection) -> bool:
     """Give a portion back to the file system; say whether there may be more."""
     before = _free(connection)
-    if before:
-        connection.execute(f"PRAGMA incremental_vacuum({PORTION})").fetchall()  # a step, a page
+    for _ in range(min(before, PORTION)):  # one by one: the module sqlite3 stops behind the first
+        connection.execute("PRAGMA incremental_vacuum(1)")
     return 0 < _free(connection) < before
 
 

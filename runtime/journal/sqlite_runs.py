@@ -240,7 +240,7 @@ def readmit(
     connection.execute(
         "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"
         " owner = NULL, owned_until = NULL, head = :head, digest = :digest, digested = :digested,"
-        " status = :status, waiting = :waiting, doubts = :doubts, told = :ends"
+        " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :ends"
         " WHERE number = :number",
         {
             "number": head.number,
@@ -256,11 +256,15 @@ def readmit(
     connection.execute("DELETE FROM meta WHERE name = ?", (_LOST + head.run_id,))
 
 
+TOLD: Final = ("status", "waiting", "doubts", "trouble")
+"""What a `Summary` says besides, and the columns of `runs` that it stands in."""
+
+
 def told_of(busy: Busy) -> dict[str, Any]:
     """Return what an append says of its run besides, by the columns that it stands in."""
     if isinstance(busy, Summary):
-        return {"status": busy.status, "waiting": busy.waiting, "doubts": busy.doubts}
-    return {"status": None, "waiting": None, "doubts": None}
+        return {name: getattr(busy, name) for name in TOLD}
+    return dict.fromkeys(TOLD)
 
 
 def _beyond(fence: object) -> int:

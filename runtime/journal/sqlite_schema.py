@@ -88,6 +88,7 @@ _HARDENED: Final = (
     "ALTER TABLE runs ADD COLUMN status TEXT",
     "ALTER TABLE runs ADD COLUMN waiting INTEGER",
     "ALTER TABLE runs ADD COLUMN doubts INTEGER",
+    "ALTER TABLE runs ADD COLUMN trouble TEXT",
     "ALTER TABLE runs ADD COLUMN told INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE runs ADD COLUMN rewound TEXT",
     "ALTER TABLE runs ADD COLUMN forgotten REAL",

@@ -100,7 +100,7 @@ def append(
         "UPDATE runs SET sequence = :last, busy = :busy, head = :head, digest = :digest,"
         " digested = :last, began = CASE WHEN sequence THEN began ELSE :began END,"
         " changed = :changed,"
-        " status = :status, waiting = :waiting, doubts = :doubts, told = :last"
+        " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :last"
         " WHERE number = :number",
         {
             "number": head.number,

@@ -166,3 +166,22 @@ def test_what_cannot_be_read_hides_no_other_run() -> None:
         assert (bad.status, bad.busy, good.status) == (None, True, Status.IDLE)
 
     run(play())
+
+
+def test_why_a_call_could_not_begin_is_told_until_the_next_turn() -> None:
+    """By the last that could not; a list has it from the append that brought the refusal."""
+
+    async def play() -> None:
+        world = World()
+        async with world.process(world.tool("look")) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("missing", "look"), turn_id="t1")
+            await settled()
+            entry = await agrees(world.journal)
+            assert entry.trouble is not None
+            assert entry.trouble.startswith("missing: ")
+            await runtime.open_turn("r", calls("look"), turn_id="t2")
+            await settled()
+            assert (await agrees(world.journal)).trouble is None
+
+    run(play())

@@ -27,7 +27,9 @@ OPEN = Summary(busy=True, status=Status.EXECUTING, waiting=0, doubts=0)
 async def ended(journal: Journal) -> None:
     """A run of three facts that has nothing under way and no owner, and one beside it."""
     fence = await owned(journal)
-    await kept(journal, facts(3), fence, busy=False)
+    over = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0, trouble="pay: late")
+    said = await journal.append(RUN.run_id, fence=fence, after=0, facts=facts(3), busy=over)
+    assert said is Appended.OK
     await journal.note(RUN.run_id, fence=fence, name="said", value="hello")
     await journal.release(RUN.run_id, fence=fence)
     await journal.declare(OTHER)
@@ -113,6 +115,7 @@ class Forgetting(JournalStage):
             entry = await journal.entry(RUN.run_id)
             assert (entry.run, entry.sequence, entry.busy, entry.owner) == (RUN, 3, False, None)
             assert (entry.forgotten, entry.began, entry.changed) == (NOW, 1.0, 3.0)
+            assert entry.trouble is None  # it may quote an argument
 
             assert [it.run for it in await journal.runs()] == [OTHER]
             assert [it.run for it in await journal.runs(after=RUN.run_id)] == [OTHER]

@@ -13,7 +13,9 @@ from turnlock.views.status import Status
 
 from .stage import NOW, OTHER, RUN, JournalStage, facts, kept, owned
 
-WAITING = Summary(busy=True, status=Status.AWAITING_APPROVAL, waiting=2, doubts=1)
+WAITING = Summary(
+    busy=True, status=Status.AWAITING_APPROVAL, waiting=2, doubts=1, trouble="pay: no\x00 thread"
+)
 DONE = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0)
 
 
@@ -40,11 +42,13 @@ class Listing(JournalStage):
             assert entry == await journal.entry(RUN.run_id)
             assert (entry.began, entry.changed) == (1.0, 2.0)
             assert (entry.status, entry.waiting, entry.doubts) == ("awaiting_approval", 2, 1)
+            assert entry.trouble == WAITING.trouble
 
             assert await append(journal, fence, 2, DONE) is Appended.OK
             entry = await journal.entry(RUN.run_id)
             assert (entry.began, entry.changed, entry.busy) == (1.0, 4.0, False)
             assert (entry.status, entry.waiting, entry.doubts) == (Status.IDLE, 0, 0)
+            assert entry.trouble is None
 
         self.play(tmp_path, story)
 
@@ -62,6 +66,7 @@ class Listing(JournalStage):
 
             entry = await journal.entry(RUN.run_id)
             assert (entry.status, entry.waiting, entry.doubts) == (None, None, None)
+            assert entry.trouble is None
             assert (entry.began, entry.changed, entry.busy) == (1.0, 2.0, False)
 
         self.play(tmp_path, story)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from turnlock import Run
+from turnlock import Interrupt, Run
 from turnlock.models.fact import Fact
 from turnlock.models.facts import ToolExecutionSucceeded
+from turnlock.models.record import changed
+from turnlock.runtime.journal import sqlite_entries
 from turnlock.runtime.journal import sqlite_room as room
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
@@ -147,3 +149,40 @@ def test_a_file_of_version_0_1_uses_its_room_again_and_gives_it_back_after_a_vac
 
     asyncio.run(over())
     assert _size(path) < SIZE / 10
+
+
+@pytest.mark.parametrize("wiping", ["FAST", "OFF"])
+def test_nothing_of_what_was_removed_is_left_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wiping: str
+) -> None:
+    """Neither of a large fact nor of a small one, a note or a post; OFF is the control."""
+    monkeypatch.setattr(sqlite_entries, "WIPING", f"PRAGMA secure_delete = {wiping}")
+    path = tmp_path / "a.db"
+    words = "correct horse battery staple"
+
+    async def play() -> None:
+        async with await SqliteJournal.open(path) as journal:
+            for name in ("other", "gone"):
+                await journal.declare(Run(run_id=name))
+            for fact in large("gone")[:3]:
+                told = changed(fact, result=words * (1 if fact.sequence == 2 else 9_000))
+                await kept(journal, [told], None, busy=False)
+                beside = facts(1, after=fact.sequence - 1, run_id="other")
+                await kept(journal, beside, None, busy=False)
+            await journal.note("gone", fence=None, name="said", value=words)
+            post = await journal.post("gone", Interrupt(turn_id="t", reason=words))
+            await journal.answer(post, {"reason": words})
+            await asyncio.to_thread(_closed_once, path)
+            assert words.encode() in await asyncio.to_thread(path.read_bytes)
+            await journal.forget("gone", fence=0, after=3, at=1.0)
+            await journal.compact()
+
+    asyncio.run(play())
+    assert (words.encode() in path.read_bytes()) is (wiping == "OFF")
+    assert [it.name for it in tmp_path.iterdir()] == ["a.db"]
+
+
+def _closed_once(path: Path) -> None:
+    """Bring the -wal into the file."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
