@@ -26,8 +26,8 @@ _LAZY: Final = {
     **{
         name: f"{name}.command"
         for name in (
-            *("check", "diagram", "explain", "export", "replay", "resolve", "run", "runs"),
-            *("show", "trace", "verify"),
+            *("check", "diagram", "explain", "export", "recover", "replay", "resolve", "run"),
+            *("runs", "show", "trace", "verify"),
         )
     },
 }

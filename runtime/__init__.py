@@ -34,10 +34,11 @@ if TYPE_CHECKING:
         RunOpen,
         TooSlow,
     )
-    from .journal.contract import Appended, Journal, Post, RunEntry, Summary, open_journal
+    from .journal.contract import Appended, Finding, Journal, Post, RunEntry, Summary, open_journal
     from .journal.memory import MemoryJournal
     from .journal.sqlite import SqliteJournal
     from .listing import list_runs
+    from .recovery import Recovered, recover
     from .retention import Left, Retired, archive_runs, forget_runs
     from .runtime import Runtime
     from .scheduling import Clock, SteadyClock
@@ -54,15 +55,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Appended", "ArchiveError", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed",
-    "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed", "ForeignRun",
-    "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned", "JournalReplaced",
-    "JournalRewound", "Left", "MemoryJournal", "NeverHappened", "NoJournal", "Observed",
-    "OnContinue", "Overloaded", "Policy", "Post", "Rejected", "Retired", "RunDiffers", "RunEntry",
-    "RunFenced", "RunForgotten", "RunOpen", "Runtime", "Settings", "SharedRun", "SqliteJournal",
-    "Standing", "Status", "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted",
-    "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow", "Tool", "ToolCancelled",
-    "ToolContext", "Toolbox", "Unanswered", "archive_runs", "forget_runs", "list_runs",
-    "open_journal", "open_telemetry", "submit", "tool",
+    "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed", "Finding",
+    "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned",
+    "JournalReplaced", "JournalRewound", "Left", "MemoryJournal", "NeverHappened", "NoJournal",
+    "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Recovered", "Rejected", "Retired",
+    "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime", "Settings",
+    "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock",
+    "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow",
+    "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "archive_runs", "forget_runs",
+    "list_runs", "open_journal", "open_telemetry", "recover", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -75,10 +76,11 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "errors":
             "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
             " NoJournal Overloaded RunDiffers RunFenced RunForgotten RunOpen TooSlow",
-        "journal.contract": "Appended Journal Post RunEntry Summary open_journal",
+        "journal.contract": "Appended Finding Journal Post RunEntry Summary open_journal",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",
         "listing": "list_runs",
+        "recovery": "Recovered recover",
         "retention": "Left Retired archive_runs forget_runs",
         "runtime": "Runtime",
         "scheduling": "Clock SteadyClock",

@@ -21,7 +21,7 @@ from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
 from .declared import Declared
-from .errors import JournalError, Overloaded, RunFenced
+from .errors import JournalError, JournalRewound, Overloaded, RunFenced
 from .journal.contract import Journal
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
@@ -185,13 +185,13 @@ class Actor:
         deliveries = [one.delivery for one in judged]
         try:
             await self.writer.keep(judged)
+        except (RunFenced, JournalRewound) as why:
+            self._fail(deliveries, why)
+            self.lose(why)
+            return
         except (JournalError, Overloaded) as error:
             self._batch = 1  # what is too much together may be kept one by one
             self._fail(deliveries, error)
-            return
-        except RunFenced as why:
-            self._fail(deliveries, why)
-            self.lose(why)
             return
         except asyncio.CancelledError:
             left = JournalError(f"run {self.run.run_id!r} was left while it was written")
@@ -232,6 +232,8 @@ class Actor:
             await self.writer.catch_up()
         except TurnlockError as error:
             self._fail(self._drained(), error)
+            if isinstance(error, JournalRewound):
+                self.lose(error)
             return False
         self._listener.folded(self)
         return True

@@ -26,7 +26,7 @@ from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.verdicts import Refused
 from ..views.live import calls_of, count_in_doubt, wake_time
 from .actor import Actor, Actors, Listener
-from .errors import JournalError, Overloaded, RunFenced
+from .errors import JournalError, JournalRewound, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver
 from .journal.contract import Journal, Post
@@ -96,7 +96,7 @@ class Dispatcher(Listener):
         self.executions.abandon(run_id)
         if self._runtime.actors.remove(actor):
             self.forget(run_id)
-            if isinstance(actor.stopped, RunFenced):
+            if isinstance(actor.stopped, RunFenced | JournalRewound):
                 self._streams.fail(run_id, actor.stopped)
 
     def forget(self, run_id: str) -> None:

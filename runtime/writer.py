@@ -31,7 +31,7 @@ from ..models.verdicts import Accepted, Verdict
 from ..views.tally import Tally
 from .declared import Declared
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
-from .journal.contract import Appended, Journal, Summary
+from .journal.contract import PROBLEM, Appended, Journal, RunEntry, Summary, rewound
 from .leases import Hold, Leases, clock_of_leases, is_owned, lives_still
 from .owners import is_dead, new_owner
 from .scheduling import Clock, SteadyClock, retried
@@ -75,6 +75,8 @@ class RunWriter:
         """The sequence of the last fact that is known to be durable."""
         self.stale = False
         """Whether the journal may hold other facts than the kernel: `catch_up` first."""
+        self._latest: Fact | None = None
+        """The last fact that was kept or read here."""
         self._judging = kernel
         self._tally: Tally | None = None
         self._trouble: str | None = None
@@ -113,7 +115,7 @@ class RunWriter:
 
         Raises `RunFenced` where the run is somebody else's, `Conflict` where the journal holds
         other facts than the kernel, and what the journal raises. Then `stale` says so, as it does
-        after a cancellation: nobody knows.
+        after a cancellation: nobody knows. Raises `JournalRewound` as `catch_up` does.
         """
         facts = [fact for one in judged for fact in one.verdict.facts]
         if not facts:
@@ -136,31 +138,61 @@ class RunWriter:
             )
             raise RunFenced(f"run {run_id!r} was taken over: {held}")
         if appended is Appended.CONFLICT:
+            if self.fence is not None:  # nobody else may write: is it what was lost?
+                await self._check_kept(await self._found(), ends=None)
             raise Conflict(
                 f"run {run_id!r}: the journal does not end with fact {self.kept}; deliver again"
             )
         self.kernel, self.kept, self.stale = self._judging, self._judging.sequence, False
         self._trouble = summary.trouble
+        self._latest = facts[-1]
 
     async def catch_up(self) -> bool:
         """Make the kernel the fold of the journal again; return whether there was more in it.
 
         Who owns nothing reads only the facts that are new. An owner, whose kernel may know what was
-        never kept, folds all of it anew.
+        never kept, folds all of it anew. Raises `JournalRewound` where the journal ends before what
+        is known to be kept, or holds something else there.
         """
         before = self.kept
+        run_id = self.run.run_id
         if self.fence is None:
-            facts = [fact async for fact in self._journal.facts(self.run.run_id, after=before)]
+            facts = [fact async for fact in self._journal.facts(run_id, after=before)]
+            await self._check_kept(await self._found(), ends=None)
             if facts:
                 kernel = self.kernel.copy()  # damaged facts must not leave it half-way
                 kernel.catch_up(facts)
                 self.kernel = kernel
+                self._latest = facts[-1]
         else:
-            self.kernel = await fold_run(self.run, self._journal)
+            kernel = await fold_run(self.run, self._journal)
+            await self._check_kept(await self._found(), ends=kernel.sequence)
+            self.kernel = kernel
             self._tally = None
         self.kept = self.kernel.sequence
         self.stale = False
         return self.kept != before
+
+    async def _found(self) -> Sequence[Fact]:
+        """Return what stands where the last fact was kept; nothing if the journal ends before."""
+        return await self._journal.read(self.run.run_id, after=max(0, self.kept - 1), limit=1)
+
+    async def _check_kept(self, found: Sequence[Fact], *, ends: int | None) -> None:
+        """Raise `JournalRewound` where the last fact known to be kept is not what is found there.
+
+        The journal was restored from a copy, say, or failed over: what was done since is in it no
+        more, and to fold what is left would do it again. The run is marked, if that can be done.
+        """
+        latest = self._latest if self._latest and self._latest.sequence == self.kept else None
+        if not self.kept or (found and latest in {None, found[0]}):
+            return
+        if ends is None:
+            ends = (await self._journal.entry(self.run.run_id)).sequence
+        why = f"it had acknowledged fact {self.kept}, and "
+        why += "holds another one in its place" if found else f"ends with fact {ends}"
+        with suppress(TurnlockError):  # what is here in memory stops all the same
+            await self._journal.mark_rewound(self.run.run_id, why=why)
+        raise rewound(self.run.run_id, why=why)
 
     def _summary(self, facts: Sequence[Fact]) -> Summary:
         """Return what a list of runs shows of this one after these facts, which were judged.
@@ -290,7 +322,7 @@ class SharedRun:
         `UnknownRun`, and what the journal raises.
         """
         clock = clock or journal.clock or SteadyClock()
-        entry = await journal.entry(run_id)
+        entry = await _entry_to_write(journal, run_id)
         kernel = await fold_run(entry.run, journal)
         declared = Declared(policies=policies, tools=tools or {})
         writer = RunWriter(kernel, journal=journal, clock=clock, declared=declared, fence=None)
@@ -392,7 +424,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     policies, `BadArguments` for edited arguments that the tool does not take, whoever finds that,
     and what the journal raises.
     """
-    entry = await journal.entry(run_id)
+    entry = await _entry_to_write(journal, run_id)
     owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
     if not owned or not isinstance(delivery, Delivery):
         shared = await SharedRun.open(journal, run_id, policies=policies, tools=tools, clock=clock)
@@ -416,9 +448,22 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
                 f" {number} in {within:g} s; it is kept, and answered once that process goes on"
             )
         await asyncio.sleep(POLL)
+    if PROBLEM in receipt:
+        raise JournalError(
+            f"run {run_id!r}: its owner could not read post {number} ({receipt[PROBLEM]}): nothing"
+            " has happened; deliver it again, with the turnlock that the owner has"
+        )
     if UNFIT in receipt:
         raise BadArguments(**receipt[UNFIT])
     return Submitted(delivery=delivery, receipt=dict(receipt), by_owner=True)
+
+
+async def _entry_to_write(journal: Journal, run_id: str) -> RunEntry:
+    """Return a run's entry. Raises `JournalRewound` for one that nobody may write."""
+    entry = await journal.entry(run_id)
+    if entry.rewound is not None:
+        raise rewound(run_id, why=entry.rewound)
+    return entry
 
 
 class _Choice:

@@ -1,0 +1,74 @@
+"""``turnlock recover``: decide that a run whose journal lost its tail goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from ..models.safe_text import harmless
+from ..runtime.journal.contract import Journal
+from ..runtime.recovery import Recovered, recover
+from ..views.call_view import CallView, Waits
+from .databases import db_option, entry_of, with_journal
+
+_HELP: Final = """Let each RUN go on whose journal ends before what it acknowledged.
+
+Such a run stands still: `turnlock show` says so. What its last owner did after the end of what is
+left is known to nobody. So every call that is ready there, or was started, may have been run: it is
+put in doubt, and its tool's policy settles it, or a person (turnlock resolve). Look at what waits
+for approval before you approve it again: it may have been approved and run, too.
+
+A run whose row in the file is damaged is treated alike, and its row is written anew.
+
+\b
+Exit status:
+  0  it goes on, or there was nothing to decide
+  1  the journal failed
+  2  wrong usage, no journal, or no such run
+"""
+
+
+@click.command("recover", help=_HELP, short_help="Let a run go on whose journal lost its end.")
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@db_option
+def command(*, run_ids: tuple[str, ...], db: str) -> None:
+    """Recover them, and say what was put in doubt."""
+
+    async def work(journal: Journal) -> list[Recovered]:
+        for run_id in run_ids:
+            await entry_of(journal, run_id)
+        return [await recover(journal=journal, run_id=run_id) for run_id in run_ids]
+
+    for recovered in with_journal(db, work):
+        for line in _told(recovered):
+            click.echo(harmless(line))
+
+
+def _told(recovered: Recovered) -> Iterator[str]:
+    if recovered.why is None:
+        yield f"run {recovered.run_id}: nothing of it was lost; it stays as it is"
+        return
+    yield f"run {recovered.run_id}: {recovered.why}"
+    for call in recovered.doubted:
+        was = "was running" if call.waits is Waits.REPORT else "was ready to run"
+        yield f"  doubt  {_shown(call)}: it {was}, and may have been run to its end since"
+    for call in recovered.waiting:
+        yield (
+            f"  waits  {_shown(call)}: it may have been approved and run in what is lost; look"
+            " before you approve it"
+        )
+    for effect_id in recovered.continued:
+        yield f"  again  {effect_id}: its results are handed over once more, under this id"
+    doubts = len(recovered.doubted)
+    settled = (
+        f"; {doubts} in doubt: their tools' policies settle that, or turnlock resolve"
+        if doubts
+        else ""
+    )
+    yield f"  it goes on once somebody opens it{settled}"
+
+
+def _shown(call: CallView) -> str:
+    return f"{call.invocation_id} {call.tool_name}"
