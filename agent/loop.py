@@ -225,6 +225,8 @@ class Agent:
         following = self._following
         if following is not None and following.done():
             following.result()
+        if self.runtime.failure is not None:
+            raise self.runtime.failure
         if self.run.run_id not in self.runtime.runs:
             raise RunFenced(
                 f"run {self.run.run_id!r} was taken over by another process; it goes on there"

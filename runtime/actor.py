@@ -21,12 +21,15 @@ from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
 from .declared import Declared
-from .errors import JournalError, JournalRewound, Overloaded, RunFenced
+from .errors import LASTING, JournalError, JournalReplaced, Overloaded, RunFenced
 from .journal.contract import Journal
+from .log import logger
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .tools.toolbox import Toolbox
 from .writer import Judged, RunWriter, facts_to_snapshot
+
+_log = logger(__name__)
 
 
 class Listener(Protocol):
@@ -185,7 +188,7 @@ class Actor:
         deliveries = [one.delivery for one in judged]
         try:
             await self.writer.keep(judged)
-        except (RunFenced, JournalRewound) as why:
+        except (RunFenced, *LASTING) as why:
             self._fail(deliveries, why)
             self.lose(why)
             return
@@ -232,7 +235,7 @@ class Actor:
             await self.writer.catch_up()
         except TurnlockError as error:
             self._fail(self._drained(), error)
-            if isinstance(error, JournalRewound):
+            if isinstance(error, LASTING):
                 self.lose(error)
             return False
         self._listener.folded(self)
@@ -276,6 +279,10 @@ class Actors(Mapping[str, Actor]):
     def __init__(self) -> None:
         """Begin with none."""
         self._actors: dict[str, Actor] = {}
+        self.failure: JournalReplaced | None = None
+        """Why no run is performed here any more, once that is so."""
+        self.failed: Final = asyncio.Event()
+        """Set with it."""
 
     def __getitem__(self, run_id: str) -> Actor:
         """Return the actor of a run, or raise KeyError."""
@@ -294,9 +301,20 @@ class Actors(Mapping[str, Actor]):
         return tuple(self._actors.values())
 
     def add(self, actor: Actor) -> None:
-        """Take one in. Nobody may have the run already."""
+        """Take one in. Nobody may have the run already. Raises `failure`."""
+        if self.failure is not None:
+            raise self.failure
         if self._actors.setdefault(actor.run.run_id, actor) is not actor:
             raise AssertionError(actor.run.run_id)
+
+    def fail(self, why: JournalReplaced) -> None:
+        """Perform no run any more: there is no journal that anything could be kept in."""
+        if self.failure is None:
+            self.failure = why
+            self.failed.set()
+            _log.critical("nothing is performed here any more: %s", why)
+        for actor in self.all():
+            actor.lose(why)
 
     def remove(self, actor: Actor) -> bool:
         """Take one out; say whether it was there: its run may be another's by now."""

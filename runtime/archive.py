@@ -22,7 +22,8 @@ from ..models.run import Run
 from ..wire.log import Entry, FactLine, LogReader
 from ..wire.log_lines import LogLines
 from .journal.contract import Journal
-from .journal.sqlite_file import beside, make_private, sync_folder
+from .journal.sqlite_file import make_private, sync_folder
+from .journal.sqlite_guard import beside
 
 SUMS: Final = ".sha256"
 """What ends the name of the file with the checksum."""

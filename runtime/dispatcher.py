@@ -26,7 +26,7 @@ from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.verdicts import Refused
 from ..views.live import calls_of, count_in_doubt, wake_time
 from .actor import Actor, Actors, Listener
-from .errors import JournalError, JournalRewound, Overloaded, RunFenced
+from .errors import LASTING, JournalError, JournalReplaced, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver
 from .journal.contract import Journal, Post
@@ -91,13 +91,16 @@ class Dispatcher(Listener):
 
     def fenced(self, actor: Actor) -> None:
         """Perform nothing more for this run: its next owner does."""
-        _log.warning("%s", actor.stopped)
+        if self._runtime.actors.failure is None:
+            _log.warning("%s", actor.stopped)
         run_id = actor.run.run_id
         self.executions.abandon(run_id)
         if self._runtime.actors.remove(actor):
             self.forget(run_id)
-            if isinstance(actor.stopped, RunFenced | JournalRewound):
+            if isinstance(actor.stopped, (RunFenced, *LASTING)):
                 self._streams.fail(run_id, actor.stopped)
+        if isinstance(actor.stopped, JournalReplaced):
+            self._runtime.actors.fail(actor.stopped)
 
     def forget(self, run_id: str) -> None:
         """Drop the timer and the gauges of a run that is not performed here any more."""
@@ -259,6 +262,9 @@ class Mailbox:
             try:
                 self._take(await self._journal.posts(tuple(self._actors)))
                 pauses = backoff(self._settings)
+            except JournalReplaced as error:
+                self._actors.fail(error)
+                return
             except TurnlockError as error:
                 pause = max(pause, next(pauses))
                 _log.warning("posts cannot be read; in %.3g s again: %s", pause, error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..models.errors import TurnlockError
 
 
@@ -37,6 +39,10 @@ class JournalRewound(JournalError):
 
 class JournalReplaced(JournalError):
     """The file at a journal's path is not the file that was opened: it was removed, or replaced."""
+
+
+LASTING: Final = (JournalRewound, JournalReplaced)
+"""What no repetition mends."""
 
 
 class RunFenced(TurnlockError):

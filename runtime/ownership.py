@@ -13,7 +13,7 @@ from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from .actor import Actor
 from .dispatcher import Dispatcher
-from .errors import ClockMoved, Closed, ForeignRun, RunDiffers
+from .errors import ClockMoved, Closed, ForeignRun, JournalReplaced, RunDiffers
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
@@ -141,6 +141,9 @@ class Ownership:
             await asyncio.sleep(self._runtime.settings.ownership / RENEWALS)
             try:
                 await self.take_over()
+            except JournalReplaced as error:
+                self._actors.fail(error)
+                return
             except TurnlockError as error:
                 _log.warning("it is not known which runs nobody owns: %s", error)
 
@@ -172,6 +175,9 @@ class Ownership:
             await asyncio.sleep(self._runtime.settings.ownership / RENEWALS)
             try:
                 await self._runtime.tenure.renew()
+            except JournalReplaced as error:
+                self._actors.fail(error)
+                return
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
 

@@ -36,7 +36,7 @@ from ..views.run_view import RunView
 from ..views.standing import Standing
 from .actor import Actor, Actors
 from .dispatcher import Dispatcher, Mailbox, OnContinue
-from .errors import Closed
+from .errors import Closed, JournalReplaced
 from .executions import RuntimeContext
 from .journal.contract import Journal
 from .leases import clock_of_leases
@@ -342,6 +342,22 @@ class Runtime:
         return self._streams.diagnostics(run_id)
 
     @property
+    def failure(self) -> JournalReplaced | None:
+        """Why nothing is performed here any more; None as long as all is well.
+
+        The journal is gone: its file was removed, replaced or written over. All runs are let go,
+        subscribers are told, and every call raises it. Stop the process, and see to the file.
+        """
+        return self._actors.failure
+
+    async def failed(self) -> JournalReplaced:
+        """Wait until nothing is performed here any more, and return why."""
+        await self._actors.failed.wait()
+        if self._actors.failure is None:
+            raise AssertionError(self.owner)
+        return self._actors.failure
+
+    @property
     def runs(self) -> tuple[str, ...]:
         """The runs that are owned here."""
         return tuple(self._actors)
@@ -356,6 +372,8 @@ class Runtime:
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the runtime is closed; make another one")
+        if self.failure is not None:
+            raise self.failure
 
     async def _close(self, *, drain: float) -> None:
         if self._closed:

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol, TypeVar
 
 from ..models.safe_text import harmless
-from .errors import JournalError, Overloaded
+from .errors import LASTING, JournalError, Overloaded
 from .log import logger
 from .settings import Settings
 
@@ -145,13 +145,15 @@ async def retried(
 
     To deliver again is safe: what was kept after all is refused as a duplicate.
     `pauses` are the seconds after each failure; when there are no more, or `is_hopeless` says so,
-    the failure is raised. `on` are the errors that are tried again; `failed` is told of each, with
-    the pause that follows.
+    the failure is raised, as is at once what does not pass (`LASTING`). `on` are the errors that
+    are tried again; `failed` is told of each, with the pause that follows.
     """
     seconds = iter(pauses)
     while True:
         try:
             return await work()
+        except LASTING:
+            raise
         except on as error:
             pause = next(seconds, None)
             if pause is None or is_hopeless():

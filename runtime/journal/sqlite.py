@@ -61,6 +61,7 @@ from .contract import (
 from .sqlite_check import check
 from .sqlite_clock import FileClock
 from .sqlite_file import open_reader, open_writer
+from .sqlite_guard import Guard
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
@@ -143,17 +144,21 @@ class SqliteJournal(Journal):
                 await journal.close()
                 raise
             return journal
+        guard = Guard(place)
         writer = Worker(
             f"journal {where}, writer",
-            connect=partial(open_writer, place, create=create, busy_timeout=busy_timeout),
-            perform=writing(where),
+            connect=partial(
+                open_writer, place, create=create, busy_timeout=busy_timeout, guard=guard
+            ),
+            perform=writing(where, guard),
+            disconnect=guard.close,
         )
         try:
             await writer.connected()
             reader = Worker(
                 f"journal {where}, reader",
                 connect=partial(open_reader, place, busy_timeout=busy_timeout),
-                perform=reading(where),
+                perform=reading(where, guard),
             )
         except BaseException:
             await writer.close()

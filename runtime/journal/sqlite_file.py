@@ -10,6 +10,7 @@ import secrets
 import shutil
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from ...models.safe_text import harmless
 from ..errors import JournalError, NoJournal
 from ..log import logger
 from . import sqlite_schema as schema
+from .sqlite_guard import Guard, beside, check_wal
 from .sqlite_rows import STRANGE
 from .sqlite_runs import head_sum
 
@@ -29,8 +31,10 @@ _log: Final = logger(__name__)
 _warned: Final[set[Path]] = set()
 
 
-def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Connection:
-    """Open the file to write, make it where it is absent, bring it up to date.
+def open_writer(
+    path: Path, *, create: bool, busy_timeout: float, guard: Guard
+) -> sqlite3.Connection:
+    """Open the file to write, make it where it is absent, bring it up to date, and guard it.
 
     Raises `JournalError` for whatever is no journal of ours.
     """
@@ -38,13 +42,16 @@ def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Con
     try:
         if not path.exists():
             _make(path)
-        connection = _connect(path, busy_timeout=busy_timeout)
+        with closing(_connect(path, mode="ro", busy_timeout=busy_timeout)) as looking:
+            check_wal(path, looking)
+        connection = _connect(path, mode="rw", busy_timeout=busy_timeout)
         try:
             check_file(path, connection)
             schema.migrate(connection)
             check_schema(path, connection)
             _set_up(path, connection)
             _warn_of_readers(path)
+            guard.opened(connection)
         except BaseException:
             connection.close()
             raise
@@ -60,7 +67,7 @@ def open_writer(path: Path, *, create: bool, busy_timeout: float) -> sqlite3.Con
 def open_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     """Open a file that a writer has opened before, to read."""
     try:
-        connection = _connect(path, busy_timeout=busy_timeout)
+        connection = _connect(path, mode="rw", busy_timeout=busy_timeout)
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
         raise failed(str(path), error) from error
@@ -154,9 +161,9 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+def _connect(path: Path, *, mode: str, busy_timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",  # never makes a file
+        f"{path.absolute().as_uri()}?mode={mode}",  # never makes a file
         uri=True,
         timeout=busy_timeout,
         isolation_level=None,
@@ -221,11 +228,6 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("PRAGMA user_version = 0")  # whoever may not write is told now
     connection.execute("ROLLBACK")
-
-
-def beside(path: Path, end: str) -> Path:
-    """Return the path of a file that belongs to the journal's file, by the end of its name."""
-    return path.with_name(path.name + end)
 
 
 _PRIMARY: Final = 0xFF

@@ -28,13 +28,13 @@ from ..errors import JournalError, JournalReplaced
 from . import sqlite_schema as schema
 from .sqlite_file import (
     acquaint,
-    beside,
     check_file,
     check_place,
     check_schema,
     failed,
     strange,
 )
+from .sqlite_guard import beside, check_wal
 from .sqlite_rows import STRANGE
 from .sqlite_worker import Outcome, Work, reading
 
@@ -142,6 +142,8 @@ class ReadOnly:
         )
         acquaint(connection)
         check_file(self._path, connection)
+        if self._state is None:
+            check_wal(self._path, connection)
         check_schema(self._path, connection)
         schema.show_as_newest(connection)
         connection.execute("PRAGMA query_only = ON")

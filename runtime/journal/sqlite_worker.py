@@ -13,8 +13,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 import attrs
 
 from ...models.errors import TurnlockError
-from ..errors import JournalError
+from ..errors import JournalError, JournalReplaced
 from .sqlite_file import failed, strange
+from .sqlite_guard import Guard
 from .sqlite_rows import STRANGE
 
 T = TypeVar("T")
@@ -176,7 +177,7 @@ class Settling(asyncio.Future[T]):
         return False
 
 
-def writing(path: str) -> Perform:
+def writing(path: str, guard: Guard) -> Perform:
     """Return what does all works in one transaction: one wait for the disk, not one for each.
 
     When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is
@@ -188,13 +189,19 @@ def writing(path: str) -> Perform:
         committing = False
         try:
             connection.execute("BEGIN IMMEDIATE")
+            guard.begun(connection)
             outcomes = [_outcome(connection, work) for work in works]
             committing = True
             connection.execute("COMMIT")
+            guard.committed()
+        except JournalReplaced as error:
+            _roll_back(connection)
+            return [Outcome(error=error) for _ in works]
         except sqlite3.Error as error:
             _roll_back(connection)
             broken = committing and not _harmless(error)
-            return [Outcome(error=failed(path, error, settled=not broken)) for _ in works]
+            why = guard.explains(connection) or failed(path, error, settled=not broken)
+            return [Outcome(error=why) for _ in works]
         except Exception as error:  # noqa: BLE001 - see above
             _roll_back(connection)
             if len(works) == 1:
@@ -206,10 +213,15 @@ def writing(path: str) -> Perform:
     return perform
 
 
-def reading(path: str) -> Perform:
-    """Return what does each work for itself."""
+def reading(path: str, guard: Guard | None = None) -> Perform:
+    """Return what does each work for itself, as long as the file is the one that is guarded."""
 
     def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
+        try:
+            if guard is not None:
+                guard.check()
+        except JournalReplaced as error:
+            return [Outcome(error=error) for _ in works]
         return [read(connection, work) for work in works]
 
     def read(connection: sqlite3.Connection, work: Work) -> Outcome:

@@ -1,0 +1,264 @@
+"""Whether the file at a journal's path is still the file that was opened.
+
+SQLite holds on to what it has opened. When the file is removed, or another is put in its place, it
+goes on: into a file that nobody will find, with no error, for ever. So its owner looks for itself,
+in the writer's thread:
+
+- before each transaction and after each commit, before anybody is told that it was kept: device
+  and inode of the file, its -wal and its -shm, at their paths. With the next, 17 µs for both looks
+  (measured); a commit takes 400.
+- in each transaction: the identity that the file bears, which a restored one has anew.
+- when the main file has changed, which happens at checkpoints only: whether it is ours still, read
+  for itself, without the -wal (0.1 ms). Somebody may have copied another file over it, which keeps
+  the inode, and SQLite would not notice before it has mixed the two.
+
+For that there is a number in the file, written anew after each checkpoint: so a -wal always holds
+the number, or the one after it, of the main file that it belongs to. It is told by that from the
+-wal of another file, or of a later state of a file that was put back without it (`check_wal`):
+SQLite would merge any of them.
+
+What was found stays: nothing is ever written again through this connection. It is also closed
+without a checkpoint, which would go into the other file, and without removing the -wal at the path,
+which may be the other's. Both are the task of the last connection; so there is another one, without
+the right to write, that outlives it then (`close`).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+
+from ..errors import JournalError, JournalReplaced
+from .sqlite_schema import IDENTITY, keep_meta, meta
+
+NUMBER: Final = "checkpoints"
+"""In `meta`: the number that tells which main file a -wal belongs to."""
+LOOKS: Final = 20
+"""Times that a main file is looked at that somebody may be writing just then: a checkpoint."""
+BETWEEN: Final = 0.02
+"""Seconds between two such looks."""
+
+_ENDS: Final = ("-wal", "-shm")
+
+_Inode: TypeAlias = tuple[int, int] | None
+"""Device and number; None where no file is."""
+_Stamp: TypeAlias = tuple[int, int, int]
+"""Size, time of the last change of the content, and of anything."""
+
+_FIX: Final = (
+    "nothing more is written or performed through it: what was put there is left alone. Stop this"
+    " process; put the file back with its -wal, or restore a backup (turnlock restore), and start"
+    " again"
+)
+
+
+@attrs.frozen
+class _Mark:
+    """By what a file is told from another, or from an earlier state of itself."""
+
+    identity: bytes | None
+    """None: an older version has made it, and it was not brought up to date."""
+    number: int
+    """Grows by one after each checkpoint."""
+    schema: int
+    """Counts changes of the tables; in a copy that SQLite makes it is another."""
+    appended: int | None
+    """The number of the last append, which only grows as long as none is removed; None: unknown,
+    for a process may have died in the middle of a checkpoint."""
+
+    def belongs_to(self, whole: _Mark) -> bool:
+        """Whether this can be the main file of what there is in all, with the -wal."""
+        return (
+            self.identity in {None, whole.identity}
+            and self.schema <= whole.schema
+            and self.number <= whole.number <= self.number + 1
+        )
+
+    def follows(self, before: _Mark, *, whole: _Mark) -> bool:
+        """Whether a checkpoint can have led from an earlier main file to this one."""
+        return (
+            self.belongs_to(whole)
+            and (self.identity is not None or before.identity is None)
+            and self.number >= before.number
+            and self.schema >= before.schema
+            and (self.appended is None or self.appended >= min(before.last, whole.last))
+        )
+
+    @property
+    def last(self) -> int:
+        """The number of the last append, 0 where it is not known."""
+        return self.appended or 0
+
+
+class Guard:
+    """The file of one connection that writes, told from whatever comes to stand at its path."""
+
+    def __init__(self, path: Path) -> None:
+        """Know nothing of it yet."""
+        self._where: Final = str(path)
+        self._path: Final = path.absolute()
+        real = path.resolve()
+        self._names = (str(self._path), *(str(beside(real, end)) for end in _ENDS))
+        self._inodes: Final[list[_Inode]] = [None, *(None for _ in _ENDS)]
+        self._stamp: _Stamp | None = None
+        self._keeper: sqlite3.Connection
+        self._main: _Mark
+        """The main file as it was found last."""
+        self._identity: bytes | None = None
+        self._due = False
+        """Whether the number is to be written."""
+        self.lost: JournalReplaced | None = None
+        """What was found, once something was."""
+
+    def opened(self, connection: sqlite3.Connection) -> None:
+        """Take what was just opened for ours."""
+        self.check()
+        whole = _mark_of(connection)
+        self._identity = whole.identity
+        self._stamp = self._stamp_of_main()
+        self._main = _mark_of_main(self._path) or whole  # a crash may have left half a checkpoint
+        self._due = self._main.number == whole.number
+        self._keeper = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
+        _mark_of(self._keeper)  # from its first read on it keeps hold of the file
+
+    def begun(self, connection: sqlite3.Connection) -> None:
+        """Look, inside a transaction, before anything is done in it. Raises `JournalReplaced`."""
+        self.check()
+        if meta(connection, IDENTITY, where=self._where) != self._identity:
+            raise self._found("it was written over with the content of another")
+        whole = self._look_at_main(connection)
+        if whole is not None:
+            self._due = whole.number == self._main.number
+        if self._due:
+            keep_meta(connection, NUMBER, b"%d" % (self._main.number + 1))
+
+    def committed(self) -> None:
+        """Look after a commit, before anybody is told of it. Raises `JournalReplaced`."""
+        self._due = False
+        self.check()
+
+    def check(self) -> None:
+        """Look at the paths alone; from any thread. Raises `JournalReplaced`."""
+        if self.lost is not None:
+            raise self.lost
+        for place, name in enumerate(self._names):
+            inode, known = _inode_of(name), self._inodes[place]
+            if inode == known:
+                continue
+            if known is not None:
+                what = f"its {_ENDS[place - 1]} file" if place else "it"
+                gone = "was removed" if inode is None else "was replaced by another file"
+                raise self._found(f"{what} {gone}")
+            self._inodes[place] = inode  # SQLite makes -wal and -shm when it first needs them
+
+    def close(self, connection: sqlite3.Connection) -> None:
+        """Close the connection; where the file is another by now, without a trace in that."""
+        last, first = connection, self._keeper
+        if self.explains(connection) is not None:
+            last, first = first, last
+        self._names = self._names[:1]  # the last one takes -wal and -shm away
+        first.close()
+        last.close()
+
+    def explains(self, connection: sqlite3.Connection) -> JournalReplaced | None:
+        """Return what is the matter where SQLite failed because the file is another by now."""
+        try:
+            self.check()
+            self._look_at_main(connection)
+        except JournalReplaced as found:
+            return found
+        except sqlite3.Error:
+            return None
+        return None
+
+    def _look_at_main(self, connection: sqlite3.Connection) -> _Mark | None:
+        """Look at the main file for itself, if it has changed; return then what there is in all."""
+        stamp = self._stamp_of_main()
+        if stamp == self._stamp:
+            return None
+        whole = _mark_of(connection)
+        for _ in range(LOOKS):
+            main = _mark_of_main(self._path)
+            if main is not None and main.follows(self._main, whole=whole):
+                self._main, self._stamp = main, stamp
+                return whole
+            time.sleep(BETWEEN)
+            stamp = self._stamp_of_main()
+        raise self._found("it was written over with other content")
+
+    def _stamp_of_main(self) -> _Stamp:
+        try:
+            found = os.stat(self._names[0])  # noqa: PTH116 - as below
+        except OSError:
+            raise self._found("it was removed") from None
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def _found(self, cause: str) -> JournalReplaced:
+        self.lost = JournalReplaced(
+            f"journal {self._where}: it is not the file that was opened: {cause}; {_FIX}"
+        )
+        return self.lost
+
+
+def beside(path: Path, end: str) -> Path:
+    """Return the path of a file that belongs to the journal's file, by the end of its name."""
+    return path.with_name(path.name + end)
+
+
+def check_wal(path: Path, connection: sqlite3.Connection) -> None:
+    """Raise `JournalError` for a -wal that belongs to another file, or to a later state of it.
+
+    The connection must be one without the right to write: another merges the two when it is closed.
+    """
+    wal = beside(path.resolve(), "-wal")
+    if not wal.exists() or not wal.stat().st_size:
+        return
+    for _ in range(LOOKS):
+        main = _mark_of_main(path.absolute())
+        if main is None or main.belongs_to(_mark_of(connection)):
+            return
+        time.sleep(BETWEEN)  # somebody may be in the middle of a checkpoint
+    raise JournalError(
+        f"journal {path}: its {wal.name} belongs to another file: this one was put here while that"
+        f" was left. Stop whoever has them open; move {wal.name} and its -shm away if this file is"
+        " to count, or put back the one that they belong to; nothing was changed"
+    )
+
+
+def _inode_of(name: str) -> _Inode:
+    try:
+        found = os.stat(name)  # noqa: PTH116 - a third of the time that Path.stat takes
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _mark_of_main(path: Path) -> _Mark | None:
+    """Return the mark of the main file without its -wal; None where it makes no sense."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as alone:
+            return _mark_of(alone)
+    except (sqlite3.Error, ValueError):
+        return None
+
+
+def _mark_of(connection: sqlite3.Connection) -> _Mark:
+    schema = connection.execute("PRAGMA schema_version").fetchone()[0]
+    found: dict[str, bytes] = {}
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        found = dict(
+            connection.execute(
+                "SELECT name, value FROM meta WHERE name IN (?, ?)", (IDENTITY, NUMBER)
+            )
+        )
+    try:
+        appended = connection.execute("SELECT max(rowid) FROM appends").fetchone()[0] or 0
+    except sqlite3.DatabaseError:
+        appended = None
+    return _Mark(found.get(IDENTITY), int(found.get(NUMBER, b"0")), schema, appended)
