@@ -185,7 +185,8 @@ class Actor:
 
     async def _serve_batch(self) -> None:
         judged = await self.writer.judge(self._taken(), unfit=self._unfit)
-        deliveries = [one.delivery for one in judged]
+        asked = [one for one in judged if one.asked]
+        deliveries = [one.delivery for one in asked]
         try:
             await self.writer.keep(judged)
         except (RunFenced, *LASTING) as why:
@@ -205,7 +206,7 @@ class Actor:
         else:
             await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
         self._listener.kept(self, judged)
-        for one in judged:
+        for one in asked:
             self._answer(one.delivery, one.verdict)
         if self.writer.kept - self._snapped >= facts_to_snapshot(
             self.kernel, every=self._settings.snapshot_every

@@ -293,16 +293,17 @@ class Executions:
         """Run the tool, unless the run is another's by then.
 
         The time is compared with the ownership again in the frame that makes the call: the loop may
-        be blocked before. What was not begun because of that is
-        begun once the journal has said that the run is ours still. A few instructions remain
-        between that look at the clock and the first line of the tool: nobody can close that gap.
+        be blocked before. What was not begun because of that is begun once the journal has said
+        that the run is ours still. A few instructions remain between that look at the clock and the
+        first line of the tool: nobody can close that gap.
         """
         actor, context = attempt.actor, attempt.context
         if context is None:
             raise AssertionError(effect)
         holds = partial(self._runtime.tenure.holds, actor)
         while await self._still_owned(actor, effect, tool):
-            outcome = await perform(tool, context, arguments, threads=thread, admitted=holds)
+            with actor.writer.running.performing(_renewal(actor, effect, tool)):
+                outcome = await perform(tool, context, arguments, threads=thread, admitted=holds)
             if outcome is not STOOD_STILL:
                 return outcome
         return STOOD_STILL

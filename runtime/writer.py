@@ -34,6 +34,7 @@ from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import PROBLEM, Appended, Journal, RunEntry, Summary, rewound
 from .leases import Hold, Leases, clock_of_leases, is_owned, lives_still
 from .owners import is_dead, new_owner
+from .running import Running
 from .scheduling import Clock, SteadyClock, retried
 from .tools.errors import BadArguments
 from .tools.policy import Policy
@@ -42,11 +43,12 @@ from .tools.tool import Tool
 
 @attrs.frozen
 class Judged:
-    """One delivery, as it was judged at `at`, Unix time."""
+    """One delivery, as it was judged at `at`, Unix time; `asked` unless it is the writer's own."""
 
     delivery: Delivery
     verdict: Verdict
     at: float
+    asked: bool = True
 
 
 class RunWriter:
@@ -77,6 +79,8 @@ class RunWriter:
         """Whether the journal may hold other facts than the kernel: `catch_up` first."""
         self._latest: Fact | None = None
         """The last fact that was kept or read here."""
+        self.running: Final = Running(clock)
+        """What runs in this process of it."""
         self._judging = kernel
         self._tally: Tally | None = None
         self._trouble: str | None = None
@@ -104,6 +108,9 @@ class RunWriter:
                     unfit(delivery, error)
                     continue
                 now = self._clock.now()
+                for renew, at in self.running.overtaken(self._judging, now):
+                    verdict = self._judging.receive(renew, at)
+                    judged.append(Judged(renew, verdict, at, asked=False))
                 judged.append(Judged(delivery, self._judging.receive(declared, now), now))
         except BaseException:
             self.stale = True  # of what was judged nothing is kept

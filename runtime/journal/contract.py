@@ -111,7 +111,10 @@ class Journal(ABC):
     `forget` raise `RunForgotten` for one of which everything was removed.
     """
 
-    clock: Clock | None = None  # its own, which all who use it share
+    @property
+    def clock(self) -> Clock | None:
+        """Its own clock, which all who use it share; None where it has none."""
+        return None
 
     def time(self) -> float:
         """Return the time by which leases count in it, Unix time in seconds; from any thread."""

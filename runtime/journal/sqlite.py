@@ -103,7 +103,7 @@ class SqliteJournal(Journal):
         self._writer = writer
         self._reader = reader
         self._closed = False
-        self.clock: FileClock = FileClock()
+        self._clock: Final = FileClock()
 
     @classmethod
     async def open(
@@ -172,6 +172,11 @@ class SqliteJournal(Journal):
             await journal.close()
             raise
         return journal
+
+    @property
+    def clock(self) -> FileClock:
+        """The one time line of this boot; see `sqlite_clock`."""
+        return self._clock
 
     async def declare(self, run: Run) -> None:
         """Make a run known."""

@@ -107,7 +107,7 @@ def test_the_clock_jumps_between_two_lives(case: UseCase, shift: float) -> None:
 @pytest.mark.parametrize("shift", [-3_600.0, 3_600.0])
 @pytest.mark.parametrize("case", [FREE, DENIED, CHAINED, *DOUBTS], ids=lambda it: it.name)
 def test_the_clock_jumps_within_a_life(case: UseCase, shift: float) -> None:
-    """Forward, what runs is in doubt, for its lease is over; its true report settles that."""
+    """Forward, deadlines run out; what runs is in no doubt, for its process knows that it does."""
     for after in (0.0, 0.5, 1.0, 1.5):
         one = played(case, stage=Stage(clocks=lambda _, after=after: ShiftedClock(shift, after)))  # type: ignore[misc] # bound now
 

@@ -21,6 +21,7 @@ from turnlock import FactType, Interrupt, Run
 from turnlock.runtime import leases
 from turnlock.runtime.errors import JournalOwned
 from turnlock.runtime.owners import is_alive, new_owner
+from turnlock.runtime.running import Running
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.toolbox import Toolbox
@@ -53,7 +54,7 @@ def process(world: World, clock: Set) -> Runtime:
     async def on_continue(_: object) -> None:
         """Be told."""
 
-    slow = world.tool("slow", lambda: asyncio.sleep(100), lease=1e7)
+    slow = world.tool("slow", lambda: asyncio.sleep(100))
     return Runtime(
         journal=world.journal,
         tools=Toolbox([slow]),
@@ -63,17 +64,20 @@ def process(world: World, clock: Set) -> Runtime:
     )
 
 
-async def nemesis(ours: Set, theirs: Set, *, after: float, step: float) -> World:
-    """Have a tool run at its owner's, another look on, and that one's clock set after a while."""
+async def nemesis(
+    owners: Set, others: Set, *, after: float, step: float, ours: float = 0.0
+) -> World:
+    """Have a tool run at its owner's, another look on, and their clocks set after a while."""
     world = World()
-    async with process(world, ours) as owner:
+    async with process(world, owners) as owner:
         await owner.open_run(RUN)
         await owner.open_turn("r", calls("slow"), turn_id="t1")
         await settled()
         await asyncio.sleep(after)
-        async with process(world, theirs):
+        async with process(world, others):
             await asyncio.sleep(11)
-            theirs.ahead += step
+            others.ahead += step
+            owners.ahead += ours
             await asyncio.sleep(150)
     return world
 
@@ -95,6 +99,17 @@ def test_a_process_whose_clock_was_set_robs_nobody(step: float) -> None:
 
     async def play() -> None:
         world = await nemesis(Set(), Set(), after=0, step=step)
+        assert await is_whole(world)
+
+    run(play())
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_owner_whose_clock_was_set_is_not_robbed(step: float) -> None:
+    """Nor does it doubt its own tool, of which it knows that it runs."""
+
+    async def play() -> None:
+        world = await nemesis(Set(), Set(), after=0, step=0.0, ours=step)
         assert await is_whole(world)
 
     run(play())
@@ -129,6 +144,24 @@ def test_with_one_look_the_owner_is_robbed(monkeypatch: pytest.MonkeyPatch, *, s
             world = await nemesis(ours, theirs, after=after, step=HOUR)
             robbed = robbed or not await is_whole(world)
         assert robbed
+
+    run(play())
+
+
+@pytest.mark.parametrize("step", [45.0, DAY])
+def test_without_a_word_for_it_the_owner_doubts_its_own_tool(
+    monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """The control: its kernel is told of the time that has passed, and of nothing else."""
+
+    def silent(*_: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(Running, "overtaken", silent)
+
+    async def play() -> None:
+        world = await nemesis(Set(), Set(), after=0, step=0.0, ours=step)
+        assert FactType.EXECUTION_IN_DOUBT in await world.facts()
 
     run(play())
 

@@ -10,7 +10,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlock.runtime.scheduling import STALE, Timers
+from turnlock.runtime.scheduling import LONGEST, STALE, Timers
 
 from .virtual import START, LoopClock, run
 
@@ -31,6 +31,28 @@ def test_it_rings_at_the_time_that_was_set_last() -> None:
         assert fired == [("b", 5.0)]
         await asyncio.sleep(100)
         assert fired == [("b", 5.0), ("a", 20.0)]
+
+    run(play())
+
+
+def test_a_time_that_passed_while_the_machine_slept_rings_soon() -> None:
+    """The loop's clock stood still meanwhile: its timer was set for an hour, as it seemed."""
+
+    class Slept(LoopClock):
+        slept = 0.0
+
+        def now(self) -> float:
+            return super().now() + self.slept
+
+    async def play() -> None:
+        fired: list[str] = []
+        clock = Slept()
+        Timers(clock=clock, fired=fired.append).set("a", START + 3_600.0)
+        await asyncio.sleep(1)
+        clock.slept = 7_200.0
+        await asyncio.sleep(LONGEST)
+        assert fired == ["a"]
+        assert LONGEST < 60
 
     run(play())
 

@@ -287,16 +287,21 @@ async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool)
     print("done", flush=True)
 
 
+def unseen(_: str) -> bool:
+    """Instead of `is_alive`: nobody is seen to live."""
+    return False
+
+
 def set_the_clock(by: float, *, agreed: bool) -> None:
     """Have the wall clock set by so many seconds before this process began.
 
-    Unless it is agreed upon, it counts by that alone, and looks at nobody: the negative control.
+    Unless it is agreed, it counts by that alone, and looks at nobody: the negative control.
     """
     real = time.time
     setattr(time, "time", lambda: real() + by)  # noqa: B010 - of the module, for all
     if not agreed:
         setattr(sqlite_clock, "time_line", lambda: None)  # noqa: B010
-        setattr(leases, "is_alive", lambda _: False)  # noqa: B010
+        setattr(leases, "is_alive", unseen)  # noqa: B010
 
 
 if __name__ == "__main__":
