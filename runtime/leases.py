@@ -14,11 +14,15 @@ from typing import Final
 
 from .errors import JournalOwned
 from .journal.contract import Journal, RunEntry
-from .owners import is_alive, is_dead, short_name
+from .owners import is_alive, is_dead, new_owner, short_name
 from .scheduling import Clock, SteadyClock
 
 SECOND_LOOK: Final = 1 / 2
 """Of a lease: how long an owner that lives has to renew. More than a third, see `RENEWALS`."""
+
+
+LEASE: Final = 10.0
+"""Seconds for which a run is owned at most while a dead owner is put out of it."""
 
 
 class Hold(StrEnum):
@@ -82,6 +86,21 @@ def same_lease(before: RunEntry, entry: RunEntry) -> bool:
         return of.owner, of.fence, of.owned_until
 
     return lease(before) == lease(entry)
+
+
+async def put_out(journal: Journal, run_id: str, *, now: float) -> None:
+    """Put an owner out of a run that is dead, or silent and not seen to live.
+
+    Raises `JournalOwned` for any other.
+    """
+    entry = await journal.entry(run_id)
+    if entry.owner is None:
+        return
+    if Leases(now=now).hold(entry) is Hold.OVERDUE:
+        raise lives_still(entry)
+    gone = entry.owner if is_dead(entry.owner) else None
+    fence = await journal.own(run_id, owner=new_owner(), now=now, lease=LEASE, gone=gone)
+    await journal.release(run_id, fence=fence)
 
 
 def lives_still(entry: RunEntry) -> JournalOwned:

@@ -32,8 +32,7 @@ from ..views.tally import Tally
 from .declared import Declared
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import PROBLEM, Appended, Journal, RunEntry, Summary, rewound
-from .leases import Hold, Leases, clock_of_leases, is_owned, lives_still
-from .owners import is_dead, new_owner
+from .leases import clock_of_leases, is_owned, put_out
 from .running import Running
 from .scheduling import Clock, SteadyClock, retried
 from .tools.errors import BadArguments
@@ -259,8 +258,6 @@ async def fold_run(run: Run, journal: Journal) -> Kernel:
 
 TROUBLE: Final = 500
 """Characters that are kept of why a call could not begin: its fact has all of them."""
-LEASE: Final = 10.0
-"""Seconds for which a run is owned at most while a dead owner is put out of it."""
 POLL: Final = 0.05
 """Seconds between two looks for an answer."""
 SNAPSHOT_EVERY: Final = 2_000
@@ -387,22 +384,10 @@ class SharedRun:
         try:
             await writer.keep(judged)
         except RunFenced as error:
-            await self._free()
+            now = clock_of_leases(self._journal, self._clock).now()
+            await put_out(self._journal, writer.run.run_id, now=now)
             raise _Freed(str(error)) from error
         return judged
-
-    async def _free(self) -> None:
-        """Put an owner out of the run that is dead, or silent and not seen to live."""
-        run_id = self._writer.run.run_id
-        entry = await self._journal.entry(run_id)
-        if entry.owner is None:
-            return
-        now = clock_of_leases(self._journal, self._clock).now()
-        if Leases(now=now).hold(entry) is Hold.OVERDUE:
-            raise lives_still(entry)
-        gone = entry.owner if is_dead(entry.owner) else None
-        fence = await self._journal.own(run_id, owner=new_owner(), now=now, lease=LEASE, gone=gone)
-        await self._journal.release(run_id, fence=fence)
 
 
 def _refuse(_: Delivery, error: InvalidValue) -> None:
