@@ -7,36 +7,45 @@ and costs what the new facts cost, however many calls the open turn has.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ..engine.kernel import Kernel
-from ..engine.reading import LiveCall, LiveTurn
-from ..lifecycle.phases import DOUBTED
+from ..engine.reading import LiveCall
+from ..lifecycle.phases import APPROVED, IN_DOUBT, REQUESTED, RETRY_AUTHORISED, STARTED
 from ..models.facts import CallAdded, Fact, TurnInterrupted
 from ..turn.phases import TurnPhase
 from .status import STATUS_OF, Pressing, Status
+
+_ENDED, _DOUBT, _WAITING, _WORK = range(4)
+"""What a call stands for; plain numbers, because an append looks at each of its facts for this."""
+_STANDS_FOR: Final = (_DOUBT, _WAITING, _WORK)
+
+_STOPPING: Final = STATUS_OF[Pressing.STOP]
+_OF: Final = (STATUS_OF[Pressing.DOUBT], STATUS_OF[Pressing.APPROVAL], STATUS_OF[Pressing.WORK])
+"""The statuses for `_STANDS_FOR`, the most pressing first."""
 
 
 class Tally:
     """What the unfinished calls of a kernel's open turn wait for, in step with its facts."""
 
-    __slots__ = ("_counts", "_epoch", "_pressing", "_sequence")
+    __slots__ = ("_calls", "_counts", "_epoch", "_sequence")
 
     def __init__(self, kernel: Kernel) -> None:
         """Look at every call of the open turn once."""
-        self._pressing: dict[str, Pressing] = {}
-        self._counts: dict[Pressing, int] = {}
+        self._calls: dict[str, int] = {}
+        self._counts = [0, 0, 0, 0]
         self._epoch = self._sequence = 0
         self._recount(kernel)
 
     @property
     def waiting(self) -> int:
         """Calls that wait for a person's decision."""
-        return self._counts.get(Pressing.APPROVAL, 0)
+        return self._counts[_WAITING]
 
     @property
     def doubts(self) -> int:
         """Calls of which nobody knows whether they happened (K-35)."""
-        return self._counts.get(Pressing.DOUBT, 0)
+        return self._counts[_DOUBT]
 
     def follow(self, kernel: Kernel, facts: Sequence[Fact]) -> None:
         """Take in the facts that have brought the kernel where it is now, whole commits of them.
@@ -48,15 +57,13 @@ class Tally:
         if not follows or turn is None or kernel.epoch != self._epoch:
             self._recount(kernel)
             return
+        members = turn.members
         for fact in facts:
-            name = (
-                fact.call.invocation_id
-                if isinstance(fact, CallAdded)
-                else getattr(fact, "invocation_id", None)
-            )
-            call = None if name is None else turn.members.get(name)
-            if call is not None:
-                self._count(call)
+            name: str | None = getattr(fact, "invocation_id", None)
+            if isinstance(fact, CallAdded):
+                name = fact.call.invocation_id
+            if name is not None and name in members:
+                self._count(members[name])
         self._sequence = kernel.sequence
 
     def status(self, kernel: Kernel, *, latest: Fact | None) -> Status:
@@ -64,49 +71,44 @@ class Tally:
 
         In that fact alone stands whether the last turn was interrupted.
         """
-        if isinstance(latest, TurnInterrupted):
-            return STATUS_OF[Pressing.STOP]
         turn = kernel.turn
-        pressing = None if turn is None else self._pressing_in(turn)
-        if pressing is None:
-            pressing = Pressing.RESULTS if kernel.continuations else Pressing.NOTHING
-        return STATUS_OF[pressing]
-
-    def _pressing_in(self, turn: LiveTurn) -> Pressing | None:
+        if turn is None:
+            if isinstance(latest, TurnInterrupted):
+                return _STOPPING
+            return STATUS_OF[Pressing.RESULTS if kernel.busy else Pressing.NOTHING]
         if turn.phase is TurnPhase.INTERRUPTING:
-            return Pressing.STOP
-        for pressing in (Pressing.DOUBT, Pressing.APPROVAL, Pressing.WORK):
-            if self._counts.get(pressing):
-                return pressing
-        return Pressing.RESULTS if turn.order else None  # there are calls, and all have ended
+            return _STOPPING
+        for kind, status in zip(_STANDS_FOR, _OF, strict=True):
+            if self._counts[kind]:
+                return status
+        results = turn.order or kernel.continuations  # all calls have ended, or there are none
+        return STATUS_OF[Pressing.RESULTS if results else Pressing.NOTHING]
 
     def _recount(self, kernel: Kernel) -> None:
-        self._pressing.clear()
-        self._counts.clear()
+        self._calls.clear()
+        self._counts = [0, 0, 0, 0]
         turn = kernel.turn
-        if turn is not None:
-            for call in turn.unfinished():
-                self._count(call)
+        for call in () if turn is None else turn.unfinished():
+            self._count(call)
         self._epoch, self._sequence = kernel.epoch, kernel.sequence
 
     def _count(self, call: LiveCall) -> None:
-        before = self._pressing.get(call.invocation_id)
-        now = _pressing_of(call)
-        if before is now:
+        before, now = self._calls.get(call.invocation_id, _ENDED), _kind_of(call)
+        if before == now:
             return
-        if before is not None:
-            self._counts[before] -= 1
-        if now is None:
-            del self._pressing[call.invocation_id]
+        self._counts[before] -= 1
+        self._counts[now] += 1
+        if now == _ENDED:
+            del self._calls[call.invocation_id]
         else:
-            self._pressing[call.invocation_id] = now
-            self._counts[now] = self._counts.get(now, 0) + 1
+            self._calls[call.invocation_id] = now
 
 
-def _pressing_of(call: LiveCall) -> Pressing | None:
-    """Return what a call stands for between two commits; None for one that has ended."""
-    if call.terminal:
-        return None
-    if call.phase in DOUBTED:
-        return Pressing.DOUBT
-    return Pressing.APPROVAL if call.gated else Pressing.WORK
+def _kind_of(call: LiveCall) -> int:
+    """Return what a call stands for between two commits."""
+    phase = call.phase
+    if phase is REQUESTED:
+        return _WAITING if call.requires_approval else _WORK
+    if phase is STARTED or phase is APPROVED:
+        return _WORK
+    return _DOUBT if phase is IN_DOUBT or phase is RETRY_AUTHORISED else _ENDED
