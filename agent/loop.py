@@ -10,7 +10,7 @@ the same lines after a crash go on where it stopped, with `go_on` in place of `a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -21,6 +21,7 @@ import attrs
 from ..models.deliveries import Reject
 from ..models.reasons import Reason
 from ..models.run import Run
+from ..models.values import Json
 from ..runtime.dispatcher import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.journal.contract import Journal
@@ -28,11 +29,12 @@ from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, backoff, retried
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
+from ..runtime.tools.sealing import Place
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView
 from .conversation import Conversation, Owed
 from .errors import ConversationBroken
-from .messages import Answer, Prompt, as_note
+from .messages import Answer, Message, Prompt, Results, as_note
 from .model import Model
 
 T = TypeVar("T")
@@ -81,7 +83,7 @@ class Agent:
         await self.runtime.__aenter__()
         try:
             await self.runtime.open_run(self.run)
-            self.conversation.load(await self.runtime.notes(self.run.run_id))
+            self.conversation.load(self._clear(await self.runtime.notes(self.run.run_id)))
             self._following = asyncio.create_task(self._follow())
             known = (await self._journal.entry(self.run.run_id)).sequence
             await self._until(lambda: self.conversation.sequence >= known)
@@ -120,9 +122,8 @@ class Agent:
         conversation = self.conversation
         while (owed := conversation.owed) is not Owed.PROMPT:
             if owed is Owed.ANSWER:
-                await self._say(
-                    await self._model.respond([*conversation.messages()], self.runtime.tools)
-                )
+                said = [*map(self._as_told, conversation.messages())]
+                await self._say(await self._model.respond(said, self.runtime.tools))
             elif owed is Owed.TURN:
                 await self._open_turn()
             else:
@@ -142,10 +143,34 @@ class Agent:
 
     async def _say(self, said: Prompt | Answer) -> None:
         """Keep a message, then take it for said."""
-        name, note = self.conversation.next_name, as_note(said)
+        name = self.conversation.next_name
+        note = self._as_kept(name, said)
         await self._kept(partial(self.runtime.note, self.run.run_id, name, note))
         self.conversation.said.append(said)
         self._tell()
+
+    def _as_kept(self, name: str, said: Prompt | Answer) -> Json:
+        """Return the note of a message; one that asks for calls with secret arguments is sealed."""
+        note, seals = as_note(said), self.runtime.tools.seals
+        calls = said.calls if isinstance(said, Answer) else ()
+        if any(seals.seals_arguments(call.tool_name) for call in calls):
+            return seals.note(note, run_id=self.run.run_id, name=name)
+        return note
+
+    def _clear(self, notes: Mapping[str, Json]) -> dict[str, Json]:
+        """Return the notes as they were said. Raises `SealBroken`."""
+        seals, run_id = self.runtime.tools.seals, self.run.run_id
+        return {
+            name: seals.clear_note(note, run_id=run_id, name=name) for name, note in notes.items()
+        }
+
+    def _as_told(self, message: Message) -> Message:
+        """Return a message as the model is told it: results are kept sealed, perhaps."""
+        if not isinstance(message, Results):
+            return message
+        seals = self.runtime.tools.seals
+        clear = seals.results(message.results, self.run.run_id, message.turn_id)
+        return attrs.evolve(message, results=clear)
 
     async def _open_turn(self) -> None:
         """Open the turn of the latest answer; whoever did it before a crash did it as well."""
@@ -180,8 +205,13 @@ class Agent:
         answer = self._latest()
         if answer is None:
             return {}
+        seals, turn_id = self.runtime.tools.seals, self.conversation.turn_id or ""
         return {
-            call.invocation_id: asked.fault
+            call.invocation_id: seals.error(
+                asked.tool_name,
+                asked.fault,
+                Place(self.run.run_id, turn_id, call.invocation_id),
+            )
             for call, asked in zip(answer.identified(), answer.calls, strict=True)
             if asked.fault is not None
         }

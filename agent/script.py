@@ -82,7 +82,7 @@ class Script:
             for name, arguments in names.items()
             if name not in own
         ]
-        return Toolbox([*own.values(), *made])
+        return Toolbox([*own.values(), *made], cipher=own.cipher)
 
 
 class ScriptedModel:

@@ -14,6 +14,7 @@ import click
 from ..models.deliveries import Match, Revoke
 from ..models.ids import grant_id
 from ..models.safe_text import harmless
+from ..models.sealed import shown_json
 from ..models.values import canonical
 from ..runtime.journal.contract import Journal
 from ..views.grants import GrantView, grants_in_force
@@ -59,7 +60,7 @@ async def grants_of(journal: Journal, *, run_id: str) -> tuple[GrantView, ...]:
 def _tell(it: GrantView, revoking: str | None) -> None:
     click.echo(f"grant {it.number}  {harmless(it.covers)}")
     if it.match is Match.EXACT:
-        click.echo(f"         {harmless(canonical(it.arguments or {}))}")
+        click.echo(f"         {harmless(shown_json(it.arguments or {}))}")
         click.echo(f"         digest {it.arguments_digest[:DIGEST]}")
     call = f"for call {harmless(it.invocation_id)}"
     click.echo(f"         {harmless(it.given)}, {call}, {_when(it.at)}")

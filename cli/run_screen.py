@@ -19,7 +19,7 @@ from ..lifecycle.phases import Phase
 from ..models.facts import Fact, FactType, LifecycleFact, ToolApproved, TurnFact, TurnOpened
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
-from ..models.values import canonical
+from ..models.sealed import shown_json, shown_text
 from ..views.call_view import CallView, Waits
 from ..views.grants import Grants, approved_by
 from ..views.meanings import stands
@@ -112,13 +112,13 @@ def _detail(fact: Fact, call: CallView | None, grants: Grants) -> str:
         return ", ".join(asked.tool_name for asked in fact.calls)
     if isinstance(fact, ToolApproved):
         scope = "" if fact.scope == "once" else f" for the {fact.scope}"
-        edited = "" if fact.arguments is None else f", edited to {canonical(fact.arguments)}"
+        edited = "" if fact.arguments is None else f", edited to {shown_json(fact.arguments)}"
         return f"by {approved_by(fact, grants)}{scope}{edited}"
     tell = _DETAILS.get(fact.type)
     if tell is not None:
         return tell(fact)
     if isinstance(fact, LifecycleFact) and call is not None:
-        return canonical(call.arguments)
+        return shown_json(call.arguments)
     return ""
 
 
@@ -140,8 +140,8 @@ _WORDS: Final = {
 
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
     FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
-    FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: canonical(fact.result),
-    FactType.TOOL_EXECUTION_FAILED: lambda fact: str(fact.error),
+    FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: shown_json(fact.result),
+    FactType.TOOL_EXECUTION_FAILED: lambda fact: shown_text(fact.error),
     FactType.EXECUTION_RETRIED: lambda fact: f"attempt {fact.attempt}",
 }
 
@@ -153,6 +153,6 @@ def _row(call: CallView) -> Table:
     look = look_of("" if ready else call.phase)
     mark = Spinner("dots", style="cyan") if running else Text(look.sign, look.colour)
     name = Text(harmless(call.tool_name, limit=40), "bold")
-    arguments = Text(harmless(canonical(call.arguments), limit=80), "dim")
+    arguments = Text(harmless(shown_json(call.arguments), limit=80), "dim")
     row.add_row(mark, name, Text(stands(call)), arguments)
     return row

@@ -13,6 +13,7 @@ from ..models.codec import write
 from ..models.facts import Fact
 from ..models.inputs import Input
 from ..models.safe_text import harmless
+from ..models.sealed import shown_json
 from ..models.values import canonical
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.leases import is_owned
@@ -140,7 +141,7 @@ def _tell_call(what: str, told: CallView, *, whole: bool = False) -> None:
     name = f"{harmless(told.invocation_id, limit=_NAME)} {harmless(told.tool_name, limit=_NAME)}"
     click.echo(f"{what:7} {name}")
     click.echo(
-        f"        {harmless(canonical(told.arguments), limit=None if whole else _ARGUMENTS)}"
+        f"        {harmless(shown_json(told.arguments), limit=None if whole else _ARGUMENTS)}"
     )
     click.echo(f"        turn {harmless(told.turn_id, limit=_NAME)}, {bound_by(told)}")
 

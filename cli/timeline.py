@@ -30,7 +30,7 @@ from ..models.facts import (
     TurnSettled,
 )
 from ..models.safe_text import harmless
-from ..models.values import canonical
+from ..models.sealed import shown_json, shown_text
 from ..models.verdicts import Refused, Verdict
 from ..verification.replay.tally import Hostility
 from ..views.call_view import CallView
@@ -118,7 +118,7 @@ class Timeline:
         if isinstance(fact, ToolExecutionStarted):
             return self._started(fact)
         if isinstance(fact, ToolApproved):
-            edited = "" if fact.arguments is None else f", edited to {canonical(fact.arguments)}"
+            edited = "" if fact.arguments is None else f", edited to {shown_json(fact.arguments)}"
             return f"by {approved_by(fact, self._grants)}, {fact.scope}{edited}"
         if isinstance(fact, TurnSettled):
             return self._settled(fact.turn_id)
@@ -128,7 +128,7 @@ class Timeline:
     def _started(self, fact: ToolExecutionStarted) -> str:
         """Say who runs it and, where nobody was shown them before, the arguments."""
         call = self._call(fact.turn_id, fact.invocation_id)
-        shown = "" if call is None or call.requires_approval else f" {canonical(call.arguments)}"
+        shown = "" if call is None or call.requires_approval else f" {shown_json(call.arguments)}"
         from ..runtime.owners import short_name  # noqa: PLC0415 - all of the runtime loads with it
 
         worker = "somebody" if fact.worker is None else short_name(fact.worker)
@@ -216,9 +216,9 @@ def _opened(fact: TurnOpened) -> str:
 
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
     FactType.TURN_OPENED: _opened,
-    FactType.CALL_ADDED: lambda fact: canonical(fact.call.arguments),
-    FactType.TOOL_APPROVAL_REQUESTED: lambda fact: canonical(fact.arguments),
+    FactType.CALL_ADDED: lambda fact: shown_json(fact.call.arguments),
+    FactType.TOOL_APPROVAL_REQUESTED: lambda fact: shown_json(fact.arguments),
     FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
-    FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: canonical(fact.result),
-    FactType.TOOL_EXECUTION_FAILED: lambda fact: str(fact.error),
+    FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: shown_json(fact.result),
+    FactType.TOOL_EXECUTION_FAILED: lambda fact: shown_text(fact.error),
 }

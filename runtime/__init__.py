@@ -47,23 +47,24 @@ if TYPE_CHECKING:
     from .telemetry import Execution, Observed, Telemetry, open_telemetry
     from .tools.calling import ToolContext
     from .tools.errors import BadArguments, BadToolFile, Rejected, ToolCancelled
-    from .tools.policy import InDoubt, Policy
+    from .tools.policy import InDoubt, Keep, Policy
     from .tools.results import Failed, Happened, NeverHappened, StillUnknown, Succeeded
+    from .tools.sealing import Cipher, SealBroken
     from .tools.tool import Tool, tool
     from .tools.toolbox import Toolbox
     from .writer import SharedRun, Submitted, Unanswered, submit
 
 __all__ = [
-    "Appended", "ArchiveError", "BadArguments", "BadToolFile", "CallView", "Clock", "Closed",
-    "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed", "Finding",
-    "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned",
-    "JournalReplaced", "JournalRewound", "Left", "MemoryJournal", "NeverHappened", "NoJournal",
-    "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Recovered", "Rejected", "Retired",
-    "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime", "Settings",
-    "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock",
-    "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow",
-    "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "archive_runs", "forget_runs",
-    "list_runs", "open_journal", "open_telemetry", "recover", "submit", "tool",
+    "Appended", "ArchiveError", "BadArguments", "BadToolFile", "CallView", "Cipher", "Clock",
+    "Closed", "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed",
+    "Finding", "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned",
+    "JournalReplaced", "JournalRewound", "Keep", "Left", "MemoryJournal", "NeverHappened",
+    "NoJournal", "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Recovered", "Rejected",
+    "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
+    "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate",
+    "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry",
+    "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "archive_runs",
+    "forget_runs", "list_runs", "open_journal", "open_telemetry", "recover", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -89,8 +90,9 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "telemetry": "Execution Observed Telemetry open_telemetry",
         "tools.calling": "ToolContext",
         "tools.errors": "BadArguments BadToolFile Rejected ToolCancelled",
-        "tools.policy": "InDoubt Policy",
+        "tools.policy": "InDoubt Keep Policy",
         "tools.results": "Failed Happened NeverHappened StillUnknown Succeeded",
+        "tools.sealing": "Cipher SealBroken",
         "tools.tool": "Tool tool",
         "tools.toolbox": "Toolbox",
         "writer": "SharedRun Submitted Unanswered submit",

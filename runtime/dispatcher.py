@@ -173,7 +173,7 @@ class Dispatcher(Listener):
 
 @attrs.frozen(kw_only=True)
 class Continuation:
-    """The results of one turn for the model, in expected order (K-52).
+    """The results of one turn for the model, in expected order (K-52); what is sealed is opened.
 
     `effect_id` is the same however often it is handed over: deduplicate by it.
     """
@@ -198,10 +198,7 @@ async def hand_over(
     its next owner hands it over.
     """
     actors = runtime.actors
-    run_id = actor.run.run_id
-    told = Continuation(
-        run_id=run_id, turn_id=effect.turn_id, effect_id=effect.effect_id, results=effect.results
-    )
+    run_id, seals = actor.run.run_id, runtime.toolbox.seals
 
     def failed(error: Exception, pause: float) -> None:
         _log.error(
@@ -213,6 +210,12 @@ async def hand_over(
 
     async def tell() -> None:
         await runtime.tenure.make_sure(actors.current(actor))
+        told = Continuation(
+            run_id=run_id,
+            turn_id=effect.turn_id,
+            effect_id=effect.effect_id,
+            results=seals.results(effect.results, run_id, effect.turn_id),
+        )
         await on_continue(told)
 
     def stopped() -> TurnlockError | None:

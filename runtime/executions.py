@@ -46,6 +46,7 @@ from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
 from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded, Unknown
+from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
@@ -224,16 +225,24 @@ class Executions:
         actor, context = attempt.actor, attempt.context
         if context is None:
             raise AssertionError(effect)
+        seals, place = self._runtime.toolbox.seals, _place_of(actor, effect)
+        try:
+            given = seals.clear_arguments(effect.arguments, place)
+        except SealBroken as error:
+            _log.error("%r is not started, and waits: %s", effect.effect_id, error)
+            return None
         try:
             if tool.needs_thread:
                 thread.take()
             arguments = await self._runtime.tenure.while_held(
                 actor,
-                lambda admitted: prepare(
-                    tool, context, effect.arguments, threads=thread, admitted=admitted
-                ),
+                lambda admitted: prepare(tool, context, given, threads=thread, admitted=admitted),
             )
-        except (Rejected, NoThread) as error:
+        except Rejected as error:
+            why = seals.error(tool.name, str(error), place, kind="bad arguments")
+            await self._reporting.reject(actor, effect, why)
+            return None
+        except NoThread as error:
             await self._reporting.reject(actor, effect, str(error))
             return None
         if not self._starting or not await self._claimed(actor, effect, tool):
@@ -245,6 +254,8 @@ class Executions:
                     outcome = await self._performed(attempt, effect, tool, arguments, thread)
             finally:
                 attempt.runs = False
+            if not isinstance(outcome, Unknown):
+                outcome = seals.outcome(tool.name, outcome, place)
             if isinstance(outcome, Succeeded):
                 told.succeeded(outcome.result)
             elif isinstance(outcome, Failed):
@@ -374,6 +385,10 @@ class _Beat:
 def key_of(effect: Execute | Cancel) -> Key:
     """Name the attempt that an effect is about."""
     return effect.effect_id.partition("/")[2]
+
+
+def _place_of(actor: Actor, effect: Execute) -> Place:
+    return Place(actor.run.run_id, effect.turn_id, effect.invocation_id)
 
 
 def _renewal(actor: Actor, effect: Execute, tool: Tool) -> Renew:

@@ -28,7 +28,7 @@ from ..models.deliveries import (
 )
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
-from ..models.values import ABSENT, Absent, Json
+from ..models.values import ABSENT, NO_ARGUMENTS, Absent, Json
 from ..models.verdicts import Verdict
 from ..views.call_view import CallView
 from ..views.live import calls_of
@@ -49,6 +49,7 @@ from .slots import Limiter
 from .streams import DiagnosticSubscription, Streams, Subscription
 from .telemetry import FailsafeTelemetry, Telemetry
 from .tenure import Tenure
+from .tools.sealing import Place
 from .tools.threads import Threads
 from .tools.toolbox import Toolbox
 from .watchdog import Watchdog
@@ -310,6 +311,15 @@ class Runtime:
     def pending(self, run_id: str) -> tuple[CallView, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
         return tuple(calls_of(self._actor(run_id).kernel, gated=True))
+
+    def clear_arguments(self, call: CallView) -> Mapping[str, Json]:
+        """Return the arguments of a call as its tool takes them, to show them to who decides.
+
+        Views, like facts, have them as they are kept: sealed, where the tool declares it. Raises
+        `SealBroken` where they do not open.
+        """
+        place = Place(call.run_id, call.turn_id, call.invocation_id)
+        return self.tools.seals.clear_arguments(call.arguments or NO_ARGUMENTS, place)
 
     async def status(self, run_id: str) -> Standing:
         """Return what the agent of a run does, as the journal has it; it need not be open here."""

@@ -21,7 +21,7 @@ import attrs
 
 from ..engine.kernel import Kernel
 from ..models.codec import write
-from ..models.deliveries import Delivery
+from ..models.deliveries import Decide, Delivery
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
 from ..models.lifecycle_facts import FailureCause
@@ -37,7 +37,7 @@ from .running import Running
 from .scheduling import Clock, SteadyClock, retried
 from .tools.errors import BadArguments
 from .tools.policy import Policy
-from .tools.tool import Tool
+from .tools.toolbox import Toolbox
 
 
 @attrs.frozen
@@ -315,7 +315,7 @@ class SharedRun:
         run_id: str,
         *,
         policies: Mapping[str, Policy] | None,
-        tools: Mapping[str, Tool] | None = None,
+        tools: Toolbox | None = None,
         clock: Clock | None = None,
     ) -> Self:
         """Fold a run that the journal knows.
@@ -328,7 +328,7 @@ class SharedRun:
         clock = clock or journal.clock or SteadyClock()
         entry = await _entry_to_write(journal, run_id)
         kernel = await fold_run(entry.run, journal)
-        declared = Declared(policies=policies, tools=tools or {})
+        declared = Declared.of(policies, tools)
         writer = RunWriter(kernel, journal=journal, clock=clock, declared=declared, fence=None)
         return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
 
@@ -405,7 +405,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     *,
     within: float,
     policies: Mapping[str, Policy] | None = None,
-    tools: Mapping[str, Tool] | None = None,
+    tools: Toolbox | None = None,
     clock: Clock | None = None,
 ) -> Submitted:
     """Have a delivery judged, by the run's owner if there is one; wait `within` seconds for that.
@@ -414,7 +414,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     `policies` and `tools` are what the tools declare, as in `SharedRun.open`; an owner knows that
     itself. Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
     policies, `BadArguments` for edited arguments that the tool does not take, whoever finds that,
-    and what the journal raises.
+    and what the journal raises. What a tool keeps sealed is sealed before it is posted.
     """
     entry = await _entry_to_write(journal, run_id)
     owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
@@ -431,6 +431,9 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
         except JournalOwned:
             pass  # somebody was quicker: that is its owner now
         delivery = choose.chosen
+    if tools is not None or (isinstance(delivery, Decide) and delivery.arguments is not None):
+        kernel = await fold_run(entry.run, journal)
+        delivery = await Declared.of(policies, tools).apply(delivery, kernel)
     number = await journal.post(run_id, delivery)
     give_up = time.monotonic() + within
     while (receipt := await journal.answered(number)) is None:

@@ -15,6 +15,7 @@ import attrs
 
 from ..models.errors import shown
 from ..models.safe_text import harmless
+from ..models.sealed import HIDDEN, is_sealed, shown_text
 
 Raw: TypeAlias = Mapping[str, Any]
 """A delivery, a call or a fact as the wire writes it."""
@@ -73,7 +74,7 @@ class Wording:
 
     def quoted(self, text: object) -> str:
         """Return an error or a reason in quotation marks."""
-        return f"“{harmless(str(text), limit=QUOTED)}”"
+        return f"“{harmless(shown_text(str(text)), limit=QUOTED)}”"
 
     def value(self, value: object) -> str:
         """Return a value as JSON."""
@@ -160,8 +161,10 @@ def value_text(value: object, *, limit: int = VALUE) -> str:
     """Return a value as JSON, harmless and cut; what is no JSON is shown as Python shows it."""
     if type(value) is int and abs(value) < _SMALL:
         return str(value)  # most are attempts: the encoder would cost what all else does
+    if is_sealed(value):
+        return HIDDEN
     if isinstance(value, str):
-        value = value[: limit + 1]
+        value = shown_text(value)[: limit + 1]
     try:
         return harmless(_encoded(value), limit=limit)
     except (TypeError, ValueError, RecursionError):

@@ -35,6 +35,17 @@ class InDoubt(StrEnum):
     """It has failed, and the model is told that nobody knows whether it happened."""
 
 
+class Keep(StrEnum):
+    """In which form something is kept, and shown to everybody but the tool and the model."""
+
+    CLEAR = "clear"
+    """As it is."""
+    SEALED = "sealed"
+    """Encrypted with a key of the host's; tool and model get it as it is (see `Cipher`)."""
+    DIGEST = "digest"
+    """Not at all: its SHA-256 and length stand for it, for the model, too."""
+
+
 @attrs.frozen
 class ApprovalNeed:
     """Whether a call needs approval; `why` is said where the predicate could not decide."""
@@ -103,8 +114,19 @@ class Policy:
     concurrency: int | None = attrs.field(default=None, validator=optional(_at_least_one))
     """How many calls of this tool may run at once, over all runs of one runtime."""
 
+    keep_arguments: Keep = attrs.field(default=Keep.CLEAR, validator=instance(Keep))
+    """In which form the arguments are kept; as a digest they could not be run."""
+    keep_result: Keep = attrs.field(default=Keep.CLEAR, validator=instance(Keep))
+    """In which form the result is kept. Where anything is not kept clear, errors are not either."""
+
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot be meant."""
+        if self.keep_arguments is Keep.DIGEST:
+            raise InvalidValue(
+                place="keep_arguments",
+                cause="is digest, and after a crash nobody could run the call",
+                fix="give Keep.SEALED",
+            )
         if self.in_doubt is InDoubt.PROBE and self.probe is None:
             raise InvalidValue(
                 place="in_doubt",
@@ -141,6 +163,11 @@ class Policy:
         return ApprovalNeed(needed=True, why=why)
 
 
+def is_secretive(policy: Policy) -> bool:
+    """Whether anything of a tool is kept otherwise than clear."""
+    return not policy.keep_arguments is policy.keep_result is Keep.CLEAR
+
+
 class PolicyFields(TypedDict, total=False):
     """The fields of a policy, as keyword arguments of `tool`."""
 
@@ -153,3 +180,5 @@ class PolicyFields(TypedDict, total=False):
     probe: Probe | None
     sequential: bool
     concurrency: int | None
+    keep_arguments: Keep
+    keep_result: Keep

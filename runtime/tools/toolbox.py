@@ -17,14 +17,18 @@ from typing import Any, Final
 from ...models.errors import InvalidValue
 from .errors import BadToolFile, said
 from .policy import Policy
+from .sealing import Cipher, Seals
 from .tool import Tool, tool
 
 
 class Toolbox(Mapping[str, Tool]):
     """Tools by name, in the order given; it never changes."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        """Hold these tools. Raises `InvalidValue` for two of one name."""
+    def __init__(self, tools: Iterable[Tool] = (), *, cipher: Cipher | None = None) -> None:
+        """Hold these tools, and the cipher for those that keep something sealed.
+
+        Raises `InvalidValue` for two of one name, and for a tool that lacks the cipher.
+        """
         self._tools: dict[str, Tool] = {}
         for it in tools:
             if self._tools.setdefault(it.name, it) is not it:
@@ -38,16 +42,29 @@ class Toolbox(Mapping[str, Tool]):
             {name: it.policy for name, it in self._tools.items()}
         )
         """What each tool declares, by its name."""
+        self.cipher: Final = cipher
+        self.seals: Final = Seals(self.policies, cipher)
+        """Seals what these tools keep sealed, and opens it."""
 
     @classmethod
-    def of(cls, *tools: Tool | Callable[..., Any]) -> Toolbox:
+    def of(cls, *tools: Tool | Callable[..., Any], cipher: Cipher | None = None) -> Toolbox:
         """Hold these tools; plain functions become tools with the default policy."""
-        return cls(it if isinstance(it, Tool) else tool(it) for it in tools)
+        return cls((it if isinstance(it, Tool) else tool(it) for it in tools), cipher=cipher)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Toolbox:
-        """Run a Python file and hold the tools that it declares. Raises `BadToolFile`."""
-        return cls(load_tools(Path(path)))
+        """Run a Python file and hold the tools that it declares, and its `cipher`, if it has one.
+
+        Raises `BadToolFile`.
+        """
+        module = _run(Path(path))
+        cipher = getattr(module, "cipher", None)
+        try:
+            return cls(
+                tools_of(module, Path(path)), cipher=cipher if isinstance(cipher, Cipher) else None
+            )
+        except InvalidValue as error:
+            raise BadToolFile(f"{path}: {error}") from None
 
     def __getitem__(self, name: str) -> Tool:
         """Return the tool, or raise KeyError."""
@@ -71,12 +88,19 @@ class Toolbox(Mapping[str, Tool]):
 
 
 def load_tools(path: Path) -> tuple[Tool, ...]:
-    """Run the file and return the tools among its names, each once, in order.
+    """Run the file and return its tools, see `tools_of`.
 
-    Plain functions are no tools: nothing is shown to a model that was not declared with @tool. The
-    file may import its neighbours, as a script may. Raises `BadToolFile`.
+    It may import its neighbours, as a script may. Raises `BadToolFile`.
     """
-    module = _run(path)
+    return tools_of(_run(path), path)
+
+
+def tools_of(module: ModuleType, path: Path) -> tuple[Tool, ...]:
+    """Return the tools among the names of a file that was run, each once, in order.
+
+    Plain functions are no tools: nothing is shown to a model that was not declared with @tool.
+    Raises `BadToolFile`.
+    """
     tools = {id(it): it for it in vars(module).values() if isinstance(it, Tool)}
     if not tools:
         functions = [
