@@ -16,12 +16,13 @@ import click
 
 from ..engine.kernel import Kernel
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
-from ..models.errors import InvalidValue
+from ..models.errors import InvalidValue, TurnlockError
 from ..models.reasons import Reason
 from ..models.safe_text import harmless, harmless_lines
 from ..models.strict_json import parse
 from ..models.values import Json, freeze
 from ..runtime.journal.contract import Journal
+from ..runtime.tools.toolbox import Toolbox
 from ..runtime.writer import Submitted, fold_run, submit
 from ..views.call_view import CallView
 from ..views.meanings import refused
@@ -68,6 +69,8 @@ class Decision:
     """What is asked about the call that was shown; it says what the answer yes does."""
     delivery: Callable[[CallView], Delivery]
     done: str
+    tools: Toolbox | None = None
+    """What the tools take, where nobody performs the run: an owner knows it itself."""
 
     def make(self, db: str, run_id: str, *, named: Named, wait: float) -> None:
         """Find the call, ask about it where nobody has said what was shown, and have it judged."""
@@ -88,7 +91,7 @@ class Decision:
             named = Named.of(call)  # chosen again, after a conflict, it is this call or none
             return self.delivery(call)
 
-        if not deliver(db, chosen, run_id=run_id, wait=wait, done=self.done):
+        if not deliver(db, chosen, run_id=run_id, wait=wait, done=self.done, tools=self.tools):
             sys.exit(1)
 
     async def _found(self, journal: Journal, *, run_id: str, named: Named) -> CallView:
@@ -96,13 +99,14 @@ class Decision:
         return self.waiting(await fold_run(entry.run, journal)).call(named, bound=False)
 
 
-def deliver(
+def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
     db: str,
     delivery: Delivery | Callable[[Kernel], Delivery],
     *,
     run_id: str,
     wait: float,
     done: str,
+    tools: Toolbox | None = None,
 ) -> bool:
     """Have a delivery judged, or what is chosen from the run; tell what came of it, and return it.
 
@@ -111,7 +115,7 @@ def deliver(
 
     async def work(journal: Journal) -> Submitted:
         await entry_of(journal, run_id)
-        return await submit(journal, run_id, delivery, within=wait)
+        return await submit(journal, run_id, delivery, within=wait, tools=tools)
 
     submitted = with_journal(db, work)
     receipt, judged = submitted.receipt, cast("Any", submitted.delivery)
@@ -137,7 +141,8 @@ _APPROVE: Final = f"""Approve a call of RUN that waits.
 CALL is its id or its tool; without it the only one that waits is meant.
 
 {BOUND.format(by="--digest")} Where a process performs the run it goes on at once; no tool is ever
-run by this command.
+run by this command. Its tools say whether --arguments fit, and if not, nothing is decided; where
+nobody performs it, --tools is asked, else that is seen when the call starts.
 {EXIT_STATUS}"""
 
 
@@ -158,6 +163,12 @@ run by this command.
     "--expires-in", type=click.FloatRange(min=0.0), metavar="S", help="With a scope: for S seconds."
 )
 @click.option("--arguments", metavar="JSON", help="Run it with these arguments instead.")
+@click.option(
+    "--tools",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where nobody performs the run: hold --arguments against this file's tools.",
+)
 @click.option("--reason", metavar="TEXT", help="For the record.")
 def approve(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -169,6 +180,7 @@ def approve(  # noqa: PLR0913 - one parameter for each option
     any_arguments: bool,
     expires_in: float | None,
     arguments: str | None,
+    tools: str | None,
     reason: str | None,
 ) -> None:
     """Approve it, and end with the status."""
@@ -177,6 +189,10 @@ def approve(  # noqa: PLR0913 - one parameter for each option
             "--any-arguments and --expires-in need --scope turn or session; give one"
         )
     edited = None if arguments is None else _object(arguments)
+    try:
+        toolbox = None if tools is None else Toolbox.from_file(tools)
+    except TurnlockError as error:
+        raise click.UsageError(harmless_lines(str(error))) from error
 
     def delivery(call: CallView) -> Decide:
         return Decide(
@@ -203,7 +219,11 @@ def approve(  # noqa: PLR0913 - one parameter for each option
         return asked + "?"
 
     decision = Decision(
-        waiting=Waiting.for_approval, question=question, delivery=delivery, done="approved"
+        waiting=Waiting.for_approval,
+        question=question,
+        delivery=delivery,
+        done="approved",
+        tools=toolbox,
     )
     decision.make(db, run_id, named=named, wait=wait)
 

@@ -13,7 +13,7 @@ import attrs
 from ..agent.loop import Agent
 from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
-from ..models.errors import TurnlockError
+from ..models.errors import InvalidValue, TurnlockError
 from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import ABSENT, Absent, Json
@@ -134,7 +134,8 @@ class Unattended:
         return self._mode is Mode.APPROVE
 
 
-_Key: TypeAlias = tuple[str, str, int]
+_Key: TypeAlias = tuple[str, int]
+"""What a question is about: the path of the call, and of a doubt the attempt."""
 
 PROBED: Final = PROBING + 1.0
 """Seconds after which a probe has surely found nothing out, and a person is asked."""
@@ -168,8 +169,8 @@ class ApprovalPrompts:
                 continue
             delivery = await self._answer(question)
             self._asked.add(_key(question))
-            if delivery is not None:
-                await self._deliver(delivery)
+            if delivery is not None and not await self._delivered(delivery):
+                self._asked.discard(_key(question))
 
     async def _wait(self) -> None:
         """Wait for a change; or, while a probe is out, for the time when it has failed."""
@@ -198,15 +199,17 @@ class ApprovalPrompts:
             deciding.cancel()
             await asyncio.wait([deciding])
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    async def _delivered(self, delivery: Delivery) -> bool:
+        """Have it judged, and say why it was not accepted; False where it can be said better."""
         try:
             verdict = await self._agent.runtime.deliver(self._agent.run.run_id, delivery)
         except TurnlockError as error:
             self._screen.tell(f"  not decided: {harmless(str(error))}")
-            return
+            return not isinstance(error, InvalidValue)
         if verdict.reason is not None:
             told = refused(verdict.reason, long=True)
             self._screen.tell(f"  {told} (turnlock explain {verdict.reason})")
+        return True
 
     def _questions(self) -> Iterator[Question]:
         for question in self._standing():
@@ -235,16 +238,14 @@ class ApprovalPrompts:
 
     def _stuck(self) -> bool:
         """Whether each call that has not ended waits for an answer that nobody here gives."""
-        waiting = {_key(question)[1] for question in self._standing()} - {
-            _key(question)[1] for question in self._questions()
+        waiting = {_key(question)[0] for question in self._standing()} - {
+            _key(question)[0] for question in self._questions()
         }
         turn = self._screen.view.turn
         left = () if turn is None else turn.unfinished
-        return bool(left) and all(call.invocation_id in waiting for call in left)
+        return bool(left) and all(call.path in waiting for call in left)
 
 
 def _key(question: Question) -> _Key:
-    """Name a question: of turn, invocation and, for a doubt, attempt."""
-    if isinstance(question, Approval):
-        return question.call.turn_id, question.call.invocation_id, 0
-    return question.call.turn_id, question.call.invocation_id, question.call.attempt
+    """Name a question: a turn id that is used again is another turn, and asked about anew."""
+    return question.call.path, 0 if isinstance(question, Approval) else question.call.attempt

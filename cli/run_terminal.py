@@ -77,14 +77,14 @@ class Terminal:
                     elif line.strip() == "l":
                         return None
                     else:
-                        decision = _resolution(question, line)
+                        decision = resolution_of(question, line)
                 except InvalidValue as error:
                     self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
                     continue
                 if decision is not None:
                     return decision
                 self._screen.tell(Text("  that decides nothing; one of these does:", "yellow"))
-                self._screen.tell(_answers_to(question))
+                self._screen.tell(answers_to(question))
         finally:
             self._screen.ask(asking=False)
 
@@ -94,7 +94,7 @@ class Terminal:
         self._screen.console.print(Text(lines), soft_wrap=True)
         if len(lines) > _LONG:
             self._screen.tell(Text(about(question.call), "bold"))
-        self._screen.tell(_answers_to(question))
+        self._screen.tell(answers_to(question))
 
     async def _asked(self, prompt: str) -> str | None:
         self._screen.console.print(Text(prompt), end="")
@@ -127,13 +127,15 @@ class Terminal:
         return _object(typed) if typed.strip() else None
 
 
-def _answers_to(question: Question) -> str:
+def answers_to(question: Question) -> str:
+    """Return what can be answered to a question."""
     if isinstance(question, Approval):
         return _APPROVAL
     return _DOUBT_OF_OURS if question.may_retry else _DOUBT
 
 
-def _resolution(question: Doubt, line: str) -> Delivery | None:
+def resolution_of(question: Doubt, line: str) -> Delivery | None:
+    """Return what an answer decides about a doubt, None where it says nothing."""
     word, _, rest = line.strip().partition(" ")
     rest = rest.strip()
     if word == "r" and not rest and question.may_retry:

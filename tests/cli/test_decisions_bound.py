@@ -17,9 +17,12 @@ from click.testing import Result
 
 from turnlock import Call, Decide, FactType, Kernel, Limits, Resolution, Resolve, Run
 from turnlock.cli import asking, decide
+from turnlock.cli.run_prompts import Doubt
+from turnlock.cli.run_terminal import answers_to, resolution_of
 from turnlock.cli.shown import DIGEST, LEAST_DIGEST, Named, command_line
 from turnlock.models.facts import ToolApproved, ToolDenied, ToolExecutionSucceeded
 from turnlock.models.record import changed
+from turnlock.views.run_view import RunView
 
 from .recordings import ROOT, turnlock
 from .waiting import as_shown, call, deliver, done, doubted, facts, opened, printed, waiting
@@ -250,6 +253,24 @@ def test_what_was_decided_meanwhile_is_told_with_the_reason_of_the_kernel(db: st
     assert turnlock("interrupt", "agent", "--db", db, "--turn", "t2").exit_code == 0
 
 
+def test_edited_arguments_are_held_against_the_tools_that_are_given(
+    db: str, tmp_path: Path
+) -> None:
+    """Where nobody performs the run, and so nobody else can say."""
+    (tmp_path / "tools.py").write_text(
+        "from turnlock.runtime import tool\n\n@tool(approval=True)\ndef pay(to: str) -> None: ..."
+    )
+    deliver(db, opened("t1", call("a", "pay", to="x")))
+    (command,) = printed(db, "approve")
+    tools = "--tools", str(tmp_path / "tools.py")
+    unfit = turnlock(*command, "--arguments", '{"to": 5}', *tools)
+    assert unfit.exit_code == 1
+    assert "Error: arguments.to: 5 is int; give str" in unfit.output
+    assert approved_tools(db) == []
+    assert turnlock(*command, "--arguments", "{}", "--tools", "nope.py").exit_code == 2
+    assert turnlock(*command, "--arguments", '{"to": "y"}', *tools).exit_code == 0
+
+
 # ------------------------------------------------------------------------------ at a terminal
 
 
@@ -393,6 +414,16 @@ def test_what_another_runtime_starts_is_not_offered_to_be_run_again(db: str) -> 
     asked = on_terminal("resolve", "agent", "call_0", "--db", db, "--retry")
     assert asked.answers("") == 1
     assert b"not ours to run again" in asked.shown
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_a_session_offers_to_run_again_what_is_ours_alone(db: str, observed: bool) -> None:
+    deliver(db, opened("t1", changed(FREE, observed=observed)), *doubted("t1", "call_0"))
+    (call,) = RunView.of(Run(run_id="agent"), facts(db)).in_doubt
+    doubt = Doubt(call=call)
+    assert ("run it again" in answers_to(doubt)) is not observed
+    assert (resolution_of(doubt, "r") is None) is observed
+    assert resolution_of(doubt, "h 1") is not None
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {

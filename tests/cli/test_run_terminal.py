@@ -122,6 +122,40 @@ def test_ctrl_c_twice_leaves_and_loses_nothing(tmp_path: Path) -> None:
     assert '"owner": null' in turnlock("runs", "--db", str(db), "--json").output
 
 
+PAY = """
+from turnlock.runtime import tool
+
+@tool(approval=True)
+def pay(amount: int) -> str:
+    return f"paid {amount}"
+"""
+
+
+def test_edited_arguments_that_do_not_fit_use_no_approval_up(tmp_path: Path) -> None:
+    """Said with their place, by the owner to another terminal, too; and it is asked again."""
+    (tmp_path / "tools.py").write_text(PAY)
+    db = tmp_path / "a.db"
+    session = on_terminal(
+        *("--record", recording(tmp_path, [("pay", {"amount": 5}, "-")]), "--gate", "none"),
+        *("--tools", "tools.py", "--db", str(db)),
+        cwd=tmp_path,
+    )
+    session.says("wants to run")
+    (command,) = printed(db, "approve")
+    elsewhere = turnlock(*command, "--arguments", '{"amount": "a lot"}')
+    assert elsewhere.exit_code == 1
+    assert "arguments.amount: " in elsewhere.output
+    session.type('e {"amount": "much"}')
+    session.says("not decided: arguments.amount: ")
+    session.until(lambda: session.shown.count(b"wants to run") == 2, "the question again")
+    assert FactType.TOOL_APPROVED not in types_of(db)
+    session.type('e {"amount": 7}')
+    session.says("The recording talk ends here")
+
+    assert session.ends() == 0
+    assert FactType.TOOL_EXECUTION_SUCCEEDED in types_of(db)
+
+
 def test_a_decision_from_another_terminal_ends_the_question(tmp_path: Path) -> None:
     """The one that was asked here is told, and the next question is a new one."""
     talk = recording(tmp_path, [LOOK, ("dig", {"deep": 1}, "gold")])
