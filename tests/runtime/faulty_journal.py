@@ -51,6 +51,7 @@ class WrappedJournal(Journal):
 
     def __init__(self, inner: Journal) -> None:
         self.inner = inner
+        self.clock = inner.clock
 
     async def declare(self, run: Run) -> None:
         await self.inner.declare(run)

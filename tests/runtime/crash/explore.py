@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from contextvars import copy_context
 from functools import cache
 from typing import Final
@@ -22,6 +23,7 @@ from ..virtual import LoopClock
 from .checks import violations
 from .host import Host
 from .life import LIFE, Life, play
+from .machine import ClockNemesis, Machine
 from .usecase import UseCase
 from .world import LivingJournal, World
 
@@ -42,8 +44,8 @@ class Stage:
     journal: Callable[[], Journal] = MemoryJournal
     wrapped: Callable[[Journal], Journal] = _as_it_is
     """Put around each life's way to the journal."""
-    clocks: Callable[[int], Clock] = lambda _number: LoopClock()
-    """By the number of the life."""
+    clocks: Callable[[int], Clock | None] = lambda _number: LoopClock()
+    """By the number of the life; None: it counts by the journal's."""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,18 +74,66 @@ def played(case: UseCase, dies_at: Sequence[int] = (), *, stage: Stage | None = 
 
 
 def haunted(
-    case: UseCase, pauses_at: int, *, wakes_after: float | None, stage: Stage | None = None
+    case: UseCase,
+    pauses_at: int,
+    *,
+    wakes_after: float | None,
+    stage: Stage | None = None,
+    nemesis: ClockNemesis | None = None,
 ) -> Played:
     """Play it with an owner who stands still at this step until its lease is over.
 
     It goes on so many seconds after another has begun; None: when that one has done everything.
+    Clocks may go wrong when it stands still; then both see whether the other lives.
     """
-    stage = stage or Stage()
+    machine = None if nemesis is None else Machine()
+    stage = _staged(stage, machine)
     world = World(journal=stage.journal())
     zombie, heir = Life(number=1, pauses_at=pauses_at), Life(number=2)
     pair = _Pair(zombie, heir, TIMEOUT if wakes_after is None else wakes_after)
-    play(_beside(case, world, pair, stage), zombie, heir, at=0.0)
+    with ExitStack() as stack:
+        if machine is not None and nemesis is not None:
+            stack.enter_context(machine.seen(world, zombie, heir))
+            machine.suffers(nemesis, when=zombie.pausing)
+        play(_beside(case, world, pair, stage), zombie, heir, at=0.0)
     return _outcome(case, world, [zombie, heir])
+
+
+def rivalled(
+    case: UseCase,
+    at: int,
+    nemesis: ClockNemesis,
+    *,
+    dies_at: int = 0,
+    sees: bool = True,
+    agrees: bool = True,
+) -> Played:
+    """Play it with a second process that begins when the first comes by this step, and wants the
+    run; clocks go wrong at that moment. The first may die at another step, and the second with it:
+    then a third goes on.
+
+    All are on one machine; each sees whether the others live, unless `sees` is False, and counts by
+    the journal's clock, unless `agrees` is False.
+    """
+    machine = Machine(sees=sees, agrees=agrees)
+    stage = _staged(None, machine)
+    world = World(journal=stage.journal())
+    first, second = Life(number=1, passes=at, dies_at=dies_at), Life(number=2)
+    third = Life(number=3)
+    with machine.seen(world, first, second, third):
+        machine.suffers(nemesis, when=first.passing)
+        over = play(_with_rival(case, world, first, second, stage), first, second, at=0.0)
+        if first.dead and first.where is not None:
+            play(_alone(case, world, third, stage), third, at=over + case.pause)
+            return _outcome(case, world, [first, second, third])
+    return _outcome(case, world, [first, second])
+
+
+def _staged(stage: Stage | None, machine: Machine | None) -> Stage:
+    stage = stage or Stage()
+    if machine is None:
+        return stage
+    return attrs.evolve(stage, clocks=machine.clock, journal=machine.journal)
 
 
 def cancelled(case: UseCase, at: int) -> Played:
@@ -134,6 +184,18 @@ async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
         await others
 
 
+async def _with_rival(case: UseCase, world: World, first: Life, second: Life, stage: Stage) -> None:
+    """Begin a second process beside one that nothing happens to, unless it dies."""
+    others = asyncio.ensure_future(case.others(world))
+    passing = asyncio.ensure_future(first.passing.wait())
+    process = begun(case, world, first, stage)
+    await asyncio.wait({process, passing}, timeout=TIMEOUT, return_when="FIRST_COMPLETED")
+    meanwhile = attrs.evolve(case, others=lambda _world: others)
+    await _alone(meanwhile, world, second, stage)
+    await asyncio.wait({process}, timeout=LINGERING)
+    passing.cancel()
+
+
 @attrs.frozen
 class _Pair:
     """Who stands still, who takes over, and when the first goes on."""
@@ -147,16 +209,11 @@ async def _beside(case: UseCase, world: World, pair: _Pair, stage: Stage) -> Non
     """Have one stand still, another take over, and the first go on meanwhile or after it."""
     others = asyncio.ensure_future(case.others(world))
     zombie = pair.zombie
-    zombie.paused = asyncio.Event()
-    pausing = asyncio.ensure_future(zombie.paused.wait())
+    pausing = asyncio.ensure_future(zombie.pausing.wait())
     first = begun(case, world, zombie, stage)
     await asyncio.wait({first, pausing}, timeout=TIMEOUT, return_when="FIRST_COMPLETED")
     await asyncio.sleep(case.pause)
-
-    async def ending(_world: World) -> None:
-        await others
-
-    meanwhile = attrs.evolve(case, others=ending)
+    meanwhile = attrs.evolve(case, others=lambda _world: others)
     second = asyncio.ensure_future(_alone(meanwhile, world, pair.heir, stage))
     await asyncio.wait({second}, timeout=pair.wakes_after)
     zombie.resume()
@@ -184,7 +241,7 @@ async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> Non
         on_continue=host.on_continue,
         clock=stage.clocks(life.number),
         settings=case.settings,
-        owner=f"turnlock:life-{life.number}",
+        owner=life.owner,
     )
     async with host.runtime as runtime:
         await host.own()
@@ -195,3 +252,4 @@ async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> Non
                 await asyncio.sleep(1)
             if world.lives == life.number:
                 world.live[run_id] = actor.kernel.snapshot()
+    world.over.add(life.number)

@@ -9,7 +9,7 @@ ends, ends as a process does that is killed: nothing of it runs again, neither `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
@@ -28,21 +28,50 @@ class Dead(BaseException):
     """Raised to what a dead process tries while it is buried: none of it reaches the world."""
 
 
+class Step:
+    """A step of a life that somebody waits for; 0: it never comes."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.then: Callable[[], None] | None = None
+        """What happens to the world then, at once."""
+        self._came = asyncio.Event()
+
+    def come(self) -> None:
+        """Be there."""
+        if self.then is not None:
+            self.then()
+        self._came.set()
+
+    async def wait(self) -> None:
+        """Wait for it."""
+        await self._came.wait()
+
+
 class Life:
     """One process. At a step it dies, stands still, or has its main task cancelled; 0: never."""
 
     def __init__(
-        self, *, number: int = 1, dies_at: int = 0, pauses_at: int = 0, cancelled_at: int = 0
+        self,
+        *,
+        number: int = 1,
+        dies_at: int = 0,
+        pauses_at: int = 0,
+        cancelled_at: int = 0,
+        passes: int = 0,
     ) -> None:
         self.number = number
+        self.owner = f"turnlock:life-{number}"
+        """Its name in the journal."""
         self.steps = 0
         self.dead = False
         self.where: str | None = None
         """The step at which it died, or stood still; None as long as it has not."""
-        self.paused: asyncio.Event | None = None
-        """Set when it stands still."""
+        self.pausing = Step(pauses_at)
+        """At which it stands still."""
+        self.passing = Step(passes)
+        """At which nothing happens to it."""
         self._dies_at = dies_at
-        self._pauses_at = pauses_at
         self._cancelled_at = cancelled_at
         self.main: asyncio.Task[None] | None = None
         self._resumed: asyncio.Future[None] | None = None
@@ -56,11 +85,12 @@ class Life:
         if self.steps == self._dies_at:
             self.dead = True
             self.where = where
-        elif self.steps == self._pauses_at:
+        elif self.steps == self.pausing.number:
             self._resumed = asyncio.get_running_loop().create_future()
             self.where = where
-            if self.paused is not None:
-                self.paused.set()
+            self.pausing.come()
+        elif self.steps == self.passing.number:
+            self.passing.come()
         elif self.steps == self._cancelled_at and self.main is not None:
             self.where = where
             self.main.cancel()

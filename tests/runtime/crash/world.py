@@ -97,6 +97,8 @@ class World:
     """Lives that did not come to their end: by what they raised, or because they took too long."""
     lives: int = 0
     """Processes that have begun."""
+    over: set[int] = attrs.field(factory=set[int])
+    """Those that came to a clean end."""
 
     def __attrs_post_init__(self) -> None:
         inner = self.journal
