@@ -24,6 +24,7 @@ from turnlock.runtime.journal.contract import (
     Post,
     RunEntry,
 )
+from turnlock.runtime.scheduling import Clock
 
 T = TypeVar("T")
 
@@ -51,7 +52,10 @@ class WrappedJournal(Journal):
 
     def __init__(self, inner: Journal) -> None:
         self.inner = inner
-        self.clock = inner.clock
+
+    @property
+    def clock(self) -> Clock | None:
+        return self.inner.clock
 
     async def declare(self, run: Run) -> None:
         await self.inner.declare(run)

@@ -46,10 +46,7 @@ class Machine:
 
     def journal(self) -> MemoryJournal:
         """A journal on this machine."""
-        journal = MemoryJournal()
-        if self._agrees:
-            journal.clock = _ClockOf(self, ahead=0.0)
-        return journal
+        return _JournalOf(_ClockOf(self, ahead=0.0)) if self._agrees else MemoryJournal()
 
     def suffers(self, nemesis: ClockNemesis, *, when: Step) -> None:
         """Have this happen when a life comes to this step."""
@@ -78,6 +75,18 @@ class Machine:
             mock.patch.object(ownership, "is_dead", is_dead),
         ):
             yield
+
+
+class _JournalOf(MemoryJournal):
+    """A journal that has a clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
 
 
 class _ClockOf(LoopClock):

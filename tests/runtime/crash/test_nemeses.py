@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from typing import Final
 
 import pytest
 
-from turnlock.models.facts import ExecutionInDoubt
+from turnlock.models.facts import ToolExecutionFailed, ToolExecutionSucceeded
 
 from .depth import DEEP
 from .explore import Played, haunted, points, rivalled
@@ -44,6 +45,20 @@ def robbed(one: Played) -> bool:
     )
 
 
+def counted(one: Played) -> bool:
+    """Whether whatever began was done once, and what it said itself is its outcome."""
+    times = Counter((begun.turn_id, begun.invocation_id) for begun in one.world.begun)
+    said = {
+        (fact.turn_id, fact.invocation_id): str(getattr(fact, "result", getattr(fact, "error", "")))
+        for fact in one.world.facts()
+        if isinstance(fact, ToolExecutionSucceeded | ToolExecutionFailed)
+    }
+    own = (" done", "does not work", "cancelled")
+    return set(times.values()) <= {1} and all(
+        said[call].endswith(own) and said[call] != "was done" for call in times if call in said
+    )
+
+
 def moments(case: UseCase) -> Sequence[int]:
     return range(1, points(case) + 1, STRIDE)
 
@@ -62,8 +77,7 @@ def test_a_clock_that_goes_wrong_robs_nobody(case: UseCase, nemesis: ClockNemesi
 
     assert wrong(plays) == []
     assert not any(map(robbed, plays))
-    facts = (fact for one in plays for fact in one.world.facts())
-    assert not any(isinstance(fact, ExecutionInDoubt) for fact in facts)
+    assert all(map(counted, plays))
 
 
 @pytest.mark.parametrize("nemesis", [CLOCKS[0], CLOCKS[4]], ids=str)
