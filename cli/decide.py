@@ -18,10 +18,13 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.reasons import Reason
+from ..models.record import changed
 from ..models.safe_text import harmless, harmless_lines
+from ..models.sealed import is_sealed
 from ..models.strict_json import parse
 from ..models.values import Json, freeze
 from ..runtime.journal.contract import Journal
+from ..runtime.tools.sealing import Place
 from ..runtime.tools.toolbox import Toolbox
 from ..runtime.writer import Submitted, fold_run, submit
 from ..views.call_view import CallView
@@ -78,7 +81,7 @@ class Decision:
         if not bound and at_terminal():
             found = partial(self._found, run_id=run_id, named=named)
             call = with_journal(db, found, read_only=True)
-            for line in whole(call):
+            for line in whole(self._clear(call)):
                 click.echo(line, err=True)
             confirm(self.question(call))
             named, bound = Named.of(call), True
@@ -93,6 +96,13 @@ class Decision:
 
         if not deliver(db, chosen, run_id=run_id, wait=wait, done=self.done, tools=self.tools):
             sys.exit(1)
+
+    def _clear(self, call: CallView) -> CallView:
+        """Return a call with the arguments that its tool gets, where the key is here."""
+        if self.tools is None or not is_sealed(call.arguments):
+            return call
+        place = Place(call.run_id, call.turn_id, call.invocation_id)
+        return changed(call, arguments=self.tools.seals.clear_arguments(call.arguments, place))
 
     async def _found(self, journal: Journal, *, run_id: str, named: Named) -> CallView:
         entry = await entry_of(journal, run_id)
@@ -167,7 +177,7 @@ nobody performs it, --tools is asked, else that is seen when the call starts.
     "--tools",
     type=click.Path(),
     metavar="FILE",
-    help="Where nobody performs the run: hold --arguments against this file's tools.",
+    help="Hold --arguments against this file's tools, and open what they keep sealed.",
 )
 @click.option("--reason", metavar="TEXT", help="For the record.")
 def approve(  # noqa: PLR0913 - one parameter for each option
@@ -189,10 +199,7 @@ def approve(  # noqa: PLR0913 - one parameter for each option
             "--any-arguments and --expires-in need --scope turn or session; give one"
         )
     edited = None if arguments is None else _object(arguments)
-    try:
-        toolbox = None if tools is None else Toolbox.from_file(tools)
-    except TurnlockError as error:
-        raise click.UsageError(harmless_lines(str(error))) from error
+    toolbox = toolbox_of(tools)
 
     def delivery(call: CallView) -> Decide:
         return Decide(
@@ -226,6 +233,14 @@ def approve(  # noqa: PLR0913 - one parameter for each option
         tools=toolbox,
     )
     decision.make(db, run_id, named=named, wait=wait)
+
+
+def toolbox_of(path: str | None) -> Toolbox | None:
+    """Return the tools of --tools; a file that has none is wrong usage."""
+    try:
+        return None if path is None else Toolbox.from_file(path)
+    except TurnlockError as error:
+        raise click.UsageError(harmless_lines(str(error))) from error
 
 
 def json_option(name: str, text: str) -> Json:

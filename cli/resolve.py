@@ -11,7 +11,7 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import ABSENT
 from ..views.call_view import CallView
-from .decide import BOUND, EXIT_STATUS, Decision, delivering, json_option
+from .decide import BOUND, EXIT_STATUS, Decision, delivering, json_option, toolbox_of
 from .shown import Named, Waiting, about, naming_options
 
 _HELP: Final = f"""Settle a call of RUN that is in doubt: nobody knows whether it happened.
@@ -37,6 +37,12 @@ _AGAIN: Final = {
 @naming_options("attempt")
 @click.option("--result", metavar="JSON", help="It happened, with this result.")
 @click.option("--error", metavar="TEXT", help="It failed, or counts as failed: for the model.")
+@click.option(
+    "--tools",
+    type=click.Path(),
+    metavar="FILE",
+    help="The file of the tools, which seals the result where its tool keeps it so.",
+)
 @click.option("--retry", is_flag=True, help="Run it again, with the same idempotency key.")
 def command(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -46,6 +52,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     named: Named,
     result: str | None,
     error: str | None,
+    tools: str | None,
     retry: bool,
 ) -> None:
     """Settle it, and end with the status."""
@@ -80,6 +87,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
         return f"{about(call)}: {harmless(says)}?"
 
     decision = Decision(
-        waiting=Waiting.in_doubt, question=question, delivery=delivery, done="resolved"
+        waiting=Waiting.in_doubt,
+        question=question,
+        delivery=delivery,
+        done="resolved",
+        tools=toolbox_of(tools),
     )
     decision.make(db, run_id, named=named, wait=wait)

@@ -15,10 +15,13 @@ from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.inputs import Input
+from ..models.record import changed
 from ..models.safe_text import harmless
+from ..models.sealed import is_sealed
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.tools.performing import PROBING
 from ..runtime.tools.policy import InDoubt
+from ..runtime.tools.sealing import SealBroken
 from ..verification.replay.calls import Mode
 from ..views.call_view import CallView
 from ..views.meanings import refused
@@ -219,10 +222,19 @@ class ApprovalPrompts:
     def _standing(self) -> Iterator[Question]:
         """Yield whatever a person could decide now."""
         for call in self._agent.pending():
-            yield Approval(call=call)
+            yield Approval(call=self._clear(call))
         for call in self._screen.view.in_doubt:
             if not call.interrupting and not call.retry_authorised and self._asks(call):
                 yield Doubt(call=call)
+
+    def _clear(self, call: CallView) -> CallView:
+        """Return a call with the arguments that its tool gets: who decides has to see them."""
+        if not is_sealed(call.arguments):
+            return call
+        try:
+            return changed(call, arguments=self._agent.runtime.clear_arguments(call))
+        except SealBroken:
+            return call
 
     def _asks(self, call: CallView) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""

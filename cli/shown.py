@@ -19,6 +19,7 @@ import click
 
 from ..engine.kernel import Kernel
 from ..models.safe_text import harmless, harmless_lines
+from ..models.sealed import HIDDEN, is_sealed
 from ..models.values import Json
 from ..views.call_view import CallView
 from ..views.live import calls_of
@@ -201,6 +202,8 @@ def about(call: CallView) -> str:
 
 def whole_arguments(arguments: Mapping[str, Json]) -> str:
     """Return arguments as lines of JSON, harmless, and nothing of them is cut."""
+    if is_sealed(arguments):
+        return f"{HIDDEN}: the digest stands for them; who has the key can see them (--tools)"
     return harmless_lines(json.dumps(arguments, indent=2, ensure_ascii=False))
 
 

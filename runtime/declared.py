@@ -20,7 +20,7 @@ from ..models.deliveries import AddCall, Decide, Delivery, OpenTurn, Report, Res
 from ..models.errors import InvalidValue
 from ..models.record import changed
 from ..models.sealed import is_sealed
-from ..models.values import Absent, Json
+from ..models.values import ABSENT, Absent, Json
 from ..views.call_view import CallView
 from ..views.live import call_of
 from .log import logger
@@ -159,7 +159,11 @@ class Declared:
         """Return what became of an execution as it is kept."""
         call = call_of(kernel, turn_id=told.turn_id or "", invocation_id=told.invocation_id)
         policy = None if call is None else (self.policies or {}).get(call.tool_name)
-        if call is None or policy is None or not is_secretive(policy):
+        told_all = told.result is ABSENT and told.error is None
+        if call is None or told_all:
+            return told
+        secret = is_sealed(call.arguments) if policy is None else is_secretive(policy)
+        if not secret:
             return told
         if self.tools is None:
             raise _without_cipher(call.tool_name)

@@ -21,11 +21,12 @@ import attrs
 
 from ..engine.kernel import Kernel
 from ..models.codec import write
-from ..models.deliveries import Decide, Delivery
+from ..models.deliveries import Decide, Delivery, Resolve
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
 from ..models.lifecycle_facts import FailureCause
 from ..models.run import Run
+from ..models.sealed import shown_text
 from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
 from ..views.tally import Tally
@@ -240,7 +241,7 @@ def _trouble_after(facts: Iterable[Fact], *, before: str | None) -> str | None:
         if isinstance(fact, TurnOpened):
             before = None
         elif isinstance(fact, ToolExecutionFailed) and fact.cause is FailureCause.REJECTED:
-            before = f"{fact.tool_name}: {fact.error}"[:TROUBLE]
+            before = f"{fact.tool_name}: {shown_text(fact.error)}"[:TROUBLE]
     return before
 
 
@@ -431,7 +432,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
         except JournalOwned:
             pass  # somebody was quicker: that is its owner now
         delivery = choose.chosen
-    if tools is not None or (isinstance(delivery, Decide) and delivery.arguments is not None):
+    if tools is not None or isinstance(delivery, Decide | Resolve):
         kernel = await fold_run(entry.run, journal)
         delivery = await Declared.of(policies, tools).apply(delivery, kernel)
     number = await journal.post(run_id, delivery)
