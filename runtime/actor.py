@@ -79,6 +79,8 @@ class Actor:
         )
         self.owned_until = -inf
         """Unix time until which the run is owned for certain; `Tenure` renews it."""
+        self.leaving = False
+        """Whether the run is about to be let go: nothing more is begun for it here."""
         self.stopped: TurnlockError | None = None
         """Why nothing more is served, once that is so."""
         self._journal = journal

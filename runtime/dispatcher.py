@@ -121,10 +121,12 @@ class Dispatcher(Listener):
         if not self._performing or actor.stopped is not None:
             return
         for effect in effects:
-            if isinstance(effect, Execute):
-                self.executions.perform(actor, effect)
-            elif isinstance(effect, Cancel):
+            if isinstance(effect, Cancel):
                 self.executions.cancel(effect)
+            elif actor.leaving:
+                continue  # it stays owed
+            elif isinstance(effect, Execute):
+                self.executions.perform(actor, effect)
             elif isinstance(effect, Continue) and effect.effect_id not in self._continuing:
                 self._continuing.add(effect.effect_id)
                 work = self._continue(actor, effect)

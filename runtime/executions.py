@@ -85,6 +85,9 @@ class _Attempt(Slot):
     effect: Execute
     context: ToolContext | None = None
     runs: bool = False
+    claimed: bool = False
+    """Whether it may have been claimed: then what it comes to is this process's to tell."""
+    task: asyncio.Task[None] | None = None
 
 
 class Executions:
@@ -141,17 +144,28 @@ class Executions:
             if attempt.actor.run.run_id == run_id and attempt.context is not None:
                 attempt.context.cancel("the run is not performed by this process any more")
 
+    def to_be_told(self, actor: Actor) -> dict[asyncio.Task[None], str]:
+        """Return the claimed attempts whose outcome is not kept yet: their tasks, and what runs."""
+        return {
+            attempt.task: f"{attempt.effect.invocation_id} ({attempt.tool})"
+            for attempt in self._under_way.values()
+            if attempt.actor is actor and attempt.claimed and attempt.task is not None
+        }
+
     def stop_starting(self) -> None:
         """Start nothing more: what is owed stays owed, for whoever owns the run next."""
         self._starting = False
         self._runtime.slots.close()
+
+    def _may_start(self, actor: Actor) -> bool:
+        return self._starting and not actor.leaving
 
     def _start(self, slot: Slot) -> None:
         attempt = cast("_Attempt", slot)
         self._spawn(attempt, self._execute(attempt))
 
     def _spawn(self, attempt: _Attempt, work: Coroutine[Any, Any, None]) -> None:
-        self._runtime.tasks.spawn(f"execute {attempt.effect.effect_id}", work)
+        attempt.task = self._runtime.tasks.spawn(f"execute {attempt.effect.effect_id}", work)
 
     def _context(self, actor: Actor, effect: Execute, tool: Tool) -> ToolContext:
         runtime, run_id, timeout = self._runtime, actor.run.run_id, tool.policy.timeout
@@ -206,7 +220,7 @@ class Executions:
         actor, tool = attempt.actor, self._runtime.toolbox[attempt.tool]
         with self._runtime.slots.held(attempt):
             context = self._context(actor, effect, tool)
-            if not self._starting or _is_over(actor, effect):
+            if not self._may_start(actor) or _is_over(actor, effect):
                 return None  # it was interrupted while it waited, say
             attempt.context = context
             with self._lease(tool) as thread:
@@ -245,7 +259,9 @@ class Executions:
         except NoThread as error:
             await self._reporting.reject(actor, effect, str(error))
             return None
-        if not self._starting or not await self._claimed(actor, effect, tool):
+        attempt.claimed = self._may_start(actor)
+        if not attempt.claimed or not await self._claimed(actor, effect, tool):
+            attempt.claimed = False
             return None
         with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
             attempt.runs = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -20,12 +20,16 @@ from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
 from .log import logger
 from .owners import is_dead
 from .scheduling import retried
+from .tools.performing import GRACE
 from .writer import fold_run
 
 _log = logger(__name__)
 
 RENEWALS: Final = 3
 """Times that the ownership of runs is renewed, and others' looked at, before it would be over."""
+
+STOPPING: Final = GRACE + 1.0
+"""Seconds that a tool which was asked to stop has to do so, and its outcome to be kept."""
 
 AT_ONCE: Final = 100
 """Runs that are taken over concurrently: a journal commits together what is asked together."""
@@ -147,8 +151,32 @@ class Ownership:
             except TurnlockError as error:
                 _log.warning("it is not known which runs nobody owns: %s", error)
 
+    async def let_go(self, run_id: str, *, drain: float) -> tuple[str, ...]:
+        """Let a run go when what runs for it has been told, or after `drain` seconds.
+
+        What runs then is asked to stop, and heard if it does. Returns the calls whose results are
+        dropped because it did not.
+        """
+        async with self._taking.setdefault(run_id, asyncio.Lock()):
+            actor = self._actors.get(run_id)
+            if actor is None:
+                return ()
+            actor.leaving = True
+            executions = self._dispatcher.executions
+            try:
+                if running := executions.to_be_told(actor):
+                    await asyncio.wait(running, timeout=drain)
+                    executions.abandon(run_id)
+                    await asyncio.wait(running, timeout=STOPPING)
+                dropped = tuple(executions.to_be_told(actor).values())
+            finally:  # also where whoever waits for it is cancelled
+                await self.release(run_id)
+        if dropped:
+            _say_dropped(run_id, dropped)
+        return dropped
+
     async def release(self, run_id: str) -> None:
-        """Let a run go; what it owes stays owed, and what was being written is settled before."""
+        """Let a run go at once; what it owes stays owed, what is being written is settled first."""
         actor = self._actors.get(run_id)
         if actor is None:
             return
@@ -167,6 +195,9 @@ class Ownership:
     async def close(self) -> None:
         """Let all runs go, those that are being taken, too."""
         self._closed = True
+        for actor in self._actors.all():
+            if dropped := self._dispatcher.executions.to_be_told(actor):
+                _say_dropped(actor.run.run_id, dropped.values())
         await asyncio.gather(*map(self.release, tuple(self._actors)))
 
     async def renew(self) -> None:
@@ -256,6 +287,15 @@ class Ownership:
             entry = await self._journal.entry(run_id)
             if entry.owner == self._runtime.worker:
                 await self._journal.release(run_id, fence=entry.fence)
+
+
+def _say_dropped(run_id: str, dropped: Iterable[str]) -> None:
+    _log.warning(
+        "run %r was let go while %s ran: what comes of it is dropped, and its next owner finds it"
+        " in doubt",
+        harmless(run_id),
+        harmless(", ".join(dropped)),
+    )
 
 
 def _check_kind(run: Run) -> None:

@@ -172,10 +172,17 @@ class Runtime:
         self._check_open()
         await self._ownership.own(run)
 
-    async def close_run(self, run_id: str) -> None:
-        """Let a run go, whatever it owes: whoever opens it next goes on. Raises `UnknownRun`."""
+    async def close_run(self, run_id: str, *, drain: float | None = None) -> tuple[str, ...]:
+        """Let a run go, whatever it owes: whoever opens it next goes on. Raises `UnknownRun`.
+
+        Nothing more is begun for it here. What runs has `drain` seconds to end and to be kept,
+        `Settings.drain` unless given; then it is asked to stop, and kept if it does. What goes on
+        all the same, a sync tool that heeds nothing, is dropped: those calls are returned and
+        logged, and are in doubt for the next owner.
+        """
         self._actor(run_id)
-        await self._ownership.release(run_id)
+        drain = self.settings.drain if drain is None else drain
+        return await self._ownership.let_go(run_id, drain=drain)
 
     async def deliver(self, run_id: str, delivery: Delivery) -> Verdict:
         """Have a delivery judged; what it brought is durable when the verdict is returned.

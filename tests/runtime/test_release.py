@@ -13,9 +13,12 @@ import pytest
 from turnlock import FactType, Run, Status
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import Closed, JournalError
+from turnlock.runtime.executions import Executions
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.ownership import STOPPING
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.tool import Tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
 from .faulty_journal import Fault, FaultyJournal
@@ -257,5 +260,118 @@ def test_many_at_once_open_a_run_once() -> None:
             )
             assert [one for one in outcomes if one is None] == [None] * 4
             assert faulty.calls["own"] == 2
+
+    run(play())
+
+
+async def closed_while_it_runs(
+    world: World, slow: Tool, *, drain: float | None = None
+) -> tuple[str, ...]:
+    """Close a run while its tool runs, and leave the process; the next owner is another."""
+    async with world.process(slow, settings=Settings(drain=50.0)) as runtime:
+        await runtime.open_run(RUN)
+        await runtime.open_turn("r", calls("slow", "next"), turn_id="t1")
+        await settled()
+        began = asyncio.get_running_loop().time()
+        dropped = await runtime.close_run("r", drain=drain)
+        world.ledger["seconds"] = round(asyncio.get_running_loop().time() - began)
+        assert (runtime.runs, await owner_of(world)) == ((), None)
+    return dropped
+
+
+def test_closing_a_run_waits_for_the_tool_that_runs() -> None:
+    """Its result is kept; what comes after it is begun by the next owner, and not here."""
+
+    async def play() -> None:
+        world = World()
+        slow = world.tool("slow", lambda: asyncio.sleep(30), sequential=True)
+        then = world.tool("next", sequential=True)
+        async with world.process(slow, then, settings=Settings(drain=50.0)) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("slow", "next"), turn_id="t1")
+            await settled()
+            assert await runtime.close_run("r") == ()
+            assert world.ledger == {"slow": 1}
+            assert (await world.facts())[-1] is FactType.TOOL_EXECUTION_SUCCEEDED
+            assert await owner_of(world) is None
+            await runtime.open_run(RUN)
+            await settled()
+        assert world.ledger == {"slow": 1, "next": 1}
+        assert [result.status for result in world.told[0].results] == [Status.SUCCEEDED] * 2
+
+    run(play())
+
+
+def test_without_waiting_a_true_result_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: the run is let go at once."""
+
+    async def play() -> None:
+        world = World()
+        slow = world.tool("slow", lambda: asyncio.sleep(1))
+
+        def nothing(*_: object) -> dict[object, str]:
+            return {}
+
+        monkeypatch.setattr(Executions, "to_be_told", nothing)
+        assert await closed_while_it_runs(world, slow) == ()
+        assert FactType.TOOL_EXECUTION_SUCCEEDED not in await world.facts()
+
+    run(play())
+
+
+def test_a_tool_that_does_not_end_in_time_is_stopped_and_heard() -> None:
+    """That is a true report: nothing is dropped, and nobody is in doubt."""
+
+    async def play() -> None:
+        world = World()
+        slow = world.tool("slow", lambda: asyncio.sleep(3_600))
+        assert await closed_while_it_runs(world, slow, drain=5.0) == ()
+        assert world.ledger["seconds"] == 5
+        assert FactType.TOOL_EXECUTION_FAILED in await world.facts()
+        assert FactType.EXECUTION_IN_DOUBT not in await world.facts()
+
+    run(play())
+
+
+@pytest.mark.parametrize("drain", [0.0, None])
+def test_what_is_dropped_is_said(caplog: pytest.LogCaptureFixture, drain: float | None) -> None:
+    """A tool that heeds nothing: it is named, and its next owner is told of the doubt."""
+
+    async def play() -> None:
+        world = World()
+        gate = asyncio.Event()
+
+        async def stubborn() -> None:
+            while not gate.is_set():
+                with suppress(asyncio.CancelledError):
+                    await gate.wait()
+
+        slow = world.tool("slow", stubborn, timeout=1e6)
+        assert await closed_while_it_runs(world, slow, drain=drain) == ("slow (slow)",)
+        gate.set()
+        await settled()
+        assert world.ledger["seconds"] == (STOPPING if drain == 0 else 50 + STOPPING)
+        assert "was let go while slow (slow) ran: what comes of it is dropped" in caplog.text
+        assert FactType.TOOL_EXECUTION_SUCCEEDED not in await world.facts()
+        async with world.process(world.tool("slow")):
+            await settled()
+            assert FactType.EXECUTION_IN_DOUBT in await world.facts()
+
+    run(play())
+
+
+def test_who_gives_up_closing_has_let_go_all_the_same() -> None:
+    """`wait_for` around `close_run`: nobody owns the run, and the tool was asked to stop."""
+
+    async def play() -> None:
+        world = World()
+        slow = world.tool("slow", lambda: asyncio.sleep(3_600))
+        async with world.process(slow) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("slow"), turn_id="t1")
+            await settled()
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(runtime.close_run("r", drain=1e6), 5)
+            assert (runtime.runs, await owner_of(world)) == ((), None)
 
     run(play())
