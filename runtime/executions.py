@@ -3,40 +3,28 @@
 A tool starts only after its claim was accepted and kept. What it comes to is reported until the
 journal has it. Where that cannot be known – a thread that did not stop in time – it is lost, in the
 kernel's sense, and reported when it ends after all (K-35).
-
-What is told of an attempt – what it came to, that nobody knows, that it could not be started – goes
-to whoever performs the run now, and nothing of it is dropped in silence.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import attrs
 
 from ..models.deliveries import (
     Claim,
-    Delivery,
     Log,
-    Lose,
-    Reject,
     Renew,
-    Report,
-    Resolution,
-    Resolve,
 )
 from ..models.effects import Cancel, Execute
-from ..models.errors import TurnlockError
 from ..models.reasons import Reason
-from ..models.values import ABSENT
 from ..models.verdicts import Accepted, Verdict
-from ..views.live import call_of
 from .actor import Actor, Actors
-from .log import logger
+from .reporting import Key, Lost, Reporting, key_of
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .slots import Limiter, Slot
@@ -50,9 +38,6 @@ from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
-
-Key: TypeAlias = str
-"""`run/epoch/turn/invocation/attempt`: a turn id may be used again, its epoch never is (K-7)."""
 
 RENEWALS: Final = 3
 """Times that a lease is renewed before it would be over."""
@@ -398,11 +383,6 @@ class _Beat:
             self._working = self._tasks.spawn(self._name, self._work())
 
 
-def key_of(effect: Execute | Cancel) -> Key:
-    """Name the attempt that an effect is about."""
-    return effect.effect_id.partition("/")[2]
-
-
 def _place_of(actor: Actor, effect: Execute) -> Place:
     return Place(actor.run.run_id, effect.turn_id, effect.invocation_id)
 
@@ -424,85 +404,3 @@ def _is_over(actor: Actor, effect: Execute) -> bool:
         return True
     call = turn.members.get(effect.invocation_id)
     return call is None or call.terminal
-
-
-_log = logger(__name__)
-
-Lost: TypeAlias = Callable[[Actor, str, str], None]
-"""Takes a run, a turn and an invocation of which nobody knows the end, not even its executor."""
-
-
-class Reporting:
-    """Delivers the outcome of each attempt to whoever performs its run now."""
-
-    def __init__(self, actors: Actors) -> None:
-        """Deliver to these actors."""
-        self._actors = actors
-        self.lost: Lost | None = None
-        """Called for what was in doubt already while it ran, and is lost indeed."""
-
-    async def report(self, actor: Actor, effect: Execute, outcome: Outcome) -> None:
-        """Report until it was judged; of an unknown outcome deliver a `Lose` first."""
-        run_id, turn_id, invocation_id = actor.run.run_id, effect.turn_id, effect.invocation_id
-        if isinstance(outcome, Unknown):
-            lost = Lose(
-                run_id=run_id,
-                turn_id=turn_id,
-                invocation_id=invocation_id,
-                attempt=effect.attempt,
-            )
-            verdict = await self._actors.deliver_surely(actor, lost)
-            if verdict.reason is Reason.DUPLICATE and self.lost is not None:
-                self.lost(self._actors.current(actor), turn_id, invocation_id)
-            outcome = await outcome.later
-        report = Report(
-            run_id=run_id,
-            turn_id=turn_id,
-            invocation_id=invocation_id,
-            attempt=effect.attempt,
-            result=outcome.result if isinstance(outcome, Succeeded) else ABSENT,
-            error=outcome.error if isinstance(outcome, Failed) else None,
-        )
-        try:
-            if _is_of_another_turn(self._actors.current(actor), effect):
-                _log.warning("the outcome of %s came too late to be told", effect.effect_id)
-                return
-            verdict = await self._actors.deliver_surely(actor, report)
-        except TurnlockError as error:
-            _log.warning("the outcome of %s could not be reported: %s", effect.effect_id, error)
-            raise
-        if verdict.reason not in {None, Reason.DUPLICATE}:
-            _log.warning("the outcome of %s was refused: %s", effect.effect_id, verdict.reason)
-
-    async def reject(self, actor: Actor, effect: Execute, why: str) -> None:
-        """Reject what cannot be started; of a retry, resolve the doubt as an error (K-35)."""
-        rejection: Delivery = Reject(
-            run_id=actor.run.run_id,
-            turn_id=effect.turn_id,
-            invocation_id=effect.invocation_id,
-            error=why,
-        )
-        if effect.attempt > 1:
-            rejection = Resolve(
-                run_id=actor.run.run_id,
-                turn_id=effect.turn_id,
-                invocation_id=effect.invocation_id,
-                attempt=effect.attempt - 1,  # until a claim the old attempt is the current one
-                resolution=Resolution.ERROR,
-                error=f"the outcome is unknown, and the retry could not be started: {why}",
-            )
-        await self._actors.deliver_surely(actor, rejection)
-
-    async def quietly(self, actor: Actor, delivery: Delivery) -> None:
-        """Deliver what may be lost: a log, or one of many renewals."""
-        with suppress(TurnlockError):
-            await self._actors.current(actor).deliver(delivery)
-
-
-def _is_of_another_turn(actor: Actor, effect: Execute) -> bool:
-    """Whether a later turn uses the effect's turn id again: reports do not name the epoch."""
-    turn = actor.kernel.turn
-    if turn is None or turn.turn_id != effect.turn_id:
-        return False
-    call = call_of(actor.kernel, turn_id=effect.turn_id, invocation_id=effect.invocation_id)
-    return call is None or not key_of(effect).startswith(f"{call.path}/")

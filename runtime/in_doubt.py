@@ -14,8 +14,9 @@ from ..models.values import ABSENT, Json
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of, calls_of
 from .actor import Actor
-from .executions import Executions, Key, RuntimeContext
+from .executions import Executions, RuntimeContext
 from .owners import was_ours
+from .reporting import Key
 from .tools.calling import ToolContext
 from .tools.performing import probe
 from .tools.policy import InDoubt
