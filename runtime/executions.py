@@ -24,6 +24,7 @@ from ..models.effects import Cancel, Execute
 from ..models.reasons import Reason
 from ..models.verdicts import Accepted, Verdict
 from .actor import Actor, Actors
+from .log import logger
 from .reporting import Key, Lost, Reporting, key_of
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
@@ -38,6 +39,8 @@ from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import Toolbox
+
+_log = logger(__name__)
 
 RENEWALS: Final = 3
 """Times that a lease is renewed before it would be over."""
