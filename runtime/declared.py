@@ -24,7 +24,7 @@ from ..models.values import ABSENT, Absent, Json
 from ..views.call_view import CallView
 from ..views.live import call_of
 from .log import logger
-from .tools.arguments import misfit
+from .tools.arguments import MISSING, NOT_TAKEN, misfit
 from .tools.calling import Ending, Raised, Returned, begin
 from .tools.errors import BadArguments
 from .tools.policy import ApprovalNeed, Keep, Policy, is_secretive
@@ -89,16 +89,14 @@ class Declared:
 
     async def _call(self, call: Call, turn_id: str, kernel: Kernel, until: float) -> Call:
         """Return the call as its tool declares it; the predicate sees its arguments as they are."""
-        place = Place(kernel.run.run_id, turn_id, call.invocation_id)
         policy = None if self.policies is None else self.policies.get(call.tool_name)
-        clear = call.arguments
-        if self.tools is not None:
-            clear = self.tools.seals.clear_arguments(clear, place)
-        gated = await self._gated(call, policy, clear, until)
         if policy is None or policy.keep_arguments is Keep.CLEAR:
-            return gated
+            return await self._gated(call, policy, call.arguments, until)
         if self.tools is None:
             raise _without_cipher(call.tool_name)
+        place = Place(kernel.run.run_id, turn_id, call.invocation_id)
+        clear = self.tools.seals.given_arguments(call.arguments, place)
+        gated = await self._gated(call, policy, clear, until)
         known = call_of(kernel, turn_id=turn_id, invocation_id=call.invocation_id)
         kept = self.tools.seals.arguments(
             call.tool_name,
@@ -151,7 +149,13 @@ class Declared:
         seals, place = self.tools.seals, _place_of(call)
         tool = self.tools.get(call.tool_name)
         if tool is not None and not tool.preprocessors:
-            await _check(tool, seals.clear_arguments(arguments, place))
+            wrong = await _misfit(tool, seals.given_arguments(arguments, place))
+            if wrong is not None and is_secretive(tool.policy):
+                quotes = wrong.cause not in {MISSING, NOT_TAKEN}
+                cause = "does not fit" if quotes else wrong.cause
+                wrong = BadArguments(place=wrong.place, cause=cause, fix=wrong.fix)
+            if wrong is not None:
+                raise wrong
         kept = seals.arguments(call.tool_name, arguments, place, known=call.arguments)
         return decision if kept is arguments else changed(decision, arguments=kept)
 
@@ -191,14 +195,14 @@ def _without_cipher(tool: str) -> InvalidValue:
     )
 
 
-async def _check(tool: Tool, arguments: Mapping[str, Json]) -> None:
+async def _misfit(tool: Tool, arguments: Mapping[str, Json]) -> BadArguments | None:
     if tool.is_plain:
-        wrong = misfit(tool, arguments)
-    else:
-        ending = await _asked(tool.name, misfit, (tool, arguments), until=_now() + ANSWER)
-        wrong = ending.value if isinstance(ending, Returned) else _unchecked(ending)
-    if wrong is not None:
-        raise wrong
+        return misfit(tool, arguments)
+    ending = await _asked(tool.name, misfit, (tool, arguments), until=_now() + ANSWER)
+    if isinstance(ending, Returned):
+        wrong: BadArguments | None = ending.value
+        return wrong
+    return _unchecked(ending)
 
 
 async def _need(

@@ -17,6 +17,9 @@ from .errors import BadArguments, bounded, path, said
 from .schemas import CAUSE, Schema, part_at
 from .tool import Tool
 
+MISSING: Final = "is missing"
+NOT_TAKEN: Final = "is not taken here"
+"""What is wrong with arguments, said without a value of theirs, as MISSING."""
 TRIED_KEYS: Final = 1_000
 """Keys of an object that are tried one by one to say which is wrong; msgspec does not say."""
 SOME_KEY: Final = "…"
@@ -76,7 +79,7 @@ def _by_schema(tool: Tool, schema: Schema, plain: dict[str, Any]) -> dict[str, A
             raise _unknown(Unknown(steps=(name,), known=known))
     for parameter in tool.signature.parameters:
         if parameter.required and parameter.name not in plain:
-            raise BadArguments(place=parameter.name, cause="is missing", fix="give it")
+            raise BadArguments(place=parameter.name, cause=MISSING, fix="give it")
     return plain
 
 
@@ -110,7 +113,7 @@ def _unknown(unknown: Unknown) -> BadArguments:
     names = ", ".join(unknown.known)
     return BadArguments(
         place=path(unknown.steps),
-        cause="is not taken here",
+        cause=NOT_TAKEN,
         fix=bounded(f"leave it out, or give one of: {names}", limit=CAUSE)
         if names
         else "leave it out",
@@ -133,9 +136,7 @@ def _misfit(
     if placed and placed["key"]:
         said = f"has a wrong key: {said}"
     if missing := _MISSING.fullmatch(said):
-        return BadArguments(
-            place=path((*steps, missing["name"])), cause="is missing", fix="give it"
-        )
+        return BadArguments(place=path((*steps, missing["name"])), cause=MISSING, fix="give it")
     value = _value_at(plain, steps)
     place = path(steps) or "arguments"
     if expected := _EXPECTED.fullmatch(said):

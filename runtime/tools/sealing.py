@@ -156,6 +156,16 @@ class Seals:
             return one
         return changed(one, result=self.clear_result(one.result, place))
 
+    def given_arguments(self, arguments: Mapping[str, Json], place: Place) -> Mapping[str, Json]:
+        """Return arguments as somebody gave them, sealed or not.
+
+        What only looks like an envelope is what was given: a model may write anything.
+        """
+        if not is_sealed(arguments):
+            return arguments
+        opened = self._opens(arguments[FIELD], place.aad("arguments"))
+        return arguments if opened is None else cast("Mapping[str, Json]", opened[0])
+
     def clear_arguments(self, arguments: Mapping[str, Json], place: Place) -> Mapping[str, Json]:
         """Return arguments as the tool takes them. Raises `SealBroken`."""
         opened = self._clear(arguments, place, "arguments")

@@ -82,6 +82,8 @@ class Tool:
     schema: Schema | None = attrs.field(init=False, repr=False)
     """What checks arguments by the given schema; None where hints count."""
 
+    needs_thread: bool = attrs.field(init=False, repr=False)
+    """Whether its execution cannot do without a thread."""
     is_plain: bool = attrs.field(init=False, repr=False)
     """Whether checking arguments runs no code of the author's: no class of theirs is built."""
 
@@ -96,7 +98,9 @@ class Tool:
             parameters = self.given_schema
             schema = Schema(parameters)
             check_fit(parameters, signature)
+        steps = (self.call, *self.preprocessors, *self.processors)
         for name, value in (
+            ("needs_thread", not all(map(is_async, steps))),
             ("signature", signature),
             ("arguments_struct", struct),
             ("schema", schema),
@@ -113,12 +117,6 @@ class Tool:
     def is_async(self) -> bool:
         """Whether it runs on the loop; otherwise in a thread."""
         return is_async(self.call)
-
-    @property
-    def needs_thread(self) -> bool:
-        """Whether its execution cannot do without a thread."""
-        steps = (self.call, *self.preprocessors, *self.processors)
-        return not all(map(is_async, steps))
 
     def as_function_schema(self) -> dict[str, Any]:
         """Return the declaration that chat-completions endpoints take in `tools`."""

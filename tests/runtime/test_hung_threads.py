@@ -23,6 +23,7 @@ from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.policy import InDoubt
+from turnlock.runtime.tools.threads import Lease
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
@@ -149,7 +150,7 @@ def test_without_the_thread_before_the_claim_it_is_claimed_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Negative control: the check is there, but it comes too late."""
-    monkeypatch.setattr(Tool, "needs_thread", False)
+    monkeypatch.setattr(Lease, "take", lambda _: None)
 
     async def play() -> None:
         async with host(lost_threads=1) as it:

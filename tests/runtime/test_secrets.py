@@ -24,6 +24,7 @@ from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.errors import BadArguments
 from turnlock.runtime.tools.policy import Keep, Policy
 from turnlock.runtime.tools.sealing import UNSAID, Cipher, Place, SealBroken, Seals
 from turnlock.runtime.tools.tool import Tool, tool
@@ -360,6 +361,39 @@ def test_an_envelope_belongs_to_its_place() -> None:
     assert seals.clear_arguments(moved, there) == kept
     assert seals.arguments("f", clear, here) != kept
     assert seals.arguments("f", clear, here, known=kept) is kept
+
+
+def test_a_model_that_makes_up_an_envelope_has_given_a_value(tmp_path: Path) -> None:
+    """Its tool gets what it wrote; nothing is refused, and nobody has to open it."""
+    host = Host(tmp_path)
+    made_up: Any = {"sealed": "AAAA"}
+
+    async def scene() -> None:
+        async with await host.journal() as journal, host.runtime(journal) as runtime:
+            await runtime.open_run(RUN)
+            call = changed(calls("fetch")[0], arguments=made_up)
+            assert (await runtime.open_turn("r", [call], turn_id="t1")).reason is None
+            await until(lambda: bool(host.told))
+
+    asyncio.run(scene())
+    assert outcomes(host)["fetch"].startswith("bad arguments: sealed: is not taken here")
+
+
+def test_what_is_wrong_with_edited_arguments_is_said_without_them(tmp_path: Path) -> None:
+    """The answer to a post is kept."""
+    host = Host(tmp_path)
+
+    async def scene() -> None:
+        async with await host.journal() as journal, host.runtime(journal) as runtime:
+            await runtime.open_run(RUN)
+            call = changed(calls("typed")[0], requires_approval=True)
+            await runtime.open_turn("r", [call], turn_id="t1")
+            wrong: Any = {"token": EDITED}
+            with pytest.raises(BadArguments, match=r"token: does not fit; give int") as told:
+                await runtime.approve("r", turn_id="t1", invocation_id="typed", arguments=wrong)
+            assert EDITED not in str(told.value)
+
+    asyncio.run(scene())
 
 
 class Broken:
