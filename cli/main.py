@@ -20,6 +20,7 @@ import click
 from ..models.safe_text import harmless_lines
 
 _LAZY: Final = {
+    **{name: f"backup.{name}" for name in ("backup", "restore")},
     **{name: f"decide.{name}" for name in ("approve", "deny", "interrupt")},
     **{name: f"grants.{name}" for name in ("grants", "revoke")},
     **{name: f"retire.{name}" for name in ("archive", "forget")},

@@ -34,7 +34,18 @@ if TYPE_CHECKING:
         RunOpen,
         TooSlow,
     )
-    from .journal.contract import Appended, Finding, Journal, Post, RunEntry, Summary, open_journal
+    from .journal.contract import (
+        Appended,
+        Backup,
+        Finding,
+        Journal,
+        Post,
+        Restored,
+        RunEntry,
+        Summary,
+        open_journal,
+        restore_journal,
+    )
     from .journal.memory import MemoryJournal
     from .journal.sqlite import SqliteJournal
     from .listing import list_runs
@@ -55,16 +66,17 @@ if TYPE_CHECKING:
     from .writer import SharedRun, Submitted, Unanswered, submit
 
 __all__ = [
-    "Appended", "ArchiveError", "BadArguments", "BadToolFile", "CallView", "Cipher", "Clock",
-    "Closed", "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed",
+    "Appended", "ArchiveError", "Backup", "BadArguments", "BadToolFile", "CallView", "Cipher",
+    "Clock", "Closed", "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed",
     "Finding", "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned",
     "JournalReplaced", "JournalRewound", "Keep", "Left", "MemoryJournal", "NeverHappened",
     "NoJournal", "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Recovered", "Rejected",
-    "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
-    "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate",
-    "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry",
-    "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "archive_runs",
-    "forget_runs", "list_runs", "open_journal", "open_telemetry", "recover", "submit", "tool",
+    "Restored", "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen",
+    "Runtime", "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status",
+    "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded",
+    "Summary", "Telemetry", "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox",
+    "Unanswered", "archive_runs", "forget_runs", "list_runs", "open_journal", "open_telemetry",
+    "recover", "restore_journal", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -77,7 +89,9 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "errors":
             "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
             " NoJournal Overloaded RunDiffers RunFenced RunForgotten RunOpen TooSlow",
-        "journal.contract": "Appended Finding Journal Post RunEntry Summary open_journal",
+        "journal.contract":
+            "Appended Backup Finding Journal Post Restored RunEntry Summary open_journal"
+            " restore_journal",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",
         "listing": "list_runs",

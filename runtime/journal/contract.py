@@ -35,20 +35,23 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, Protocol, Self, cast
 
 import attrs
 
 from ...engine.snapshot import Snapshot
 from ...models.deliveries import Delivery
-from ...models.errors import InvalidValue, TurnlockError, shown
+from ...models.errors import TurnlockError, shown
 from ...models.facts import Fact
-from ...models.record import number
 from ...models.run import Run
-from ...models.values import Json, canonical, check_text, freeze
-from ..errors import JournalError, NoJournal, Overloaded
+from ...models.values import Json
+from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
+from .backups import Backup, Restored
 from .entries import Busy, Finding, Post, RunEntry, Summary
+from .given import NOTE_BYTES, check_batch, check_lease, check_limit, checked_note
 from .refusals import (
     closed,
     findings_of,
@@ -64,11 +67,12 @@ from .refusals import (
 )
 
 __all__ = [
-    "Busy", "Finding", "Post", "RunEntry", "Summary", "closed", "findings_of", "not_removed",
-    "only_read", "owned", "rewound", "run_differs", "run_forgotten", "too_many_posts",
-    "unknown_run",
+    "NOTE_BYTES", "Backup", "Busy", "Finding", "Post", "Restored", "RunEntry", "Summary",
+    "check_batch", "check_lease", "check_limit", "checked_note", "closed", "findings_of",
+    "not_removed", "only_read", "owned", "rewound", "run_differs", "run_forgotten",
+    "too_many_posts", "unknown_run",
 ]  # fmt: skip
-"""What is from `entries` and `refusals`, for whoever implements or asks a journal; all else here
+"""What is from the modules beside this one, for whoever implements or asks a journal; all else here
 is, too."""
 
 PAGE: Final = 1_000
@@ -88,9 +92,6 @@ ANSWERS: Final = 10_000
 
 PROBLEM: Final = "problem"
 """The field of an answer that says why a post could not be read."""
-
-NOTE_BYTES: Final = 64_000_000
-"""Bytes of JSON that one note may have."""
 
 
 class Appended(StrEnum):
@@ -342,6 +343,23 @@ class Journal(ABC):
         await attempt("posts", self.posts([run_id]))
         return found
 
+    async def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,  # noqa: ARG002 - where it is offered
+    ) -> Backup:
+        """Copy all that is kept, as one moment has it, into a file, and read the copy back.
+
+        Nobody who writes meanwhile is held up. The file is readable by nobody else; where there is
+        one it is replaced only by `force`. Raises `JournalError` where it cannot be made, also for
+        a journal that offers none: then its own means are to be used.
+        """
+        raise JournalError(
+            f"backup {os.fspath(path)}: this journal offers none; use the means of the place where"
+            " it is kept"
+        )
+
     async def compact(self) -> None:  # noqa: B027 - not every journal has room to give back
         """Give back the room of what was removed, in portions that hold up nobody for long."""
 
@@ -350,76 +368,12 @@ class Journal(ABC):
         """Finish what was begun, and let everything go. Closing twice is harmless."""
 
 
-def check_batch(run_id: str, *, after: int, facts: Sequence[Fact]) -> None:
-    """Raise `InvalidValue` for facts that are not whole commits, in order, after `after` (K-9).
+class RestorePlace(Protocol):
+    """What the module of a journal has under the name `restore_place`, if it offers that."""
 
-    That is a mistake of the writer, whatever the journal holds: half a commit in a journal would be
-    dropped by the next recovery, though it was durable.
-    """
-    if not facts:
-        raise InvalidValue(place="facts", cause="is empty", fix="append at least one fact")
-    commit = after
-    for index, fact in enumerate(facts):
-        place = f"facts[{index}]"
-        if fact.run_id != run_id:
-            raise InvalidValue(
-                place=f"{place}.run_id",
-                cause=f"is {fact.run_id!r}, not {run_id!r}",
-                fix="append each run's facts for itself",
-            )
-        sequence = after + index + 1
-        if fact.sequence != sequence:
-            raise InvalidValue(
-                place=f"{place}.sequence",
-                cause=f"is {fact.sequence}, not {sequence}",
-                fix="append the facts that follow `after`, in their order",
-            )
-        if sequence > commit:
-            commit = fact.commit
-        if fact.commit != commit or commit < sequence:
-            raise InvalidValue(
-                place=f"{place}.commit",
-                cause=f"is {fact.commit}, which does not fit the facts before it",
-                fix="append the facts of each verdict as they are",
-            )
-    if commit != facts[-1].sequence:
-        raise InvalidValue(
-            place="facts",
-            cause=f"ends at {facts[-1].sequence}, inside the commit that ends at {commit}",
-            fix="append whole commits: all facts of each verdict",
-        )
-
-
-def checked_note(run_id: str, *, name: str, value: Json) -> tuple[Any, bytes]:
-    """Return the value frozen, and its canonical JSON; see `Journal.note` for what is raised."""
-    if not check_text(name, place="name"):
-        raise InvalidValue(place="name", cause="is empty", fix="give the note a name")
-    frozen = freeze(value, place="value")
-    content = canonical(frozen).encode()
-    if len(content) > NOTE_BYTES:
-        raise Overloaded(
-            f"run {run_id!r}: the note {name!r} has {len(content):,} bytes; NOTE_BYTES is"
-            f" {NOTE_BYTES:,}: keep it elsewhere, and a reference here"
-        )
-    return frozen, content
-
-
-def check_limit(*, after: int = 0, limit: int) -> None:
-    """Raise `InvalidValue` for a page of no facts, or one that begins before the first."""
-    if after < 0 or limit < 1:
-        raise InvalidValue(
-            place="after" if after < 0 else "limit",
-            cause=f"after {after}, limit {limit} is no page",
-            fix="give 0 or more for `after`, 1 or more for `limit`",
-        )
-
-
-def check_lease(owner: str, *, now: float, lease: float) -> None:
-    """Raise `InvalidValue` for an owner that is no text, or a time that is no number."""
-    if not check_text(owner, place="owner"):
-        raise InvalidValue(place="owner", cause="is empty", fix="give a name, see `owners`")
-    number(now, place="now")
-    number(lease, place="lease")
+    async def __call__(self, place: str, backup: Path) -> Restored:
+        """Put a backup in a place; see `restore_journal`."""
+        ...
 
 
 class OpenPlace(Protocol):
@@ -466,6 +420,34 @@ async def open_journal(
     raises `JournalError`. Raises `NoJournal` for a scheme that is not known, and for whatever is no
     journal.
     """
+    module, place = _found(url)
+    return await cast("OpenPlace", module.open_place)(
+        place, create=create and not read_only, read_only=read_only
+    )
+
+
+async def restore_journal(backup: str | os.PathLike[str], url: str | os.PathLike[str]) -> Restored:
+    """Put a backup in the place of a journal, and keep what was there under another name.
+
+    Raises `JournalOwned` where a living process performs a run of what is there. The restored
+    journal has an identity of its own, so that whoever has the old one open still stops; no owner
+    has a run; each fencing token is beyond those that were given out. What happened since the
+    backup is not known: runs that had something under way are `rewound` until a person has decided,
+    and deliveries that waited for an answer are set aside. Raises `JournalError` for a journal that
+    does not offer it, too.
+    """
+    module, place = _found(url)
+    restore = getattr(module, "restore_place", None)
+    if restore is None:
+        raise JournalError(
+            f"journal {os.fspath(url)}: it offers no restore; use the means of the place where it"
+            " is kept"
+        )
+    return await cast("RestorePlace", restore)(place, Path(backup))
+
+
+def _found(url: str | os.PathLike[str]) -> tuple[ModuleType, str]:
+    """Return the module of the journal that a URL names, and the place in it."""
     text = os.fspath(url)
     named = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, place = (named["scheme"].lower(), named["place"]) if named else ("sqlite", text)
@@ -480,7 +462,4 @@ async def open_journal(
         raise NoJournal(
             f"journal {text}: {why}; give {known} (a file with a colon in its name: ./{text})"
         )
-    module = import_module(f".{backend.module}", __package__)
-    return await cast("OpenPlace", module.open_place)(
-        place, create=create and not read_only, read_only=read_only
-    )
+    return import_module(f".{backend.module}", __package__), place

@@ -17,6 +17,7 @@ What is asked of the file is in `sqlite_statements`, its tables in `sqlite_schem
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -35,13 +36,16 @@ from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...models.values import Json
-from ..errors import JournalError, NoJournal, Overloaded
+from ..errors import JournalError, JournalOwned, NoJournal, Overloaded
+from ..leases import Leases
 from ..log import logger
+from ..owners import short_name
 from . import sqlite_entries as entries
 from . import sqlite_posts as posts
 from . import sqlite_room as room
 from . import sqlite_runs as runs
 from . import sqlite_statements as statements
+from .backups import Backup, Restored
 from .contract import (
     PAGE,
     RUNS,
@@ -58,6 +62,7 @@ from .contract import (
     closed,
     only_read,
 )
+from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
 from .sqlite_clock import FileClock
 from .sqlite_file import open_reader, open_writer
@@ -79,6 +84,35 @@ APPEND_BYTES: Final = 256_000_000
 
 async def open_place(place: str, *, create: bool, read_only: bool) -> SqliteJournal:
     """Open `PATH`, `/ABSOLUTE` or `///ABSOLUTE`, see `open_journal`. Raises `JournalError`."""
+    return await SqliteJournal.open(_path_of(place), create=create, read_only=read_only)
+
+
+async def restore_place(place: str, backup: Path) -> Restored:
+    """Put a backup in the place of a journal, see `restore_journal`. Raises `JournalError`."""
+    path = _path_of(place)
+    if path.is_file() and (living := await _living(path)) is not None:
+        raise JournalOwned(f"journal {path}: {living}; stop that process, then restore")
+    return await asyncio.to_thread(put_back, backup, path)
+
+
+async def _living(path: Path) -> str | None:
+    """Say who performs a run of this journal; None: nobody does, as far as anybody can tell.
+
+    Of a file that cannot be read nobody knows; then no process may have it open.
+    """
+    try:
+        async with await SqliteJournal.open(path, read_only=True) as journal:
+            leases = Leases(now=journal.clock.now())
+            async for entry in journal.entries():
+                if entry.owner is not None and leases.is_owned(entry):
+                    return f"{short_name(entry.owner)} performs run {entry.run.run_id!r}"
+    except JournalError:
+        if found := openers(path):
+            return f"it cannot be read, and process {found[0]} has it open"
+    return None
+
+
+def _path_of(place: str) -> Path:
     path = place
     if place.startswith("//"):
         host, slash, rest = place.removeprefix("//").partition("/")
@@ -90,7 +124,7 @@ async def open_place(place: str, *, create: bool, read_only: bool) -> SqliteJour
             )
     if not path:
         raise NoJournal("journal sqlite: names no file; give sqlite:PATH")
-    return await SqliteJournal.open(path, create=create, read_only=read_only)
+    return Path(path)
 
 
 class SqliteJournal(Journal):
@@ -347,6 +381,11 @@ class SqliteJournal(Journal):
         """Read all of the file, and return what is not as it was written."""
         return await self._read(partial(check, where=self._where))
 
+    async def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> Backup:
+        """Copy the journal; nobody who writes is held up."""
+        await self._read(_nothing)  # raises what has become of the file
+        return await asyncio.to_thread(write_backup, self.path, Path(path), force=force)
+
     async def close(self) -> None:
         """Finish what was begun, and close both connections."""
         self._closed = True
@@ -376,3 +415,7 @@ class SqliteJournal(Journal):
         if self._closed:
             raise closed()
         return await self._reader.do(work)
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """Ask nothing."""

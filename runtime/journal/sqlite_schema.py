@@ -104,14 +104,14 @@ _HARDENED: Final = (
 )
 
 
-def _identify(connection: sqlite3.Connection) -> None:
+def identify(connection: sqlite3.Connection) -> None:
     """Give the file a name of its own: a copy is told from it by that."""
     keep_meta(connection, IDENTITY, secrets.token_hex(16).encode())
 
 
 Step: TypeAlias = str | Callable[[sqlite3.Connection], None]
 
-MIGRATIONS: Final[tuple[tuple[Step, ...], ...]] = (_TABLES, _NOTES, (*_HARDENED, _identify))
+MIGRATIONS: Final[tuple[tuple[Step, ...], ...]] = (_TABLES, _NOTES, (*_HARDENED, identify))
 """The steps that lead from version n (PRAGMA user_version) to n + 1; 0 is an empty file."""
 
 
