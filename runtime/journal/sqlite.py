@@ -5,8 +5,8 @@ one tick of the loop, and those that arrived while the last transaction was on i
 are one transaction. In one thread a page of a thousand facts, 5 ms, would hold up every append that
 comes meanwhile, each of which takes 0.4 ms (measured).
 
-What no journal on SQLite can tell: a flipped bit in the -wal file, before it is merged into the
-main one, looks like the torn end of a crash, and what follows it is gone.
+A flipped bit in the -wal file, before it is merged into the main one, looks to SQLite like the torn
+end of a crash, and what follows it is gone: `sqlite_heads` notices.
 
 The file belongs to nobody as a whole. Any number of processes may open it at the same time, to read
 and to post; each run has one owner at most (`own`), and then only the owner's appends are kept.
@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+import attrs
 import msgspec
 
 from ...engine.snapshot import Snapshot
@@ -67,6 +68,7 @@ from .sqlite_check import check
 from .sqlite_clock import FileClock
 from .sqlite_file import open_reader, open_writer
 from .sqlite_guard import Guard
+from .sqlite_heads import Heads, lost_tails
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
@@ -130,12 +132,13 @@ def _path_of(place: str) -> Path:
 class SqliteJournal(Journal):
     """Runs in a SQLite file. `SqliteJournal.open` makes one."""
 
-    def __init__(self, path: Path, *, writer: Worker | None, reader: Worker) -> None:
+    def __init__(self, path: Path, *, writer: Worker | None, reader: Worker, heads: Heads) -> None:
         """Take over what `open` has opened; without a writer it is only read."""
         self.path: Final = path
         self._where = str(path)
         self._writer = writer
         self._reader = reader
+        self._heads = heads
         self._closed = False
         self._clock: Final = FileClock()
 
@@ -170,7 +173,7 @@ class SqliteJournal(Journal):
                 disconnect=lambda _: only.close(),
             )
             await reader.connected()
-            journal = cls(place, writer=None, reader=reader)
+            journal = cls(place, writer=None, reader=reader, heads=Heads(place))
             try:
                 with suppress(JournalError):  # then it shows the wall clock's time
                     await reader.do(journal.clock.look)
@@ -179,13 +182,19 @@ class SqliteJournal(Journal):
                 raise
             return journal
         guard = Guard(place)
+        heads = Heads(place, guard=guard)
+
+        def connect() -> sqlite3.Connection:
+            connection = open_writer(place, create=create, busy_timeout=busy_timeout, guard=guard)
+            heads.begin(connection)
+            return connection
+
         writer = Worker(
             f"journal {where}, writer",
-            connect=partial(
-                open_writer, place, create=create, busy_timeout=busy_timeout, guard=guard
-            ),
-            perform=writing(where, guard),
-            disconnect=guard.close,
+            connect=connect,
+            perform=writing(where, guard=guard, heads=heads),
+            rest=heads.rest,
+            disconnect=heads.close,
         )
         try:
             await writer.connected()
@@ -197,7 +206,7 @@ class SqliteJournal(Journal):
         except BaseException:
             await writer.close()
             raise
-        journal = cls(place, writer=writer, reader=reader)
+        journal = cls(place, writer=writer, reader=reader, heads=heads)
         try:
             await reader.connected()
             with suppress(JournalError):  # a full disk, say: it goes by the wall clock
@@ -245,7 +254,14 @@ class SqliteJournal(Journal):
                 f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
             )
         return await self._write(
-            partial(statements.append, run_id=run_id, row=row, fence=fence, busy=busy)
+            partial(
+                statements.append,
+                run_id=run_id,
+                row=row,
+                fence=fence,
+                busy=busy,
+                heads=self._heads,
+            )
         )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
@@ -266,7 +282,7 @@ class SqliteJournal(Journal):
     ) -> tuple[RunEntry, ...]:
         """List the next runs."""
         check_limit(limit=limit)
-        return await self._read(
+        page = await self._read(
             partial(
                 entries.entries,
                 busy=busy,
@@ -277,10 +293,24 @@ class SqliteJournal(Journal):
                 where=self._where,
             )
         )
+        return await self._as_acknowledged(page)
+
+    async def _as_acknowledged(self, page: Sequence[RunEntry]) -> tuple[RunEntry, ...]:
+        """Say of a file that is only read what whoever opens it to write would mark in it."""
+        lost: dict[str, str] = {}
+        if self._writer is None:
+            lost = await self._read(partial(lost_tails, path=self.path))
+        return tuple(
+            attrs.evolve(it, rewound=it.rewound or lost[it.run.run_id])
+            if it.run.run_id in lost
+            else it
+            for it in page
+        )
 
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
-        return await self._read(partial(entries.entry, run_id=run_id, where=self._where))
+        entry = await self._read(partial(entries.entry, run_id=run_id, where=self._where))
+        return (await self._as_acknowledged([entry]))[0]
 
     async def forget(
         self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
@@ -374,7 +404,14 @@ class SqliteJournal(Journal):
             check_batch(run_id, after=after, facts=facts)
         row = row_of(run_id, facts) if facts else None
         return await self._write(
-            partial(statements.recover, run_id=run_id, row=row, after=after, busy=busy)
+            partial(
+                statements.recover,
+                run_id=run_id,
+                row=row,
+                after=after,
+                busy=busy,
+                heads=self._heads,
+            )
         )
 
     async def check(self) -> tuple[Finding, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from ...engine.snapshot import Snapshot
@@ -11,6 +12,7 @@ from ...models.codec import record_from_json
 from ...models.errors import CorruptJournal, InvalidValue, TurnlockError
 from .contract import Finding, Post, findings_of
 from .sqlite_entries import entries
+from .sqlite_heads import lost_tails
 from .sqlite_posts import read_post
 from .sqlite_rows import STRANGE, Row, chained, checksum, facts_in, missing
 from .sqlite_runs import Head, head_of
@@ -26,7 +28,7 @@ Step: TypeAlias = Callable[[sqlite3.Connection, str], Iterator[Finding]]
 def check(connection: sqlite3.Connection, *, where: str) -> tuple[Finding, ...]:
     """Read all of the file; `where` says which it is, for messages."""
     found: list[Finding] = []
-    for step in (_file, _schema, _meta, _rows, _facts, _snapshots, _notes, _posts):
+    for step in (_file, _schema, _meta, _rows, _tails, _facts, _snapshots, _notes, _posts):
         try:
             found += step(connection, where)
         except (sqlite3.Error, TurnlockError, *STRANGE) as error:
@@ -68,6 +70,12 @@ def _rows(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
         connection, busy=None, kind=None, forgotten=True, after=None, limit=None, where=where
     ):
         yield from findings_of(entry)
+
+
+def _tails(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
+    """Tell what was acknowledged and is not there, and not marked yet."""
+    for run_id, why in lost_tails(connection, Path(where)).items():
+        yield _finding(run_id, "rewound", why)
 
 
 def _runs(connection: sqlite3.Connection) -> list[str]:

@@ -18,6 +18,7 @@ from ...models.strict_json import parse
 from ...models.values import Json, freeze
 from .contract import Appended, Busy, run_differs
 from .sqlite_entries import entry
+from .sqlite_heads import Heads, Noted
 from .sqlite_rows import Row, chained, checksum, damaged, facts_in, missing
 from .sqlite_runs import Head, head_of, head_sum, readmit, told_of, writable
 
@@ -86,8 +87,14 @@ def notes(connection: sqlite3.Connection, run_id: str, *, where: str) -> dict[st
     return found
 
 
-def append(
-    connection: sqlite3.Connection, run_id: str, row: Row, *, fence: int | None, busy: Busy
+def append(  # noqa: PLR0913 - what an append says, and where its end is noted
+    connection: sqlite3.Connection,
+    run_id: str,
+    row: Row,
+    *,
+    fence: int | None,
+    busy: Busy,
+    heads: Heads,
 ) -> Appended:
     """Keep the facts of one append."""
     head = writable(connection, run_id)
@@ -96,6 +103,7 @@ def append(
     if head.sequence != row.first - 1:
         return Appended.CONFLICT
     kept = head_sum(run_id, row.last, int(bool(busy)), head.fence, head.owner, head.owned_until)
+    digest = _inserted(connection, head, row)
     connection.execute(
         "UPDATE runs SET sequence = :last, busy = :busy, head = :head, digest = :digest,"
         " digested = :last, began = CASE WHEN sequence THEN began ELSE :began END,"
@@ -107,12 +115,13 @@ def append(
             "last": row.last,
             "busy": bool(busy),
             "head": kept,
-            "digest": _inserted(connection, head, row),
+            "digest": digest,
             "began": row.began,
             "changed": row.changed,
             **told_of(busy),
         },
     )
+    heads.note(run_id, Noted(sequence=row.last, digest=digest))
     return Appended.OK
 
 
@@ -125,8 +134,14 @@ def _inserted(connection: sqlite3.Connection, head: Head, row: Row) -> bytes:
     return chained(head.digest if head.digested == row.first - 1 else None, row)
 
 
-def recover(
-    connection: sqlite3.Connection, run_id: str, row: Row | None, *, after: int, busy: Busy
+def recover(  # noqa: PLR0913 - as of an append
+    connection: sqlite3.Connection,
+    run_id: str,
+    row: Row | None,
+    *,
+    after: int,
+    busy: Busy,
+    heads: Heads,
 ) -> Appended:
     """Keep what was decided about a run that is rewound, or whose row is damaged, and free it."""
     head = head_of(connection, run_id)
@@ -139,6 +154,7 @@ def recover(
     if row is not None:
         ends, digest = row.last, _inserted(connection, head, row)
     readmit(connection, head, ends=ends, digest=digest, busy=busy)
+    heads.note(run_id, Noted(sequence=ends, digest=digest, exact=True))
     return Appended.OK
 
 

@@ -16,6 +16,7 @@ from ...models.errors import TurnlockError
 from ..errors import JournalError, JournalReplaced
 from .sqlite_file import failed, strange
 from .sqlite_guard import Guard
+from .sqlite_heads import Heads
 from .sqlite_rows import STRANGE
 
 T = TypeVar("T")
@@ -34,6 +35,11 @@ class Outcome:
 
 Perform: TypeAlias = Callable[[sqlite3.Connection, Sequence[Work]], Sequence[Outcome]]
 """Does several works, and returns the outcome of each."""
+
+
+def _never(_: sqlite3.Connection) -> float | None:
+    """Have nothing to do when nothing is asked."""
+    return None
 
 
 @attrs.frozen
@@ -56,11 +62,17 @@ class Worker:
         *,
         connect: Callable[[], sqlite3.Connection],
         perform: Perform,
+        rest: Callable[[sqlite3.Connection], float | None] = _never,
         disconnect: Callable[[sqlite3.Connection], None] | None = None,
     ) -> None:
-        """Start the thread; `connect`, `perform` and `disconnect`, else closing, are done in it."""
+        """Start the thread; all these are called in it.
+
+        `rest` comes after each group of works, and again after the seconds that it returns, unless
+        there is something to do before; None: not again. `disconnect` closes the connection.
+        """
         self._connect = connect
         self._perform = perform
+        self._rest = rest
         self._disconnect = disconnect
         self._loop = asyncio.get_running_loop()
         self._tick: list[_Job] = []
@@ -112,7 +124,7 @@ class Worker:
         try:
             try:
                 self._tell(self._connected.set_result, None)
-                while jobs := self._next():
+                while jobs := self._next(connection):
                     outcomes = self._perform(connection, [job.work for job in jobs])
                     self._tell(_deliver, jobs, outcomes)
             finally:
@@ -121,9 +133,14 @@ class Worker:
             death = error
         self._tell(self._end, death)
 
-    def _next(self) -> list[_Job]:
+    def _next(self, connection: sqlite3.Connection) -> list[_Job]:
         """Wait for works, and take all that are there; none when it is time to end."""
-        jobs = self._queue.get()
+        jobs: list[_Job] | None = None
+        while True:
+            pause = self._rest(connection) if self._queue.empty() else 0.0
+            with suppress(Empty):
+                jobs = self._queue.get(timeout=pause)
+                break
         if jobs is None:
             return []
         with suppress(Empty):
@@ -177,7 +194,7 @@ class Settling(asyncio.Future[T]):
         return False
 
 
-def writing(path: str, guard: Guard) -> Perform:
+def writing(path: str, *, guard: Guard, heads: Heads) -> Perform:
     """Return what does all works in one transaction: one wait for the disk, not one for each.
 
     When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is
@@ -195,19 +212,23 @@ def writing(path: str, guard: Guard) -> Perform:
             connection.execute("COMMIT")
             guard.committed()
         except JournalReplaced as error:
+            heads.dropped()
             _roll_back(connection)
             return [Outcome(error=error) for _ in works]
         except sqlite3.Error as error:
+            heads.dropped()
             _roll_back(connection)
             broken = committing and not _harmless(error)
             why = guard.explains(connection) or failed(path, error, settled=not broken)
             return [Outcome(error=why) for _ in works]
         except Exception as error:  # noqa: BLE001 - see above
+            heads.dropped()
             _roll_back(connection)
             if len(works) == 1:
                 is_damage = isinstance(error, STRANGE)
                 return [Outcome(error=strange(path, error) if is_damage else error)]
             return [outcome for work in works for outcome in perform(connection, [work])]
+        heads.kept()
         return outcomes
 
     return perform

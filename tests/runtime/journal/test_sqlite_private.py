@@ -49,7 +49,7 @@ def test_nobody_else_may_read_it_whatever_the_umask(tmp_path: Path, mask: int) -
     with umask(mask):
         found = asyncio.run(_written(tmp_path))
 
-    assert set(found) == {"journal.db", "journal.db-wal", "journal.db-shm"}
+    assert set(found) == {"journal.db", "journal.db-wal", "journal.db-shm", "journal.db-heads"}
     assert set(found.values()) == {0o600}
 
 
