@@ -24,8 +24,8 @@ _HELP: Final = """Check a recorded log: could these facts, or these answers, hav
 LOG holds one JSON object a line, in order, plain or gzipped; - is standard input. Lines are facts
 as a journal holds them, deliveries with their receipts ({"run_id", "delivery", "receipt"}), or
 requests and answers of the wire. A line {"run": {…}} before the first line of a run says how it was
-configured; without it the limits are the default ones. Runs may be interleaved: run_id tells them
-apart.
+configured; without it the limits are the default ones. Notes, as turnlock archive writes them, are
+passed over. Runs may be interleaved: run_id tells them apart.
 
 It says that the log conforms, or names the first line that cannot have happened, the rule that it
 breaks, and what could have stood there instead. Facts are judged by themselves: whether some

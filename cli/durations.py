@@ -1,4 +1,4 @@
-"""Durations as people type and read them: ``90s``, ``15m``, ``12h``, ``30d``, ``2w``."""
+"""Durations as people type and read them: ``90`` or ``90s``, ``15m``, ``12h``, ``30d``, ``2w``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from ..models.safe_text import harmless
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_TYPED: Final = re.compile(r"(?P<count>\d{1,9}(\.\d{1,3})?)(?P<unit>[smhdw])")
+_TYPED: Final = re.compile(r"(?P<count>\d{1,9}(\.\d{1,3})?)(?P<unit>[smhdw]?)")
 _ROUND: Final = 2
 """A unit is used from so many of them on: 90 s say more than 1 min."""
 
@@ -25,7 +25,7 @@ def duration(_: click.Context, __: click.Parameter, value: str | None) -> float 
             f"{harmless(value, limit=40)!r} is no duration; give a number and its unit, such as"
             " 90s, 15m, 12h, 30d or 2w"
         )
-    return float(typed["count"]) * _UNITS[typed["unit"]]
+    return float(typed["count"]) * _UNITS[typed["unit"] or "s"]
 
 
 def told_duration(seconds: float) -> str:

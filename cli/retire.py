@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import attrs
 import click
 
 from ..models.safe_text import harmless, harmless_lines
@@ -48,6 +50,7 @@ _FORGET: Final = f"""Remove each RUN from the journal, for good: nobody can read
 def _choosing(command: F) -> F:
     """Give a command what chooses runs."""
     for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead."),
         click.option(
             "--older-than",
             metavar="DURATION",
@@ -72,7 +75,9 @@ def _choosing(command: F) -> F:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The archive.",
 )
-def archive(*, run_ids: tuple[str, ...], db: str, older_than: float | None, output: Path) -> None:
+def archive(
+    *, run_ids: tuple[str, ...], db: str, older_than: float | None, as_json: bool, output: Path
+) -> None:
     """Archive them, and say what became of each."""
     named = _named(run_ids, older_than)
 
@@ -81,8 +86,8 @@ def archive(*, run_ids: tuple[str, ...], db: str, older_than: float | None, outp
         return await archive_runs(journal, named, path=output, older_than=older_than)
 
     retired = with_journal(db, work)
-    _tell(retired, "archived")
-    if retired.digest is not None:
+    _tell(retired, "archived", as_json=as_json)
+    if retired.digest is not None and not as_json:
         click.echo(f"{harmless(str(output))}: sha256 {retired.digest}")
     sys.exit(_status(retired, named))
 
@@ -90,7 +95,9 @@ def archive(*, run_ids: tuple[str, ...], db: str, older_than: float | None, outp
 @click.command("forget", help=_FORGET, short_help="Remove runs for good.")
 @_choosing
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def forget(*, run_ids: tuple[str, ...], db: str, older_than: float | None, yes: bool) -> None:
+def forget(
+    *, run_ids: tuple[str, ...], db: str, older_than: float | None, as_json: bool, yes: bool
+) -> None:
     """Forget them, and say what became of each."""
     named = _named(run_ids, older_than)
     if not yes:
@@ -101,7 +108,7 @@ def forget(*, run_ids: tuple[str, ...], db: str, older_than: float | None, yes: 
         return await forget_runs(journal, named, older_than=older_than)
 
     retired = with_journal(db, work)
-    _tell(retired, "forgotten")
+    _tell(retired, "forgotten", as_json=as_json)
     sys.exit(_status(retired, named))
 
 
@@ -125,7 +132,10 @@ def _ask(db: str, named: Sequence[str] | None) -> None:
     click.confirm(f"Remove {what} from {harmless(db)} for good?", abort=True)
 
 
-def _tell(retired: Retired, done: str) -> None:
+def _tell(retired: Retired, done: str, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(attrs.asdict(retired), indent=2))
+        return
     for run_id in retired.removed:
         click.echo(f"{done}: {harmless(run_id)}")
     for run_id in retired.before:

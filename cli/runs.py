@@ -34,6 +34,8 @@ Exit status:
   2  wrong usage, or no journal
 """
 
+_OWNER: Final = 32
+"""Characters of an owner's name."""
 _WORDS: Final = 200
 """Characters of what went wrong."""
 
@@ -98,7 +100,7 @@ def _line(entry: RunEntry, leases: Leases, *, now: float) -> str:
     why = "" if cause is None else f" – {harmless(cause, limit=_WORDS)}"
     return (
         f"{entry.sequence:7,}  {_word(entry):18}  {_count(entry.waiting):>5} "
-        f" {_count(entry.doubts):>5}  {ago[0]:>5}  {ago[1]:>7}  {harmless(owner):16} "
+        f" {_count(entry.doubts):>5}  {ago[0]:>5}  {ago[1]:>7}  {harmless(owner, limit=_OWNER):16} "
         f" {harmless(entry.run.run_id)}{why}"
     )
 

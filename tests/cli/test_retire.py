@@ -86,6 +86,16 @@ def test_forget_asks_and_without_a_terminal_it_must_be_told(db: str) -> None:
     assert len(listed(db)) == 3
 
 
+def test_as_json(tmp_path: Path, db: str) -> None:
+    """All that the command tells, on one stream."""
+    done = turnlock("archive", "one", "waits", "--db", db, "-o", str(tmp_path / "f"), "--json")
+    told = json.loads(done.stdout)
+
+    assert (told["removed"], told["before"], told["facts"]) == (["one"], [], FACTS)
+    assert [it["run_id"] for it in told["left"]] == ["waits"]
+    assert len(told["digest"]) == 64
+
+
 def test_by_age(tmp_path: Path, db: str) -> None:
     """Without RUN all that are old enough; what is open is told of, and that is no failure."""
     none = turnlock("archive", "--db", db, "--older-than", "1d", "-o", str(tmp_path / "none"))
@@ -95,7 +105,7 @@ def test_by_age(tmp_path: Path, db: str) -> None:
     assert young.exit_code == 1
     assert "not that old" in young.output
 
-    done = turnlock("archive", "--db", db, "--older-than", "0s", "-o", str(tmp_path / "old"))
+    done = turnlock("archive", "--db", db, "--older-than", "0", "-o", str(tmp_path / "old"))
     assert done.exit_code == 0
     assert done.stdout.splitlines()[1] == r"archived: tw\x1b[31mo"
     assert "left: run 'waits'" in done.stderr
