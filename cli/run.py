@@ -34,8 +34,8 @@ endpoint is asked, with the key in OPENAI_API_KEY (needs turnlock[openai]).
 
 With --db everything is written to a journal before it takes effect. After a kill at any instant,
 run the same command again: it goes on where it stopped. A call that was started, and whose outcome
-is unknown, is in doubt: its tool's policy decides, or you are asked. `turnlock show`, `approve`,
-`deny` and `interrupt` work on the same journal from another terminal.
+is unknown, is in doubt: its tool's policy decides, or you are asked. `turnlock show` prints the
+commands that decide, from another terminal on the same journal.
 
 Ctrl-C interrupts the turn; a second Ctrl-C, or one between turns, leaves. When standard input ends,
 open questions stay open.

@@ -24,7 +24,7 @@ from ..views.call_view import CallView, Waits
 from ..views.grants import Grants, approved_by
 from ..views.meanings import stands
 from ..views.run_view import RunView
-from .timeline import looks_of
+from .timeline import denied, looks_of
 
 _CUT: Final = 400
 """Characters of a detail; a line of a terminal cuts further."""
@@ -139,7 +139,7 @@ _WORDS: Final = {
 }
 
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
-    FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
+    FactType.TOOL_DENIED: denied,
     FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: shown_json(fact.result),
     FactType.TOOL_EXECUTION_FAILED: lambda fact: shown_text(fact.error),
     FactType.EXECUTION_RETRIED: lambda fact: f"attempt {fact.attempt}",

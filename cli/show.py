@@ -13,7 +13,7 @@ from ..models.codec import write
 from ..models.facts import Fact
 from ..models.inputs import Input
 from ..models.safe_text import harmless
-from ..models.sealed import shown_json
+from ..models.sealed import is_sealed, shown_json
 from ..models.values import canonical
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.leases import is_owned
@@ -22,7 +22,7 @@ from ..views.call_view import CallView
 from ..views.grants import GrantView, grants_in_force
 from ..views.run_view import RunView
 from .databases import db_option, entry_of, facts_of, with_journal
-from .shown import bound_by, command_line, deciding_line
+from .shown import SEALED, bound_by, command_line, deciding_line
 
 _ARGUMENTS: Final = 2_000
 """Characters of the arguments of a call that nobody decides about."""
@@ -140,9 +140,12 @@ def _tell_call(what: str, told: CallView, *, whole: bool = False) -> None:
     """Tell a call; `whole` where somebody may decide about it: then nothing of it is cut."""
     name = f"{harmless(told.invocation_id, limit=_NAME)} {harmless(told.tool_name, limit=_NAME)}"
     click.echo(f"{what:7} {name}")
-    click.echo(
-        f"        {harmless(shown_json(told.arguments), limit=None if whole else _ARGUMENTS)}"
-    )
+    if whole:
+        click.echo(f"        {harmless(canonical(told.arguments))}")
+    else:
+        click.echo(f"        {harmless(shown_json(told.arguments), limit=_ARGUMENTS)}")
+    if whole and is_sealed(told.arguments):
+        click.echo(f"      {SEALED}")
     click.echo(f"        turn {harmless(told.turn_id, limit=_NAME)}, {bound_by(told)}")
 
 

@@ -38,6 +38,10 @@ NAME: Final = 60
 _LISTED: Final = 20
 
 
+SEALED: Final = f"  {HIDDEN}, or made to look so: only who has the key can tell (--tools FILE)"
+"""Beside arguments in an envelope: a provider may send one, so whoever decides is shown it raw."""
+
+
 class NotShown(click.ClickException):
     """What was shown does not wait any more: nothing is decided, and the status is 1."""
 
@@ -191,6 +195,8 @@ def whole(call: CallView) -> Iterator[str]:
     yield f"{harmless(call.tool_name)} {harmless(call.invocation_id)} {asks}"
     yield f"  turn {harmless(call.turn_id)}, {bound_by(call)}"
     yield whole_arguments(call.arguments or {})
+    if is_sealed(call.arguments):
+        yield SEALED
 
 
 def about(call: CallView) -> str:
@@ -202,8 +208,6 @@ def about(call: CallView) -> str:
 
 def whole_arguments(arguments: Mapping[str, Json]) -> str:
     """Return arguments as lines of JSON, harmless, and nothing of them is cut."""
-    if is_sealed(arguments):
-        return f"{HIDDEN}: the digest stands for them; who has the key can see them (--tools)"
     return harmless_lines(json.dumps(arguments, indent=2, ensure_ascii=False))
 
 
@@ -281,13 +285,13 @@ def command_line(verb: str, *named: str, db: str, **options: str | int) -> str |
 
 def _word(text: str) -> str:
     """Return a text as one word of a shell, with what cannot be printed as octal escapes."""
-    if text.isprintable():
+    if harmless(text) == text:
         return shlex.quote(text)
     return "$'" + "".join(map(_escaped, text)) + "'"
 
 
 def _escaped(character: str) -> str:
-    if character.isprintable() and character not in "\\'!":
+    if harmless(character) == character and character not in "\\'!":
         return character
     return "".join(f"\\{byte:03o}" for byte in character.encode())
 

@@ -23,7 +23,11 @@ from ..models.facts import (
     ContinuationTaken,
     Fact,
     FactType,
+    GrantExpired,
+    GrantIssued,
+    GrantRevoked,
     ToolApproved,
+    ToolDenied,
     ToolExecutionStarted,
     TurnFact,
     TurnOpened,
@@ -34,7 +38,7 @@ from ..models.sealed import shown_json, shown_text
 from ..models.verdicts import Refused, Verdict
 from ..verification.replay.tally import Hostility
 from ..views.call_view import CallView
-from ..views.grants import Grants, approved_by
+from ..views.grants import Grants, approved_by, covering
 from ..views.phrases import PHASE_OF
 from ..views.turn_view import TurnView
 
@@ -122,6 +126,10 @@ class Timeline:
             return f"by {approved_by(fact, self._grants)}, {fact.scope}{edited}"
         if isinstance(fact, TurnSettled):
             return self._settled(fact.turn_id)
+        if isinstance(fact, GrantIssued):
+            return f"{fact.grant_id}: {covering(fact)}"
+        if isinstance(fact, GrantRevoked | GrantExpired):
+            return fact.grant_id
         tell = _DETAILS.get(fact.type)
         return "" if tell is None else tell(fact)
 
@@ -214,11 +222,17 @@ def _opened(fact: TurnOpened) -> str:
     return f"epoch {fact.epoch}, {calls} call{'' if calls == 1 else 's'}, {how}"
 
 
+def denied(fact: ToolDenied) -> str:
+    """Say why a call was denied, and by whom where anybody did."""
+    why = str(fact.reason or fact.error)
+    return why if fact.decided_by is None else f"{why} (by {fact.decided_by})"
+
+
 _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
     FactType.TURN_OPENED: _opened,
     FactType.CALL_ADDED: lambda fact: shown_json(fact.call.arguments),
     FactType.TOOL_APPROVAL_REQUESTED: lambda fact: shown_json(fact.arguments),
-    FactType.TOOL_DENIED: lambda fact: str(fact.reason or fact.error),
+    FactType.TOOL_DENIED: denied,
     FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: shown_json(fact.result),
     FactType.TOOL_EXECUTION_FAILED: lambda fact: shown_text(fact.error),
 }

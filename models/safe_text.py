@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 CUT = "…"
+
+_UNSEEN: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0"
+    "\U000e0100-\U000e01ef]|(?<![^\ufe0f])\ufe0f"
+)
+"""What counts as printable, and shows nothing: letters and marks that are ignored by default, and
+the blank of Braille. One U+FE0F after a character only asks for its picture."""
 
 
 def harmless(text: str, *, limit: int | None = None) -> str:
     r"""Return `text` on one line, with what cannot be printed as escapes (``\x1b``, ``\u202e``).
 
-    Control characters, bidirectional overrides and zero-width characters are all escaped. With
+    Control characters, bidirectional overrides, zero-width and blank ones are all escaped. With
     `limit` the outcome has at most that many characters, the last of them ``…`` if it was cut.
     """
     whole = text if limit is None else text[: limit + 1]
     if not whole.isprintable():
         whole = "".join(map(_shown, whole))
+    if not whole.isascii():
+        whole = _UNSEEN.sub(_escape, whole)
     if limit is None or len(whole) <= limit:
         return whole
     return whole[: max(0, limit - 1)] + CUT
@@ -28,3 +40,7 @@ def _shown(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def _escape(unseen: re.Match[str]) -> str:
+    return unseen.group().encode("unicode_escape").decode("ascii")

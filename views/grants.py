@@ -53,8 +53,13 @@ class GrantView(Record):
     @property
     def covers(self) -> str:
         """Say which calls it covers."""
-        which = "whatever the arguments" if self.match is Match.TOOL else "with these arguments"
-        return f"{self.tool_name}, {which}, in this {self.scope}"
+        return covering(self)
+
+
+def covering(it: GrantIssued | GrantView) -> str:
+    """Say which calls a grant covers."""
+    which = "whatever the arguments" if it.match is Match.TOOL else "with these arguments"
+    return f"{it.tool_name}, {which}, in this {it.scope}"
 
 
 class Grants:

@@ -206,6 +206,14 @@ def run_printed(db: str, verb: str, *more: str) -> list[int]:
     return [turnlock(*command, *more).exit_code for command in printed(db, verb)]
 
 
+def test_an_envelope_hides_nothing_from_whoever_decides(db: str) -> None:
+    """A provider may send arguments that look sealed: they are shown as they are, with a word."""
+    deliver(db, opened("t1", call("a", "sh", sealed="cm0gLXJmIC8=")))
+    shown = turnlock("show", "agent", "--db", db, "--no-facts").output
+    assert '        {"sealed":"cm0gLXJmIC8="}\n' in shown
+    assert "(sealed), or made to look so: only who has the key can tell" in shown
+
+
 HOSTILE = [
     "\x1b[2J\u202ecall",
     "a; rm -rf / #",
@@ -218,6 +226,7 @@ HOSTILE = [
     "*",
     "'",
     "!\x07'",
+    "pay\u3164\U000e0141",
 ]
 
 

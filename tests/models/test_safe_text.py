@@ -11,11 +11,12 @@ from turnlock.models.safe_text import CUT, harmless, harmless_lines
 
 @given(st.text())
 def test_nothing_steers_hides_or_breaks_a_line(text: str) -> None:
-    """Whatever is printable stays as it is; everything else is an escape that is printable."""
+    """Whatever can be seen stays as it is; everything else is an escape that is printable."""
     shown = harmless(text)
 
     assert shown.isprintable()
-    if text.isprintable():
+    assert harmless(shown) == shown
+    if text.isascii() and text.isprintable():
         assert shown == text
 
 
@@ -48,10 +49,15 @@ def test_lines_stay_lines(text: str) -> None:
         ("pay\u202e51", r"pay\u202e51"),
         ("in\u200bvisible\ufeff", r"in\u200bvisible\ufeff"),
         ("half \ud800", r"half \ud800"),
+        ("blank\u3164\u2800\uffa0", r"blank\u3164\u2800\uffa0"),
+        ("hi\U000e0141\ufe00", r"hi\U000e0141\ufe00"),
+        ("\u26a0\ufe0f", "\u26a0\ufe0f"),
+        ("\u26a0\ufe0f\ufe0f", "\u26a0\ufe0f" + r"\ufe0f"),
     ],
 )
 def test_examples(text: str, shown: str) -> None:
-    """Control characters, bidirectional overrides, zero width, halves of characters."""
+    """Control characters, bidirectional overrides, zero width, halves of characters; what counts as
+    printable and is not seen, in which a text may hide another. A sign may ask for its picture."""
     assert harmless(text) == shown
 
 
