@@ -1,10 +1,13 @@
 """The runtime under load: many runs at once, beside the bare commits of the same appends.
 
-Each run plays turns of three calls; a person approves each as soon as he is asked, and the next
-turn is opened as soon as the one before is told. Bare is raw SQLite, in the same folder and right
-after: the same bytes in as many transactions with as many appends in each, and nothing else. The
-last figures are of one run that needs no slot of the others, while those wait for a tool that
-bounds itself, or work as fast as they can. Wall time: all of it waits for the disk.
+First, each run plays turns of three calls; a person approves each as soon as he is asked, and the
+next turn is opened as soon as the one before is told. Bare is raw SQLite, in the same folder and
+right after: the same bytes in as many transactions with as many appends in each, and nothing else.
+
+Then approvals that come at a pace which leaves time to spare, in one of many runs after the other;
+and one run that needs no slot of others, which wait for a tool that bounds itself, have hundreds of
+calls ready at any time, or play turns of three as fast as they can: with those it shares the
+processor. Wall time: all of it waits for the disk.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,13 +41,15 @@ from turnlock.runtime.tools.toolbox import Toolbox
 TURNS: Final = {1: 300, 10: 60, 100: 12, 1_000: 4}
 """By how many runs there are: the turns that each plays."""
 CALLS: Final = 3
-OTHERS: Final = (0, 100, 1_000)
-"""Runs beside the one that needs nothing of theirs."""
+PACE: Final = 50
+PACED: Final = 250
+"""Approvals that come at that pace, in one run after the other."""
 PROBES: Final = 100
 LONGEST: Final = 6.0
 """Seconds after which it is probed no more."""
 BEFORE: Final = 0.5
 """Seconds that the others have to begin."""
+FLOOD: Final = 300
 HELD: Final = "held"
 """The turn of those that wait for slots."""
 SINGLE: Final = 300
@@ -58,9 +64,15 @@ def measure(rounds: int) -> list[Line]:
         if runs * part <= max(TURNS):
             loads = [_loaded(runs, max(turns // part, 2)) for _ in range(rounds)]
             lines += _lines(runs, loads)
-    for others in OTHERS:
-        if others * part <= max(OTHERS):
-            lines += _probed(others, PROBES // part)
+    for runs in TURNS:
+        if runs * part <= max(TURNS):
+            lines += _waited(
+                _paced, runs, PACED // part, f"{_runs(runs)}, {PACE} approvals a second"
+            )
+    lines += _waited(partial(_beside, _waits), 0, PROBES // part, "one run alone")
+    for others, what, do in BESIDE:
+        name = f"one run beside {others:,} {what}"
+        lines += _waited(partial(_beside, do), others // part, PROBES // part, name)
     return lines
 
 
@@ -102,7 +114,7 @@ def _loaded(runs: int, turns: int) -> _Load:
 
 
 def _lines(runs: int, loads: Sequence[_Load]) -> list[Line]:
-    of = f"{runs:,} runs" if runs > 1 else "1 run"
+    of = _runs(runs)
 
     def line(name: str, unit: str, figure: Callable[[_Load], float], note: str = "") -> Line:
         value = statistics.median(map(figure, loads))
@@ -125,6 +137,10 @@ def _lines(runs: int, loads: Sequence[_Load]) -> list[Line]:
     ]
 
 
+def _runs(count: int) -> str:
+    return f"{count:,} runs" if count > 1 else "1 run"
+
+
 def _at(waits: Sequence[float], percent: int) -> float:
     return 1e3 * waits[len(waits) * percent // 100]
 
@@ -142,13 +158,17 @@ class _Host:
         async def act(context: ToolContext, key: str) -> None:
             self.waits[context.run_id].append(perf_counter() - self._asked.pop(key))
 
+        @tool
+        async def pour(key: str) -> str:
+            return key
+
         @tool(concurrency=1)
         async def hold(key: str) -> None:  # noqa: ARG001 - as the other
             await asyncio.sleep(3_600)
 
         self.runtime = Runtime(
             journal=journal,
-            tools=Toolbox.of(act, hold),
+            tools=Toolbox.of(act, pour, hold),
             on_continue=self._continue,
             settings=Settings(drain=0.1),
         )
@@ -176,6 +196,13 @@ class _Host:
                 for call in asked
             )
         )
+        await told
+
+    async def flood(self, run_id: str, turn_id: str, calls: int) -> None:
+        """Open a turn of calls that nobody need approve, and wait until it is told."""
+        told = self._told[run_id] = asyncio.get_running_loop().create_future()
+        asked = _calls(run_id, turn_id, tool_name="pour", count=calls)
+        await self.runtime.open_turn(run_id, asked, turn_id=turn_id)
         await told
 
     async def _continue(self, told: Continuation) -> None:
@@ -243,39 +270,61 @@ def _bare(path: Path, rows: Sequence[tuple[int, bytes]], groups: Sequence[int]) 
         return perf_counter() - began
 
 
-def _probed(others: int, probes: int) -> list[Line]:
-    lines: list[Line] = []
-    for what, beside in (("wait for slots", _waits), ("work", _works)):
-        if others or beside is _waits:
-            with TemporaryDirectory() as folder:
-                waits = asyncio.run(_probe(Path(folder) / "probe.db", beside, others, probes))
-            name = f"one run beside {others:,} that {what}" if others else "one run alone"
-            lines += [
-                Line(name=f"{name}, p{percent}", value=_at(waits, percent), unit="ms")
-                for percent in (50, 99)
-            ]
-    return lines
+Wait: TypeAlias = Callable[[_Host, int, int], Coroutine[Any, Any, str]]
+"""Plays so many runs and so many turns of one call, and names the run whose waits count, or ""."""
 
 
-async def _probe(path: Path, beside: Beside, others: int, probes: int) -> list[float]:
-    """Play turns of one call in one run, one after the other, while the others do their part."""
-    ids = [f"other-{number}" for number in range(others)]
+def _waited(play: Wait, runs: int, turns: int, name: str) -> list[Line]:
+    with TemporaryDirectory() as folder:
+        gc.collect()
+        waits = asyncio.run(_waits_of(Path(folder) / "waits.db", play, runs, turns))
+    return [
+        Line(name=f"approve to the tool's first line, p{percent}, {name}", value=at, unit="ms")
+        for percent, at in ((percent, _at(waits, percent)) for percent in (50, 99))
+    ]
+
+
+async def _waits_of(path: Path, play: Wait, runs: int, turns: int) -> list[float]:
     async with await SqliteJournal.open(path) as journal, _Host(journal) as host:
-        await host.open(["probe", *ids])
-        busy = [asyncio.create_task(beside(host, run_id)) for run_id in ids]
-        await asyncio.sleep(BEFORE)
-        until = perf_counter() + LONGEST
-        for number in range(probes):
-            await host.play("probe", f"turn-{number}", calls=1)
-            if perf_counter() > until:
-                break
-        for task in busy:
-            task.cancel()
-        await asyncio.gather(*busy, return_exceptions=True)
-    return sorted(host.waits["probe"])
+        run_id = await play(host, runs, turns)
+        every = chain.from_iterable(host.waits.values())
+        return sorted(host.waits[run_id] if run_id else every)
 
 
-Beside: TypeAlias = Callable[["_Host", str], Coroutine[Any, Any, None]]
+async def _paced(host: _Host, runs: int, turns: int) -> str:
+    """Approve at a pace that leaves time to spare, whatever the number of runs."""
+    ids = [f"run-{number}" for number in range(runs)]
+    await host.open(ids)
+    began = perf_counter()
+    plays: list[asyncio.Task[None]] = []
+    for number in range(turns):
+        await asyncio.sleep(began + number / PACE - perf_counter())
+        if number >= runs:
+            await plays[number - runs]  # of the same run
+        play = host.play(ids[number % runs], f"turn-{number}", calls=1)
+        plays.append(asyncio.create_task(play))
+    await asyncio.gather(*plays)
+    return ""
+
+
+async def _beside(do: Beside, host: _Host, others: int, turns: int) -> str:
+    """Play turns of one run, one after the other, while the others do their part."""
+    ids = [f"other-{number}" for number in range(others)]
+    await host.open(["probe", *ids])
+    busy = [asyncio.create_task(do(host, run_id)) for run_id in ids]
+    await asyncio.sleep(BEFORE)
+    until = perf_counter() + LONGEST
+    for number in range(turns):
+        await host.play("probe", f"turn-{number}", calls=1)
+        if perf_counter() > until:
+            break
+    for task in busy:
+        task.cancel()
+    await asyncio.gather(*busy, return_exceptions=True)
+    return "probe"
+
+
+Beside: TypeAlias = Callable[[_Host, str], Coroutine[Any, Any, None]]
 """What each of the other runs does meanwhile."""
 
 
@@ -284,6 +333,20 @@ async def _waits(host: _Host, run_id: str) -> None:
     await host.runtime.open_turn(run_id, _calls(run_id, HELD, tool_name="hold"), turn_id=HELD)
 
 
+async def _floods(host: _Host, run_id: str) -> None:
+    """Have hundreds of calls ready, all the time."""
+    for number in count():
+        await host.flood(run_id, f"turn-{number}", calls=FLOOD)
+
+
 async def _works(host: _Host, run_id: str) -> None:
     for number in count():
         await host.play(run_id, f"turn-{number}")
+
+
+BESIDE: Final[Sequence[tuple[int, str, Beside]]] = (
+    (1_000, "that wait for slots", _waits),
+    (10, f"whose turns have {FLOOD} calls", _floods),
+    (100, "that work", _works),
+    (1_000, "that work", _works),
+)

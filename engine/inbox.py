@@ -192,6 +192,9 @@ class Inbox:
             if line is not None and line.strands
         ]
         passed = self._passed
+        if len(servable) == 1:
+            passed[servable[0]] = 0
+            return servable[0]
         hungriest = max(servable, key=lambda lane: passed[lane])  # of equals the first: the highest
         chosen = hungriest if passed[hungriest] >= STARVATION_BOUND else servable[0]
         for lane in servable:

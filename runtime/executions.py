@@ -345,7 +345,7 @@ class Executions:
         beat = _Beat(
             period=tool.policy.lease / RENEWALS,
             name=f"renew {effect.effect_id}",
-            work=partial(self._reporting.quietly, actor, _renewal(actor, effect, tool)),
+            work=lambda: self._reporting.quietly(actor, _renewal(actor, effect, tool)),
             tasks=self._runtime.tasks,
         )
         try:
