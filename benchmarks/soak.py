@@ -83,7 +83,7 @@ class Soak:
         self._path = path
         self._seconds = seconds
         self._began = monotonic()
-        self._told: dict[str, asyncio.Event] = {}
+        self._told: dict[tuple[str, str], asyncio.Event] = {}
         self._runtime: Runtime
         self._elsewhere: SqliteJournal
 
@@ -139,9 +139,10 @@ class Soak:
                 return
             name, turn = next((name, turn) for each, name, turn in TURNS if not number % each)
             self.played[name] += 1
-            self._told[run_id] = asyncio.Event()
+            told = self._told[run_id, f"turn-{number}"] = asyncio.Event()
             await turn(self, run_id, f"turn-{number}")
-            await self._told[run_id].wait()
+            await told.wait()
+            del self._told[run_id, f"turn-{number}"]
 
     async def plain(self, run_id: str, turn_id: str) -> None:
         """Approve what waits."""
@@ -166,7 +167,7 @@ class Soak:
         sequence = (await self._elsewhere.entry(run_id)).sequence
         await self._runtime.interrupt(run_id, turn_id=turn_id, grace=5.0)
         await self._follow(run_id, sequence, FactType.TURN_INTERRUPTED)
-        self._told[run_id].set()
+        self._told[run_id, turn_id].set()
 
     async def reopened(self, run_id: str, turn_id: str) -> None:
         """Let the run go between its turns, and take it again."""
@@ -200,7 +201,8 @@ class Soak:
         await self._runtime.open_turn(run_id, calls, turn_id=turn_id)
 
     async def _continue(self, told: Continuation) -> None:
-        self._told[told.run_id].set()
+        if (told.run_id, told.turn_id) in self._told:  # else it is handed over once more
+            self._told[told.run_id, told.turn_id].set()
 
     async def _watch(self) -> None:
         while True:
