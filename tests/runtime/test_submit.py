@@ -10,14 +10,18 @@ import pytest
 from turnlock import (
     Call,
     Decide,
+    Delivery,
     Fact,
     FactType,
     Interrupt,
     InvalidValue,
+    Kernel,
+    Limits,
     OpenTurn,
     Run,
     UnknownRun,
 )
+from turnlock.models.record import changed
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
@@ -27,6 +31,7 @@ from turnlock.runtime.tools.policy import Policy
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
 from turnlock.runtime.writer import Unanswered, submit
+from turnlock.views.live import calls_of
 
 from .faulty_journal import Fault, FaultyJournal
 from .virtual import LoopClock, run, settled
@@ -120,6 +125,43 @@ def test_who_is_quicker_is_asked() -> None:
         await inner.answer(posts[0].number, {"accepted": True})
         assert (await answering).by_owner
         assert FactType.TOOL_APPROVED not in [fact.type async for fact in inner.facts("r")]
+
+    run(play())
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_k_32_what_moved_on_before_the_owner_judged_is_not_hit(bound: bool) -> None:
+    """Between the look and the post the turn closes, and its ids are used again.
+
+    The turn and the digest bind a posted decision; the control, without the digest, hits the other.
+    """
+    shown = changed(CALL, arguments={"path": "/home"})
+    other = changed(CALL, arguments={"path": "/"})
+
+    async def play() -> None:
+        journal, ran = MemoryJournal(), list[str]()
+        forgetful = Run(run_id="r", limits=Limits(remembered=0))
+        async with host(journal, ran) as runtime:
+            await runtime.open_run(forgetful)
+            await runtime.open_turn("r", [shown], turn_id="t1")
+
+            def choose(kernel: Kernel) -> Decide:
+                (call,) = calls_of(kernel, gated=True)
+                digest = call.arguments_digest if bound else None
+                return changed(APPROVAL, arguments_digest=digest)
+
+            class MovedOn(FaultyJournal):
+                async def post(self, run_id: str, delivery: Delivery) -> int:
+                    await runtime.deny("r", turn_id="t1", invocation_id="a")
+                    await settled()
+                    assert (await runtime.open_turn("r", [other], turn_id="t1")).reason is None
+                    return await self.inner.post(run_id, delivery)
+
+            submitted = await submit(MovedOn(journal), "r", choose, within=5, clock=LoopClock())
+            assert submitted.receipt.get("reason") == ("arguments_mismatch" if bound else None)
+            assert [it.type async for it in journal.facts("r")].count(FactType.TOOL_APPROVED) == (
+                0 if bound else 1
+            )
 
     run(play())
 
