@@ -6,8 +6,8 @@ import gzip
 import json
 import sys
 import zlib
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
@@ -18,6 +18,9 @@ from ..verification.rulebook import rule_called
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
 from ..wire.log import TooManyRuns
+
+if TYPE_CHECKING:  # it would load the runtime
+    from ..runtime.journal.entries import Finding
 
 _HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
 
@@ -32,12 +35,14 @@ breaks, and what could have stood there instead. Facts are judged by themselves:
 deliveries yield these very commits. Receipts are compared with those of a second implementation.
 
 With --db, instead of a LOG, the runs of a journal are checked, or the one of --run; a line is then
-a fact, and line n of a run its n-th fact.
+a fact, and line n of a run its n-th fact. All else that the journal holds is looked at, too –
+checksums of its rows, snapshots, notes, posts, where runs end, the file itself –, and whatever is
+not as it was kept is told: not the first alone.
 
 \b
 Exit status:
   0  conforms
-  1  a line cannot have happened, or is no line of a log
+  1  a line cannot have happened, or is no line of a log; a journal is not as it was kept
   2  wrong usage, or not one line could be read
   6  conforms as far as it goes, but breaks off inside a line or a commit
 """
@@ -61,22 +66,29 @@ def command(*, log: str | None, db: str | None, run_id: str | None, as_json: boo
         raise click.UsageError("give a LOG, or --db JOURNAL: one of the two")
     if run_id is not None and db is None:
         raise click.UsageError("--run needs --db")
+    findings: Sequence[Finding] = ()
     try:
-        outcome = check(_lines(log)) if log is not None else _checked_db(db or "", run_id)
+        if log is not None:
+            outcome = check(_lines(log))
+        else:
+            outcome, findings = _checked_db(db or "", run_id)
     except TooManyRuns as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(_as_json(outcome), indent=2))
+        click.echo(json.dumps(_as_json(outcome, findings), indent=2))
     else:
-        for line in _told(outcome):
+        for line in (*_told_findings(findings), *_told(outcome)):
             click.echo(harmless(line))
-    sys.exit(_status(outcome))
+        if findings and outcome.broken is None:
+            click.echo(f"not as it was kept: {len(findings)} found")
+    sys.exit(BROKEN if findings else _status(outcome))
 
 
-def _checked_db(db: str, run_id: str | None) -> Outcome:
+def _checked_db(db: str, run_id: str | None) -> tuple[Outcome, Sequence[Finding]]:
     from .check_db import check_db  # noqa: PLC0415 - asyncio and the runtime load here
 
-    return check_db(db, run_id)
+    checked = check_db(db, run_id)
+    return checked.outcome, checked.findings
 
 
 def _lines(file: str) -> Iterator[bytes]:
@@ -105,9 +117,17 @@ def _status(outcome: Outcome) -> int:
     return TORN if outcome.torn else 0
 
 
-def _as_json(outcome: Outcome) -> dict[str, Any]:
+def _as_json(outcome: Outcome, findings: Sequence[Finding]) -> dict[str, Any]:
     whole: dict[str, Any] = attrs.asdict(outcome)
-    return {"conforms": outcome.broken is None, "judged": outcome.judged, **whole}
+    conforms = outcome.broken is None and not findings
+    found = [attrs.asdict(it) for it in findings]
+    return {"conforms": conforms, "judged": outcome.judged, **whole, "findings": found}
+
+
+def _told_findings(findings: Sequence[Finding]) -> Iterator[str]:
+    for it in findings:
+        of = "the journal" if it.run_id is None else f"run {it.run_id!r}"
+        yield f"{of}: {it.what}: {it.cause}"
 
 
 def _told(outcome: Outcome) -> Iterator[str]:

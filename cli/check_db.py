@@ -1,47 +1,75 @@
-"""The runs of a journal, held against the specification as logs are."""
+"""A journal: its runs held against the specification as logs are, and all that lies beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import attrs
 
 from ..models.errors import CorruptJournal
 from ..models.facts import Fact
 from ..models.run import Run
-from ..runtime.journal.contract import Journal
+from ..runtime.errors import JournalError
+from ..runtime.journal.contract import Finding, Journal
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount, Torn
 from ..wire.log_lines import log_lines
 from .databases import entry_of, facts_of, with_journal
 
 
-def check_db(db: str, run_id: str | None) -> Outcome:
-    """Check one run of a journal, or all, each by itself; stop at the first that is broken.
+@attrs.frozen(kw_only=True)
+class Checked:
+    """What came of a whole journal: of its facts as a log, the first that is broken in `outcome`.
+
+    All else that is not as it should be, in other runs and beside the facts, is in `findings`.
+    """
+
+    outcome: Outcome
+    findings: Sequence[Finding]
+
+
+def check_db(db: str, run_id: str | None) -> Checked:
+    """Check one run of a journal, or all, each by itself, and all that lies beside their facts.
 
     What cannot be read in the file is broken, too: the rule is the promise to recover (K-9).
     """
 
-    async def work(journal: Journal) -> Outcome:
+    async def work(journal: Journal) -> Checked:
         if run_id is not None:
-            runs: Sequence[Run] = [(await entry_of(journal, run_id)).run]
+            ids = [(await entry_of(journal, run_id)).run.run_id]
         else:
-            runs = [entry.run async for entry in journal.entries()]
+            ids = [entry.run.run_id async for entry in journal.entries()]
         whole = Outcome(lines=0, runs=())
-        for run in runs:
-            try:
-                outcome = _checked(run, await facts_of(journal, run.run_id))
-            except CorruptJournal as error:
-                broken = Broken(
-                    line=error.sequence, rule="K-9", run_id=run.run_id, cause=str(error)
-                )
-                outcome = Outcome(lines=0, runs=(), broken=broken)
-            whole = _joined(whole, outcome)
-            if whole.broken is not None:
-                break
-        return whole
+        brokens: list[Broken] = []
+        for it in ids:
+            with suppress(JournalError):  # its configuration is damaged: that is found below
+                outcome = await _checked_run(journal, it)
+                brokens += [] if outcome.broken is None else [outcome.broken]
+                whole = _joined(whole, outcome)
+        told = {(it.run_id, f"fact {it.line}") for it in brokens}
+        findings = [
+            it
+            for it in await journal.check()
+            if run_id in {None, it.run_id} and (it.run_id, it.what) not in told
+        ]
+        others = [
+            Finding(run_id=it.run_id, what=f"fact {it.line}", cause=f"{it.rule}: {it.cause}")
+            for it in brokens[1:]
+        ]
+        first = brokens[0] if brokens else None
+        return Checked(outcome=attrs.evolve(whole, broken=first), findings=(*others, *findings))
 
     return with_journal(db, work, read_only=True)
+
+
+async def _checked_run(journal: Journal, run_id: str) -> Outcome:
+    run = (await journal.entry(run_id)).run
+    try:
+        return _checked(run, await facts_of(journal, run_id))
+    except CorruptJournal as error:
+        broken = Broken(line=error.sequence, rule="K-9", run_id=run_id, cause=str(error))
+        return Outcome(lines=0, runs=(), broken=broken)
 
 
 def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:
@@ -59,4 +87,4 @@ def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:
 def _joined(one: Outcome, other: Outcome) -> Outcome:
     runs: tuple[RunCount, ...] = (*one.runs, *other.runs)
     torn: tuple[Torn, ...] = (*one.torn, *other.torn)
-    return Outcome(lines=one.lines + other.lines, runs=runs, broken=other.broken, torn=torn)
+    return Outcome(lines=one.lines + other.lines, runs=runs, torn=torn)

@@ -15,7 +15,7 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.sealed import is_sealed, shown_json
 from ..models.values import canonical
-from ..runtime.journal.contract import Journal, RunEntry
+from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.leases import is_owned
 from ..runtime.owners import is_dead, short_name
 from ..views.call_view import CallView
@@ -69,6 +69,8 @@ class _Shown:
     lost: Sequence[CallView]
     """Started by processes that are gone: in doubt once the run goes on."""
     grants: Sequence[GrantView]
+    findings: Sequence[Finding]
+    """What stands in its way, and the posts that nobody could read."""
     now: float
     """By the clock of the journal."""
 
@@ -88,7 +90,15 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         lost = [call for call in view.running if is_dead(call.worker)]
         now = journal.time()
         grants = grants_in_force(found, now=now)
-        return _Shown(entry=entry, facts=found, view=view, lost=lost, grants=grants, now=now)
+        return _Shown(
+            entry=entry,
+            facts=found,
+            view=view,
+            lost=lost,
+            grants=grants,
+            findings=await journal.findings(run_id),
+            now=now,
+        )
 
     shown = with_journal(db, read, read_only=True)
     if as_json:
@@ -113,6 +123,11 @@ def _tell(shown: _Shown, *, db: str) -> None:
     owner = shown.entry.owner if is_owned(shown.entry, now=shown.now) else None
     nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
     click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
+    for finding in shown.findings:
+        click.echo(f"{finding.what:7} {harmless(finding.cause)}")
+    if shown.entry.rewound is not None or shown.entry.problem is not None:
+        way = command_line("recover", shown.entry.run.run_id, db=db) or "turnlock recover"
+        click.echo(f"        it stands still until a person decides: {way}")
     for waiting in shown.view.waiting:
         _tell_call("waits", waiting, whole=True)
         left = None if waiting.deadline is None else waiting.deadline - shown.now
@@ -170,6 +185,8 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
             for call in shown.view.in_doubt
         ],
         "lost": [call.invocation_id for call in shown.lost],
+        "rewound": entry.rewound,
+        "findings": [{"what": it.what, "cause": it.cause} for it in shown.findings],
     }
     if facts:
         told["facts"] = [write(fact) for fact in shown.facts]

@@ -316,6 +316,13 @@ class Journal(ABC):
             f" after fact {after} ({len(facts)} facts, busy: {busy})"
         )
 
+    async def findings(self, run_id: str) -> tuple[Finding, ...]:
+        """Return what stands in a run's way, and which of its posts were set aside; costs little.
+
+        All that is damaged is found by `check`.
+        """
+        return tuple(findings_of(await self.entry(run_id)))
+
     async def check(self) -> tuple[Finding, ...]:
         """Look at all that is kept, and return what is not as it should be, or cannot be read."""
         found: list[Finding] = []

@@ -414,6 +414,11 @@ class SqliteJournal(Journal):
             )
         )
 
+    async def findings(self, run_id: str) -> tuple[Finding, ...]:
+        """Return what stands in a run's way, and the posts that were set aside."""
+        found = await super().findings(run_id)
+        return (*found, *await self._read(partial(posts.put_aside, run_id=run_id)))
+
     async def check(self) -> tuple[Finding, ...]:
         """Read all of the file, and return what is not as it was written."""
         return await self._read(partial(check, where=self._where))

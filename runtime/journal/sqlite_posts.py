@@ -18,9 +18,17 @@ from ...models.codec import read_delivery, upgraded
 from ...models.errors import InvalidValue
 from ...models.safe_text import harmless
 from ...models.strict_json import parse
-from .contract import ANSWERS, POSTS, POSTS_WAITING, PROBLEM, Post, too_many_posts
+from .contract import (
+    ANSWERS,
+    POSTS,
+    POSTS_WAITING,
+    PROBLEM,
+    Finding,
+    Post,
+    too_many_posts,
+)
 from .sqlite_rows import checksum, damaged
-from .sqlite_runs import writable
+from .sqlite_runs import head_of, writable
 
 _PROBLEM_SHOWN: Final = 500
 """Characters of a problem that are kept."""
@@ -89,6 +97,24 @@ def set_aside(connection: sqlite3.Connection, unreadable: Sequence[Unreadable]) 
             " WHERE number = ? AND receipt IS NULL",
             (it.problem, receipt, checksum(receipt, it.number), it.number),
         )
+
+
+def put_aside(connection: sqlite3.Connection, run_id: str) -> tuple[Finding, ...]:
+    """Return the posts of a run that were set aside, or will be."""
+    number = head_of(connection, run_id, even_forgotten=True).number
+    rows = connection.execute(
+        "SELECT number, problem, delivery, checksum FROM posts"
+        " WHERE run = ? AND (problem IS NOT NULL OR receipt IS NULL) ORDER BY number",
+        (number,),
+    )
+    found: list[Finding] = []
+    for post_number, kept_problem, delivery, kept in rows:
+        read = read_post(post_number, run_id, delivery, kept)
+        problem = kept_problem or (read.problem if isinstance(read, Unreadable) else None)
+        if problem is not None:
+            cause = f"it was set aside: {problem}"
+            found.append(Finding(run_id=run_id, what=f"post {post_number}", cause=cause))
+    return tuple(found)
 
 
 def post(connection: sqlite3.Connection, run_id: str, delivery: bytes) -> int:
