@@ -224,6 +224,8 @@ def check_wal(path: Path, connection: sqlite3.Connection) -> None:
         if main is None or main.belongs_to(_mark_of(connection)):
             return
         time.sleep(BETWEEN)  # somebody may be in the middle of a checkpoint
+    if not _is_sound(path.absolute()):  # the power went in the middle of one: its -wal has it all
+        return
     raise JournalError(
         f"journal {path}: its {wal.name} belongs to another file: this one was put here while that"
         f" was left. Stop whoever has them open; move {wal.name} and its -shm away if this file is"
@@ -246,6 +248,15 @@ def _mark_of_main(path: Path) -> _Mark | None:
             return _mark_of(alone)
     except (sqlite3.Error, ValueError):
         return None
+
+
+def _is_sound(path: Path) -> bool:
+    """Whether the main file is whole without its -wal: a half of a checkpoint is not."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as alone:
+            return alone.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
+    except sqlite3.Error:
+        return False
 
 
 def _mark_of(connection: sqlite3.Connection) -> _Mark:

@@ -14,10 +14,10 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from turnlock import Call, Fact, Resolution, Resolve, Run
 from turnlock.models.codec import to_json
@@ -31,9 +31,10 @@ from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
 from turnlock.runtime import leases
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
-from turnlock.runtime.journal import sqlite_clock
-from turnlock.runtime.journal.contract import Appended, Busy
+from turnlock.runtime.journal import sqlite_clock, sqlite_posts
+from turnlock.runtime.journal.contract import Appended, Busy, Post
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.journal.sqlite_guard import Guard
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools import performing
@@ -49,6 +50,8 @@ SETTINGS: Final = Settings(
 )
 LONGEST: Final = 0.01
 """Seconds that a tool takes at most, unless it is told to take longer."""
+GIVEN_UP: Final = 0.2
+"""Seconds after which a tool is given up that hangs."""
 
 
 class Notebook:
@@ -105,8 +108,26 @@ class NotingJournal(SqliteJournal):
         return renewed if self.fenced else frozenset({RUN.run_id})
 
 
-def tools(notes: Notes, draw: random.Random, *, hold: bool) -> tuple[Tool, ...]:
-    """Tools of each kind: sync and async, for each policy of doubt, one that waits for a person."""
+class Hostile:
+    """What a stranger's tool may return: whoever reads it is ended."""
+
+    def model_dump(self, **_: Any) -> NoReturn:
+        raise SystemExit(4)
+
+    def __str__(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+def tools(
+    notes: Notes, draw: random.Random, *, hold: bool, modes: Collection[str] = ()
+) -> tuple[Tool, ...]:
+    """Tools of each kind: sync and async, for each policy of doubt, one that waits for a person.
+
+    Some return what is `hostile`, or are `hung` until long after they were given up.
+    """
+
+    def returned() -> Any:
+        return Hostile() if "hostile" in modes and draw.random() < 0.4 else "done"
 
     def note(what: str, context: ToolContext) -> None:
         notes.ledger.write(
@@ -120,26 +141,28 @@ def tools(notes: Notes, draw: random.Random, *, hold: bool) -> tuple[Tool, ...]:
             thread=threading.get_ident(),
         )
 
-    def act(context: ToolContext) -> str:
+    def act(context: ToolContext) -> Any:
         note("begin", context)
         if hold:
             print("running", flush=True)
-        time.sleep(1.5 if hold else draw.uniform(0, LONGEST))
+        hangs = "hung" in modes and draw.random() < 0.3
+        time.sleep(1.5 if hold else 3 * GIVEN_UP if hangs else draw.uniform(0, LONGEST))
         note("end", context)
-        return "done"
+        return returned()
 
-    async def act_on_the_loop(context: ToolContext) -> str:
+    async def act_on_the_loop(context: ToolContext) -> Any:
         note("begin", context)
         await asyncio.sleep(draw.uniform(0, LONGEST))
         note("end", context)
-        return "done"
+        return returned()
 
     def probe(context: ToolContext) -> ProbeAnswer:
         done = notes.has_ended(context.idempotency_key)
         return Happened("was done") if done else NeverHappened()
 
+    timeout = GIVEN_UP if "hung" in modes else None
     return (
-        tool(name="ask", description="")(act),
+        tool(name="ask", description="", timeout=timeout)(act),
         tool(
             name="repeat",
             description="",
@@ -147,7 +170,9 @@ def tools(notes: Notes, draw: random.Random, *, hold: bool) -> tuple[Tool, ...]:
             safe_to_repeat=True,
             sequential=True,
         )(act_on_the_loop),
-        tool(name="probe", description="", in_doubt=InDoubt.PROBE, probe=probe)(act),
+        tool(name="probe", description="", timeout=timeout, in_doubt=InDoubt.PROBE, probe=probe)(
+            act
+        ),
         tool(name="fail", description="", in_doubt=InDoubt.FAIL)(act_on_the_loop),
         tool(name="pay", description="", approval=True)(act_on_the_loop),
     )
@@ -165,6 +190,38 @@ def block_before_the_call(*, asks: bool) -> None:
         return begin(*args, **given, admitted=admitted if asks else always)
 
     setattr(performing, "begin", late)  # noqa: B010 - it is imported there
+
+
+async def block(draw: random.Random) -> None:
+    """Hold the loop up, now and then, for longer than anything is owned unless it is renewed."""
+    while True:
+        await asyncio.sleep(draw.uniform(0.1, 0.4))
+        time.sleep(1.5 * SETTINGS.ownership)  # noqa: ASYNC251 - that is the nemesis
+
+
+def choke_on_posts() -> None:
+    """Read posts as if none could be bad: the negative control."""
+
+    def read(number: int, *_: object) -> NoReturn:
+        raise JournalError(f"post {number} cannot be read")
+
+    real = sqlite_posts.read_post
+
+    def trusting(number: int, run_id: str, content: Any, kept: int | None) -> Any:
+        post = real(number, run_id, content, kept)
+        return post if isinstance(post, Post) else read(number)
+
+    setattr(sqlite_posts, "read_post", trusting)  # noqa: B010
+
+
+def be_careless_about_the_file() -> None:
+    """Never look whether the file at the path is ours: the negative control."""
+
+    def nothing(*_: object) -> None:
+        """Look at nothing."""
+
+    for name in ("begun", "committed", "check"):
+        setattr(Guard, name, nothing)
 
 
 class Host:
@@ -266,24 +323,28 @@ class Host:
         self.notes.shows(verdict.facts)
 
 
-async def main(folder: Path, seed: str, turns: int, *, hold: bool, fenced: bool) -> None:
+async def main(folder: Path, seed: str, turns: int, modes: Collection[str]) -> None:
+    hold = "hold" in modes
     draw = random.Random(seed)
     notes = Notes(folder)
     journal = await NotingJournal.open(folder / "journal.db")
-    journal.notebooks, journal.fenced = notes, fenced
+    journal.notebooks, journal.fenced = notes, "unfenced" not in modes
     host = Host(notes, journal, turns=turns, draw=draw, hold=hold)
     async with journal:
         host.runtime = Runtime(
             journal=journal,
-            tools=Toolbox(tools(notes, draw, hold=hold)),
+            tools=Toolbox(tools(notes, draw, hold=hold, modes=modes)),
             on_continue=host.on_continue,
             settings=SETTINGS,
         )
         async with host.runtime as runtime:
             await host.own()
             print("owner", flush=True)
+            blocking = asyncio.ensure_future(block(draw)) if "blocked" in modes else None
             await host.follow(await host.begin())
             assert runtime.runs == ("r",)
+            if blocking is not None:
+                blocking.cancel()
     print("done", flush=True)
 
 
@@ -305,21 +366,18 @@ def set_the_clock(by: float, *, agreed: bool) -> None:
 
 
 if __name__ == "__main__":
-    for mode in sys.argv[4:]:
+    given = sys.argv[4:]
+    for mode in given:
         if mode.startswith("ahead="):
-            set_the_clock(float(mode.partition("=")[2]), agreed="alone" not in sys.argv[4:])
-    if "late" in sys.argv[4:]:
-        block_before_the_call(asks="unasked" not in sys.argv[4:])
+            set_the_clock(float(mode.partition("=")[2]), agreed="alone" not in given)
+    if "late" in given:
+        block_before_the_call(asks="unasked" not in given)
+    if "choking" in given:
+        choke_on_posts()
+    if "careless" in given:
+        be_careless_about_the_file()
     try:
-        asyncio.run(
-            main(
-                Path(sys.argv[1]),
-                sys.argv[2],
-                int(sys.argv[3]),
-                hold="hold" in sys.argv[4:],
-                fenced="unfenced" not in sys.argv[4:],
-            )
-        )
+        asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), given))
     except JournalError as error:
         print(f"journal: {error}", flush=True)
         sys.exit(3)

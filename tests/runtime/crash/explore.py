@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import attrs
@@ -184,13 +184,17 @@ async def _alone(case: UseCase, world: World, life: Life, stage: Stage) -> None:
         await others
 
 
+def _going_on(others: asyncio.Future[None], _: World) -> asyncio.Future[None]:
+    return others
+
+
 async def _with_rival(case: UseCase, world: World, first: Life, second: Life, stage: Stage) -> None:
     """Begin a second process beside one that nothing happens to, unless it dies."""
     others = asyncio.ensure_future(case.others(world))
     passing = asyncio.ensure_future(first.passing.wait())
     process = begun(case, world, first, stage)
     await asyncio.wait({process, passing}, timeout=TIMEOUT, return_when="FIRST_COMPLETED")
-    meanwhile = attrs.evolve(case, others=lambda _world: others)
+    meanwhile = attrs.evolve(case, others=partial(_going_on, others))
     await _alone(meanwhile, world, second, stage)
     await asyncio.wait({process}, timeout=LINGERING)
     passing.cancel()
@@ -213,7 +217,7 @@ async def _beside(case: UseCase, world: World, pair: _Pair, stage: Stage) -> Non
     first = begun(case, world, zombie, stage)
     await asyncio.wait({first, pausing}, timeout=TIMEOUT, return_when="FIRST_COMPLETED")
     await asyncio.sleep(case.pause)
-    meanwhile = attrs.evolve(case, others=lambda _world: others)
+    meanwhile = attrs.evolve(case, others=partial(_going_on, others))
     second = asyncio.ensure_future(_alone(meanwhile, world, pair.heir, stage))
     await asyncio.wait({second}, timeout=pair.wakes_after)
     zombie.resume()

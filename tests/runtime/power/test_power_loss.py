@@ -16,10 +16,11 @@ import pytest
 
 from turnlock import TurnlockError
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.journal.sqlite_file import PRIVATE
 
 from ..crash.depth import DEEP
 from . import stories
-from .disk import Disk, Files, cuts
+from .disk import Disk, Files, Written, cuts
 from .ledger import Ledger, broken, goes_on
 from .recorder import recorded
 
@@ -52,9 +53,21 @@ def played(folder: Path, story: Story, *, synchronous: str | None = None) -> Rec
 
 
 def cut(told: Recording, folder: Path, *, times: int, seed: int = 1) -> list[str]:
-    """Cut the power so often, each time at any moment, and return what is wrong then."""
+    """Cut the power so often, at any moment, and return what is wrong then.
+
+    Half of the cuts fall into checkpoints, when the main file is being written.
+    """
     draw = random.Random(seed)
-    moments = [draw.randint(told.ledger.start, told.disk.now) for _ in range(times)]
+    main = told.disk.names[stories.NAME]
+    writes = [
+        moment
+        for moment, change in enumerate(told.disk.changes)
+        if isinstance(change, Written) and change.file == main and moment >= told.ledger.start
+    ]
+    moments = [
+        draw.choice(writes) if number % 2 else draw.randint(told.ledger.start, told.disk.now)
+        for number in range(times)
+    ]
 
     async def look() -> list[str]:
         found: list[str] = []
@@ -72,6 +85,7 @@ async def _left(ledger: Ledger, moment: int, files: Files, place: Path) -> list[
     """Start the machine again, and hold what is there to what was acknowledged."""
     for name, content in files.items():
         (place / name).write_bytes(content)
+        (place / name).chmod(PRIVATE)
     path = place / stories.NAME
     if not path.exists() and not ledger.promised(moment):
         return []
