@@ -278,6 +278,46 @@ def test_a_process_with_another_key_starts_nothing_and_tells_nothing(
     assert host.ran == [("pay", SECRET)]
 
 
+def test_a_process_with_another_key_hands_no_results_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are owed until they open: a model is told the truth or nothing."""
+
+    async def played(host: Host, *, opens: bool, wait: Callable[[], bool]) -> None:
+        async with await host.journal() as journal:
+            runtime = host.runtime(journal)
+            await runtime.__aenter__()
+            await runtime.open_run(RUN)
+            if opens:
+                await runtime.open_turn("r", calls("fetch"), turn_id="t1", epoch=1)
+            await until(wait)
+            await asyncio.sleep(0.05)
+            await crash(runtime)
+            await asyncio.sleep(0.5)
+
+    class Deaf(Host):
+        """Takes nothing, so that the results are owed to the next process."""
+
+        def runtime(self, journal: SqliteJournal, **given: Any) -> Runtime:
+            async def on_continue(_: object) -> None:
+                self.asked.append("told")
+                await asyncio.Event().wait()
+
+            return Runtime(
+                journal=journal,
+                tools=self.tools(),
+                on_continue=on_continue,
+                settings=Settings(ownership=0.2),
+            )
+
+    deaf, wrong, right = Deaf(tmp_path), Host(tmp_path, key=b"another"), Host(tmp_path)
+    asyncio.run(played(deaf, opens=True, wait=lambda: bool(deaf.asked)))
+    asyncio.run(played(wrong, opens=False, wait=lambda: "does not open here" in caplog.text))
+    assert wrong.told == []
+    asyncio.run(played(right, opens=False, wait=lambda: bool(right.told)))
+    assert outcomes(right) == {"fetch": {"found": [RESULT]}}
+
+
 def test_a_process_without_the_key_can_look_and_decide_but_bring_nothing(tmp_path: Path) -> None:
     """It approves by the digest of the envelope, which commits to it and tells nothing of it."""
     host = Host(tmp_path)

@@ -255,6 +255,27 @@ def test_without_the_threads_the_loop_is_exited(monkeypatch: pytest.MonkeyPatch)
     assert spy.on_loop
 
 
+def test_without_the_threads_the_loop_is_exited_by_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Negative control: what an async tool raised is asked for its words on the loop."""
+    monkeypatch.setattr(calling, "is_plain_error", bool)
+    spy = Spy(exits)
+
+    class Hostile(Exception):
+        def __bool__(self) -> bool:
+            return True
+
+        def __str__(self) -> Any:
+            return spy()
+
+    async def f() -> NoReturn:
+        raise Hostile
+
+    play(lambda pool: perform(tool(f), context(), {}, threads=pool))
+    assert spy.on_loop
+
+
 @pytest.mark.parametrize("number", range(5))
 def test_a_result_that_is_slow_to_read_holds_up_nobody_and_counts_as_its_tool(number: int) -> None:
     """The loop turns on, the timeout of the tool ends it, and in the end it is told truly."""
