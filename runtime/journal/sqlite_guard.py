@@ -12,10 +12,11 @@ in the writer's thread:
   for itself, without the -wal (0.1 ms). Somebody may have copied another file over it, which keeps
   the inode, and SQLite would not notice before it has mixed the two.
 
-For that there is a number in the file, written anew after each checkpoint: so a -wal always holds
-the number, or the one after it, of the main file that it belongs to. It is told by that from the
--wal of another file, or of a later state of a file that was put back without it (`check_wal`):
-SQLite would merge any of them.
+For that there is a number in the file, which is one more in each -wal that is begun: so with its
+-wal a file has the number that it has without, or the one after it. By that a -wal is told from
+that of another file, or of a later state of a file that was put back without it (`check_wal`):
+SQLite would merge any of them. What a checkpoint has merged half-way is not synced, and gone with
+the power: so only a -wal that is begun anew, as its salts show, counts.
 
 What was found stays: nothing is ever written again through this connection. It is also closed
 without a checkpoint, which would go into the other file, and without removing the -wal at the path,
@@ -35,10 +36,11 @@ from typing import Final, TypeAlias
 import attrs
 
 from ..errors import JournalError, JournalReplaced
+from .sqlite_rows import checksum
 from .sqlite_schema import IDENTITY, keep_meta, meta
 
-NUMBER: Final = "checkpoints"
-"""In `meta`: the number that tells which main file a -wal belongs to."""
+NUMBER: Final = "wal"
+"""In `meta`: the number of the -wal, and the salts in its head, by which it is known."""
 LOOKS: Final = 20
 """Times that a main file is looked at that somebody may be writing just then: a checkpoint."""
 BETWEEN: Final = 0.02
@@ -64,8 +66,11 @@ class _Mark:
 
     identity: bytes | None
     """None: an older version has made it, and it was not brought up to date."""
-    number: int
-    """Grows by one after each checkpoint."""
+    number: int | None
+    """Grows by one with each -wal that is begun; None: none was, or the page that holds it is torn,
+    which happens when the power fails in a checkpoint."""
+    salts: str
+    """Of the -wal that the number was written in."""
     schema: int
     """Counts changes of the tables; in a copy that SQLite makes it is another."""
     appended: int | None
@@ -77,7 +82,11 @@ class _Mark:
         return (
             self.identity in {None, whole.identity}
             and self.schema <= whole.schema
-            and self.number <= whole.number <= self.number + 1
+            and (
+                self.number is None
+                or whole.number is None
+                or self.number <= whole.number <= self.number + 1
+            )
         )
 
     def follows(self, before: _Mark, *, whole: _Mark) -> bool:
@@ -85,7 +94,7 @@ class _Mark:
         return (
             self.belongs_to(whole)
             and (self.identity is not None or before.identity is None)
-            and self.number >= before.number
+            and (self.number or 0) >= (before.number or 0)
             and self.schema >= before.schema
             and (self.appended is None or self.appended >= min(before.last, whole.last))
         )
@@ -111,8 +120,16 @@ class Guard:
         self._main: _Mark
         """The main file as it was found last."""
         self._identity: bytes | None = None
+        self._salts = ""
+        """Of the -wal that is known to hold its number."""
+        self._watched = True
+        """Whether the -wal may be begun anew: something was merged into the main file."""
         self._due = False
-        """Whether the number is to be written."""
+        """Whether the -wal holds no number yet."""
+        self._written: str | None = None
+        """The salts that this transaction has written with the number."""
+        self._numbered = False
+        """Whether this -wal holds its number already, but with the salts of the one before."""
         self.lost: JournalReplaced | None = None
         """What was found, once something was."""
 
@@ -123,7 +140,9 @@ class Guard:
         self._identity = whole.identity
         self._stamp = self._stamp_of_main()
         self._main = _mark_of_main(self._path) or whole  # a crash may have left half a checkpoint
-        self._due = self._main.number == whole.number
+        self._salts = whole.salts
+        self._due = self._salts_now() not in {"", whole.salts}
+        self._numbered = (whole.number or 0) > (self._main.number or 0)
         self._keeper = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
         _mark_of(self._keeper)  # from its first read on it keeps hold of the file
 
@@ -132,16 +151,46 @@ class Guard:
         self.check()
         if meta(connection, IDENTITY, where=self._where) != self._identity:
             raise self._found("it was written over with the content of another")
-        whole = self._look_at_main(connection)
-        if whole is not None:
-            self._due = whole.number == self._main.number
+        self._watched = self._look_at_main(connection) or self._watched
+        self._written = None
         if self._due:
-            keep_meta(connection, NUMBER, b"%d" % (self._main.number + 1))
+            self._number(connection)
 
     def committed(self) -> None:
         """Look after a commit, before anybody is told of it. Raises `JournalReplaced`."""
-        self._due = False
         self.check()
+        if self._written is None and not self._watched:
+            return
+        salts = self._salts_now()
+        if self._written is not None:
+            self._salts = self._written
+        if salts != self._salts:  # it was begun anew, maybe by this very commit
+            self._due, self._numbered = True, self._written is not None
+        else:
+            self._due = self._numbered = False
+        self._watched = self._watched and not self._due
+
+    def _number(self, connection: sqlite3.Connection) -> None:
+        """Write the number of this -wal, unless another process has."""
+        whole, salts = _mark_of(connection), self._salts_now()
+        if whole.salts == salts:
+            self._salts, self._due = salts, False
+            return
+        number = (whole.number or 0) + (0 if self._numbered else 1)
+        keep_meta(connection, NUMBER, f"{number} {salts}".encode())
+        self._written = salts
+
+    def _salts_now(self) -> str:
+        """Return the salts in the head of the -wal; none where it holds nothing."""
+        try:
+            handle = os.open(self._names[1], os.O_RDONLY)
+        except OSError:
+            return ""
+        try:
+            os.lseek(handle, 16, os.SEEK_SET)
+            return os.read(handle, 8).hex()
+        finally:
+            os.close(handle)
 
     def check(self) -> None:
         """Look at the paths alone; from any thread. Raises `JournalReplaced`."""
@@ -177,17 +226,17 @@ class Guard:
             return None
         return None
 
-    def _look_at_main(self, connection: sqlite3.Connection) -> _Mark | None:
-        """Look at the main file for itself, if it has changed; return then what there is in all."""
+    def _look_at_main(self, connection: sqlite3.Connection) -> bool:
+        """Look at the main file for itself, if it has changed, and say whether it has."""
         stamp = self._stamp_of_main()
         if stamp == self._stamp:
-            return None
+            return False
         whole = _mark_of(connection)
         for _ in range(LOOKS):
             main = _mark_of_main(self._path)
             if main is not None and main.follows(self._main, whole=whole):
                 self._main, self._stamp = main, stamp
-                return whole
+                return True
             time.sleep(BETWEEN)
             stamp = self._stamp_of_main()
         raise self._found("it was written over with other content")
@@ -263,13 +312,13 @@ def _mark_of(connection: sqlite3.Connection) -> _Mark:
     schema = connection.execute("PRAGMA schema_version").fetchone()[0]
     found: dict[str, bytes] = {}
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-        found = dict(
-            connection.execute(
-                "SELECT name, value FROM meta WHERE name IN (?, ?)", (IDENTITY, NUMBER)
-            )
+        rows = connection.execute(
+            "SELECT name, value, checksum FROM meta WHERE name IN (?, ?)", (IDENTITY, NUMBER)
         )
+        found = {name: value for name, value, kept in rows if checksum(value, name) == kept}
     try:
         appended = connection.execute("SELECT max(rowid) FROM appends").fetchone()[0] or 0
     except sqlite3.DatabaseError:
         appended = None
-    return _Mark(found.get(IDENTITY), int(found.get(NUMBER, b"0")), schema, appended)
+    number, _, salts = found.get(NUMBER, b"").decode("ascii").partition(" ")
+    return _Mark(found.get(IDENTITY), int(number) if number else None, salts, schema, appended)
