@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from os import fsync
 from pathlib import Path
 from typing import Final
@@ -148,11 +149,11 @@ class Draft:
         begins = self._file.tell()
         try:
             section = await section_of(journal, run, write=self._file.write)
-        except BaseException as error:
+        except OSError as error:
+            raise _failed(self._path, error) from error
+        except BaseException:
             self._file.truncate(begins)
             self._file.seek(begins)
-            if isinstance(error, OSError):
-                raise _failed(self._path, error) from error
             raise
         self._sections[run.run_id] = section
         return section
@@ -178,7 +179,8 @@ class Draft:
 
     def close(self) -> None:
         """Remove the other name, and what was not published."""
-        self._file.close()
+        with suppress(OSError):  # a full disk takes not even what was buffered
+            self._file.close()
         self._draft.unlink(missing_ok=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import resource
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -369,6 +370,28 @@ def test_what_is_read_back_otherwise_removes_nothing(
         assert await names_of(journal) == [*NAMES]
 
     asyncio.run(play())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_removes_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Whenever it is full: while a run is written, and when the last of it is."""
+    big = "x" * 100_000
+
+    async def play() -> None:
+        journal = await filled()
+        await journal.note("r2", fence=None, name="big", value=big)
+        for names in (["r1"], ["r2"], ["r1", "r2"]):
+            with pytest.raises(ArchiveError, match="nothing was removed"):
+                await archive_runs(journal, names, path=tmp_path / "old.jsonl", clock=CLOCK)
+            assert await names_of(journal) == [*NAMES]
+            assert (await journal.entry(names[0])).owner is None
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        asyncio.run(play())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
 
 
