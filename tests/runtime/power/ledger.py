@@ -139,7 +139,9 @@ async def broken(journal: SqliteJournal, ledger: Ledger, moment: int) -> list[st
     """Return what this journal has not kept of what was acknowledged, and what nobody gave it."""
     wrong: list[str] = []
     try:
-        wrong += [f"damaged: {found}" for found in await journal.check()]
+        for found in await journal.check():
+            kind = "rewound" if found.what == "rewound" else "damaged"
+            wrong.append(f"{kind}: {found.run_id!r}, {found.what}: {found.cause}")
         there = {entry.run.run_id: entry for entry in await journal.runs()}
     except TurnlockError as error:
         return [f"damaged: {error}"]

@@ -24,9 +24,9 @@ from .disk import Disk, Files, Written, cuts
 from .ledger import Ledger, broken, goes_on
 from .recorder import recorded
 
-CUTS: Final = 1_000 if DEEP else 40
+CUTS: Final = 1_000 if DEEP else 30
 """Of each story."""
-CONTROLS: Final = 300 if DEEP else 25
+CONTROLS: Final = 300 if DEEP else 60
 """Cuts of a story whose disk is not waited for."""
 PAGES: Final = 12
 """After so many pages of the -wal file comes a checkpoint: many of them in a short story."""
@@ -127,10 +127,15 @@ def test_without_waiting_for_the_disk_tools_run_unrecorded(tmp_path: Path) -> No
 
 
 def test_waiting_at_checkpoints_alone_loses_what_came_last(tmp_path: Path) -> None:
-    """Control, ``synchronous=NORMAL``: the file stays whole, and the last commits are gone."""
+    """Control, ``synchronous=NORMAL``: the file stays whole, and the last commits are gone.
+
+    Of some runs it is noticed that they end before what was acknowledged.
+    """
     told = played(tmp_path, stories.many_hands, synchronous="NORMAL")
 
-    assert kinds(cut(told, tmp_path, times=CONTROLS)) == {"lost"}
+    found = kinds(cut(told, tmp_path, times=CONTROLS))
+    assert "lost" in found
+    assert found <= {"lost", "rewound"}
 
 
 def test_what_the_recorder_does_not_see_it_complains_of(tmp_path: Path) -> None:
