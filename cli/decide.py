@@ -160,7 +160,7 @@ nobody performs it, --tools is asked, else that is seen when the call starts.
 @click.argument("run_id", metavar="RUN")
 @click.argument("call", required=False)
 @delivering
-@naming_options("digest")
+@naming_options()
 @click.option(
     "--scope",
     type=click.Choice([str(scope) for scope in Scope]),
@@ -272,7 +272,7 @@ the reason.
 @click.argument("run_id", metavar="RUN")
 @click.argument("call", required=False)
 @delivering
-@naming_options("digest")
+@naming_options()
 @click.option("--reason", metavar="TEXT", help="Why: for the model.")
 def deny(*, run_id: str, db: str, wait: float, named: Named, reason: str | None) -> None:
     """Deny it, and end with the status."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import click
 
+from ..models.errors import TurnlockError
 from ..models.safe_text import harmless_lines
 
 _LAZY: Final = {
@@ -65,6 +66,8 @@ class LazyGroup(click.Group):
         """
         try:
             return super().invoke(ctx)
+        except TurnlockError as error:
+            raise click.ClickException(harmless_lines(str(error))) from error
         except click.ClickException as error:
             vars(error)["message"] = harmless_lines(error.message)  # final for type checkers
             raise

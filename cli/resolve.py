@@ -20,7 +20,7 @@ CALL is its id or its tool. One of --result, --error and --retry says what becam
 happened, with this result (any JSON); it failed; or it did not happen, or may happen twice, and is
 run again. A call that another runtime starts is not ours to run again (K-58).
 
-{BOUND.format(by="--attempt")}
+{BOUND.format(by="--attempt")} Of a call that was started once --digest says as much.
 {EXIT_STATUS}"""
 
 _AGAIN: Final = {
@@ -34,7 +34,7 @@ _AGAIN: Final = {
 @click.argument("run_id", metavar="RUN")
 @click.argument("call")
 @delivering
-@naming_options("attempt")
+@naming_options(attempt=True)
 @click.option("--result", metavar="JSON", help="It happened, with this result.")
 @click.option("--error", metavar="TEXT", help="It failed, or counts as failed: for the model.")
 @click.option(

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import attrs
 import click
@@ -20,7 +20,7 @@ import click
 from ..engine.kernel import Kernel
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import HIDDEN, is_sealed
-from ..models.values import Json
+from ..models.values import Json, arguments_digest
 from ..views.call_view import CallView
 from ..views.live import calls_of
 
@@ -46,9 +46,14 @@ class NotShown(click.ClickException):
     """What was shown does not wait any more: nothing is decided, and the status is 1."""
 
 
+def digest_of(call: CallView) -> str:
+    """Return the digest of a call's arguments: that which a decision echoes (K-32), or the same."""
+    return call.arguments_digest or arguments_digest(call.arguments or {})
+
+
 def short_digest(call: CallView) -> str:
-    """Return the digest of a call's arguments as far as it is shown; empty if nobody is asked."""
-    return (call.arguments_digest or "")[:DIGEST]
+    """Return the digest of a call's arguments as far as it is shown."""
+    return digest_of(call)[:DIGEST]
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +76,7 @@ class Named:
             call=call.invocation_id,
             turn_id=call.turn_id,
             epoch=call.epoch,
-            digest=call.arguments_digest,
+            digest=digest_of(call),
             attempt=call.attempt,
             tool_name=call.tool_name,
         )
@@ -88,7 +93,7 @@ class Named:
             and self.epoch in {None, call.epoch}
             and self.attempt in {None, call.attempt}
             and self.tool_name in {None, call.tool_name}
-            and (call.arguments_digest or "").startswith(self.digest or "")
+            and (self.digest is None or digest_of(call).startswith(self.digest))
         )
 
     def found(self, calls: Iterable[CallView]) -> list[CallView]:
@@ -144,6 +149,10 @@ class Waiting:
         """
         found = named.found(self.calls)
         if len(found) == 1 and not (bound and named.call is None and self.others):
+            if bound and found[0].in_doubt and named.attempt is None and found[0].attempt > 1:
+                raise click.UsageError(
+                    f"it was started again; say which is meant:\n{_lines(found)}"
+                )
             return found[0]
         if bound and not found:
             raise NotShown(
@@ -181,8 +190,8 @@ def _where(call: CallView) -> str:
 
 def bound_by(call: CallView) -> str:
     """Say what a decision about a call names, beside its turn."""
-    bound = f"digest {short_digest(call)}" if call.gated else f"attempt {call.attempt}"
-    return f"epoch {call.epoch}, {bound}"
+    attempt = f"attempt {call.attempt}, " if call.attempt else ""
+    return f"epoch {call.epoch}, {attempt}digest {short_digest(call)}"
 
 
 def _name(text: object) -> str:
@@ -211,18 +220,12 @@ def whole_arguments(arguments: Mapping[str, Json]) -> str:
     return harmless_lines(json.dumps(arguments, indent=2, ensure_ascii=False))
 
 
-def naming_options(bound: Literal["digest", "attempt"]) -> Callable[[Callable[..., None]], Any]:
+def naming_options(*, attempt: bool = False) -> Callable[[Callable[..., None]], Any]:
     """Return a decorator that adds the options which say what was shown, beside the call.
 
     The command is given the `Named` that they make with its argument `call`.
     """
-    options = {
-        "digest": click.option(
-            "--digest", metavar="HEX", callback=_digest, help="Of its arguments, as shown."
-        ),
-        "attempt": click.option("--attempt", type=int, metavar="N", help="Its attempt, as shown."),
-    }
-    fields = ("call", "turn_id", "epoch", bound)
+    fields = ["call", "turn_id", "epoch", "digest", *(["attempt"] if attempt else [])]
 
     def decorate(command: Callable[..., None]) -> Any:  # noqa: ANN401 - for click's decorators
         @wraps(command)
@@ -236,10 +239,15 @@ def naming_options(bound: Literal["digest", "attempt"]) -> Callable[[Callable[..
                 metavar="N",
                 help="The number of its turn, as shown: a host may use a turn's id again.",
             ),
-            options[bound],
+            click.option(
+                "--digest", metavar="HEX", callback=_digest, help="Of its arguments, as shown."
+            ),
             click.option("--turn", "turn_id", metavar="ID", help="Its turn, as shown."),
         ):
             with_name = option(with_name)
+        if attempt:
+            which = click.option("--attempt", type=int, metavar="N", help="Its attempt, as shown.")
+            with_name = which(with_name)
         return with_name
 
     return decorate

@@ -15,7 +15,17 @@ import attrs
 import pytest
 from click.testing import Result
 
-from turnlock import Call, Decide, FactType, Kernel, Limits, Resolution, Resolve, Run
+from turnlock import (
+    Call,
+    Decide,
+    FactType,
+    Kernel,
+    Limits,
+    Resolution,
+    Resolve,
+    Run,
+    arguments_digest,
+)
 from turnlock.cli import asking, decide
 from turnlock.cli.run_prompts import Doubt
 from turnlock.cli.run_terminal import answers_to, resolution_of
@@ -393,6 +403,22 @@ def test_resolve_settles_the_attempt_that_was_shown(db: str) -> None:
     assert resolved.output == "resolved call_0; nobody performs the run now: start it again\n"
     (succeeded,) = [it for it in facts(db) if isinstance(it, ToolExecutionSucceeded)]
     assert succeeded.result == {"paid": True}
+
+
+def test_a_doubt_may_be_named_by_its_digest_while_it_was_started_once(db: str) -> None:
+    """Started again it is another attempt, of which the digest says nothing."""
+    deliver(db, opened("t1", FREE), *doubted("t1", "call_0"))
+    named = ["resolve", "agent", "call_0", "--db", db, "--turn", "t1", "--digest"]
+    digest = arguments_digest({"to": "x"})
+    shown = turnlock("show", "agent", "--db", db, "--no-facts").output
+    assert f"        turn t1, epoch 1, attempt 1, digest {digest[:DIGEST]}\n" in shown
+    assert turnlock(*named, "0" * 32, "--retry").exit_code == 1
+    assert turnlock(*named, digest[:DIGEST], "--retry").exit_code == 0
+    deliver(db, *(changed(it, attempt=2) for it in doubted("t1", "call_0")))
+    again = turnlock(*named, digest, "--retry")
+    assert again.exit_code == 2
+    assert "it was started again; say which is meant:" in again.output
+    assert turnlock(*named, digest, "--attempt", "2", "--retry").exit_code == 0
 
 
 def test_resolve_does_not_hit_the_call_of_another_turn(db: str) -> None:

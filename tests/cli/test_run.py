@@ -139,7 +139,7 @@ def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
     assert "going on with run agent" in left.stderr
     assert "slow c1-0 is in doubt" in left.stderr
     doubt = turnlock("show", "agent", "--db", str(db), "--no-facts").output
-    assert "doubt   c1-0 slow\n        {}\n        turn t2, epoch 2, attempt 1\n" in doubt
+    assert "doubt   c1-0 slow\n        {}\n        turn t2, epoch 2, attempt 1, digest " in doubt
     assert "        nobody knows whether it happened: its tool's policy decides, or you:\n" in doubt
     done = in_pipes(*command, cwd=tmp_path, stdin='h {"a\nh {"a": "was there"}\n')
 

@@ -14,6 +14,7 @@ import pytest
 
 from turnlock import Acknowledge, Fact, FactType, Kernel, Tick, arguments_digest
 from turnlock.cli.databases import facts_of_db
+from turnlock.cli.shown import DIGEST
 from turnlock.models.facts import ToolApproved, ToolDenied
 from turnlock.models.record import changed
 from turnlock.runtime import SqliteJournal
@@ -29,6 +30,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("dig", {"deep": 1}, "gold"),
     ("dig", {"deep": 2}, "tin"),
 ]
+DOUBT, RETRY = (arguments_digest({"n": 0, "of": it})[:DIGEST] for it in ("doubt", "retry"))
 LOOK, DIG_1 = arguments_digest({"at": "sky"}), arguments_digest({"deep": 1})
 
 
@@ -244,13 +246,13 @@ def test_show_tells_doubt_from_an_authorised_retry(tmp_path: Path) -> None:
 
     words = " ".join(shown.output.split())
     assert (
-        'doubt doubt pay {"n":0,"of":"doubt"} turn t4, epoch 4, attempt 1 nobody knows whether it'
-        " happened: its tool's policy decides, or you: turnlock resolve story doubt --turn t4"
-        in words
+        f'doubt doubt pay {{"n":0,"of":"doubt"}} turn t4, epoch 4, attempt 1, digest {DOUBT}'
+        " nobody knows whether it happened: its tool's policy decides, or you:"
+        " turnlock resolve story doubt --turn t4" in words
     )
     assert (
-        'doubt retry pay {"n":0,"of":"retry"} turn t4, epoch 4, attempt 1 nobody knows whether it'
-        " happened: one more attempt was authorised, and runs once the run goes on" in words
+        f'doubt retry pay {{"n":0,"of":"retry"}} turn t4, epoch 4, attempt 1, digest {RETRY}'
+        " nobody knows whether it happened: one more attempt was authorised, and runs once" in words
     )
 
 
