@@ -79,7 +79,7 @@ class Seals:
                 raise InvalidValue(
                     place=f"tool {name}",
                     cause="keeps something sealed, and there is no cipher here",
-                    fix="give the toolbox a cipher: Toolbox.of(…, cipher=…)",
+                    fix="give one: Toolbox.of(…, cipher=…), or `cipher = …` in the tools' file",
                 )
 
     def seals_arguments(self, tool: str) -> bool:
