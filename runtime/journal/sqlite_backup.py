@@ -33,6 +33,7 @@ from .entries import Finding
 from .sqlite_check import check
 from .sqlite_file import acquaint, check_place, failed, make_private, sync_folder
 from .sqlite_guard import beside
+from .sqlite_heads import HEADS
 from .sqlite_posts import Unreadable, set_aside
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import STRANGE
@@ -44,7 +45,7 @@ T = TypeVar("T")
 MADE: Final = "backup"
 """In `meta` of a backup: when it was made, in text."""
 _BUSY_TIMEOUT: Final = 5.0
-_ENDS: Final = ("-wal", "-shm")
+_ENDS: Final = ("-wal", "-shm", HEADS)
 _SHARED: Final = "1073741826"
 """Where the bytes begin that each connection to a SQLite file keeps locked, by its file format."""
 

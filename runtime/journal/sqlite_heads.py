@@ -14,6 +14,7 @@ writes, when nothing is asked of it, and by size and by time while it is busy (`
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -44,6 +45,10 @@ MERGE_EVERY: Final = 5.0
 MERGE_BYTES: Final = 16_000_000
 """Bytes of the -wal from which on it is merged at once; SQLite begins by itself at 4 MB, and never
 cuts the file while there is always somebody who reads."""
+WARN_BYTES: Final = 64_000_000
+"""Bytes of the -wal from which on a reader that is in the way is told of, once."""
+HEADS_BYTES: Final = 4_000_000
+"""Bytes of lines from which on only the last of each run is kept, where nothing can be merged."""
 MERGE_PAUSE: Final = 1.0
 """Seconds until it is tried again where somebody's reading was in the way."""
 MERGE_WAIT: Final = 0.025
@@ -81,6 +86,7 @@ class Heads:
         self._noted: dict[str, Noted] = {}
         self._handle: int | None = None
         self._complained = False
+        self._warned = False
         self._dirty_since: float | None = None
         self._written = 0.0
         self._not_before = 0.0
@@ -161,8 +167,15 @@ class Heads:
             return due - now
         if self._merge(connection):
             self._dirty_since = None
+            self._warned = False
             return None
         self._not_before = now + MERGE_PAUSE
+        wal = _size(beside(self._path, "-wal"))
+        if wal >= WARN_BYTES and not self._warned:
+            self._warned = True
+            _log.warning("%s-wal has %d bytes: somebody reads it without an end", self._path, wal)
+        if _size(self._file) >= HEADS_BYTES:
+            self._shorten(connection)
         return MERGE_PAUSE
 
     def close(self, connection: sqlite3.Connection) -> None:
@@ -184,7 +197,7 @@ class Heads:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
                 self._handle = os.open(self._file, flags, PRIVATE)
                 os.fchmod(self._handle, PRIVATE)  # whatever the umask
-            os.write(self._handle, text)
+            _write(self._handle, text)
             if os.fstat(self._handle).st_nlink:
                 return
             self._close()
@@ -221,11 +234,36 @@ class Heads:
             return False
         return True
 
+    def _shorten(self, connection: sqlite3.Connection) -> None:
+        """Keep only the last line of each run; who writes to the old file meanwhile sees that."""
+        if self._identity is None:
+            return
+        draft = beside(self._path, f"{HEADS}.new")
+        with suppress(sqlite3.Error, OSError):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                heads, _ = read_heads(self._path, self._identity)
+                text = b"".join(line_of(self._identity, run_id, it) for run_id, it in heads.items())
+                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+                try:
+                    _write(handle, text)
+                finally:
+                    os.close(handle)
+                os.replace(draft, self._file)  # noqa: PTH105 - as below
+            finally:
+                connection.execute("ROLLBACK")
+
     def _remove(self) -> None:
         if _size(beside(self._path, "-wal")):
             return  # somebody has written meanwhile
         with suppress(FileNotFoundError):
             os.unlink(self._file)  # noqa: PTH108 - as all that is done to files beside a journal
+
+
+def _write(handle: int, text: bytes) -> None:
+    """Write all of it at once. Raises `OSError`; then a part of it may stand there, torn."""
+    if os.write(handle, text) != len(text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _size(path: Path) -> int:

@@ -424,3 +424,32 @@ def test_the_wal_is_merged_as_soon_as_a_reader_ends(
             await until(lambda: not beside(path, "-heads").exists())
 
     play(path, story)
+
+
+def test_the_lines_stay_few_where_nothing_can_be_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last of each run is kept, and counts as it did; who is in the way is told of, once."""
+    for bound, value in (("MERGE_IDLE", 0.0), ("MERGE_PAUSE", 0.0), ("MERGE_WAIT", 0.0)):
+        monkeypatch.setattr(sqlite_heads, bound, value)
+    monkeypatch.setattr(sqlite_heads, "HEADS_BYTES", 1_000)
+    monkeypatch.setattr(sqlite_heads, "WARN_BYTES", 1_000)
+    path, copy = tmp_path / "open.db", tmp_path / "journal.db"
+
+    async def story(journal: SqliteJournal) -> None:
+        fence, other = await owned(journal), await owned(journal, OTHER)
+        await kept(journal, facts(1, run_id=OTHER.run_id), other)
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM appends").fetchone()
+            for after in range(40):
+                await kept(journal, facts(1, after=after), fence)
+            await until(lambda: beside(path, "-heads").stat().st_size < 500)
+            for end in ("", "-wal", "-heads"):
+                shutil.copy(beside(path, end), beside(copy, end))
+            reader.execute("ROLLBACK")
+
+    play(path, story)
+    assert caplog.text.count("somebody reads it without an end") == 1
+    cut_off(copy, frames=1)
+    assert play(copy, _rewound) == [RUN.run_id]
