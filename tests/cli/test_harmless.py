@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,18 +27,23 @@ HOSTILE = {
 }
 
 
-def taking_a_journal() -> Iterator[tuple[str, ...]]:
-    """Every command that takes --db, subcommands too: none can be forgotten here."""
-    context = click.Context(main)
-    for name in main.list_commands(context):
-        command = main.get_command(context, name)
-        subcommands = command.commands.items() if isinstance(command, click.Group) else ()
-        for words, it in ((name,), command), *(((name, more), it) for more, it in subcommands):
-            if it is not None and any(param.name == "db" for param in it.params):
-                yield words
+def commands(group: click.Group, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, *words, name)
+        else:
+            yield (*words, name), command
 
 
-COMMANDS = list(taking_a_journal())
+COMMANDS = {
+    words: command
+    for words, command in commands(main)
+    if any(param.name == "db" for param in command.params)
+}
+"""Every command that takes --db, subcommands too: none can be forgotten here."""
 
 
 def harmless(text: str) -> bool:
@@ -69,13 +75,12 @@ def journal(db: str, text: str) -> None:
 
 def arguments(words: tuple[str, ...], text: str, db: str) -> Iterator[list[str]]:
     """Ways to call a command about this run: with its names, and with others."""
-    command: click.Command | None = main
-    for word in words:
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(command), word)
-    assert command is not None
+    command = COMMANDS[words]
     places = [it for it in command.params if isinstance(it, click.Argument)]
     options = {name for it in command.params for name in it.opts}
+    for it in command.params:  # what must be given
+        if isinstance(it, click.Option) and it.required and it.name != "db":
+            words = (*words, it.opts[0], "out.file")
     names = [text if it.name in {"run_id", "call", "run"} else "1" for it in places]
     for given in (names, ["nope" + text for _ in names], []):
         if words == ("run",):
@@ -93,10 +98,11 @@ def test_no_command_shows_what_moves_a_cursor(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    db = str(tmp_path / "a.db")
-    journal(db, text)
+    kept = tmp_path / "kept.db"
+    journal(str(kept), text)
     statuses: set[int] = set()
     for words in COMMANDS:
+        db = str(shutil.copy(kept, tmp_path / f"{'-'.join(words)}.db"))  # some remove runs
         for command in arguments(words, text, db):
             ended = turnlock(*command)
             statuses.add(ended.exit_code)
