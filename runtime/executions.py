@@ -200,6 +200,7 @@ class Executions:
         try:
             yield
         finally:
+            attempt.actor.writer.running.is_told(attempt.effect.effect_id)
             if self._under_way.get(key) is attempt:
                 del self._under_way[key]
 
@@ -317,8 +318,8 @@ class Executions:
             raise AssertionError(effect)
         holds = partial(self._runtime.tenure.holds, actor)
         while await self._still_owned(actor, effect, tool):
-            with actor.writer.running.performing(_renewal(actor, effect, tool)):
-                outcome = await perform(tool, context, arguments, threads=thread, admitted=holds)
+            actor.writer.running.begins(effect.effect_id, _renewal(actor, effect, tool))
+            outcome = await perform(tool, context, arguments, threads=thread, admitted=holds)
             if outcome is not STOOD_STILL:
                 return outcome
         return STOOD_STILL

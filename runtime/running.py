@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from ..engine.kernel import Kernel
 from ..models.deliveries import Renew
@@ -24,20 +22,19 @@ class Running:
     def __init__(self, clock: Clock) -> None:
         """Begin with none."""
         self._clock = clock
-        self._renewals: list[Renew] = []
+        self._renewals: dict[str, Renew] = {}
         self._seen = (0.0, 0.0)
         """The clock, and the loop's own, when something was judged last while anything ran."""
 
-    @contextmanager
-    def performing(self, renew: Renew) -> Generator[None]:
+    def begins(self, effect_id: str, renew: Renew) -> None:
         """Know that an execution runs in this process; `renew` is a renewal for its whole lease."""
         if not self._renewals:
             self._seen = self._clock.now(), asyncio.get_running_loop().time()
-        self._renewals.append(renew)
-        try:
-            yield
-        finally:
-            self._renewals.remove(renew)
+        self._renewals[effect_id] = renew
+
+    def is_told(self, effect_id: str) -> None:
+        """Forget an execution: it has ended, and what it came to was judged, or never began."""
+        self._renewals.pop(effect_id, None)
 
     def overtaken(self, kernel: Kernel, now: float) -> list[tuple[Renew, float]]:
         """Return the renewals of what would be over at `now` only because time passed at once.
@@ -53,7 +50,9 @@ class Running:
         at, turn = kernel.earliest_deadline, kernel.turn
         if at is None or now <= at or turn is None:
             return []
-        calls = [(turn.members.get(renew.invocation_id), renew) for renew in self._renewals]
+        calls = [
+            (turn.members.get(renew.invocation_id), renew) for renew in self._renewals.values()
+        ]
         return [
             (changed(renew, lease=renew.lease + now - at), at)
             for call, renew in calls

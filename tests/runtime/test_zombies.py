@@ -13,6 +13,7 @@ import pytest
 from turnlock.models.facts import ExecutionInDoubt, RetryAuthorised
 
 from .crash.checks import violations
+from .crash.child import LONG_LEASE
 from .crash.depth import DEEP
 from .crash.explore import haunted, points
 from .crash.kills import LEASE, child, left_behind
@@ -61,35 +62,57 @@ def stopped(folder: Path, *modes: str) -> World:
     return left_behind(folder)
 
 
-def stepped(folder: Path, *modes: str) -> World:
-    """Have a tool run in one process, and another begin meanwhile whose wall clock was set."""
-    with child(folder, "owner", 1, "hold") as owner:
+def beside(folder: Path, *modes: str, sleeps: bool = False) -> World:
+    """Have a tool run in one process, and another that wants its run, for a while.
+
+    The first mode is of both, and the others of the other.
+    """
+    with child(folder, "owner", 1, "hold", "long", *modes[:1]) as owner:
         assert owner.says("running")
-        with child(folder, "other", 1, "hold", *modes) as other:
+        with child(folder, "other", 1, "hold", "long", *modes) as other:
+            assert other.says("doubt" if "alone" in modes else "up")
+            if sleeps:
+                (folder / "slept.new").write_text("3600")
+                (folder / "slept.new").rename(folder / "slept")
+            time.sleep(LONG_LEASE)
+            (folder / "end").touch()
             (folder / "answer").touch()
             owner.end()
             other.end()
     return left_behind(folder)
 
 
+def is_undisturbed(world: World) -> bool:
+    """Whether the tool was run once and is in no doubt."""
+    doubted = any(isinstance(fact, ExecutionInDoubt) for fact in world.facts())
+    return [begun.attempt for begun in world.begun] == [1] and not doubted
+
+
 @pytest.mark.parametrize("step", [-DAY, -45.0, 45.0, DAY] if DEEP else [45.0])
 def test_a_host_whose_clock_was_set_robs_nobody(tmp_path: Path, step: float) -> None:
-    """The tool is run once, its result kept; the other finds everything done when it has the run.
+    """The result is kept; the other finds everything done when it has the run.
 
     Real processes, which agree on a clock that nobody sets.
     """
-    world = stepped(tmp_path, f"ahead={step}")
+    world = beside(tmp_path, "as it is", f"ahead={step}")
 
     assert violations(world, ["t1"]) == []
-    assert [begun.attempt for begun in world.begun] == [1]
-    assert not any(isinstance(fact, ExecutionInDoubt) for fact in world.facts())
+    assert is_undisturbed(world)
 
 
 def test_a_host_that_counts_by_its_wall_clock_robs_the_owner(tmp_path: Path) -> None:
     """The control."""
-    world = stepped(tmp_path, "ahead=45", "alone")
+    assert not is_undisturbed(beside(tmp_path, "as it is", "ahead=45", "alone"))
 
-    assert any(isinstance(fact, ExecutionInDoubt) for fact in world.facts())
+
+def test_a_machine_that_sleeps_while_two_hosts_run_robs_nobody(tmp_path: Path) -> None:
+    """Both wake up an hour later by their clock; the one that waits for the run looks twice."""
+
+    world = beside(tmp_path, "sleeps", sleeps=True)
+
+    assert violations(world, ["t1"]) == []
+    assert is_undisturbed(world)
+    assert world.facts()[-1].at - world.facts()[0].at > 3_600.0
 
 
 def stopped_before_its_tool(folder: Path, *modes: str) -> World:

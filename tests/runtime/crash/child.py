@@ -19,6 +19,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import attrs
+
 from turnlock import Call, Fact, Resolution, Resolve, Run
 from turnlock.models.codec import to_json
 from turnlock.models.facts import (
@@ -28,7 +30,7 @@ from turnlock.models.facts import (
     TurnSettled,
 )
 from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
-from turnlock.runtime import leases
+from turnlock.runtime import leases, scheduling
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
 from turnlock.runtime.journal import sqlite_clock, sqlite_posts
@@ -48,6 +50,8 @@ RUN: Final = Run(run_id="r")
 SETTINGS: Final = Settings(
     ownership=0.3, poll=0.05, drain=1.0, retry_first=0.01, retry_longest=0.1, snapshot_every=25
 )
+LONG_LEASE: Final = 2.0
+"""Seconds for which a child owns its run that must not lose it, however busy this machine is."""
 LONGEST: Final = 0.01
 """Seconds that a tool takes at most, unless it is told to take longer."""
 GIVEN_UP: Final = 0.2
@@ -146,7 +150,10 @@ def tools(
         if hold:
             print("running", flush=True)
         hangs = "hung" in modes and draw.random() < 0.3
-        time.sleep(1.5 if hold else 3 * GIVEN_UP if hangs else draw.uniform(0, LONGEST))
+        while "long" in modes and not (notes.folder / "end").exists():
+            time.sleep(0.01)
+        held = hold and "long" not in modes
+        time.sleep(1.5 if held else 3 * GIVEN_UP if hangs else draw.uniform(0, LONGEST))
         note("end", context)
         return returned()
 
@@ -325,6 +332,7 @@ class Host:
 
 async def main(folder: Path, seed: str, turns: int, modes: Collection[str]) -> None:
     hold = "hold" in modes
+    lease = LONG_LEASE if "long" in modes else SETTINGS.ownership
     draw = random.Random(seed)
     notes = Notes(folder)
     journal = await NotingJournal.open(folder / "journal.db")
@@ -335,9 +343,10 @@ async def main(folder: Path, seed: str, turns: int, modes: Collection[str]) -> N
             journal=journal,
             tools=Toolbox(tools(notes, draw, hold=hold, modes=modes)),
             on_continue=host.on_continue,
-            settings=SETTINGS,
+            settings=attrs.evolve(SETTINGS, ownership=lease),
         )
         async with host.runtime as runtime:
+            print("up", flush=True)
             await host.own()
             print("owner", flush=True)
             blocking = asyncio.ensure_future(block(draw)) if "blocked" in modes else None
@@ -365,11 +374,24 @@ def set_the_clock(by: float, *, agreed: bool) -> None:
         setattr(leases, "is_alive", unseen)  # noqa: B010
 
 
+def let_the_machine_sleep(folder: Path) -> None:
+    """Have the clock that counts suspends go on by what stands in a file, as if it had slept."""
+    real = scheduling.since_boot
+
+    def slept() -> float:
+        told = folder / "slept"
+        return real() + (float(told.read_text()) if told.exists() else 0.0)
+
+    setattr(scheduling, "since_boot", slept)  # noqa: B010
+
+
 if __name__ == "__main__":
     given = sys.argv[4:]
     for mode in given:
         if mode.startswith("ahead="):
             set_the_clock(float(mode.partition("=")[2]), agreed="alone" not in given)
+        elif mode == "sleeps":
+            let_the_machine_sleep(Path(sys.argv[1]))
     if "late" in given:
         block_before_the_call(asks="unasked" not in given)
     if "choking" in given:
