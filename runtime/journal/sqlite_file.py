@@ -233,6 +233,9 @@ def _set_up(path: Path, connection: sqlite3.Connection) -> None:
 _PRIMARY: Final = 0xFF
 """The bits of an error code that name its kind; those above say more exactly where."""
 
+_SCARCE: Final = 65_536
+"""Bytes: where fewer are left, an error of the disk is for want of room."""
+
 _TOLD: Final = {
     sqlite3.SQLITE_FULL: ("the disk is full", "free space there: it goes on by itself"),
     sqlite3.SQLITE_BUSY: (
@@ -268,19 +271,30 @@ def failed(path: str, error: sqlite3.Error, *, settled: bool = True) -> JournalE
     """Return the error to raise for one of SQLite's; `settled` says that nothing was kept."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
     cause, fix = _TOLD.get(code, ("SQLite refused", "see what it says"))
-    if code == sqlite3.SQLITE_FULL:
-        cause = f"{cause}{_left_at(path)}"
+    if is_full(path, error):
+        folder, free = _room(path)
+        cause, fix = _TOLD[sqlite3.SQLITE_FULL]
+        cause += f": {free:,} bytes are left at {folder}"
     doubt = "" if settled else "; whether the last write was kept is not known: read it again"
     kind = NoJournal if code == sqlite3.SQLITE_NOTADB else JournalError
     return kind(f"journal {path}: {cause} ({error}); {fix}{doubt}")
 
 
-def _left_at(path: str) -> str:
+def is_full(path: str, error: sqlite3.Error) -> bool:
+    """Say whether it is for want of room; where SQLite needs more for its -shm it says less."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
+    return code == sqlite3.SQLITE_FULL or (
+        code == sqlite3.SQLITE_IOERR and _room(path)[1] < _SCARCE
+    )
+
+
+def _room(path: str) -> tuple[Path, int]:
+    """Return the folder of a file, and the bytes that are left there."""
     folder = Path(path).absolute().parent
     try:
-        return f": {shutil.disk_usage(folder).free:,} bytes are left at {folder}"
+        return folder, shutil.disk_usage(folder).free
     except OSError:
-        return ""
+        return folder, _SCARCE
 
 
 def strange(path: str, error: Exception) -> JournalError:

@@ -29,7 +29,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -37,11 +38,11 @@ import attrs
 
 from ..errors import JournalError, JournalReplaced
 from .sqlite_rows import checksum
-from .sqlite_schema import IDENTITY, keep_meta, meta
+from .sqlite_schema import APPLICATION_ID, IDENTITY, keep_meta, meta
 
 NUMBER: Final = "wal"
 """In `meta`: the number of the -wal, and the salts in its head, by which it is known."""
-LOOKS: Final = 20
+LOOKS: Final = 10
 """Times that a main file is looked at that somebody may be writing just then: a checkpoint."""
 BETWEEN: Final = 0.02
 """Seconds between two such looks."""
@@ -232,6 +233,7 @@ class Guard:
         if stamp == self._stamp:
             return False
         whole = _mark_of(connection)
+        main = None
         for _ in range(LOOKS):
             main = _mark_of_main(self._path)
             if main is not None and main.follows(self._main, whole=whole):
@@ -239,7 +241,10 @@ class Guard:
                 return True
             time.sleep(BETWEEN)
             stamp = self._stamp_of_main()
-        raise self._found("it was written over with other content")
+        if not _is_torn(self._path, main, identity=self._identity):
+            raise self._found("it was written over with other content")
+        self._stamp = stamp  # a checkpoint broke off, for want of room, say: the -wal has it all
+        return True
 
     def _stamp_of_main(self) -> _Stamp:
         try:
@@ -268,12 +273,14 @@ def check_wal(path: Path, connection: sqlite3.Connection) -> None:
     wal = beside(path.resolve(), "-wal")
     if not wal.exists() or not wal.stat().st_size:
         return
+    whole, main = _mark_of(connection), None
     for _ in range(LOOKS):
         main = _mark_of_main(path.absolute())
-        if main is None or main.belongs_to(_mark_of(connection)):
+        if main is None or main.belongs_to(whole):
             return
         time.sleep(BETWEEN)  # somebody may be in the middle of a checkpoint
-    if not _is_sound(path.absolute()):  # the power went in the middle of one: its -wal has it all
+        whole = _mark_of(connection)
+    if _is_torn(path.absolute(), main, identity=whole.identity):
         return
     raise JournalError(
         f"journal {path}: its {wal.name} belongs to another file: this one was put here while that"
@@ -293,19 +300,36 @@ def _inode_of(name: str) -> _Inode:
 def _mark_of_main(path: Path) -> _Mark | None:
     """Return the mark of the main file without its -wal; None where it makes no sense."""
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as alone:
+        with _alone(path) as alone:
             return _mark_of(alone)
     except (sqlite3.Error, ValueError):
         return None
 
 
-def _is_sound(path: Path) -> bool:
-    """Whether the main file is whole without its -wal: a half of a checkpoint is not."""
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as alone:
-            return alone.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
-    except sqlite3.Error:
+def _is_torn(path: Path, main: _Mark | None, *, identity: bytes | None) -> bool:
+    """Whether a main file is ours, with half of a checkpoint in it: its -wal has all that counts.
+
+    The power may have gone in the middle of one, or the room: then it is not whole without its
+    -wal. A file of another identity is another file, whole or not.
+    """
+    if main is not None and main.identity not in {None, identity}:
         return False
+    try:
+        with _alone(path) as alone:
+            if alone.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+                return False
+            return bool(alone.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+    except sqlite3.DatabaseError as error:
+        return (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_CORRUPT
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[sqlite3.Connection]:
+    """Open a main file as if there were no -wal, also one that is shorter than it says."""
+    uri = f"{path.as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as alone:
+        alone.execute("PRAGMA writable_schema = ON")  # what is read is not checked against its size
+        yield alone
 
 
 def _mark_of(connection: sqlite3.Connection) -> _Mark:

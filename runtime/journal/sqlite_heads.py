@@ -122,7 +122,7 @@ class Heads:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        self._merge(connection)
+        self.merge(connection)
 
     def note(self, run_id: str, head: Noted) -> None:
         """Note where a run ends once the transaction that is open is committed."""
@@ -165,7 +165,7 @@ class Heads:
         due = max(due, self._not_before)
         if now < due:
             return due - now
-        if self._merge(connection):
+        if self.merge(connection):
             self._dirty_since = None
             self._warned = False
             return None
@@ -182,7 +182,7 @@ class Heads:
         """Merge what there is, and let the file and the connection go."""
         try:
             if self._dirty_since is not None:
-                self._merge(connection)
+                self.merge(connection)
             self._close()
         finally:
             if self._guard is None:
@@ -208,7 +208,7 @@ class Heads:
             with suppress(OSError):
                 os.close(handle)
 
-    def _merge(self, connection: sqlite3.Connection) -> bool:
+    def merge(self, connection: sqlite3.Connection) -> bool:
         """Merge the -wal into the file, cut it, and remove the heads; say whether that was done.
 
         Whoever reads is hardly waited for. The heads are removed under the lock for writing, and

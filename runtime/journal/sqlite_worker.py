@@ -14,7 +14,7 @@ import attrs
 
 from ...models.errors import TurnlockError
 from ..errors import JournalError, JournalReplaced
-from .sqlite_file import failed, strange
+from .sqlite_file import failed, is_full, strange
 from .sqlite_guard import Guard
 from .sqlite_heads import Heads
 from .sqlite_rows import STRANGE
@@ -199,10 +199,16 @@ def writing(path: str, *, guard: Guard, heads: Heads) -> Perform:
 
     When SQLite fails, nothing of it is kept and all are told so. What else a work may raise is
     damage that it met, or a mistake of its caller; then each is done in a transaction of its own,
-    so that it fails alone.
+    so that it fails alone. Where the disk is full, the -wal is merged, which may give room, and it
+    is all done once more.
     """
 
     def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
+        return attempt(connection, works, merged=False)
+
+    def attempt(
+        connection: sqlite3.Connection, works: Sequence[Work], *, merged: bool
+    ) -> Sequence[Outcome]:
         committing = False
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -218,6 +224,8 @@ def writing(path: str, *, guard: Guard, heads: Heads) -> Perform:
         except sqlite3.Error as error:
             heads.dropped()
             _roll_back(connection)
+            if is_full(path, error) and not merged and heads.merge(connection):
+                return attempt(connection, works, merged=True)
             broken = committing and not _harmless(error)
             why = guard.explains(connection) or failed(path, error, settled=not broken)
             return [Outcome(error=why) for _ in works]
