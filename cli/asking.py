@@ -32,7 +32,10 @@ def confirm(question: str) -> None:
     """
     forget_typed()
     click.echo(f"{question} [y/N] ", nl=False, err=True)
-    answer = sys.stdin.readline()
+    try:
+        answer = sys.stdin.readline()
+    except (OSError, ValueError):  # no text, or closed: no yes
+        answer = ""
     if not answer.endswith("\n"):
         click.echo(err=True)  # nobody's return key has ended the line
     if answer.strip().lower() not in _YES:

@@ -15,6 +15,7 @@ import attrs
 import click
 
 from ..engine.kernel import Kernel
+from ..models.calls import Call
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.reasons import Reason
@@ -30,8 +31,18 @@ from ..runtime.writer import Submitted, fold_run, submit
 from ..views.call_view import CallView
 from ..views.meanings import refused
 from .asking import at_terminal, confirm, person
-from .databases import db_option, entry_of, with_journal
-from .shown import Named, Waiting, about, demand, naming_options, whole, whole_arguments
+from .databases import db_option, entry_of, facts_of_db, with_journal
+from .shown import (
+    LikeAnother,
+    Named,
+    Waiting,
+    about,
+    calls_asked,
+    demand,
+    naming_options,
+    whole,
+    whole_arguments,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,15 +97,25 @@ class Decision:
             confirm(self.question(call))
             named, bound = Named.of(call), True
 
+        asked: Mapping[str, Call] = {}
+
         def chosen(kernel: Kernel) -> Delivery:
-            nonlocal named, bound
-            call = self.waiting(kernel).call(named, bound=bound)
+            nonlocal named
+            call = self.waiting(kernel).call(named, bound=bound, asked=asked)
             if not bound:
                 demand(call, db=db)
             named = Named.of(call)  # chosen again, after a conflict, it is this call or none
             return self.delivery(call)
 
-        if not deliver(db, chosen, run_id=run_id, wait=wait, done=self.done, tools=self.tools):
+        done = partial(
+            deliver, db, chosen, run_id=run_id, wait=wait, done=self.done, tools=self.tools
+        )
+        try:
+            accepted = done()
+        except LikeAnother:  # by all that is known of it; its facts say more
+            asked = calls_asked(facts_of_db(db, run_id)[1])
+            accepted = done()
+        if not accepted:
             sys.exit(1)
 
     def _clear(self, call: CallView) -> CallView:

@@ -18,6 +18,8 @@ import attrs
 import click
 
 from ..engine.kernel import Kernel
+from ..models.calls import Call
+from ..models.facts import CallAdded, Fact, TurnOpened
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import HIDDEN, is_sealed
 from ..models.values import Json, arguments_digest
@@ -44,6 +46,10 @@ SEALED: Final = f"  {HIDDEN}, or made to look so: only who has the key can tell 
 
 class NotShown(click.ClickException):
     """What was shown does not wait any more: nothing is decided, and the status is 1."""
+
+
+class LikeAnother(click.UsageError):
+    """The name, which is no id, may mean another call of the turn, too."""
 
 
 def digest_of(call: CallView) -> str:
@@ -121,8 +127,8 @@ class Waiting:
     what: str
     """What the calls do: wait for approval, or are in doubt."""
     calls: tuple[CallView, ...]
-    others: int
-    """Calls of the open turn that are none of these."""
+    others: tuple[str, ...]
+    """The ids of the calls of the open turn that are none of these."""
 
     @classmethod
     def for_approval(cls, kernel: Kernel) -> Waiting:
@@ -138,17 +144,22 @@ class Waiting:
     def _of(cls, kernel: Kernel, what: str, wanted: Callable[[CallView], bool]) -> Waiting:
         turn = kernel.turn
         calls = tuple(filter(wanted, calls_of(kernel)))
-        others = 0 if turn is None else len(turn.members) - len(calls)
+        here = {it.invocation_id for it in calls}
+        others = () if turn is None else tuple(it for it in turn.members if it not in here)
         return cls(what=what, calls=calls, others=others)
 
-    def call(self, named: Named, *, bound: bool) -> CallView:
+    def call(
+        self, named: Named, *, bound: bool, asked: Mapping[str, Call] | None = None
+    ) -> CallView:
         """Return the one call that is named.
 
         A name that is `bound` says what was shown: where that does not wait (any more), it is
-        `NotShown`. Otherwise what names no call, or several, is wrong usage.
+        `NotShown`. Otherwise what names no call, or several, is wrong usage; so is a bound name
+        without an id that may mean another call of the turn, which was decided meanwhile. `asked`
+        are the calls of the turn by their ids, as far as they are known.
         """
         found = named.found(self.calls)
-        if len(found) == 1 and not (bound and named.call is None and self.others):
+        if len(found) == 1 and not (bound and self._others_fit(named, found[0], asked or {})):
             if bound and found[0].in_doubt and named.attempt is None and found[0].attempt > 1:
                 raise click.UsageError(
                     f"it was started again; say which is meant:\n{_lines(found)}"
@@ -159,13 +170,28 @@ class Waiting:
                 f"nothing was decided: no call that {self.what} is the one that was shown ({named})"
                 f"; {self._listed(self.calls)}"
             )
-        raise click.UsageError(self._unclear(found, named))
+        error = LikeAnother if len(found) == 1 else click.UsageError
+        raise error(self._unclear(found, named))
+
+    def _others_fit(self, named: Named, found: CallView, asked: Mapping[str, Call]) -> bool:
+        """Whether the name, which is no id, may mean a call that does not wait (any more)."""
+        if named.call == found.invocation_id:
+            return False
+        others = [asked.get(it) for it in self.others]
+        return any(
+            it is None
+            or (
+                named.call in {None, it.tool_name}
+                and arguments_digest(it.arguments).startswith(named.digest or "")
+            )
+            for it in others
+        )
 
     def _unclear(self, found: Sequence[CallView], named: Named) -> str:
         if not self.calls:
             return f"no call of this run {self.what}; turnlock show tells what it does"
         if len(found) == 1:
-            return f"its turn has other calls; say which is meant, by its id:\n{_lines(found)}"
+            return f"its turn had another call like it; say which, by its id:\n{_lines(found)}"
         if named.call is None or found:
             verb = "are in doubt" if self.what == "is in doubt" else "wait"
             count = len(found or self.calls)
@@ -175,6 +201,17 @@ class Waiting:
 
     def _listed(self, calls: Sequence[CallView]) -> str:
         return f"now there is:\n{_lines(calls)}" if calls else "there is none now"
+
+
+def calls_asked(facts: Iterable[Fact]) -> dict[str, Call]:
+    """Return the calls of a run's latest turn, by their ids, from all its facts."""
+    asked: dict[str, Call] = {}
+    for fact in facts:
+        if isinstance(fact, TurnOpened):
+            asked = {it.invocation_id: it for it in fact.calls}
+        elif isinstance(fact, CallAdded):
+            asked[fact.call.invocation_id] = fact.call
+    return asked
 
 
 def _lines(calls: Sequence[CallView]) -> str:

@@ -240,6 +240,8 @@ class Runtime:
     ) -> Verdict:
         """Approve a call (K-32, K-40 … K-42); `arguments` are edited ones, `expires_in` seconds.
 
+        Give the `arguments_digest` of the call that was shown: nobody approves what he was not.
+
         Raises `BadArguments` where the tool does not take the edited ones: the call waits still.
         """
         decision = Decide(

@@ -16,6 +16,7 @@ import pytest
 from click.testing import Result
 
 from turnlock import (
+    AddCall,
     Call,
     Decide,
     FactType,
@@ -120,16 +121,29 @@ def test_a_turn_id_that_is_used_again_is_another_turn(tmp_path: Path) -> None:
     assert again("b.db", epoch=False).exit_code == 0  # --turn and --digest cannot tell
 
 
-def test_without_a_call_another_one_with_the_same_arguments_is_not_meant(db: str) -> None:
-    """The digest is of the arguments alone: what else is in the turn may have been shown."""
-    deliver(db, opened("t1", LS, call("call_1", "rm", path="/")), *DENIED)
+@pytest.mark.parametrize("name", [(), ("pay",)], ids=["no name", "its tool"])
+def test_without_an_id_another_call_with_the_same_arguments_is_not_meant(
+    db: str, name: tuple[str, ...]
+) -> None:
+    """The digest is of the arguments alone: what was decided meanwhile may have been shown."""
+    pays = [call(it, "pay", to="x") for it in ("call_0", "call_1")]
+    deliver(db, opened("t1", *pays), *DENIED)
     options = as_shown(waiting(db)[0])
-    tried = turnlock("approve", "agent", "--db", db, *options)
+    tried = turnlock("approve", "agent", *name, "--db", db, *options)
 
     assert tried.exit_code == 2
-    assert "its turn has other calls; say which is meant, by its id:" in tried.output
+    assert "its turn had another call like it; say which, by its id:" in tried.output
     assert approved_tools(db) == []
-    assert turnlock("approve", "agent", "rm", "--db", db, *options).exit_code == 0
+    assert turnlock("approve", "agent", "call_1", "--db", db, *options).exit_code == 0
+
+
+def test_without_an_id_the_only_one_like_it_is_meant(db: str) -> None:
+    """Its facts say what the calls were that have ended, those that were added later, too."""
+    added = AddCall(turn_id="t1", call=call("call_1", "pay", to="x"))
+    deliver(db, opened("t1", LS, sealed=False), *DENIED, added)
+    options = as_shown(waiting(db)[0])
+    assert turnlock("approve", "agent", "--db", db, *options).exit_code == 0
+    assert approved_tools(db) == ["pay"]
 
 
 def test_chosen_again_after_a_conflict_it_is_this_call_or_none(
