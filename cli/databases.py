@@ -53,11 +53,11 @@ async def entry_of(journal: Journal, run_id: str) -> RunEntry:
     try:
         return await journal.entry(run_id)
     except UnknownRun as error:
-        runs = [harmless(entry.run.run_id) async for entry in journal.entries()]
-        more = f"\n  … and {len(runs) - _LISTED} more" if len(runs) > _LISTED else ""
-        listed = "".join(f"\n  {it}" for it in runs[:_LISTED]) or "\n  (none)"
+        runs = [harmless(entry.run.run_id) for entry in await journal.runs(limit=_LISTED + 1)]
+        told = [*runs[:_LISTED], *("…" for _ in runs[_LISTED:])] or ["(none)"]
+        listed = "".join(f"\n  {it}" for it in told)
         raise click.UsageError(
-            f"there is no run {harmless(run_id, limit=80)!r}; these are there:{listed}{more}"
+            f"there is no run {harmless(run_id, limit=80)!r}; these are there:{listed}"
         ) from error
 
 

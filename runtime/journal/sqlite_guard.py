@@ -117,6 +117,8 @@ class Guard:
         self._names = (str(self._path), *(str(beside(real, end)) for end in _ENDS))
         self._inodes: Final[list[_Inode]] = [None, *(None for _ in _ENDS)]
         self._stamp: _Stamp | None = None
+        self._looked: _Stamp | None = None
+        """What the reader's thread has seen last."""
         self._keeper: sqlite3.Connection
         self._main: _Mark
         """The main file as it was found last."""
@@ -206,6 +208,16 @@ class Guard:
                 gone = "was removed" if inode is None else "was replaced by another file"
                 raise self._found(f"{what} {gone}")
             self._inodes[place] = inode  # SQLite makes -wal and -shm when it first needs them
+
+    def look(self) -> None:
+        """Look without a transaction, in the reader's thread: at each poll. Raises as `check`."""
+        self.check()
+        stamp = self._stamp_of_main()
+        if stamp != self._looked:
+            main = _mark_of_main(self._path)
+            if main is not None and main.identity not in {None, self._identity}:
+                raise self._found("it was written over with the content of another")
+            self._looked = stamp
 
     def close(self, connection: sqlite3.Connection) -> None:
         """Close the connection; where the file is another by now, without a trace in that."""

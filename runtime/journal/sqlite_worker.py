@@ -248,7 +248,7 @@ def reading(path: str, guard: Guard | None = None) -> Perform:
     def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
         try:
             if guard is not None:
-                guard.check()
+                guard.look()
         except JournalReplaced as error:
             return [Outcome(error=error) for _ in works]
         return [read(connection, work) for work in works]

@@ -197,7 +197,7 @@ def test_whatever_becomes_of_the_file_the_runtime_stops(
     assert "nothing is performed here any more" in record.getMessage()
 
 
-@pytest.mark.parametrize("way", ["remove", "split", "rename_over", "take_its_wal"])
+@pytest.mark.parametrize("way", ["remove", "split", "rename_over", "write_over", "take_its_wal"])
 def test_it_is_noticed_where_nothing_is_written(tmp_path: Path, way: str) -> None:
     """By the next look for posts; nobody has to call."""
     path = tmp_path / "journal.db"
@@ -220,7 +220,7 @@ def test_control_without_the_guard_tools_run_unrecorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was measured: the owner goes on in a file that nobody will find."""
-    for look in ("begun", "committed", "check"):
+    for look in ("begun", "committed", "check", "look"):
         monkeypatch.setattr(Guard, look, _blind)
     path = tmp_path / "journal.db"
 

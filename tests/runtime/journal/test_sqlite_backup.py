@@ -239,6 +239,23 @@ def test_a_damaged_journal_is_restored_but_not_under_whoever_has_it_open(tmp_pat
     asyncio.run(story())
 
 
+def test_a_journal_that_is_gone_is_restored(tmp_path: Path) -> None:
+    """Nothing is there, or a -wal without its file: that is kept, too."""
+    path, copy = tmp_path / "journal.db", tmp_path / "copy.db"
+    remember(path)
+    asyncio.run(_backed_up(path, copy))
+    path.unlink()
+    path.with_name("journal.db-wal").write_bytes(b"what was written last")
+
+    restored = asyncio.run(restore_journal(copy, path))
+
+    assert restored.kept is None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (wal,) = tmp_path.glob("journal.db.before-*-wal")
+    assert wal.read_bytes() == b"what was written last"
+    assert identity(path) != identity(copy)
+
+
 class Stop(BaseException):
     """The process ends here."""
 
