@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from .crash.checks import violations
 from .crash.child import LONG_LEASE
 from .crash.depth import DEEP
 from .crash.explore import haunted, points
-from .crash.kills import LEASE, child, left_behind
+from .crash.kills import LEASE, TIMEOUT, child, left_behind
 from .crash.usecase import UseCase
 from .crash.usecases import USE_CASES
 from .crash.world import World
@@ -40,6 +41,24 @@ def test_a_zombie_at_every_step(case: UseCase) -> None:
     assert all(one.world.lives == 2 for one in plays)
 
 
+def comes(seen: Callable[[], bool]) -> None:
+    """Wait until something is seen, for as long as a busy machine may need."""
+    give_up = time.monotonic() + TIMEOUT
+    while not seen():
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def done(folder: Path, what: str) -> int:
+    """How often tools have said so in their ledger."""
+    return (folder / "ledger").read_text().count(f'"what": "{what}"')
+
+
+def is_fenced(folder: Path) -> bool:
+    """Whether a process there has learned that its run is another's."""
+    return "was taken over" in (folder / "stderr").read_text()
+
+
 def stopped(folder: Path, *modes: str) -> World:
     """Stop a host for real while its tool runs; another takes over; then let the first go on.
 
@@ -53,9 +72,11 @@ def stopped(folder: Path, *modes: str) -> World:
         with child(folder, "heir", 1, "hold") as heir:
             assert heir.says("doubt")
             zombie.go_on()
-            while not any(left_behind(folder).ended):  # its tool has done what it does
-                time.sleep(0.05)
-            time.sleep(3 * LEASE)
+            comes(lambda: done(folder, "end") > 0)  # its tool has done what it does
+            if modes:
+                time.sleep(3 * LEASE)
+            else:
+                comes(lambda: is_fenced(folder))
             (folder / "answer").touch()
             heir.end()
         time.sleep(LEASE)
@@ -129,7 +150,7 @@ def stopped_before_its_tool(folder: Path, *modes: str) -> World:
             (folder / "answer").touch()
             heir.end()
         zombie.go_on()
-        time.sleep(0.8)
+        comes(lambda: is_fenced(folder) if not modes else done(folder, "begin") > 1)
     return left_behind(folder)
 
 

@@ -343,7 +343,7 @@ async def main(folder: Path, seed: str, turns: int, modes: Collection[str]) -> N
             journal=journal,
             tools=Toolbox(tools(notes, draw, hold=hold, modes=modes)),
             on_continue=host.on_continue,
-            settings=attrs.evolve(SETTINGS, ownership=lease),
+            settings=attrs.evolve(SETTINGS, ownership=lease, takes_over=not hold),
         )
         async with host.runtime as runtime:
             print("up", flush=True)
