@@ -9,7 +9,7 @@ import pytest
 from turnlock.models.errors import InvalidValue
 from turnlock.models.values import Json
 from turnlock.runtime.errors import Overloaded
-from turnlock.runtime.journal import contract
+from turnlock.runtime.journal import given
 from turnlock.runtime.journal.contract import Appended, Journal
 
 from .stage import LEASE, NOW, OTHER, RUN, JournalStage, facts, kept, owned
@@ -116,7 +116,7 @@ class Noting(JournalStage):
 
     def test_a_note_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """One that is too large is refused with the bound's name."""
-        monkeypatch.setattr(contract, "NOTE_BYTES", 10)
+        monkeypatch.setattr(given, "NOTE_BYTES", 10)
 
         async def story(journal: Journal) -> None:
             fence = await owned(journal)
