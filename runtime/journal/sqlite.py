@@ -92,7 +92,8 @@ async def open_place(place: str, *, create: bool, read_only: bool) -> SqliteJour
 async def restore_place(place: str, backup: Path) -> Restored:
     """Put a backup in the place of a journal, see `restore_journal`. Raises `JournalError`."""
     path = _path_of(place)
-    if path.is_file() and (living := await _living(path)) is not None:
+    living = await _living(path)
+    if living is not None:
         raise JournalOwned(f"journal {path}: {living}; stop that process, then restore")
     return await asyncio.to_thread(put_back, backup, path)
 

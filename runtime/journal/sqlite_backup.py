@@ -20,7 +20,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,8 @@ from ..errors import JournalError, NoJournal
 from .backups import Backup, Restored
 from .entries import Finding
 from .sqlite_check import check
-from .sqlite_file import acquaint, check_place, failed, make_private, sync_folder
-from .sqlite_guard import beside
+from .sqlite_file import acquaint, check_file, check_place, failed, make_private, sync_folder
+from .sqlite_guard import beside, opened_alone
 from .sqlite_heads import HEADS
 from .sqlite_posts import Unreadable, set_aside
 from .sqlite_reading import ReadOnly
@@ -55,8 +55,7 @@ def write_backup(source: Path, target: Path, *, force: bool) -> Backup:
 
     Raises `JournalError`, and then nothing is where nothing was.
     """
-    _check_target(source, target, force=force)
-    with _told(target), _draft(target) as draft:
+    with _told(target), _draft(target, partial(_check_target, source, force=force)) as draft:
         _copy(source, draft)
         with closing(_connected(draft)) as copy, _transaction(copy):
             _name_anew(copy, made=f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
@@ -71,12 +70,7 @@ def put_back(backup: Path, path: Path) -> Restored:
 
     Raises `JournalError`, and then nothing has changed.
     """
-    check_place(backup, create=False)
-    if path.is_dir() or not path.parent.is_dir():
-        check_place(path, create=True)
-    if path.exists() and path.samefile(backup):
-        raise NoJournal(f"journal {path}: it is the backup itself; give another --db")
-    with _told(path), _draft(path) as draft:
+    with _told(path), _draft(path, partial(_check_places, backup)) as draft:
         _copy(backup, draft)
         made = _verified(draft, path)
         with closing(_connected(draft)) as copy:
@@ -110,6 +104,17 @@ def _name_anew(copy: sqlite3.Connection, *, made: str | None = None) -> None:
         identify(copy)
         if made is not None:
             keep_meta(copy, MADE, made.encode())
+
+
+def _check_places(backup: Path, path: Path) -> None:
+    check_place(backup, create=False)
+    if path.is_dir() or not path.parent.is_dir():
+        check_place(path, create=True)
+    if path.exists() and path.samefile(backup):
+        raise NoJournal(f"journal {path}: it is the backup itself; give another --db")
+    if path.exists() and path.stat().st_size:
+        with suppress(sqlite3.Error), opened_alone(path.absolute()) as alone:
+            check_file(path, alone)  # what is damaged is replaced, what is another program's is not
 
 
 def _check_target(source: Path, target: Path, *, force: bool) -> None:
@@ -244,8 +249,9 @@ def _sync(draft: Path) -> None:
 
 
 @contextmanager
-def _draft(target: Path) -> Generator[Path]:
+def _draft(target: Path, check_it: Callable[[Path], None]) -> Generator[Path]:
     """Make a private file beside the target; in the end it is gone unless it was renamed."""
+    check_it(target)
     draft = beside(target.resolve(), f".{secrets.token_hex(4)}.new")
     try:
         make_private(draft)

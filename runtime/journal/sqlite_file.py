@@ -38,8 +38,8 @@ def open_writer(
 
     Raises `JournalError` for whatever is no journal of ours.
     """
-    check_place(path, create=create)
     try:
+        check_place(path, create=create)
         if not path.exists():
             _make(path)
         with closing(_connect(path, mode="ro", busy_timeout=busy_timeout)) as looking:

@@ -312,7 +312,7 @@ def _inode_of(name: str) -> _Inode:
 def _mark_of_main(path: Path) -> _Mark | None:
     """Return the mark of the main file without its -wal; None where it makes no sense."""
     try:
-        with _alone(path) as alone:
+        with opened_alone(path) as alone:
             return _mark_of(alone)
     except (sqlite3.Error, ValueError):
         return None
@@ -327,7 +327,7 @@ def _is_torn(path: Path, main: _Mark | None, *, identity: bytes | None) -> bool:
     if main is not None and main.identity not in {None, identity}:
         return False
     try:
-        with _alone(path) as alone:
+        with opened_alone(path) as alone:
             if alone.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
                 return False
             return bool(alone.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
@@ -336,7 +336,7 @@ def _is_torn(path: Path, main: _Mark | None, *, identity: bytes | None) -> bool:
 
 
 @contextmanager
-def _alone(path: Path) -> Generator[sqlite3.Connection]:
+def opened_alone(path: Path) -> Generator[sqlite3.Connection]:
     """Open a main file as if there were no -wal, also one that is shorter than it says."""
     uri = f"{path.as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as alone:

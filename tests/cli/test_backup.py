@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ..runtime.journal.somebody import somebody
+from ..runtime.journal.test_sqlite_reading import unwritable
 from .recordings import turnlock
 
 WRITTEN_BEFORE = Path(__file__).parents[1] / "data/journals/0.1/journal.db"
@@ -64,6 +66,16 @@ def test_what_is_wrong_is_told(journal: Path, tmp_path: Path) -> None:
     assert turnlock("restore", str(journal), "--db", str(journal)).exit_code == 2
     assert turnlock("backup", "--db", str(journal), "-o", "/proc/copy.db").exit_code == 1
     assert turnlock("restore", str(journal), "--db", "memory:").exit_code == 1
+    with unwritable() as path:
+        path.parent.chmod(0o000)
+        with somebody():
+            for command in (
+                ("restore", str(journal), "--db", str(path)),
+                ("backup", "--db", str(journal), "-o", str(path)),
+            ):
+                done = turnlock(*command)
+                assert done.exit_code == 1, done.output
+                assert "Error: journal" in done.output
     with closing(sqlite3.connect(journal)) as lives:
         lives.execute("UPDATE runs SET owner = 'grace', owned_until = 1e12 WHERE number = 1")
         lives.commit()

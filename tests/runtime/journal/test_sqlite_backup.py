@@ -315,6 +315,18 @@ async def _backed_up(path: Path, copy: Path) -> None:
         await journal.backup(copy)
 
 
+def test_a_database_of_another_program_is_not_replaced(tmp_path: Path) -> None:
+    """Control: a text, which may once have been a journal, is."""
+    copy, other = tmp_path / "copy.db", tmp_path / "other.db"
+    remember(copy)
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    with pytest.raises(NoJournal, match="a database of another program"):
+        asyncio.run(restore_journal(copy, other))
+    other.write_text("no journal\n" * 100)
+    assert asyncio.run(restore_journal(copy, other)).kept is not None
+
+
 def test_what_is_no_backup_is_told_and_nothing_changes(tmp_path: Path) -> None:
     path, other = tmp_path / "journal.db", tmp_path / "other"
     remember(path)

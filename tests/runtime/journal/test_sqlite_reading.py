@@ -158,6 +158,18 @@ def test_a_file_that_may_not_be_read_is_told() -> None:
         assert not isinstance(caught.value, NoJournal)
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_folder_that_may_not_be_entered_is_told(read_only: bool) -> None:
+    async def story(path: Path) -> None:
+        await SqliteJournal.open(path, read_only=read_only)
+
+    with unwritable() as path:
+        path.parent.chmod(0o000)
+        with somebody(), pytest.raises(JournalError, match=r"cannot be (opened|read)"):
+            asyncio.run(story(path))
+        path.parent.chmod(0o700)
+
+
 def test_a_file_of_version_0_1_is_read_as_it_is(tmp_path: Path) -> None:
     """Nothing is migrated; control: opened to write, it is."""
     path = Path(shutil.copy(WRITTEN / "journal.db", tmp_path))
