@@ -121,11 +121,13 @@ def _tell(shown: _Shown, *, db: str) -> None:
     click.echo(f"run     {harmless(shown.entry.run.run_id)}")
     click.echo(f"status  {standing.status.value}{about and f': {harmless(about)}'}")
     owner = shown.entry.owner if is_owned(shown.entry, now=shown.now) else None
-    nobody = "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
+    stands = shown.entry.rewound is not None or shown.entry.problem is not None
+    again = shown.entry.busy and not stands
+    nobody = "nobody" + (": it has something under way, start it again" if again else "")
     click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
     for finding in shown.findings:
         click.echo(f"{finding.what:7} {harmless(finding.cause)}")
-    if shown.entry.rewound is not None or shown.entry.problem is not None:
+    if stands:
         way = command_line("recover", shown.entry.run.run_id, db=db) or "turnlock recover"
         click.echo(f"        it stands still until a person decides: {way}")
     for waiting in shown.view.waiting:

@@ -152,7 +152,8 @@ class Journal(ABC):
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         """Renew the lease of every run of this owner, and return their ids.
 
-        A lease that is over is renewed, too, as long as nobody else has taken the run.
+        A lease that is over is renewed, too, as long as nobody else has taken the run; that of a
+        run that stands still is not.
         """
 
     @abstractmethod
@@ -298,7 +299,7 @@ class Journal(ABC):
         """Have nobody go on with a run before a person has decided; the first reason stays.
 
         From now on `own`, `append`, `keep_snapshot`, `note` and `post` raise `JournalRewound`; what
-        reads does not. Here it raises `JournalError`: this journal can keep no such mark.
+        reads does not; and it is not renewed. Here it raises `JournalError`: no mark can be kept.
         """
         raise JournalError(f"run {run_id!r}: this journal cannot mark it as rewound ({why})")
 

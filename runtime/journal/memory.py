@@ -145,7 +145,11 @@ class MemoryJournal(Journal):
         """Renew the leases of an owner."""
         check_lease(owner, now=now, lease=lease)
         await self._turn()
-        mine = {run_id: kept for run_id, kept in self._runs.items() if kept.owner == owner}
+        mine = {
+            run_id: kept
+            for run_id, kept in self._runs.items()
+            if kept.owner == owner and kept.rewound is None
+        }
         for kept in mine.values():
             kept.owned_until = now + lease
         return frozenset(mine)

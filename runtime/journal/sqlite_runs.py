@@ -26,6 +26,8 @@ HEAD: Final = (
 """What a `Head` is made of."""
 
 Kind: TypeAlias = type | tuple[type, ...]
+_SHOWN: Final = {"fence": "fencing token", "owned_until": "end of the lease"}
+
 _KINDS: Final[Sequence[tuple[str, Kind]]] = (
     ("sequence", int),
     ("busy", int),
@@ -71,7 +73,7 @@ class Head:
         """Say what is damaged in this row, None where it is whole."""
         for name, kind in _KINDS:
             if not isinstance(getattr(self, name), kind):
-                return f"its {name.replace('_', ' ')} is no {_shown_kind(kind)}"
+                return f"its {_SHOWN.get(name, name)} is no {_shown_kind(kind)}"
         if self.kept is not None and self.kept != head_sum(
             self.run_id, self.sequence, self.busy, self.fence, self.owner, self.owned_until
         ):
@@ -176,16 +178,16 @@ def _set_owner(
 
 
 def renew(connection: sqlite3.Connection, *, owner: str, until: float) -> frozenset[str]:
-    """Renew all leases of an owner, but for those of damaged rows."""
+    """Renew all leases of an owner, but for those of damaged rows, and of runs that stand still."""
     connection.execute(
         "UPDATE runs SET owned_until = :until,"
-        " head = head_sum(run_id, sequence, busy, epoch, owner, :until) WHERE owner = :owner"
-        " AND (head IS NULL"
+        " head = head_sum(run_id, sequence, busy, epoch, owner, :until)"
+        " WHERE owner = :owner AND rewound IS NULL AND (head IS NULL"
         " OR head = head_sum(run_id, sequence, busy, epoch, owner, owned_until))",
         {"until": until, "owner": owner},
     )
     rows = connection.execute(
-        "SELECT run_id FROM runs WHERE owner = ? AND (head IS NULL"
+        "SELECT run_id FROM runs WHERE owner = ? AND rewound IS NULL AND (head IS NULL"
         " OR head = head_sum(run_id, sequence, busy, epoch, owner, owned_until))",
         (owner,),
     )

@@ -44,6 +44,8 @@ class Rewinding(JournalStage):
                 with pytest.raises(JournalRewound, match=f"{RUN.run_id}.*{WHY}.*turnlock recover"):
                     await write()
 
+            renewed = await journal.renew(owner="ada", now=NOW, lease=LEASE)
+            assert renewed == {OTHER.run_id}
             entry = await journal.entry(RUN.run_id)
             assert (entry.rewound, entry.sequence) == (WHY, len(made))
             assert await everything(journal) == made
