@@ -17,7 +17,7 @@ from .depth import DEEP
 from .kills import child, left_behind
 from .torments import Torment, answers, ends, replaced, tormented
 
-ROUNDS: Final = 25 if DEEP else 4
+ROUNDS: Final = 25 if DEEP else 3
 """Hosts of each seed that suffer something."""
 TURNS: Final = 4
 """That there are for each of them: so the last turn is not reached before the last."""

@@ -24,9 +24,9 @@ from .disk import Disk, Files, Written, cuts
 from .ledger import Ledger, broken, goes_on
 from .recorder import recorded
 
-CUTS: Final = 1_000 if DEEP else 30
+CUTS: Final = 1_000 if DEEP else 24
 """Of each story."""
-CONTROLS: Final = 300 if DEEP else 60
+CONTROLS: Final = 300 if DEEP else 45
 """Cuts of a story whose disk is not waited for."""
 PAGES: Final = 12
 """After so many pages of the -wal file comes a checkpoint: many of them in a short story."""
