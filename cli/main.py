@@ -19,6 +19,7 @@ import click
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless_lines
+from .uncaught import install
 
 _LAZY: Final = {
     **{name: f"backup.{name}" for name in ("backup", "restore")},
@@ -109,6 +110,7 @@ def main() -> None:
 
     A rule (K-33) or a reason (late) that any of these names is shown by turnlock explain.
     """
+    install()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character gets
             stream.reconfigure(errors="backslashreplace")  # its escape, never a traceback

@@ -28,6 +28,7 @@ from ..runtime.tools.toolbox import Toolbox
 from .run_prompts import ApprovalPrompts, Decider
 from .run_screen import Screen
 from .run_terminal import Lines, Terminal
+from .uncaught import told_harmlessly
 
 
 class End(IntEnum):
@@ -215,7 +216,7 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
     try:
         async with agent:
             session = Session(agent, settings, known=known)
-            with redirect_stdout(sys.stderr):  # what tools print is no answer
+            with redirect_stdout(sys.stderr), told_harmlessly():  # what tools print is no answer
                 return await session.play()
     except asyncio.CancelledError:
         click.echo("left; the same command goes on where a journal was kept (--db)", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from turnlock.cli.run_screen import Screen
 from turnlock.models import safe_text
 
 from .recordings import turnlock
+from .sessions import in_pipes, recording
 from .waiting import call, deliver, done, doubted, opened
 
 HOSTILE = {
@@ -130,3 +132,42 @@ def test_what_a_session_tells_is_harmless(text: str, capsys: pytest.CaptureFixtu
     """Whoever forgets it: an error of the runtime, a name."""
     Screen(Run(run_id="r"), told_until=0).tell(f"  not decided: {text}")
     assert harmless(capsys.readouterr().err)
+
+
+TOOLS = """
+import asyncio, threading
+from turnlock.runtime import tool
+
+def fails():
+    raise ValueError("\\x1b[2J\\u202e")
+
+async def fails_too():
+    fails()
+
+@tool
+async def stray() -> str:
+    threading.Thread(target=fails).start()
+    asyncio.ensure_future(fails_too())
+    await asyncio.sleep(0.05)
+    return "done"
+"""
+
+
+def test_what_nobody_caught_is_told_harmlessly(tmp_path: Path) -> None:
+    """Threads and tasks that a tool leaves behind, whose exceptions Python tells raw."""
+    (tmp_path / "tools.py").write_text(TOOLS)
+    talk = recording(tmp_path, [("stray", {}, "-")])
+    ended = in_pipes("--record", talk, "--gate", "none", "--tools", "tools.py", cwd=tmp_path)
+    assert ended.returncode == 0
+    assert ended.stderr.count(r"ValueError: \x1b[2J\u202e") == 2, ended.stderr
+    assert harmless(ended.stderr)
+
+
+def test_what_ends_the_process_is_told_harmlessly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    assert turnlock("explain", "K-32").exit_code == 0
+    error = ValueError("\x1b[2J")
+    sys.excepthook(ValueError, error, None)
+    assert capsys.readouterr().err == "ValueError: \\x1b[2J\n"
