@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from click.testing import Result
@@ -70,7 +71,7 @@ def test_a_journal_that_failed_is_no_wrong_usage(
     journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Busy, not to be written, not to be read, damaged: status 1 with the cause."""
-    monkeypatch.setitem(SqliteJournal.open.__kwdefaults__ or {}, "busy_timeout", 0.01)
+    monkeypatch.setitem(cast("Any", SqliteJournal.open).__kwdefaults__, "busy_timeout", 0.01)
     with closing(sqlite3.connect(journal, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         done = told(("interrupt", "story"), journal)
