@@ -111,6 +111,7 @@ class Executions:
                 tool=effect.tool_name,
                 concurrency=None if tool is None else tool.policy.concurrency,
                 sequential=tool is not None and tool.policy.sequential,
+                threaded=tool is not None and tool.needs_thread,
                 start=self._start,
                 actor=actor,
                 effect=effect,

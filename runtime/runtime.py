@@ -95,7 +95,9 @@ class Runtime:
         self._runtime = RuntimeContext(
             toolbox=tools,
             slots=Limiter(
-                all_runs=self.settings.executions, each_run=self.settings.executions_of_run
+                all_runs=self.settings.executions,
+                each_run=self.settings.executions_of_run,
+                threads=self.settings.threads,
             ),
             tasks=self._tasks,
             threads=self._threads,

@@ -41,8 +41,11 @@ def _bound(default: int) -> int:
 class Settings:
     """How much at once, how often, and how long; times are seconds."""
 
-    executions: int = _bound(64)
-    """Tools that run at once, over all runs."""
+    executions: int = _bound(256)
+    """Tools that run at once, over all runs, those counted whose claims are on their way to the
+    disk: with a slow one, a multiple of what a commit takes is started a second."""
+    threads: int = _bound(64)
+    """Of these, tools that run in threads."""
     executions_of_run: int = _bound(16)
     """Tools of one run that run at once."""
     lost_threads: int = _bound(LOST)

@@ -27,7 +27,8 @@ and its run was told no earlier (measured)."""
 Line: TypeAlias = tuple[str, str | None]
 """A run, and the tool that is waited for; None: all sequential tools of the run wait in one."""
 Bound: TypeAlias = tuple[str, str]
-"""The bound that stops a call: of its run, of its tool, or of the sequential tools of its run."""
+"""The bound that stops a call: of its run, of its tool, of the sequential tools of its run, or of
+all tools that run in threads."""
 Place: TypeAlias = tuple[int, int]
 """Round and ticket: the order in which calls are let in."""
 
@@ -45,6 +46,8 @@ class Slot:
     """How many calls of the tool run at once, over all runs; None: as many as there are slots."""
     sequential: bool = False
     """Of the sequential tools of a run one runs at a time, in the order in which they asked."""
+    threaded: bool = False
+    """Whether it runs in a thread."""
     place: Place = (0, 0)
     """Given by the `Limiter`."""
     taken: bool = False
@@ -58,8 +61,10 @@ class Slot:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """The bounds that it counts under."""
-        always = ("run", self.run_id), ("tool", self.tool)
-        return (*always, ("sequential", self.run_id)) if self.sequential else always
+        bounds: tuple[Bound, ...] = ("run", self.run_id), ("tool", self.tool)
+        if self.sequential:
+            bounds = (*bounds, ("sequential", self.run_id))
+        return (*bounds, ("threads", "")) if self.threaded else bounds
 
 
 class Limiter:
@@ -71,10 +76,11 @@ class Limiter:
     that costs the same whether ten calls wait or ten thousand.
     """
 
-    def __init__(self, *, all_runs: int, each_run: int) -> None:
-        """Begin with all slots free."""
+    def __init__(self, *, all_runs: int, each_run: int, threads: int | None = None) -> None:
+        """Begin with all slots free; of them so many in threads, None: all."""
         self._all = all_runs
         self._each: Final = each_run
+        self._threads: Final = threads
         self._taken = 0
         self._of: Counter[Bound] = Counter()
         """How many run under each bound."""
@@ -171,7 +177,12 @@ class Limiter:
                 self._unpark(parked_at)  # there may be room for another
 
     def _stopped_by(self, slot: Slot) -> Bound | None:
-        most = {"run": self._each, "tool": slot.concurrency, "sequential": 1}
+        most = {
+            "run": self._each,
+            "tool": slot.concurrency,
+            "sequential": 1,
+            "threads": self._threads,
+        }
         for bound in slot.bounds:
             at_most = most[bound[0]]
             if at_most is not None and self._of[bound] >= at_most:

@@ -238,6 +238,20 @@ def test_many_runs_that_flood_wait_for_each_other_in_turn() -> None:
     assert not slots._waiting
 
 
+def test_calls_that_wait_for_threads_do_not_stand_in_the_way_of_others() -> None:
+    """However many sync tools hang: they have the slots that are for threads, and no more."""
+    order: list[Slot] = []
+    slots = Limiter(all_runs=4, each_run=4, threads=2)
+    hung = [Slot(run_id="a", tool="t", threaded=True, start=order.append) for _ in range(3)]
+    asked = Slot(run_id="a", tool="u", start=order.append)
+    for slot in (*hung, asked):
+        slots.ask(slot)
+    assert order == [*hung[:2], asked]
+
+    slots.give_back(hung[0])
+    assert order == [*hung[:2], asked, hung[2]]
+
+
 def test_a_closed_limiter_lets_nobody_in() -> None:
     """Those that are inside leave as they like."""
     order: list[Slot] = []
