@@ -91,13 +91,15 @@ def _facts(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
 def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterator[Finding]:
     """Look at each append by itself: whether it follows, fits its checksum, and can be read."""
     after, digest = 0, None
+    times: list[float] = []
     for kept in connection.execute(
         "SELECT first, last, facts, checksum FROM appends WHERE run = ? ORDER BY last",
         (head.number,),
     ):
         row = Row(*kept)
         try:
-            facts_in(row, head.run_id, after=after, limit=row.last, where=where)
+            facts = facts_in(row, head.run_id, after=after, limit=row.last, where=where)
+            times = [(times or [facts[0].at])[0], facts[-1].at]
         except CorruptJournal as error:
             yield _finding(head.run_id, f"fact {error.sequence}", error.cause)
         except (TurnlockError, *STRANGE) as error:
@@ -109,6 +111,14 @@ def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterato
         yield _finding(head.run_id, f"fact {gone.sequence}", gone.cause)
     if head.digested == after and head.digest not in {None, digest}:
         yield _finding(head.run_id, "facts", "they are others than were kept: the digest differs")
+    if not times or after != head.sequence:
+        return
+    began, changed, told = connection.execute(
+        "SELECT began, changed, told FROM runs WHERE number = ?", (head.number,)
+    ).fetchone()
+    listed = began in {None, times[0]} and (told != after or changed == times[1])
+    if not listed:
+        yield _finding(head.run_id, "row", "when it began or changed is not when its facts say")
 
 
 def _digest(head: Head, before: bytes | None, row: Row) -> bytes | None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from turnlock import Decide
 from turnlock.models.codec import to_json
+from turnlock.models.errors import TurnlockError
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal import sqlite_runs
 from turnlock.runtime.journal.contract import PROBLEM, Appended, Finding
@@ -85,6 +88,8 @@ DAMAGES = {
     "its owner": ("UPDATE runs SET owner = 'adb' WHERE number = 1", "row"),
     "its lease": ("UPDATE runs SET owned_until = 'soon' WHERE number = 1", "row"),
     "its fence": ("UPDATE runs SET epoch = epoch + 256 WHERE number = 1", "row"),
+    "when it began": ("UPDATE runs SET began = began + 64 WHERE number = 1", "row"),
+    "when it changed": ("UPDATE runs SET changed = NULL WHERE number = 2", "row"),
     "its configuration": ("UPDATE runs SET run = replace(run, 'Ada', 'Ida')", "row"),
     "the digest": ("UPDATE runs SET digest = zeroblob(24) WHERE number = 1", "facts"),
     "a snapshot": ("UPDATE snapshots SET snapshot = replace(snapshot, '9', '8')", "snapshot"),
@@ -323,3 +328,48 @@ def test_runs_are_named_in_what_is_found(tmp_path: Path) -> None:
     change(path, DAMAGES["a note"][0])
     (found,) = found_in(path)
     assert (found.run_id, found.what) == (RUN.run_id, "note 'said'")
+
+
+FLIPS = 60
+
+
+async def all_of_it(journal: SqliteJournal) -> list[Any]:
+    """What a journal hands out of the runs that it tells nothing bad of."""
+    found: list[Any] = []
+    for entry in await journal.runs():
+        run_id = entry.run.run_id
+        if entry.problem is None:
+            notes, posts = await journal.notes(run_id), await journal.posts([run_id])
+            kept_ = await everything(journal, run_id), await journal.snapshot(run_id)
+            # What an append has told of its run may be gone: then whoever lists it folds it.
+            listed = attrs.evolve(
+                entry, changed=None, status=None, waiting=None, doubts=None, trouble=None
+            )
+            found.append((listed, kept_, notes, posts))
+    return [*found, await journal.answered(2)]
+
+
+def test_no_flipped_bit_is_handed_out_in_silence(tmp_path: Path) -> None:
+    """Of owners, notes, posts, answers and snapshots as of facts: what is not as it was kept is
+    found by `check`, or told by an error that names the file or the run."""
+    path, damaged = tmp_path / "journal.db", tmp_path / "damaged.db"
+    told(path)
+    truth = play(path, all_of_it)
+    content = path.read_bytes()
+    draw = random.Random(5)
+    pages = [at for at in range(0, len(content), 4_096) if any(content[at : at + 4_096])]
+    said = 0
+    for _ in range(FLIPS):
+        flipped = bytearray(content)
+        page = draw.choice(pages)
+        used = [at for at in range(page, page + 4_096) if content[at]]  # most is empty
+        flipped[draw.choice(used)] ^= 1 << draw.randrange(8)
+        damaged.write_bytes(flipped)
+        try:
+            found = found_in(damaged)
+            same = play(damaged, all_of_it) == truth
+        except TurnlockError as error:
+            found, same = (Finding(run_id=None, what="error", cause=str(error)),), False
+        assert same or found
+        said += bool(found)
+    assert said > FLIPS // 3
