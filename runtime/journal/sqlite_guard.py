@@ -131,8 +131,6 @@ class Guard:
         """Whether the -wal holds no number yet."""
         self._written: str | None = None
         """The salts that this transaction has written with the number."""
-        self._numbered = False
-        """Whether this -wal holds its number already, but with the salts of the one before."""
         self.lost: JournalReplaced | None = None
         """What was found, once something was."""
 
@@ -144,8 +142,7 @@ class Guard:
         self._stamp = self._stamp_of_main()
         self._main = _mark_of_main(self._path) or whole  # a crash may have left half a checkpoint
         self._salts = whole.salts
-        self._due = self._salts_now() not in {"", whole.salts}
-        self._numbered = (whole.number or 0) > (self._main.number or 0)
+        self._due = not whole.salts or self._salts_now() != whole.salts
         self._keeper = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)
         _mark_of(self._keeper)  # from its first read on it keeps hold of the file
 
@@ -162,24 +159,26 @@ class Guard:
     def committed(self) -> None:
         """Look after a commit, before anybody is told of it. Raises `JournalReplaced`."""
         self.check()
-        if self._written is None and not self._watched:
+        if self._written is None and not self._watched and not self._due:
             return
-        salts = self._salts_now()
         if self._written is not None:
             self._salts = self._written
-        if salts != self._salts:  # it was begun anew, maybe by this very commit
-            self._due, self._numbered = True, self._written is not None
-        else:
-            self._due = self._numbered = False
+        self._due = self._salts_now() != self._salts  # it was begun anew, maybe by this very commit
         self._watched = self._watched and not self._due
 
     def _number(self, connection: sqlite3.Connection) -> None:
-        """Write the number of this -wal, unless another process has."""
+        """Write the number of this -wal, unless another process has.
+
+        As long as the main file has a lower one, this -wal has it already, though it may have been
+        written with other salts: by whoever began it, when it had none yet.
+        """
         whole, salts = _mark_of(connection), self._salts_now()
-        if whole.salts == salts:
+        if salts and whole.salts == salts:
             self._salts, self._due = salts, False
             return
-        number = (whole.number or 0) + (0 if self._numbered else 1)
+        main, number = _mark_of_main(self._path), whole.number or 0
+        if main is not None and number == (main.number or 0):
+            number += 1
         keep_meta(connection, NUMBER, f"{number} {salts}".encode())
         self._written = salts
 
