@@ -39,10 +39,10 @@ from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.journal.sqlite_guard import Guard
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.tools import performing
+from turnlock.runtime.tools import calling, performing
 from turnlock.runtime.tools.calling import Admitted, Calling, ToolContext, always, begin
 from turnlock.runtime.tools.policy import InDoubt
-from turnlock.runtime.tools.results import Happened, NeverHappened, ProbeAnswer
+from turnlock.runtime.tools.results import Happened, NeverHappened, ProbeAnswer, Succeeded
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
@@ -231,6 +231,19 @@ def be_careless_about_the_file() -> None:
         setattr(Guard, name, nothing)
 
 
+def read_on_the_loop() -> None:
+    """Read results on the loop, ready for nothing: the negative control."""
+
+    def is_small(_: object) -> bool:
+        return True
+
+    def trusting(value: Any, *_: object) -> Any:
+        return Succeeded(value.model_dump() if isinstance(value, Hostile) else value)
+
+    setattr(calling, "is_small", is_small)  # noqa: B010
+    setattr(performing, "outcome_of", trusting)  # noqa: B010
+
+
 class Host:
     """Opens the turns one after the other, the next from the continuation of the one before."""
 
@@ -394,6 +407,8 @@ if __name__ == "__main__":
             let_the_machine_sleep(Path(sys.argv[1]))
     if "late" in given:
         block_before_the_call(asks="unasked" not in given)
+    if "trusting" in given:
+        read_on_the_loop()
     if "choking" in given:
         choke_on_posts()
     if "careless" in given:

@@ -14,7 +14,7 @@ import pytest
 
 from .checks import violations
 from .depth import DEEP
-from .kills import child, left_behind
+from .kills import Child, child, left_behind
 from .torments import Torment, answers, ends, replaced, tormented
 
 ROUNDS: Final = 25 if DEEP else 3
@@ -22,6 +22,14 @@ ROUNDS: Final = 25 if DEEP else 3
 TURNS: Final = 4
 """That there are for each of them: so the last turn is not reached before the last."""
 SEEDS: Final = range(8) if DEEP else range(1)
+
+
+def ended(host: Child, *, within: float) -> int | None:
+    """Return the status with which a host ends; None if it goes on."""
+    try:
+        return host.process.wait(timeout=within)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -35,6 +43,20 @@ def test_whatever_two_things_happen(tmp_path: Path, seed: int) -> None:
     assert violations(world, names) == [], (tmp_path / "stderr").read_text()
     assert answers(tmp_path, posted) == {"unanswered": [], "believed": []}
     print(f"seed {seed}: {len(world.facts())} facts, {len(world.begun)} executions, {posted}")
+
+
+@pytest.mark.parametrize("modes", [(), ("trusting",)], ids=["elsewhere", "the control"])
+def test_results_that_end_whoever_reads_them_end_nobody(
+    tmp_path: Path, modes: tuple[str, ...]
+) -> None:
+    """The control: read on the loop, or in a thread that minds its `Exception` alone, the first of
+    them ends the process, or leaves it waiting for ever."""
+    with child(tmp_path, "host", 6, "hostile", *modes) as host:
+        status = ended(host, within=3 if modes else 60)
+
+    assert (status == 0) is not bool(modes)
+    errors = [getattr(fact, "error", "") for fact in left_behind(tmp_path).facts()]
+    assert any("its result cannot be kept" in error for error in errors) is not bool(modes)
 
 
 @pytest.mark.parametrize("modes", [(), ("choking",)], ids=["set aside", "the control"])
@@ -60,10 +82,7 @@ def test_an_owner_whose_file_was_replaced_stops(tmp_path: Path, modes: tuple[str
             time.sleep(0.01)
         replaced(tmp_path)
         before = ends(tmp_path / "moved.db")
-        try:
-            status = host.process.wait(timeout=2 if modes else 60)
-        except subprocess.TimeoutExpired:
-            status = None
+        status = ended(host, within=2 if modes else 60)
 
     written = ends(tmp_path / "moved.db") - before
     assert (status, written < 20) == ((None, False) if modes else (3, True)), written
