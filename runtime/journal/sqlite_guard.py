@@ -114,7 +114,7 @@ class Guard:
         self._where: Final = str(path)
         self._path: Final = path.absolute()
         real = path.resolve()
-        self._names = (str(self._path), *(str(beside(real, end)) for end in _ENDS))
+        self._names: tuple[str, ...] = (str(self._path), *(str(beside(real, end)) for end in _ENDS))
         self._inodes: Final[list[_Inode]] = [None, *(None for _ in _ENDS)]
         self._stamp: _Stamp | None = None
         self._looked: _Stamp | None = None
@@ -250,6 +250,8 @@ class Guard:
             if main is not None and main.follows(self._main, whole=whole):
                 self._main, self._stamp = main, stamp
                 return True
+            if main is None:
+                break  # it will not get better by waiting
             time.sleep(BETWEEN)
             stamp = self._stamp_of_main()
         if not _is_torn(self._path, main, identity=self._identity):
@@ -329,6 +331,8 @@ def _is_torn(path: Path, main: _Mark | None, *, identity: bytes | None) -> bool:
         with opened_alone(path) as alone:
             if alone.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
                 return False
+            if main is None:
+                return True
             return bool(alone.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
     except sqlite3.DatabaseError as error:
         return (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_CORRUPT
