@@ -6,6 +6,7 @@ A thousand cuts of each story with ``make crash``; here a sample of them.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -30,6 +31,13 @@ CONTROLS: Final = 300 if DEEP else 45
 """Cuts of a story whose disk is not waited for."""
 PAGES: Final = 12
 """After so many pages of the -wal file comes a checkpoint: many of them in a short story."""
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """A torn line beside the journal is passed over with a word of warning: thousands of them."""
+    caplog.set_level(logging.CRITICAL)
+
 
 Story: TypeAlias = Callable[[Path, Ledger], Coroutine[Any, Any, None]]
 
