@@ -62,7 +62,7 @@ class Settings:
     poll: float = _period(0.25)
     """How often posts of other processes are looked for."""
     drain: float = _period(10.0)
-    """How long a clean shutdown waits for the tools that run."""
+    """How long a clean shutdown, and `close_run`, wait for the tools that run."""
     retry_first: float = _period(0.25)
     """Before a continuation callback that raised, or a journal that failed, is tried again …"""
     retry_longest: float = _period(30.0)
