@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -30,7 +30,7 @@ def _in_thread(args: threading.ExceptHookArgs) -> None:
 
 
 @contextmanager
-def told_harmlessly() -> Iterator[None]:
+def told_harmlessly() -> Generator[None]:
     """Have what threads and tasks let out told like that: threading and asyncio tell it raw."""
     from ..runtime.log import logger  # noqa: PLC0415 - the runtime loads only where it is used
 
