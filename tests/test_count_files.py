@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = {
     "approve": (
-        52,
+        70,
         {"cli/decide.py", "engine/kernel.py", "runtime/actor.py", "runtime/tools/performing.py"},
     ),
-    "picture": (80, {"diagrams/timeline/svg.py", "views/turn_view.py", "wire/log.py"}),
+    "picture": (84, {"diagrams/timeline/svg.py", "views/turn_view.py", "wire/log.py"}),
 }
 """The most files of ours, imports included in a picture's; who needs more reads measurements.md.
 

@@ -128,7 +128,8 @@ def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
     )
     first = started(*command, cwd=tmp_path)
     happens(db, FactType.TURN_SETTLED)
-    while not (tmp_path / "slow-runs").exists():  # the first line of the tool has run
+    ran = tmp_path / "slow-runs"
+    while not ran.exists() or ran.read_text() != "1\n":  # the first lines of the tool have run
         assert first.poll() is None
     kill(first)
     lost = turnlock("show", "agent", "--db", str(db), "--no-facts")
