@@ -41,7 +41,7 @@ def _bound(default: int) -> int:
 class Settings:
     """How much at once, how often, and how long; times are seconds."""
 
-    executions: int = _bound(256)
+    executions: int = _bound(128)
     """Tools that run at once, over all runs, those counted whose claims are on their way to the
     disk: with a slow one, a multiple of what a commit takes is started a second."""
     threads: int = _bound(64)
