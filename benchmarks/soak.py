@@ -53,7 +53,7 @@ class Bound:
 
 
 BOUNDS: Final = {
-    "resident": Bound(unit="bytes", each_turn=64, slack=4_000_000),
+    "resident": Bound(unit="bytes", each_turn=64, slack=16_000_000),
     "blocks": Bound(unit="", each_turn=0.5, slack=20_000),
     "handles": Bound(unit="", each_turn=0, slack=2),
     "threads": Bound(unit="", each_turn=0, slack=4),
