@@ -10,7 +10,9 @@ import secrets
 import shutil
 import sqlite3
 import stat
+import time
 from contextlib import closing
+from glob import escape
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +20,7 @@ from ...models.safe_text import harmless
 from ..errors import JournalError, NoJournal
 from ..log import logger
 from . import sqlite_schema as schema
-from .sqlite_guard import Guard, beside, check_wal
+from .sqlite_guard import BETWEEN, LOOKS, Guard, beside, check_wal
 from .sqlite_rows import STRANGE
 from .sqlite_runs import head_sum
 
@@ -26,6 +28,11 @@ PRIVATE: Final = 0o600
 """The mode of every file that we make: a journal holds arguments and results in clear text."""
 OTHERS: Final = 0o077
 """What `PRIVATE` forbids."""
+
+OWN_NAMES: Final = (".*.new", ".before-*")
+"""Behind the name of a journal: as what it is made, and as what a restore keeps it. For a moment,
+or after a crash until the next restore, the file has both; nobody opens it by that one meanwhile.
+"""
 
 _log: Final = logger(__name__)
 _warned: Final[set[Path]] = set()
@@ -42,6 +49,7 @@ def open_writer(
         check_place(path, create=create)
         if not path.exists():
             _make(path)
+        check_names(path)
         with closing(_connect(path, mode="ro", busy_timeout=busy_timeout)) as looking:
             check_wal(path, looking)
         connection = _connect(path, mode="rw", busy_timeout=busy_timeout)
@@ -97,6 +105,37 @@ def check_place(path: Path, *, create: bool) -> None:
             "the file is empty: it was cut off, or is no journal",
             "restore it from a copy, or remove it to begin a new one",
         )
+
+
+def check_names(path: Path) -> None:
+    """Raise `JournalError` for a file with a second name (a hard link), which may be open by it.
+
+    SQLite finds the -wal by the name: with two it keeps two, sees no lock of the other, and merges
+    both into one file. Names that we give do not count (`OWN_NAMES`).
+    """
+    real = path.resolve()
+    for _ in range(LOOKS):
+        names = path.stat().st_nlink
+        if names > 1:
+            ours = (
+                other for end in OWN_NAMES for other in real.parent.glob(escape(real.name) + end)
+            )
+            names -= sum(_is_one_file(path, other) for other in ours)
+        if names <= 1:
+            return
+        time.sleep(BETWEEN)  # the name that it was made by was taken away just now
+    raise JournalError(
+        f"journal {path}: the file has {names} names (hard links), and SQLite would keep a -wal for"
+        " each and mix them up. Find the others (find FOLDER -samefile PATH), remove those without"
+        " a -wal, and open it by the one that is left; nothing was changed"
+    )
+
+
+def _is_one_file(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # it has gone meanwhile
+        return False
 
 
 def _make(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from turnlock.runtime.errors import JournalError
-from turnlock.runtime.journal import sqlite_schema
+from turnlock.runtime.journal import sqlite_file, sqlite_schema
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
@@ -136,6 +137,54 @@ def test_many_may_make_it_at_once(tmp_path: Path) -> None:
 
     asyncio.run(story())
     assert [*_content(tmp_path)] == ["journal.db"]
+
+
+def test_a_file_with_two_names_is_opened_by_neither(tmp_path: Path) -> None:
+    """By each name SQLite keeps another -wal: two owners would write one file to pieces."""
+    path, other = tmp_path / "journal.db", tmp_path / "other.db"
+    remember(path)
+    other.hardlink_to(path)
+    before = _content(tmp_path)
+    for name in (path, other):
+        with pytest.raises(JournalError, match=r"has 2 names .*find FOLDER"):
+            opened(name)
+    assert _content(tmp_path) == before
+
+    other.unlink()
+    assert opened(path) == [RUN.run_id]
+
+
+def test_without_the_look_at_names_what_was_written_last_is_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: by the other name the -wal of a crashed owner is not found."""
+    monkeypatch.setattr(sqlite_file, "check_names", lambda _: None)
+    path, other = tmp_path / "journal.db", tmp_path / "other.db"
+
+    async def story() -> None:
+        made = tmp_path / "made.db"
+        async with await SqliteJournal.open(made) as journal:
+            await owned(journal)
+            for end in ("", "-wal"):  # as a crash leaves it
+                shutil.copy(f"{made}{end}", f"{path}{end}")
+
+    asyncio.run(story())
+    other.hardlink_to(path)
+    assert opened(other) == []
+    assert opened(path) == [RUN.run_id]
+
+
+@pytest.mark.parametrize("end", [".0a1b2c3d.new", ".before-20261122T152858Z"])
+def test_a_name_that_a_crash_of_ours_left_is_no_second_name(tmp_path: Path, end: str) -> None:
+    """A journal is made, and kept by a restore, under another name; by that it is not opened."""
+    path = tmp_path / "a [b]*.db"
+    remember(path)
+    left = path.with_name(path.name + end)
+    left.hardlink_to(path)
+
+    assert opened(path) == [RUN.run_id]
+    with pytest.raises(JournalError, match="has 2 names"):
+        opened(left)
 
 
 def test_a_file_that_may_not_be_written_is_told() -> None:
