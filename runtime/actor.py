@@ -20,8 +20,16 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
+from .acknowledged import Acknowledged
 from .declared import Declared
-from .errors import LASTING, JournalError, JournalReplaced, Overloaded, RunFenced
+from .errors import (
+    LASTING,
+    JournalError,
+    JournalReplaced,
+    JournalRewound,
+    Overloaded,
+    RunFenced,
+)
 from .journal.contract import Journal
 from .log import logger
 from .scheduling import Clock, Tasks, backoff, retried
@@ -30,6 +38,9 @@ from .tools.toolbox import Toolbox
 from .writer import Judged, RunWriter, facts_to_snapshot
 
 _log = logger(__name__)
+
+LEFT: Final = 10_000
+"""Runs that were performed here once, of which it is known what was acknowledged last."""
 
 
 class Listener(Protocol):
@@ -286,6 +297,7 @@ class Actors(Mapping[str, Actor]):
         """Why no run is performed here any more, once that is so."""
         self.failed: Final = asyncio.Event()
         """Set with it."""
+        self._left: dict[str, Acknowledged] = {}
 
     def __getitem__(self, run_id: str) -> Actor:
         """Return the actor of a run, or raise KeyError."""
@@ -324,7 +336,30 @@ class Actors(Mapping[str, Actor]):
         if not self.is_current(actor):
             return False
         del self._actors[actor.run.run_id]
+        self.decided(actor.run.run_id)
+        if not isinstance(actor.stopped, JournalRewound):
+            self._left[actor.run.run_id] = actor.writer.acknowledged
+            while len(self._left) > LEFT:
+                del self._left[next(iter(self._left))]
         return True
+
+    async def check_left(self, run_id: str, journal: Journal) -> None:
+        """Raise `JournalRewound` where a run ends before what was acknowledged here, once.
+
+        A store that was failed over to an older copy has lost who owned the run, too: then whoever
+        performed it here seems to be fenced, and nothing but this tells that from a takeover.
+        """
+        left = self._left.get(run_id)
+        if left is not None:
+            try:
+                await left.check(journal)
+            except JournalRewound:
+                self.decided(run_id)
+                raise
+
+    def decided(self, run_id: str) -> None:
+        """Forget what was acknowledged of a run: it is marked, and a person decides."""
+        self._left.pop(run_id, None)
 
     def is_current(self, actor: Actor) -> bool:
         """Whether this one performs its run still."""

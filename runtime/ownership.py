@@ -112,6 +112,8 @@ class Ownership:
         run_id, why = entry.run.run_id, entry.problem or entry.rewound
         if why is None:
             return self._unreadable.get(run_id) == entry.sequence
+        if entry.rewound is not None:
+            self._actors.decided(run_id)
         if self._left_alone.get(run_id) != why:
             self._left_alone[run_id] = why
             _log.warning("run %r is left alone: %s", run_id, harmless(why))
@@ -245,6 +247,7 @@ class Ownership:
         fence, ends = await retried(
             lambda: self._fenced(run.run_id, seen), pauses=(0.0,), on=(ClockMoved,)
         )
+        await self._actors.check_left(run.run_id, self._journal)
         kernel = await fold_run(run, self._journal)
         if self._closed:
             raise Closed("the runtime was closed meanwhile; make another one")

@@ -30,6 +30,7 @@ from ..models.sealed import shown_text
 from ..models.values import Json
 from ..models.verdicts import Accepted, Verdict
 from ..views.tally import Tally
+from .acknowledged import Acknowledged
 from .declared import Declared
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import PROBLEM, Appended, Journal, RunEntry, Summary, rewound
@@ -146,7 +147,7 @@ class RunWriter:
             raise RunFenced(f"run {run_id!r} was taken over: {held}")
         if appended is Appended.CONFLICT:
             if self.fence is not None:  # nobody else may write: is it what was lost?
-                await self._check_kept(await self._found(), ends=None)
+                await self.acknowledged.check(self._journal)
             raise Conflict(
                 f"run {run_id!r}: the journal does not end with fact {self.kept}; deliver again"
             )
@@ -165,7 +166,7 @@ class RunWriter:
         run_id = self.run.run_id
         if self.fence is None:
             facts = [fact async for fact in self._journal.facts(run_id, after=before)]
-            await self._check_kept(await self._found(), ends=None)
+            await self.acknowledged.check(self._journal)
             if facts:
                 kernel = self.kernel.copy()  # damaged facts must not leave it half-way
                 kernel.catch_up(facts)
@@ -173,33 +174,18 @@ class RunWriter:
                 self._latest = facts[-1]
         else:
             kernel = await fold_run(self.run, self._journal)
-            await self._check_kept(await self._found(), ends=kernel.sequence)
+            await self.acknowledged.check(self._journal)
             self.kernel = kernel
             self._tally = None
         self.kept = self.kernel.sequence
         self.stale = False
         return self.kept != before
 
-    async def _found(self) -> Sequence[Fact]:
-        """Return what stands where the last fact was kept; nothing if the journal ends before."""
-        return await self._journal.read(self.run.run_id, after=max(0, self.kept - 1), limit=1)
-
-    async def _check_kept(self, found: Sequence[Fact], *, ends: int | None) -> None:
-        """Raise `JournalRewound` where the last fact known to be kept is not what is found there.
-
-        The journal was restored from a copy, say, or failed over: what was done since is in it no
-        more, and to fold what is left would do it again. The run is marked, if that can be done.
-        """
+    @property
+    def acknowledged(self) -> Acknowledged:
+        """The last fact that is known to be kept."""
         latest = self._latest if self._latest and self._latest.sequence == self.kept else None
-        if not self.kept or (found and latest in {None, found[0]}):
-            return
-        if ends is None:
-            ends = (await self._journal.entry(self.run.run_id)).sequence
-        why = f"it had acknowledged fact {self.kept}, and "
-        why += "holds another one in its place" if found else f"ends with fact {ends}"
-        with suppress(TurnlockError):  # what is here in memory stops all the same
-            await self._journal.mark_rewound(self.run.run_id, why=why)
-        raise rewound(self.run.run_id, why=why)
+        return Acknowledged(run_id=self.run.run_id, sequence=self.kept, fact=latest)
 
     def _summary(self, facts: Sequence[Fact]) -> Summary:
         """Return what a list of runs shows of this one after these facts, which were judged.

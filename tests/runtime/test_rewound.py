@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from turnlock import Claim, FactType, Run
-from turnlock.runtime import JournalError, JournalRewound, MemoryJournal, SharedRun, submit
+from turnlock.runtime import (
+    JournalError,
+    JournalRewound,
+    MemoryJournal,
+    Settings,
+    SharedRun,
+    submit,
+)
+from turnlock.runtime.acknowledged import Acknowledged
+from turnlock.runtime.actor import Actors
 from turnlock.runtime.journal.contract import PROBLEM
 from turnlock.runtime.recovery import WORKER, recover
 from turnlock.runtime.tools.policy import InDoubt
-from turnlock.runtime.writer import RunWriter
 
 from .test_runtime import World, calls
 from .test_shared_run import call, claim, opened, report
@@ -95,7 +104,7 @@ def test_without_that_check_it_is_paid_again(monkeypatch: pytest.MonkeyPatch) ->
     async def believed(*_: Any, **__: Any) -> None:
         return
 
-    monkeypatch.setattr(RunWriter, "_check_kept", believed)
+    monkeypatch.setattr(Acknowledged, "check", believed)
 
     async def play() -> None:
         world = World()
@@ -104,6 +113,68 @@ def test_without_that_check_it_is_paid_again(monkeypatch: pytest.MonkeyPatch) ->
             with pytest.raises(JournalError, match="deliver again"):
                 await approve(runtime)
             await settled()
+        assert world.ledger == {"pay": 2}
+
+    run(play())
+
+
+def failed_over(journal: Any) -> None:
+    """Have the store be what it was before this process owned the run: that is lost, too."""
+    rewind(journal, to=1)
+    kept = journal._runs["r"]
+    kept.owner = kept.owned_until = kept.snapshot = None
+    kept.fence, kept.busy = 0, True
+
+
+async def paid_and_failed_over(world: World, runtime: Any) -> None:
+    """Have it paid; then the store has neither that nor who has paid, and leases pass."""
+    await runtime.open_run(RUN)
+    await runtime.open_turn("r", calls("pay"), turn_id="t1")
+    await settled()
+    assert world.ledger == {"pay": 1}
+    failed_over(world.journal)
+    await asyncio.sleep(2 * Settings().ownership)
+
+
+def test_an_owner_that_seems_to_be_fenced_by_an_older_store_takes_nothing_from_it() -> None:
+    """Where the store has lost who owns the run, the run looks taken over, and then free."""
+
+    async def play() -> None:
+        world = World()
+        pay, ask = paying(world)
+        async with world.process(pay, ask) as runtime:
+            await paid_and_failed_over(world, runtime)
+            assert runtime.runs == ()
+            assert world.ledger == {"pay": 1}
+            with pytest.raises(JournalRewound, match=r"had acknowledged fact 5.*ends with fact 1"):
+                await runtime.open_run(RUN)
+
+            recovered = await recover(journal=world.journal, run_id="r", clock=LoopClock())
+
+            assert [it.invocation_id for it in recovered.doubted] == ["pay"]
+            await runtime.open_run(RUN)  # a person has decided: it is not marked again
+            await settled()
+            assert world.ledger == {"pay": 1}  # in doubt: its policy is to ask
+            await runtime.close_run("r")
+            await runtime.open_run(RUN)
+
+    run(play())
+
+
+def test_without_what_was_acknowledged_here_the_same_process_pays_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The negative control, by an independent ledger."""
+
+    async def believed(*_: Any, **__: Any) -> None:
+        return
+
+    monkeypatch.setattr(Actors, "check_left", believed)
+
+    async def play() -> None:
+        world = World()
+        async with world.process(*paying(world)) as runtime:
+            await paid_and_failed_over(world, runtime)
         assert world.ledger == {"pay": 2}
 
     run(play())
