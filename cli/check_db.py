@@ -12,6 +12,7 @@ from ..models.facts import Fact
 from ..models.run import Run
 from ..runtime.errors import JournalError
 from ..runtime.journal.contract import Finding, Journal
+from ..runtime.listing import misled
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount, Torn
 from ..wire.log_lines import log_lines
@@ -42,11 +43,13 @@ def check_db(db: str, run_id: str | None) -> Checked:
             ids = [entry.run.run_id async for entry in journal.entries()]
         whole = Outcome(lines=0, runs=())
         brokens: list[Broken] = []
+        listed: list[Finding] = []
         for it in ids:
             with suppress(JournalError):  # its configuration is damaged: that is found below
                 outcome = await _checked_run(journal, it)
                 brokens += [] if outcome.broken is None else [outcome.broken]
                 whole = _joined(whole, outcome)
+                listed += await _listed(journal, it)
         told = {(it.run_id, f"fact {it.line}") for it in brokens}
         findings = [
             it
@@ -58,9 +61,21 @@ def check_db(db: str, run_id: str | None) -> Checked:
             for it in brokens[1:]
         ]
         first = brokens[0] if brokens else None
-        return Checked(outcome=attrs.evolve(whole, broken=first), findings=(*others, *findings))
+        return Checked(
+            outcome=attrs.evolve(whole, broken=first), findings=(*others, *findings, *listed)
+        )
 
     return with_journal(db, work, read_only=True)
+
+
+async def _listed(journal: Journal, run_id: str) -> list[Finding]:
+    """Hold what a list says of a run against its facts, where these can be folded."""
+    try:
+        entry = await journal.entry(run_id)
+        why = None if entry.problem else await misled(journal, entry)
+    except CorruptJournal:  # told as a broken fact
+        return []
+    return [] if why is None else [Finding(run_id=run_id, what="row", cause=why)]
 
 
 async def _checked_run(journal: Journal, run_id: str) -> Outcome:

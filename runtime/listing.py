@@ -42,6 +42,24 @@ async def told_entry(journal: Journal, entry: RunEntry) -> RunEntry:
         return entry
 
 
+async def misled(journal: Journal, entry: RunEntry) -> str | None:
+    """Return what a list says of a run that its facts do not; None where all of it is so.
+
+    It bears no checksum, and whoever is told that nothing waits looks no more.
+    """
+    if entry.forgotten is not None or entry.status is None or not entry.sequence:
+        return None
+    folded = await _folded(journal, entry)
+    if (await journal.entry(entry.run.run_id)).sequence != entry.sequence:
+        return None  # somebody writes: what was listed is of another moment
+    wrong = [
+        f"{name} {getattr(entry, name)} where its facts say {getattr(folded, name)}"
+        for name in ("status", "waiting", "doubts")
+        if getattr(entry, name) != getattr(folded, name)
+    ]
+    return f"it is listed with {', '.join(wrong)}" if wrong else None
+
+
 async def _folded(journal: Journal, entry: RunEntry) -> RunEntry:
     kernel = await fold_run(entry.run, journal)
     (latest,) = await journal.read(entry.run.run_id, after=kernel.sequence - 1, limit=1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from ...engine.snapshot import Snapshot
 from ...models.codec import record_from_json
 from ...models.errors import CorruptJournal, InvalidValue, TurnlockError
+from ...views.status import Status
 from .contract import Finding, Post, findings_of
 from .sqlite_entries import entries
 from .sqlite_heads import lost_tails
@@ -111,14 +112,24 @@ def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterato
         yield _finding(head.run_id, f"fact {gone.sequence}", gone.cause)
     if head.digested == after and head.digest not in {None, digest}:
         yield _finding(head.run_id, "facts", "they are others than were kept: the digest differs")
-    if not times or after != head.sequence:
-        return
-    began, changed, told = connection.execute(
-        "SELECT began, changed, told FROM runs WHERE number = ?", (head.number,)
+    if times and after == head.sequence:
+        yield from _listed(connection, head, times)
+
+
+def _listed(
+    connection: sqlite3.Connection, head: Head, times: Sequence[float]
+) -> Iterator[Finding]:
+    """Hold what a list shows against the facts, as far as nothing has to be folded for it."""
+    began, changed, status, told = connection.execute(
+        "SELECT began, changed, status, told FROM runs WHERE number = ?", (head.number,)
     ).fetchone()
-    listed = began in {None, times[0]} and (told != after or changed == times[1])
-    if not listed:
+    at = began in {None, times[0]} and (told != head.sequence or changed == times[1])
+    if not at:
         yield _finding(head.run_id, "row", "when it began or changed is not when its facts say")
+    known = status is None or status in frozenset(Status)
+    ends = (isinstance(it, int) and 0 <= it <= head.sequence for it in (told, head.digested))
+    if not (known and all(ends)):
+        yield _finding(head.run_id, "row", "what its row tells of it is damaged")
 
 
 def _digest(head: Head, before: bytes | None, row: Row) -> bytes | None:

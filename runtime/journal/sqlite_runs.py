@@ -242,7 +242,7 @@ def readmit(
     connection.execute(
         "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"
         " owner = NULL, owned_until = NULL, head = :head, digest = :digest, digested = :digested,"
-        " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :ends"
+        " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :told"
         " WHERE number = :number",
         {
             "number": head.number,
@@ -252,6 +252,7 @@ def readmit(
             "head": head_sum(head.run_id, ends, int(bool(busy)), fence, None, None),
             "digest": digest,
             "digested": 0 if digest is None else ends,
+            "told": ends if isinstance(busy, Summary) else 0,
             **told_of(busy),
         },
     )

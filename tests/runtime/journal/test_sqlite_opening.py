@@ -158,7 +158,11 @@ def test_without_the_look_at_names_what_was_written_last_is_not_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: by the other name the -wal of a crashed owner is not found."""
-    monkeypatch.setattr(sqlite_file, "check_names", lambda _: None)
+
+    def look_at_none(_: Path) -> None:
+        pass
+
+    monkeypatch.setattr(sqlite_file, "check_names", look_at_none)
     path, other = tmp_path / "journal.db", tmp_path / "other.db"
 
     async def story() -> None:
