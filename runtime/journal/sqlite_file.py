@@ -113,7 +113,7 @@ def check_names(path: Path) -> None:
     SQLite finds the -wal by the name: with two it keeps two, sees no lock of the other, and merges
     both into one file. Names that we give do not count (`OWN_NAMES`).
     """
-    real = path.resolve()
+    real, names = path.resolve(), 0
     for _ in range(LOOKS):
         names = path.stat().st_nlink
         if names > 1:

@@ -254,7 +254,10 @@ class Guard:
                 break  # it will not get better by waiting
             time.sleep(BETWEEN)
             stamp = self._stamp_of_main()
-        if not _is_torn(self._path, main, identity=self._identity):
+        page: int = connection.execute("PRAGMA page_size").fetchone()[0]
+        before, now = (self._stamp or stamp)[0], stamp[0]
+        cut_off = now < before and now % page  # SQLite takes whole pages away
+        if cut_off or not _is_torn(self._path, main, identity=self._identity):
             raise self._found("it was written over with other content")
         self._stamp = stamp  # a checkpoint broke off, for want of room, say: the -wal has it all
         return True

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from .contract import Busy, Summary, owned, rewound, run_forgotten, unknown_run
-from .sqlite_rows import damaged
+from .sqlite_rows import Row, damaged
 from .sqlite_schema import keep_meta, meta
 
 HEAD: Final = (
@@ -231,17 +231,25 @@ _FENCES: Final = 1 << 52
 """Beyond this a damaged fencing token is not believed at all."""
 
 
-def readmit(
-    connection: sqlite3.Connection, head: Head, *, ends: int, digest: bytes | None, busy: Busy
+def readmit(  # noqa: PLR0913 - what a run's row is made of
+    connection: sqlite3.Connection,
+    head: Head,
+    row: Row | None,
+    *,
+    ends: int,
+    digest: bytes | None,
+    busy: Busy,
 ) -> None:
     """Take the mark off, fence whoever owned the run, and write anew what its row says.
 
-    `ends` is where its facts end, `digest` that of all of them, if it is known.
+    `row` is what was kept now, if anything, `ends` is where its facts end, `digest` that of all of
+    them, if it is known.
     """
     fence = head.fence + 1 if head.problem is None else _beyond(head.fence)
     connection.execute(
         "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"
         " owner = NULL, owned_until = NULL, head = :head, digest = :digest, digested = :digested,"
+        " began = coalesce(began, :began), changed = coalesce(:changed, changed),"
         " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :told"
         " WHERE number = :number",
         {
@@ -253,6 +261,8 @@ def readmit(
             "digest": digest,
             "digested": 0 if digest is None else ends,
             "told": ends if isinstance(busy, Summary) else 0,
+            "began": None if row is None else row.began,
+            "changed": None if row is None else row.changed,
             **told_of(busy),
         },
     )

@@ -153,7 +153,7 @@ def recover(  # noqa: PLR0913 - as of an append
     digest = head.digest if head.digested == after else None
     if row is not None:
         ends, digest = row.last, _inserted(connection, head, row)
-    readmit(connection, head, ends=ends, digest=digest, busy=busy)
+    readmit(connection, head, row, ends=ends, digest=digest, busy=busy)
     heads.note(run_id, Noted(sequence=ends, digest=digest, exact=True))
     return Appended.OK
 

@@ -146,11 +146,15 @@ def test_beyond_the_bound_calls_are_refused_with_a_reason_that_all_can_read() ->
     asyncio.run(play())
 
 
+def late(_: Lease) -> None:
+    """Take no thread yet."""
+
+
 def test_without_the_thread_before_the_claim_it_is_claimed_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Negative control: the check is there, but it comes too late."""
-    monkeypatch.setattr(Lease, "take", lambda _: None)
+    monkeypatch.setattr(Lease, "take", late)
 
     async def play() -> None:
         async with host(lost_threads=1) as it:
