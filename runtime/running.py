@@ -32,6 +32,14 @@ class Running:
             self._seen = self._clock.now(), asyncio.get_running_loop().time()
         self._renewals[effect_id] = renew
 
+    def held_up(self, seconds: float) -> None:
+        """Learn that nothing was judged for so long, though something waited: no renewal was.
+
+        That is no silence of what runs here, so it counts as time that has passed at once.
+        """
+        then, loop_then = self._seen
+        self._seen = then, loop_then + seconds
+
     def is_told(self, effect_id: str) -> None:
         """Forget an execution: it has ended, and what it came to was judged, or never began."""
         self._renewals.pop(effect_id, None)

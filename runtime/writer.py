@@ -103,11 +103,14 @@ class RunWriter:
         judged: list[Judged] = []
         try:
             for delivery in deliveries:
+                began = asyncio.get_running_loop().time()
                 try:
                     declared = await self._declared.apply(delivery, self._judging)
                 except InvalidValue as error:
                     unfit(delivery, error)
                     continue
+                finally:
+                    self.running.held_up(asyncio.get_running_loop().time() - began)
                 now = self._clock.now()
                 for renew, at in self.running.overtaken(self._judging, now):
                     verdict = self._judging.receive(renew, at)

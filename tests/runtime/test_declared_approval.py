@@ -8,10 +8,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import attrs
 import pytest
 
-from turnlock import AddCall, Kernel, OpenTurn, Run
+from turnlock import AddCall, FactType, Kernel, OpenTurn, Run
 from turnlock.runtime import declared
+from turnlock.runtime.running import Running
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.policy import Policy
 from turnlock.runtime.tools.threads import Threads
@@ -176,6 +178,50 @@ def test_a_predicate_that_hangs_holds_up_neither_the_loop_nor_its_run(
     finally:
         gate.set()
     assert caplog.text.count("did not answer within 0.1 s") == 2
+
+
+async def facts_of_a_tool_beside_hanging_predicates(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Have a tool run whose lease is shorter than what two predicates take that hang."""
+
+    async def hung(*_: object, until: float) -> None:
+        await asyncio.sleep(until - asyncio.get_running_loop().time())
+
+    monkeypatch.setattr(declared, "_asked", hung)
+
+    async def works() -> str:
+        await asyncio.sleep(4 * declared.ANSWER)
+        return "done"
+
+    world = World()
+    tools = world.tool("works", works, lease=declared.ANSWER / 2), world.tool("pay", approval=bool)
+    async with world.process(*tools) as runtime:
+        await runtime.open_run(RUN)
+        await runtime.open_turn("r", calls("works"), turn_id="t1", sealed=False)
+        await asyncio.sleep(0.1)
+        for name in ("c2", "c3"):
+            await runtime.add_call("r", attrs.evolve(PAY, invocation_id=name), turn_id="t1")
+        await asyncio.sleep(4 * declared.ANSWER)
+        return await world.facts()
+
+
+def test_predicates_that_hang_put_nothing_in_doubt_that_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its renewals wait behind them: that nothing was judged is no silence of the tool."""
+    facts = run(facts_of_a_tool_beside_hanging_predicates(monkeypatch))
+    assert FactType.EXECUTION_IN_DOUBT not in facts
+    assert FactType.TOOL_EXECUTION_SUCCEEDED in facts
+
+
+def test_without_a_word_for_what_was_held_up_it_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control."""
+
+    def unheard(*_: object) -> None:
+        """Say nothing."""
+
+    monkeypatch.setattr(Running, "held_up", unheard)
+    facts = run(facts_of_a_tool_beside_hanging_predicates(monkeypatch))
+    assert FactType.EXECUTION_IN_DOUBT in facts
 
 
 def test_predicates_that_hang_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
