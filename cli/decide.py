@@ -18,12 +18,13 @@ from ..engine.kernel import Kernel
 from ..models.calls import Call
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
 from ..models.errors import InvalidValue, TurnlockError
+from ..models.fact import FactType
 from ..models.reasons import Reason
 from ..models.record import changed
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import is_sealed
 from ..models.strict_json import parse
-from ..models.values import Json, freeze
+from ..models.values import Json, arguments_digest, freeze
 from ..runtime.journal.contract import Journal
 from ..runtime.tools.sealing import Place
 from ..runtime.tools.toolbox import Toolbox
@@ -39,6 +40,7 @@ from .shown import (
     about,
     calls_asked,
     demand,
+    digest_of,
     naming_options,
     whole,
     whole_arguments,
@@ -85,14 +87,18 @@ class Decision:
     done: str
     tools: Toolbox | None = None
     """What the tools take, where nobody performs the run: an owner knows it itself."""
+    covers: Callable[[CallView, CallView], bool] = lambda _, __: False
+    """Whether another call that waits is decided with the first one: a grant reaches further."""
 
     def make(self, db: str, run_id: str, *, named: Named, wait: float) -> None:
         """Find the call, ask about it where nobody has said what was shown, and have it judged."""
         bound = named.bound
         if not bound and at_terminal():
             found = partial(self._found, run_id=run_id, named=named)
-            call = with_journal(db, found, read_only=True)
-            for line in whole(self._clear(call)):
+            call, others = with_journal(db, found, read_only=True)
+            if others:
+                click.echo(f"{self.done} at once with what is asked about below:", err=True)
+            for line in (line for it in (*others, call) for line in whole(self._clear(it))):
                 click.echo(line, err=True)
             confirm(self.question(call))
             named, bound = Named.of(call), True
@@ -125,9 +131,15 @@ class Decision:
         place = Place(call.run_id, call.turn_id, call.invocation_id)
         return changed(call, arguments=self.tools.seals.clear_arguments(call.arguments, place))
 
-    async def _found(self, journal: Journal, *, run_id: str, named: Named) -> CallView:
+    async def _found(
+        self, journal: Journal, *, run_id: str, named: Named
+    ) -> tuple[CallView, tuple[CallView, ...]]:
+        """Return the call, and those that are decided with it."""
         entry = await entry_of(journal, run_id)
-        return self.waiting(await fold_run(entry.run, journal)).call(named, bound=False)
+        waiting = self.waiting(await fold_run(entry.run, journal))
+        call = waiting.call(named, bound=False)
+        here = (it for it in waiting.calls if it.invocation_id != call.invocation_id)
+        return call, tuple(it for it in here if self.covers(call, it))
 
 
 def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
@@ -160,6 +172,9 @@ def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
         "its owner goes on" if submitted.by_owner else "nobody performs the run now: start it again"
     )
     click.echo(f"{done} {what}; {where}")
+    for it in receipt["facts"]:
+        if it["type"] == FactType.TOOL_APPROVED and harmless(it["invocation_id"]) != what:
+            click.echo(f"approved {harmless(it['invocation_id'])} with it: the grant covers it")
     return True
 
 
@@ -237,6 +252,15 @@ def approve(  # noqa: PLR0913 - one parameter for each option
             arguments=edited,
         )
 
+    def covers(call: CallView, other: CallView) -> bool:
+        """As K-40 has it: of the same tool, and with the arguments that are approved."""
+        digest = digest_of(call) if edited is None else arguments_digest(edited)
+        return (
+            Scope(scope) is not Scope.ONCE
+            and other.tool_name == call.tool_name
+            and (any_arguments or digest_of(other) == digest)
+        )
+
     def question(call: CallView) -> str:
         asked = f"Approve {about(call)}"
         if edited is not None:
@@ -252,6 +276,7 @@ def approve(  # noqa: PLR0913 - one parameter for each option
         delivery=delivery,
         done="approved",
         tools=toolbox,
+        covers=covers,
     )
     decision.make(db, run_id, named=named, wait=wait)
 
@@ -269,7 +294,8 @@ def json_option(name: str, text: str) -> Json:
     try:
         value: Json = freeze(parse(text), place=name)
     except InvalidValue as error:
-        raise click.UsageError(harmless_lines(str(error))) from error
+        where = "" if error.place.startswith(name) else f"{name}: "
+        raise click.UsageError(harmless_lines(f"{where}{error}")) from error
     return value
 
 
