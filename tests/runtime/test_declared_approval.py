@@ -8,10 +8,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import attrs
 import pytest
 
 from turnlock import AddCall, FactType, Kernel, OpenTurn, Run
+from turnlock.models.record import changed
 from turnlock.runtime import declared
 from turnlock.runtime.running import Running
 from turnlock.runtime.runtime import Runtime
@@ -199,7 +199,7 @@ async def facts_of_a_tool_beside_hanging_predicates(monkeypatch: pytest.MonkeyPa
         await runtime.open_turn("r", calls("works"), turn_id="t1", sealed=False)
         await asyncio.sleep(0.1)
         for name in ("c2", "c3"):
-            await runtime.add_call("r", attrs.evolve(PAY, invocation_id=name), turn_id="t1")
+            await runtime.add_call("r", changed(PAY, invocation_id=name), turn_id="t1")
         await asyncio.sleep(4 * declared.ANSWER)
         return await world.facts()
 
