@@ -310,6 +310,8 @@ def failed(path: str, error: sqlite3.Error, *, settled: bool = True) -> JournalE
     """Return the error to raise for one of SQLite's; `settled` says that nothing was kept."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
     cause, fix = _TOLD.get(code, ("SQLite refused", "see what it says"))
+    if code == sqlite3.SQLITE_CANTOPEN and not _may_read(path):
+        cause, fix = "this user may not read it", "give it the right, or ask as the file's owner"
     if is_full(path, error):
         folder, free = _room(path)
         cause, fix = _TOLD[sqlite3.SQLITE_FULL]
@@ -317,6 +319,12 @@ def failed(path: str, error: sqlite3.Error, *, settled: bool = True) -> JournalE
     doubt = "" if settled else "; whether the last write was kept is not known: read it again"
     kind = NoJournal if code == sqlite3.SQLITE_NOTADB else JournalError
     return kind(f"journal {path}: {cause} ({error}); {fix}{doubt}")
+
+
+def _may_read(path: str) -> bool:
+    """Whether this user may read a file that is there."""
+    effective = os.access in os.supports_effective_ids
+    return not Path(path).exists() or os.access(path, os.R_OK, effective_ids=effective)
 
 
 def is_full(path: str, error: sqlite3.Error) -> bool:

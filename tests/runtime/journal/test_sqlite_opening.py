@@ -202,6 +202,17 @@ def test_a_file_that_may_not_be_written_is_told() -> None:
             opened(path)
 
 
+def test_a_file_that_may_not_be_read_is_told() -> None:
+    """Journals are made 0600, so that is what another user meets: the right to write is no fix."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.db"
+        remember(path)
+        Path(folder).chmod(0o755)
+        for read_only in (True, False):
+            with somebody(), pytest.raises(JournalError, match="this user may not read it"):
+                asyncio.run(SqliteJournal.open(path, create=False, read_only=read_only))
+
+
 def test_a_folder_that_may_not_be_written_is_told() -> None:
     """A new file cannot be made there."""
     with TemporaryDirectory() as folder:
