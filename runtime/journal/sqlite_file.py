@@ -311,7 +311,10 @@ def failed(path: str, error: sqlite3.Error, *, settled: bool = True) -> JournalE
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
     cause, fix = _TOLD.get(code, ("SQLite refused", "see what it says"))
     if code == sqlite3.SQLITE_CANTOPEN and not _may_read(path):
-        cause, fix = "this user may not read it", "give it the right, or ask as the file's owner"
+        cause, fix = (
+            "it cannot be read by this user",
+            "give it the right, or ask as the file's owner",
+        )
     if is_full(path, error):
         folder, free = _room(path)
         cause, fix = _TOLD[sqlite3.SQLITE_FULL]

@@ -209,7 +209,7 @@ def test_a_file_that_may_not_be_read_is_told() -> None:
         remember(path)
         Path(folder).chmod(0o755)
         for read_only in (True, False):
-            with somebody(), pytest.raises(JournalError, match="this user may not read it"):
+            with somebody(), pytest.raises(JournalError, match="it cannot be read by this user"):
                 asyncio.run(SqliteJournal.open(path, create=False, read_only=read_only))
 
 
