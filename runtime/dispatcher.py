@@ -218,7 +218,15 @@ async def hand_over(
             effect_id=effect.effect_id,
             results=seals.results(effect.results, run_id, effect.turn_id),
         )
-        await on_continue(told)
+        try:
+            await on_continue(told)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # it is we who are cancelled
+            raise RuntimeError(
+                "the host's callback was cancelled by something of its own"
+            ) from error
 
     def stopped() -> TurnlockError | None:
         return actors.current(actor).stopped

@@ -154,3 +154,34 @@ def test_what_was_closed_and_opened_here_again_is_handed_over_still() -> None:
             assert kept[-1] is FactType.CONTINUATION_TAKEN
 
     run(play())
+
+
+def test_a_callback_that_is_cancelled_by_something_of_its_own_is_called_again() -> None:
+    """What it awaits may be cancelled, a request say: that is a failure like any other."""
+    told = 0
+
+    async def on_continue(_: Continuation) -> None:
+        nonlocal told
+        told += 1
+        if told == 1:
+            raise asyncio.CancelledError
+
+    @tool
+    async def act() -> str:
+        return "done"
+
+    async def play() -> None:
+        runtime = Runtime(
+            journal=MemoryJournal(),
+            tools=Toolbox([act]),
+            on_continue=on_continue,
+            clock=LoopClock(),
+        )
+        async with runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await asyncio.sleep(10)
+            assert told == 2
+            assert not (await runtime.view("r")).turn
+
+    run(play())
