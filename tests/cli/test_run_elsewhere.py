@@ -87,7 +87,10 @@ def test_they_decide_without_running_anything(
         *("--turn", "t1", "--digest", LOOK),
     )
 
-    assert approved.output == "approved c0-1; nobody performs the run now: start it again\n"
+    assert approved.output == (
+        "approved c0-1; nobody performs the run now: start it again\n"
+        "approved c0-2 with it: the grant covers it\n"
+    )
     assert denied.output == "denied c0-0; nobody performs the run now: start it again\n"
     found = types_of(Path(db))
     assert FactType.TOOL_EXECUTION_STARTED not in found
