@@ -8,8 +8,10 @@ identity of the journal, so that a copy or a restored file is not measured by th
 Nothing waits for the disk: after a kill the lines are there, after a power cut there may be fewer.
 
 Whoever opens the journal compares. What was acknowledged and is not there marks its run as rewound.
-The lines are removed once the -wal has been merged into the file and is empty: in the thread that
-writes, when nothing is asked of it, and by size and by time while it is busy (`rest`).
+The -wal is merged into the file by the thread that writes, when nothing is asked of it, and by size
+and by time while it is busy (`rest`). The lines stay then, and after a close: an older copy that is
+put in the place of the file ends before them. Once they are many, the newest of each run are kept,
+of the runs that were written last.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import attrs
 
 from ..errors import JournalError
 from ..log import logger
-from .sqlite_file import PRIVATE, failed
+from .sqlite_file import PRIVATE, failed, sync_folder
 from .sqlite_guard import Guard, beside
 from .sqlite_rows import Row, chained
 from .sqlite_runs import mark_lost, mark_rewound
@@ -49,6 +51,11 @@ WARN_BYTES: Final = 64_000_000
 """Bytes of the -wal from which on a reader that is in the way is told of, once."""
 HEADS_BYTES: Final = 4_000_000
 """Bytes of lines from which on only the last of each run is kept, where nothing can be merged."""
+KEPT_BYTES: Final = 500_000
+"""Bytes of lines from which on, after a merge, only the last of the runs written last are kept, in
+half as many bytes."""
+KEPT_RUNS: Final = 1_000
+"""Of how many runs at most."""
 MERGE_PAUSE: Final = 1.0
 """Seconds until it is tried again where somebody's reading was in the way."""
 MERGE_WAIT: Final = 0.025
@@ -90,6 +97,10 @@ class Heads:
         self._dirty_since: float | None = None
         self._written = 0.0
         self._not_before = 0.0
+        self._settled: frozenset[str] = frozenset()
+        """Runs that were marked, whose lines have said what they had to."""
+        self._damaged = False
+        """Whether lines were damaged."""
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Mark the runs of which something is lost that was acknowledged, and say so.
@@ -107,7 +118,8 @@ class Heads:
     def _begin(self, connection: sqlite3.Connection) -> None:
         self._identity = _identity_of(connection, self._path)
         self._written = self._dirty_since = time.monotonic()
-        lost = lost_tails(connection, self._path)
+        lost, damaged = _measured(connection, self._path)
+        self._damaged = damaged > 0
         if not lost:
             return
         connection.execute("BEGIN IMMEDIATE")
@@ -122,6 +134,7 @@ class Heads:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        self._settled = frozenset(lost)
         self.merge(connection)
 
     def note(self, run_id: str, head: Noted) -> None:
@@ -139,17 +152,20 @@ class Heads:
             self._dirty_since = self._written
         if not self._noted or self._identity is None:
             return
+        recovered = any(it.exact for it in self._noted.values())
         text = b"".join(line_of(self._identity, run_id, it) for run_id, it in self._noted.items())
         self._noted.clear()
         try:
             self._append(text)
+            if recovered and self._handle is not None:
+                os.fsync(self._handle)  # what it takes back may be on the disk already
             self._complained = False
         except OSError as error:
             self._close()
             if not self._complained:
                 self._complained = True
                 _log.warning(
-                    "%s cannot be written (%s): a lost end of the -wal would not be noticed",
+                    "%s cannot be written (%s): a lost end of the journal would not be noticed",
                     self._file,
                     error,
                 )
@@ -175,7 +191,8 @@ class Heads:
             self._warned = True
             _log.warning("%s-wal has %d bytes: somebody reads it without an end", self._path, wal)
         if _size(self._file) >= HEADS_BYTES:
-            self._shorten(connection)
+            with suppress(sqlite3.Error, OSError):
+                self._shorten(connection)
         return MERGE_PAUSE
 
     def close(self, connection: sqlite3.Connection) -> None:
@@ -191,7 +208,7 @@ class Heads:
                 self._guard.close(connection)
 
     def _append(self, text: bytes) -> None:
-        """Append in one write: others do, too. A file that was removed meanwhile is made anew."""
+        """Append in one write: others do, too. Opened anew where it was replaced meanwhile."""
         while True:
             if self._handle is None:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -209,10 +226,10 @@ class Heads:
                 os.close(handle)
 
     def merge(self, connection: sqlite3.Connection) -> bool:
-        """Merge the -wal into the file, cut it, and remove the heads; say whether that was done.
+        """Merge the -wal into the file, and cut it; say whether that was done.
 
-        Whoever reads is hardly waited for. The heads are removed under the lock for writing, and
-        only if the -wal is empty: then all that they speak of is in the file.
+        Whoever reads is hardly waited for. Then all that the lines speak of is in the file, and
+        where they are many, or not needed any more, few are kept.
         """
         if self._guard is None or self._guard.explains(connection) is not None:
             return False
@@ -223,41 +240,67 @@ class Heads:
                 busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
                 if busy:
                     return False
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    self._remove()
-                finally:
-                    connection.execute("ROLLBACK")
+                if self._settled or self._damaged or _size(self._file) >= KEPT_BYTES:
+                    with suppress(sqlite3.Error, OSError):
+                        self._shorten(connection, merged=True)
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {usual}")
-        except (sqlite3.Error, OSError):
+        except sqlite3.Error:
             return False
         return True
 
-    def _shorten(self, connection: sqlite3.Connection) -> None:
-        """Keep only the last line of each run; who writes to the old file meanwhile sees that."""
-        if self._identity is None:
+    def _shorten(self, connection: sqlite3.Connection, *, merged: bool = False) -> None:
+        """Keep only the last line of each run, if all is `merged` of those written last.
+
+        Under the lock for writing, so one process at a time. Who writes a line to the old file
+        before that loses its name has it written to the new one; who does later sees it himself.
+        """
+        identity = self._identity
+        if identity is None:
             return
         draft = beside(self._path, f"{HEADS}.new")
-        with suppress(sqlite3.Error, OSError):
-            connection.execute("BEGIN IMMEDIATE")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if merged and _size(beside(self._path, "-wal")):
+                return  # somebody has written meanwhile
+            old = os.open(self._file, os.O_RDONLY)
             try:
-                heads, _ = read_heads(self._path, self._identity)
-                text = b"".join(line_of(self._identity, run_id, it) for run_id, it in heads.items())
-                handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+                found, _ = _heads_in(_rest_of(old), identity)
+                settled = self._settled if merged else frozenset[str]()
+                heads = {run_id: it for run_id, it in found.items() if run_id not in settled}
+                new = os.open(draft, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, PRIVATE)
                 try:
-                    _write(handle, text)
+                    os.fchmod(new, PRIVATE)
+                    lines = [line_of(identity, run_id, it) for run_id, it in heads.items()]
+                    _write(new, b"".join(_newest(lines) if merged else lines))
+                    os.fsync(new)
+                    os.replace(draft, self._file)  # noqa: PTH105 - as all that is done to it
+                    _write(new, _rest_of(old))
+                    sync_folder(self._path.parent)
                 finally:
-                    os.close(handle)
-                os.replace(draft, self._file)  # noqa: PTH105 - as below
+                    os.close(new)
             finally:
-                connection.execute("ROLLBACK")
+                os.close(old)
+        except FileNotFoundError:
+            return  # there is none
+        finally:
+            with suppress(OSError):
+                os.unlink(draft)  # noqa: PTH108 - there only if something failed
+            connection.execute("ROLLBACK")
+        if merged:
+            self._settled, self._damaged = frozenset(), False
 
-    def _remove(self) -> None:
-        if _size(beside(self._path, "-wal")):
-            return  # somebody has written meanwhile
-        with suppress(FileNotFoundError):
-            os.unlink(self._file)  # noqa: PTH108 - as all that is done to files beside a journal
+
+def _newest(lines: list[bytes]) -> list[bytes]:
+    """Return as many of the last lines as are kept after a merge."""
+    newest: list[bytes] = []
+    size = 0
+    for line in reversed(lines[-KEPT_RUNS:]):
+        size += len(line)
+        if size > KEPT_BYTES // 2:
+            break
+        newest.append(line)
+    return newest[::-1]
 
 
 def _write(handle: int, text: bytes) -> None:
@@ -286,16 +329,24 @@ def line_of(identity: bytes, run_id: str, head: Noted) -> bytes:
 
 def read_heads(path: Path, identity: bytes) -> tuple[dict[str, Noted], int]:
     """Return where each run was said to end last, and how many lines are damaged."""
-    heads: dict[str, Noted] = {}
-    damaged = 0
     try:
         handle = os.open(beside(path, HEADS), os.O_RDONLY)
     except OSError:
-        return heads, damaged  # there is none: an older process wrote, or all is merged
+        return {}, 0  # there is none, or it is somebody else's
     try:
-        content = b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
+        return _heads_in(_rest_of(handle), identity)
     finally:
         os.close(handle)
+
+
+def _rest_of(handle: int) -> bytes:
+    return b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
+
+
+def _heads_in(content: bytes, identity: bytes) -> tuple[dict[str, Noted], int]:
+    """Return the heads, that of the run that was written last at the end, as `read_heads`."""
+    heads: dict[str, Noted] = {}
+    damaged = 0
     for line in filter(None, content.split(b"\n")):
         read = _read(line)
         if read is None:
@@ -304,9 +355,9 @@ def read_heads(path: Path, identity: bytes) -> tuple[dict[str, Noted], int]:
         name, run_id, head = read
         if name != identity[:_IDENTITY].decode():
             continue  # of another journal, which lay here before
-        known = heads.get(run_id)
-        if known is None or head.exact or head.sequence >= known.sequence:
-            heads[run_id] = head
+        known = heads.pop(run_id, None)
+        holds = known is not None and not head.exact and known.sequence > head.sequence
+        heads[run_id] = known if known is not None and holds else head
     return heads, damaged
 
 
@@ -330,18 +381,24 @@ def _identity_of(connection: sqlite3.Connection, path: Path) -> bytes | None:
 
 
 def lost_tails(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """Return the runs that end before what was acknowledged, and how that shows.
+    """Return the runs that end before what was acknowledged, and how that shows."""
+    lost, _ = _measured(connection, path)
+    return lost
+
+
+def _measured(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, str], int]:
+    """Return the lost tails, and how many lines are damaged.
 
     The heads are read before the file: who writes meanwhile has committed before he said so.
     """
     identity = _identity_of(connection, path)
     if identity is None:
-        return {}
+        return {}, 0
     heads, damaged = read_heads(path.resolve(), identity)
     if damaged:
         _log.warning("%s: %d lines are damaged, and passed over", beside(path, HEADS), damaged)
     found = ((run_id, _lost(connection, run_id, head)) for run_id, head in heads.items())
-    return {run_id: why for run_id, why in found if why is not None}
+    return {run_id: why for run_id, why in found if why is not None}, damaged
 
 
 def _lost(connection: sqlite3.Connection, run_id: str, head: Noted) -> str | None:
@@ -358,7 +415,7 @@ def _lost(connection: sqlite3.Connection, run_id: str, head: Noted) -> str | Non
     if sequence < head.sequence:
         return f"it had acknowledged fact {head.sequence}, and ends with fact {sequence}"
     if head.digest is not None:
-        if sequence > head.sequence or digested != sequence:
+        if sequence > head.sequence or digested != sequence or digest != head.digest:
             digest = _digest_at(connection, number, head)
         if digest != head.digest:
             return f"it holds other facts than those acknowledged up to fact {head.sequence}"

@@ -120,7 +120,7 @@ def test_any_name_is_a_name(tmp_path: Path, name: str) -> None:
     remember(tmp_path / name)
 
     assert opened(tmp_path / name) == [RUN.run_id]
-    assert [*_content(tmp_path)] == [name]
+    assert [*_content(tmp_path)] == [name, f"{name}-heads"]
 
 
 def test_many_may_make_it_at_once(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_many_may_make_it_at_once(tmp_path: Path) -> None:
             await journal.close()
 
     asyncio.run(story())
-    assert [*_content(tmp_path)] == ["journal.db"]
+    assert [*_content(tmp_path)] == ["journal.db", "journal.db-heads"]
 
 
 def test_a_file_with_two_names_is_opened_by_neither(tmp_path: Path) -> None:

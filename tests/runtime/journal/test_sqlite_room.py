@@ -179,7 +179,8 @@ def test_nothing_of_what_was_removed_is_left_in_the_file(
 
     asyncio.run(play())
     assert (words.encode() in path.read_bytes()) is (wiping == "OFF")
-    assert [it.name for it in tmp_path.iterdir()] == ["a.db"]
+    assert {it.name for it in tmp_path.iterdir()} == {"a.db", "a.db-heads"}
+    assert words.encode() not in (tmp_path / "a.db-heads").read_bytes()
 
 
 def _closed_once(path: Path) -> None:
