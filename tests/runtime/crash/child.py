@@ -34,7 +34,7 @@ from turnlock.runtime import leases, scheduling
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
 from turnlock.runtime.journal import sqlite_clock, sqlite_posts
-from turnlock.runtime.journal.contract import Appended, Busy, Post
+from turnlock.runtime.journal.contract import Appended, Busy, Journal, Post
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.journal.sqlite_guard import Guard
 from turnlock.runtime.runtime import Runtime
@@ -365,9 +365,17 @@ async def main(folder: Path, seed: str, turns: int, modes: Collection[str]) -> N
             blocking = asyncio.ensure_future(block(draw)) if "blocked" in modes else None
             await host.follow(await host.begin())
             assert runtime.runs == ("r",)
+            if "choking" not in modes:
+                await answer_posts(journal)
             if blocking is not None:
                 blocking.cancel()
     print("done", flush=True)
+
+
+async def answer_posts(journal: Journal) -> None:
+    """Stay for as long as posts wait: all turns may be done before the last of them was left."""
+    while await journal.posts(["r"]):  # noqa: ASYNC110 - another process tells nobody
+        await asyncio.sleep(0.05)
 
 
 def unseen(_: str) -> bool:
