@@ -14,9 +14,9 @@ from .checks import violations
 from .depth import DEEP
 from .kills import killed, left_behind
 
-KILLS: Final = 50 if DEEP else 15
+KILLS: Final = 50 if DEEP else 12
 """Of each seed."""
-TURNS: Final = 3
+TURNS: Final = 6
 """That there are for each kill: so the last turn is not reached before the last kill."""
 SEEDS: Final = range(8) if DEEP else range(1)
 

@@ -1,0 +1,29 @@
+"""What people are shown of values that a journal holds sealed."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnlock.models.sealed import FIELD, HIDDEN, TEXT, is_sealed, shown_json, shown_text
+from turnlock.models.values import Json
+
+ENVELOPES: tuple[Json, ...] = ({FIELD: "YWJj"},)
+CLEAR: tuple[Json, ...] = (None, "sealed", [], {}, {FIELD: 1}, {FIELD: "YWJj", "more": 1})
+
+
+@pytest.mark.parametrize("value", ENVELOPES)
+def test_an_envelope_is_shown_as_one(value: Json) -> None:
+    assert is_sealed(value)
+    assert shown_json(value) == HIDDEN
+
+
+@pytest.mark.parametrize("value", CLEAR)
+def test_what_only_looks_like_one_is_shown(value: Json) -> None:
+    """The control: anything else is canonical JSON."""
+    assert not is_sealed(value)
+    assert shown_json(value) != HIDDEN
+
+
+def test_a_sealed_text_is_not_shown() -> None:
+    assert shown_text(f"{TEXT}YWJj") == HIDDEN
+    assert shown_text("clear") == "clear"
