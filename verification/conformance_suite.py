@@ -27,6 +27,7 @@ import pytest
 
 from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
+from .judging import VISIBLE, not_judged, together, why_broken, why_not_judged
 from .regressions import Regression, played_again, read_regression, written
 from .reports.report import Stop, Verdict, fingerprint
 from .reports.stories import printable
@@ -62,9 +63,18 @@ class _Outcome:
         found.sort(key=lambda finding: len(finding.script), reverse=True)
         return [*reversed({fingerprint(finding): finding for finding in found}.values())]
 
-    def exercised(self, rule: str) -> int:
-        """Return how many steps exercised a rule."""
-        return sum(result.coverage.rules.get(rule, 0) for result in self.results)
+    @property
+    def not_judged(self) -> dict[str, int]:
+        """The rules that nothing judged, each with the steps that exercised it in vain."""
+        return not_judged(self.results)
+
+    def why_not_judged(self, rule: str) -> str:
+        """Say why a rule was not judged, and what stood in the way most often."""
+        judged = together(self.results)
+        first = [
+            f"; {what} in {n:,} of {judged.scripts:,} scripts" for what, n in judged.wrong.items()
+        ]
+        return "".join((why_not_judged(self.not_judged[rule]), *first[:1]))
 
 
 _RULE_IDS: Final = frozenset(rule.id for rule in RULES)
@@ -77,8 +87,9 @@ class ConformanceSuite:
     """Subclass it under a name that pytest collects, and write `make_sut`.
 
     `regressions` is a file or a folder of files that `regressions.written` made, relative to
-    pytest's root directory: each is an item. `techniques` may leave out some of `BLACK_BOX`; what
-    is left out then exercises nothing, and rules that nothing exercises are skipped, not passed.
+    pytest's root directory: each is an item. `techniques` may leave out some of `BLACK_BOX`. A rule
+    is green only if a step that exercises it was answered rightly: one that nothing exercises is
+    skipped, one that could not be judged for wrong answers fails, and so do all if none was judged.
     """
 
     regressions: ClassVar[str] = ""
@@ -211,8 +222,17 @@ def _hold_rule(rule_id: str, outcome: _Outcome) -> None:
         pytest.skip(f"receipts cannot show it: {rule.held}")
     if outcome.stopped:
         pytest.fail(printable(outcome.stopped), pytrace=False)
-    if not outcome.exercised(rule_id):
-        pytest.skip("not exercised by the techniques that were run")
+    broken = together(outcome.results).broken.get(rule_id)
+    if broken:
+        pytest.fail(why_broken(broken), pytrace=False)
+    left = outcome.not_judged
+    if rule_id in left:
+        why = printable(outcome.why_not_judged(rule_id))
+        if left[rule_id] or len(left) == len(
+            VISIBLE
+        ):  # it was left by a wrong answer, not by choice
+            pytest.fail(why, pytrace=False)
+        pytest.skip(why)
 
 
 def _hold_technique(name: str, outcome: _Outcome) -> None:

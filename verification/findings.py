@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -33,6 +33,12 @@ class Status(StrEnum):
     """A tool is missing. Never green."""
 
 
+NO_ANSWER: Final = "no answer"
+"""In place of a rule: the system crashed, hung, or answered what is no receipt."""
+UNSTEADY: Final = "not deterministic"
+"""In place of a rule: `expected` and `got` are what was answered first and what then."""
+
+
 @attrs.frozen(kw_only=True)
 class Finding:
     """One violation: the script that shows it, and the step at which the answer differs.
@@ -57,15 +63,32 @@ class Coverage:
     """How often each thing that the spec names was reached; what was never reached counts 0.
 
     `reasons` by name; `pairs` by ``phase × input`` (an invocation's or a turn's phase, as the
-    oracle sees it); `rules` by number; `rows` by ``phase × input [guard]``, as both tables declare
-    them: rows that move, refuse and rest alike. A technique counts rows as it can: how often our
-    kernel read them where it plays our kernel, what the spec says of its steps otherwise.
+    oracle sees it); `rules` by number, in the steps that were sent; `rows` by
+    ``phase × input [guard]``, as both tables declare them: rows that move, refuse and rest alike.
+    A technique counts rows as it can: how often our kernel read them where it plays our kernel,
+    what the spec says of its steps otherwise.
     """
 
     reasons: Mapping[str, int] = attrs.field(factory=dict[str, int])
     pairs: Mapping[str, int] = attrs.field(factory=dict[str, int])
     rules: Mapping[str, int] = attrs.field(factory=dict[str, int])
     rows: Mapping[str, int] = attrs.field(factory=dict[str, int])
+
+
+@attrs.frozen(kw_only=True)
+class Judged:
+    """How far the scripts of a technique could be judged: each up to its first wrong answer.
+
+    `steps` were judged, of `scripts`; `rules` says by number how many judged each rule that
+    receipts can show. `broken` says in how many scripts the first wrong answer breaks a rule,
+    `wrong` what it was, in short.
+    """
+
+    scripts: int = 0
+    steps: int = 0
+    rules: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    broken: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    wrong: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
 
 @attrs.frozen(kw_only=True)
@@ -82,6 +105,7 @@ class Result:
     figures: Mapping[str, int | float | str] = attrs.field(factory=dict[str, int | float | str])
     findings: tuple[Finding, ...] = ()
     coverage: Coverage = attrs.field(factory=Coverage)
+    judged: Judged = attrs.field(factory=Judged)
     seconds: float = 0.0
     why: str = ""
     """Why it was skipped or not done, and how to get what is missing."""

@@ -20,7 +20,6 @@ from .fuzz.differences import difference
 from .fuzz.guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded
 from .fuzz.shorten import judge_of, shortest
 from .fuzz.technique import playable
-from .rulebook import RULES, rules_of
 from .rulebook.attribution import REASON_RULES
 from .subjects.subject import Driver, Raw, Script
 
@@ -46,7 +45,6 @@ class _Sample:
 
     scripts: int = 0
     steps: int = 0
-    rules: Counter[str] = attrs.field(factory=Counter[str])
     reasons: Counter[str] = attrs.field(factory=Counter[str])
     findings: dict[str, Finding] = attrs.field(factory=dict[str, Finding])
 
@@ -67,10 +65,7 @@ class _Sample:
     def _hold(self, one: Decoded, got: list[Raw]) -> None:
         self.scripts += 1
         self.steps += len(one.script)
-        for delivery, receipt in zip(one.script, one.expected, strict=True):
-            self.rules.update(rules_of(delivery, receipt))
-            if not receipt["accepted"]:
-                self.reasons[receipt["reason"]] += 1
+        self.reasons.update([it["reason"] for it in one.expected if not it["accepted"]])
         found = difference(one.run, one.script, one.expected, got, technique=TECHNIQUE)
         if found is not None:
             self.findings.setdefault(found.rule, found)
@@ -99,14 +94,10 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         figures={
             "scripts": sample.scripts,
             "steps": sample.steps,
-            "rules": f"{len(sample.rules)} of {sum(rule.visible for rule in RULES)}",
             "reasons": f"{len(sample.reasons)} of {len(REASON_RULES)}",
         },
         findings=tuple(found),
-        coverage=Coverage(
-            reasons={reason: sample.reasons[reason] for reason in REASON_RULES},
-            rules={rule.id: sample.rules[rule.id] for rule in RULES if rule.visible},
-        ),
+        coverage=Coverage(reasons={reason: sample.reasons[reason] for reason in REASON_RULES}),
         seconds=perf_counter() - began,
     )
 

@@ -12,6 +12,7 @@ import attrs
 
 from .closure.rows import counted_rows, read_rows
 from .findings import Profile, Progress, Result, Status
+from .judging import judging
 from .reports.report import Stop, Verdict
 from .subjects.kernel import kernel_driver
 from .subjects.subject import Capability, Driver
@@ -45,13 +46,20 @@ class Technique:
         check = cast("Check", getattr(import_module(module, __package__), function))
         system = (driver or kernel_driver(),) if self.black_box else ()
         began = perf_counter()
-        with counted_rows() if driver is None and self.black_box else nullcontext() as tables:
+        ours = driver is None and self.black_box
+        with counted_rows() if ours else nullcontext() as tables, judging() as tally:
             result = check(*system, profile=profile, progress=progress, seed=seed)
-        coverage = result.coverage
+        coverage = attrs.evolve(result.coverage, rules=tally.reached)
         if tables is not None and not coverage.rows:
             coverage = attrs.evolve(coverage, rows=read_rows(tables))
         seconds = perf_counter() - began
-        return attrs.evolve(result, technique=self.name, coverage=coverage, seconds=seconds)
+        return attrs.evolve(
+            result,
+            technique=self.name,
+            coverage=coverage,
+            judged=tally.result,
+            seconds=seconds,
+        )
 
     def _missing(self, driver: Driver | None) -> str:
         if driver is None:

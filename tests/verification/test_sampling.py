@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import attrs
 import pytest
 
 from turnlock.verification.errors import NotDeterministic, SubjectFailed
 from turnlock.verification.findings import Profile, Result, Status
+from turnlock.verification.judging import judging
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.rulebook import RULES
 from turnlock.verification.sampling import check
@@ -63,16 +65,20 @@ class Crashing(Right):
 
 def checked(kind: type[Right], **more: Any) -> Result:
     driver = InProcess(kind, name="theirs")
-    return check(driver, profile=Profile.DEV, progress=lambda _: None, **more)
+    with judging() as tally:
+        result = check(driver, profile=Profile.DEV, progress=lambda _: None, **more)
+    coverage = attrs.evolve(result.coverage, rules=tally.reached)
+    return attrs.evolve(result, judged=tally.result, coverage=coverage)
 
 
-def test_a_right_system_holds_and_every_rule_is_exercised() -> None:
+def test_a_right_system_holds_and_every_rule_is_judged() -> None:
     """Also one that declares no recovery: then it is never asked to."""
     result = checked(Right)
     assert result.status is Status.HOLDS
     assert result.findings == ()
-    assert {*result.coverage.rules} == {rule.id for rule in RULES if rule.visible}
-    assert all(result.coverage.rules.values())
+    assert {*result.judged.rules} == {rule.id for rule in RULES if rule.visible}
+    assert all(result.judged.rules.values())
+    assert result.coverage.rules == result.judged.rules
 
 
 def test_each_broken_rule_keeps_its_own_short_script() -> None:

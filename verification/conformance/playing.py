@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final, Protocol, TypeAlias, runtime_checkable
@@ -12,6 +12,7 @@ import msgspec
 from ..errors import NotDeterministic, SubjectFailed
 from ..findings import Finding, Raw
 from ..fuzz.differences import difference, expected_receipts
+from ..judging import active
 from ..oracle.reading import canonical
 from ..subjects.subject import Driver, Script
 from .suite import Suite, taken
@@ -84,16 +85,25 @@ def _answers(
 
 def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> list[Finding]:
     found: list[Finding] = []
+    right: Counter[Step] = Counter()
+    tests = 0
     for test, got in zip(batch, answers, strict=True):
         expected = [step.receipt for step in test]
         if got == expected and (
             not any(step.delicate for step in test) or _encode(got) == _encode(expected)
         ):
+            right.update(test)
+            tests += 1
             continue
         script = [step.delivery for step in test]
         finding = difference(run, script, expected, got, technique=TECHNIQUE)
         if finding is not None:
             found.append(finding)
+    tally = active()
+    if tally is not None:
+        tally.scripts += tests
+        for step, times in right.items():
+            tally.right(step.delivery, step.receipt, times)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a suite reaches of the spec: reasons, rules, and rows of both tables.
+"""What a suite reaches of the spec: reasons, and rows of both tables.
 
 Counted is each transition of a suite's machine, once: its tests play every one of them. Which rows
 a transition meets is counted where our own kernel reads them at the same step.
@@ -15,7 +15,6 @@ from ...models.reasons import Reason
 from ..closure.kernel_player import KernelPlayer
 from ..closure.rows import POSSIBLE, counted_rows, met_unread, read_rows
 from ..findings import Coverage, Raw
-from ..rulebook import RULES, rules_of
 from .mealy import access_words
 from .suite import Suite
 from .walks import Step
@@ -26,7 +25,6 @@ class Reach:
     """Counts what the transitions of suites reach; what none reaches counts 0."""
 
     reasons: Counter[str] = attrs.field(factory=Counter[str])
-    rules: Counter[str] = attrs.field(factory=Counter[str])
     rows: Counter[str] = attrs.field(factory=Counter[str])
 
     def add(self, part: Suite) -> None:
@@ -48,7 +46,6 @@ class Reach:
         receipt = step.receipt
         if not receipt["accepted"]:
             self.reasons[receipt["reason"]] += 1
-        self.rules.update(rules_of(step.delivery, receipt))
         turn = step.place.oracle.state["turn"]
         if turn is not None:
             self.rows.update(met_unread(turn, receipt["facts"]))
@@ -61,7 +58,6 @@ class Reach:
             pairs[row.partition(" [")[0]] += self.rows[row]
         return Coverage(
             reasons={str(reason): self.reasons[reason] for reason in Reason},
-            rules={rule.id: self.rules[rule.id] for rule in RULES if rule.visible},
             pairs=dict(pairs),
             rows={row: self.rows[row] for row in POSSIBLE},
         )

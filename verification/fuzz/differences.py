@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from ..findings import Finding
+from ..judging import active
 from ..oracle.oracle import Oracle
 from ..rulebook import blamed, described, first_difference
 from ..subjects.subject import Raw, Script
@@ -44,7 +45,20 @@ def difference(
     *,
     technique: str,
 ) -> Finding | None:
-    """Return the first step that was answered otherwise, with the script that ends there."""
+    """Return the first step that was answered otherwise, with the script that ends there.
+
+    What was judged of the script is counted (`judging`).
+    """
+    found = _difference(run, script, expected, got, technique)
+    tally = active()
+    if tally is not None:
+        tally.script(script, expected, found)
+    return found
+
+
+def _difference(
+    run: Raw, script: Script, expected: Sequence[Raw], got: Sequence[Raw], technique: str
+) -> Finding | None:
     if _same(expected, got):
         return None
     for step, (wanted, received) in enumerate(zip(expected, got, strict=True)):

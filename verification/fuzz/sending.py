@@ -10,6 +10,7 @@ from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, 
 
 from ..errors import SubjectFailed
 from ..findings import Finding
+from ..judging import active
 from ..oracle.oracle import Oracle
 from ..rulebook import blamed, described
 from ..subjects.kernel import KernelSubject
@@ -78,6 +79,9 @@ class Sending(RuleBasedStateMachine):
         self.oracle = Oracle(run)
         self.subject = self.make_subject()
         self.subject.reset(run)
+        tally = active()
+        if tally is not None:
+            tally.scripts += 1
 
     @initialize(target=turns)
     def know_turns(self) -> MultipleResults[str]:
@@ -115,18 +119,24 @@ class Sending(RuleBasedStateMachine):
             raised = f"the system under test raised {type(error).__name__} ({error}) at {step}"
             raise SubjectFailed(raised, script=self.script) from error
         self.receipts.append(got)
-        if not alike(expected, got):
-            raise Violated(
-                Finding(
-                    technique="rules",
-                    rule=blamed(step, expected, got),
-                    message=described(step, expected, got),
-                    run=self.run,
-                    script=tuple(self.script),
-                    expected=expected,
-                    got=got,
-                )
-            )
+        tally = active()
+        if alike(expected, got):
+            if tally is not None:
+                tally.right(step, expected)
+            return
+        finding = Finding(
+            technique="rules",
+            rule=blamed(step, expected, got),
+            message=described(step, expected, got),
+            run=self.run,
+            script=tuple(self.script),
+            expected=expected,
+            got=got,
+        )
+        if tally is not None:
+            tally.left(step, expected)
+            tally.broken(finding)
+        raise Violated(finding)
 
     # ------------------------------------------------------------------- where the run stands now
 

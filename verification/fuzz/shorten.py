@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..findings import Finding
+from ..judging import not_counted
 from ..oracle.reading import canonical
 from ..subjects.subject import Driver, Raw, Script
 from .differences import difference, expected_receipts
@@ -52,12 +53,13 @@ def shortest(finding: Finding, judge: Judge, *, plays: int = MAX_PLAYS) -> Findi
     Deterministic, and any failure will do: a shorter script that fails otherwise is taken, too.
     """
     trial = _Trial(judge, plays)
-    while True:
-        finding = trial.shrunk(finding)
-        around = trial.first(_shorter_around(finding.script))
-        if around is None:
-            return attrs.evolve(finding, minimal=trial.complete)
-        finding = around
+    with not_counted():
+        while True:
+            finding = trial.shrunk(finding)
+            around = trial.first(_shorter_around(finding.script))
+            if around is None:
+                return attrs.evolve(finding, minimal=trial.complete)
+            finding = around
 
 
 class _Trial:

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..findings import Finding, Result, Status
 from ..rulebook import RULES, Difference, rule_called
+from .headline import why
 from .report import Report, Verdict, Violation
 from .stories import BY_FIELD, difference, json_lines, marked, pointed, printable, steps
 from .terminal import figures_text
@@ -66,13 +67,7 @@ def _verdict(report: Report) -> str:
 
 
 def _in_words(report: Report) -> Iterator[str]:
-    new = [violation for violation in report.violations if not violation.known]
-    if new:
-        rules = ", ".join(dict.fromkeys(violation.finding.rule for violation in new))
-        yield f"{len(new)} violation{'' if len(new) == 1 else 's'}, of {rules}."
-    known = len(report.violations) - len(new)
-    if known:
-        yield f"{known} known, in the baseline: they do not fail the verification."
+    yield why(report)
     for name in report.now_passing:
         yield f"Passes now, take it out of the baseline: {name}."
     for stop in report.stops:
@@ -80,8 +75,6 @@ def _in_words(report: Report) -> Iterator[str]:
     undone = [one for one in report.results if one.status in {Status.SKIPPED, Status.NOT_DONE}]
     for result in undone:
         yield f"{result.technique} {result.status}: {result.why}"
-    held = sum(1 for result in report.results if result.status is Status.HOLDS)
-    yield f"Techniques that hold: {held} of {len(report.results) + len(report.stops)}."
 
 
 def _violation(violation: Violation, drawn: Callable[[Finding], str]) -> str:
@@ -173,26 +166,27 @@ def _coverage(report: Report) -> str:
 
 
 def _rules(report: Report) -> str:
-    exercised = report.coverage.rules
-    broken = {violation.finding.rule for violation in report.violations}
+    judged, unjudged = report.judged, report.not_judged
+    broken = {*judged.broken, *(violation.finding.rule for violation in report.violations)}
     rows: list[str] = []
     for rule in RULES:
-        count = exercised.get(rule.id, 0)
         if rule.id in broken:
             tone, said = "bad", "violated"
         elif not rule.visible:
             tone, said = "warn", "not visible"
+        elif rule.id in unjudged:
+            tone, said = "warn", "not judged"
         else:
-            tone, said = ("good", "holds") if count else ("warn", "not exercised")
+            tone, said = "good", "holds"
         what = rule.sentence + (f" Receipts cannot show it: {rule.held}." if rule.held else "")
         rows.append(
             f"<tr><th scope='row'>{_text(rule.id)}</th><td class='status {tone}'>{said}</td>"
-            f"<td>{_text(what)}</td><td class='number'>{count:,}</td></tr>"
+            f"<td>{_text(what)}</td><td class='number'>{judged.rules.get(rule.id, 0):,}</td></tr>"
         )
     return (
         "<h2>Rule by rule</h2><div class='scroll'><table><thead><tr><th scope='col'>rule</th>"
         "<th scope='col'>status</th><th scope='col'>what it says</th>"
-        "<th scope='col' class='number'>steps</th></tr></thead>"
+        "<th scope='col' class='number'>steps judged</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -8,6 +8,8 @@ from typing import Final
 import cattrs
 
 from ..findings import Raw
+from ..judging import why_not_judged
+from .headline import headline
 from .report import Report
 
 FORMAT: Final = 1
@@ -20,6 +22,10 @@ def to_json(report: Report) -> str:
         "format": FORMAT,
         "verdict": str(report.verdict),
         "exit_status": report.exit_status,
+        "headline": headline(report),
+        "techniques": report.techniques,
+        "judged": cattrs.unstructure(report.judged),
+        "not_judged": {rule: why_not_judged(steps) for rule, steps in report.not_judged.items()},
         **cattrs.unstructure(report),
         "violations": [
             {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
 from ..findings import Result, Status
+from ..judging import why_broken, why_not_judged
 from ..rulebook import RULES, Rule, rule_called
+from .headline import headline
 from .report import Report, Violation
 from .stories import printable
 from .terminal import figures_text, finding_lines
@@ -31,19 +34,25 @@ def to_junit(report: Report) -> str:
 
 def _rules(report: Report) -> ET.Element:
     suite = _suite("rules", report)
-    exercised = report.coverage.rules
+    judged, unjudged = report.judged, report.not_judged
     broken: dict[str, list[Violation]] = {rule.id: [] for rule in RULES}
     for violation in report.violations:
         broken.setdefault(violation.finding.rule, []).append(violation)
     for rule_id, violations in broken.items():
         rule = rule_called(rule_id)
         case = _case(suite, "rules", f"{rule.id} {rule.title}".rstrip(), 0.0)
-        _rule(case, rule, exercised.get(rule_id, 0), violations)
+        _property(case, "steps judged", str(judged.rules.get(rule_id, 0)))
+        if violations:
+            _broken(case, violations)
+        elif rule_id in judged.broken:
+            new = any(not violation.known for violation in report.violations)
+            _say(case, "failure" if new else "skipped", why_broken(judged.broken[rule_id]))
+        else:
+            _unbroken(case, rule, unjudged)
     return suite
 
 
-def _rule(case: ET.Element, rule: Rule, exercised: int, violations: list[Violation]) -> None:
-    _property(case, "steps exercised", str(exercised))
+def _broken(case: ET.Element, violations: list[Violation]) -> None:
     new = [violation for violation in violations if not violation.known]
     if new:
         _say(
@@ -52,13 +61,17 @@ def _rule(case: ET.Element, rule: Rule, exercised: int, violations: list[Violati
             new[0].finding.message,
             "\n\n".join("\n".join(finding_lines(one.finding)) for one in new),
         )
-    elif violations:
+    else:
         known = ", ".join(violation.fingerprint for violation in violations)
         _say(case, "skipped", f"violated, and known: the baseline holds {known}")
-    elif not rule.visible:
+
+
+def _unbroken(case: ET.Element, rule: Rule, unjudged: Mapping[str, int]) -> None:
+    if not rule.visible:
         _say(case, "skipped", f"receipts cannot show it: {rule.held}")
-    elif not exercised:
-        _say(case, "skipped", "not exercised: no step of this verification reached it")
+    elif rule.id in unjudged:
+        steps = unjudged[rule.id]
+        _say(case, "error" if steps else "skipped", why_not_judged(steps))
 
 
 def _techniques(report: Report) -> ET.Element:
@@ -103,7 +116,12 @@ def _baseline(report: Report) -> ET.Element:
 
 def _suite(name: str, report: Report) -> ET.Element:
     suite = ET.Element("testsuite", name=f"turnlock.{name}")
-    facts = {"subject": report.subject, "profile": report.profile, "seed": str(report.seed)}
+    facts = {
+        "verdict": headline(report),
+        "subject": report.subject,
+        "profile": report.profile,
+        "seed": str(report.seed),
+    }
     for key, value in {**facts, **report.versions, "command": report.command}.items():
         _property(suite, key, value)
     return suite

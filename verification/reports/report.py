@@ -12,7 +12,8 @@ from typing import Any, Final, cast
 import attrs
 
 from ..errors import HarnessFailed, NotDeterministic, SubjectFailed
-from ..findings import Coverage, Finding, Profile, Raw, Result, Status
+from ..findings import Coverage, Finding, Judged, Profile, Raw, Result, Status
+from ..judging import not_judged, together
 from ..rulebook import first_difference, is_receipt
 
 
@@ -22,7 +23,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     VIOLATED = "violated"
     NOT_DONE = "not done"
-    """A technique could not be run, or none that was run says anything: never green."""
+    """A technique could not be run, or nothing that was run says anything: never green."""
     HARNESS_FAILED = "the harness failed"
     NOT_DETERMINISTIC = "not deterministic"
     SUBJECT_FAILED = "crashed or timed out"
@@ -126,6 +127,8 @@ class Report:
         statuses = {result.status for result in self.results}
         if Status.NOT_DONE in statuses or statuses <= {Status.SKIPPED}:
             return Verdict.NOT_DONE
+        if any(self.not_judged.values()):
+            return Verdict.NOT_DONE  # all that is wrong is known, and hides what else there is
         return Verdict.HOLDS
 
     @property
@@ -143,6 +146,31 @@ class Report:
             rules=_summed(one.rules for one in every),
             rows=_summed(one.rows for one in every),
         )
+
+    @property
+    def judged(self) -> Judged:
+        """How far all techniques together could judge."""
+        return together(self.results)
+
+    @property
+    def not_judged(self) -> dict[str, int]:
+        """The rules that no technique judged, each with the steps that exercised it in vain."""
+        return not_judged(self.results)
+
+    @property
+    def techniques(self) -> dict[str, tuple[str, ...]]:
+        """The names of the techniques, by how they ended; those not run apart from the others."""
+        ends = {
+            "passed": Status.HOLDS,
+            "violated": Status.VIOLATED,
+            "skipped": Status.SKIPPED,
+            "not done": Status.NOT_DONE,
+        }
+        names = {
+            how: tuple(one.technique for one in self.results if one.status is status)
+            for how, status in ends.items()
+        }
+        return {**names, "stopped": tuple(stop.technique for stop in self.stops)}
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

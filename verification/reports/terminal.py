@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..findings import Coverage, Finding, Result, Status
-from ..rulebook import RULES, rule_called
+from ..judging import VISIBLE, why_not_judged
+from ..rulebook import rule_called
+from .headline import headline
 from .report import Report, Violation
 from .stories import BY_PART, answered, difference, json_lines, marked, pointed, printable, steps
 
@@ -16,13 +18,13 @@ SHOWN: Final = 3
 
 
 def to_text(report: Report) -> str:
-    """Return the verdict, what each technique says, the violations, the guarantee."""
+    """Return the verdict first, then what each technique says, the violations, the guarantee."""
     parts = [
-        _heading(report),
+        f"{headline(report)}\n{_heading(report)}",
         "\n".join(_techniques(report)),
         *_violations(report),
         "\n".join(_baseline(report)),
-        "\n".join(_coverage(report.coverage)),
+        "\n".join((*_coverage(report.coverage), *_judged(report))),
         "\n".join(_guarantee(report)),
         "\n".join(_ending(report)),
     ]
@@ -144,11 +146,18 @@ def _coverage(coverage: Coverage) -> Iterator[str]:
         pairs = sum(1 for count in coverage.pairs.values() if count)
         yield f"pairs of phase and input reached: {pairs} of {len(coverage.pairs)}"
         yield from _never("pairs", coverage.pairs)
-    if coverage.rules:
-        visible = {rule.id: coverage.rules.get(rule.id, 0) for rule in RULES if rule.visible}
-        exercised = sum(1 for count in visible.values() if count)
-        yield f"rules exercised: {exercised} of {len(visible)} that receipts can show"
-        yield from _never("rules", visible)
+
+
+def _judged(report: Report) -> Iterator[str]:
+    judged = report.judged
+    if not judged.scripts:
+        return
+    count = len(VISIBLE) - len(report.not_judged)
+    yield f"rules judged: {count} of {len(VISIBLE)} that receipts can show"
+    for rule, in_vain in report.not_judged.items():
+        yield f"  {rule} {why_not_judged(in_vain)}"
+    for what, scripts in list(judged.wrong.items())[:SHOWN]:
+        yield f"  wrong first, in {scripts:,} of {judged.scripts:,} scripts: {what}"
 
 
 def _never(what: str, counts: Mapping[str, int]) -> Iterator[str]:

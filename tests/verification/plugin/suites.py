@@ -48,6 +48,12 @@ STARTS_TWICE = """
 NEVER_THE_SAME = """
         receipt["facts"] = [{"type": str(number)} for number in [next(COUNT)]]
 """
+REFUSES_ALL = """
+        receipt = {"accepted": False, "reason": "late", "facts": [], "effects": []}
+"""
+ACCEPTS_ALL = """
+        receipt = {"accepted": True, "facts": [], "effects": []}
+"""
 CRASHES = """
         raise RuntimeError("out of memory")
 """

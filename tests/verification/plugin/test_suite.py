@@ -12,7 +12,15 @@ from turnlock.verification.findings import Profile, Status
 from turnlock.verification.rulebook import RULES
 from turnlock.verification.techniques import TECHNIQUES
 
-from .suites import CRASHES, NEVER_THE_SAME, RIGHT, STARTS_TWICE, theirs
+from .suites import (
+    ACCEPTS_ALL,
+    CRASHES,
+    NEVER_THE_SAME,
+    REFUSES_ALL,
+    RIGHT,
+    STARTS_TWICE,
+    theirs,
+)
 
 Run = Callable[..., pytest.RunResult]
 
@@ -78,11 +86,56 @@ def test_an_undeclared_capability_is_skipped_by_name(run_suite: Run) -> None:
     result.stdout.fnmatch_lines(["*[[]recovery[]] SKIPPED*", "SKIPPED*capability recover"])
 
 
-def test_rules_that_nothing_exercised_are_not_green(run_suite: Run) -> None:
-    """Without a technique nothing is exercised: every visible rule is skipped, none passes."""
+def test_nothing_judged_is_not_green(run_suite: Run) -> None:
+    """Without a technique nothing is judged: every visible rule fails, and none is skipped away."""
     result = run_suite(theirs(techniques="()"))
-    result.assert_outcomes(skipped=len(RULES))
-    result.stdout.fnmatch_lines(["SKIPPED*not exercised*"])
+    result.assert_outcomes(failed=len(VISIBLE), skipped=HIDDEN)
+    result.stdout.fnmatch_lines(["not judged: no step of what was run exercises it"])
+
+
+def test_a_rule_that_nothing_chosen_exercises_is_skipped(
+    run_suite: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody left it out; the others pass."""
+    monkeypatch.setattr(sampling, "BATCHES", {**sampling.BATCHES, Profile.DEV: 1})
+    monkeypatch.setattr(sampling, "BATCH", 1)
+    result = run_suite(theirs(), "-v")
+    outcomes = result.parseoutcomes()
+    assert outcomes["passed"] > 1
+    assert outcomes["skipped"] > HIDDEN
+    assert "failed" not in outcomes
+    result.stdout.fnmatch_lines(["SKIPPED*not judged: no step of what was run exercises it"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (
+            REFUSES_ALL,
+            "*not judged: each of *; open_turn was refused as late and not accepted in *",
+        ),
+        (ACCEPTS_ALL, "*not judged: each of *; open_turn was answered with no TURN_OPENED in *"),
+    ],
+)
+def test_a_kernel_that_answers_all_alike_is_green_nowhere(
+    run_suite: Run, fault: str, told: str
+) -> None:
+    """No rule passes of which no step was answered rightly: here none that a turn must open for."""
+    result = run_suite(theirs(fault, techniques='("sample", "conformance", "guided")'), "-v")
+    passed = [line for line in result.outlines if "PASSED" in line]
+    assert [line for line in passed if "K-33" in line or "K-52" in line] == []
+    assert len(passed) <= 7
+    result.stdout.fnmatch_lines([told])
+    if fault == REFUSES_ALL:
+        assert passed == []
+
+
+def test_a_rule_that_is_broken_and_told_by_no_script_of_its_own_fails(
+    run_suite: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guided scripts tell the first failure alone; what the others broke is not green."""
+    result = run_suite(theirs(REFUSES_ALL, techniques='("conformance",)'), "-v")
+    result.stdout.fnmatch_lines(["*broken by the first wrong answer of * of other rules"])
 
 
 @pytest.mark.parametrize(
@@ -193,7 +246,7 @@ def test_the_options_offer_our_profiles(run_suite: Run) -> None:
 def test_a_suite_works_without_the_plugin(run_suite: Run) -> None:
     """The options have defaults: somebody may block plugins, or vendor the package."""
     run_suite(theirs(techniques="()"), options=[], plugin="no:turnlock").assert_outcomes(
-        skipped=len(RULES)
+        failed=len(VISIBLE), skipped=HIDDEN
     )
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import attrs
 
-from turnlock.verification.findings import Coverage, Finding, Profile, Result, Status
+from turnlock.verification.findings import (
+    Coverage,
+    Finding,
+    Judged,
+    Profile,
+    Result,
+    Status,
+)
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.reports.report import Report, Stop, Verdict
 from turnlock.verification.rulebook import blamed, described
@@ -92,12 +99,14 @@ COVERAGE = Coverage(
     },
     rules={"K-33": 4100, "K-52": 77, "K-20": 0, "section 12": 9000},
 )
+JUDGED = Judged(scripts=100, steps=9000, rules=COVERAGE.rules)
 HELD = Result(
     technique="closure",
     status=Status.HOLDS,
     guarantee="No script of any length over this alphabet is answered otherwise.",
     figures={"states": 3266, "transitions": 444_000},
     coverage=COVERAGE,
+    judged=JUDGED,
     seconds=2.9,
 )
 SKIPPED = Result(

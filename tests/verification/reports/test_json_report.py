@@ -35,13 +35,15 @@ def test_the_keys_stay() -> None:
     """Whoever reads format 1 finds these; a change of them is a new format."""
     document = json.loads(to_json(EVERYTHING))
     assert [*document] == [
-        *["format", "verdict", "exit_status", "subject", "profile", "seed", "versions"],
+        *["format", "verdict", "exit_status", "headline", "techniques", "judged", "not_judged"],
+        *["subject", "profile", "seed", "versions"],
         *["started", "seconds", "command", "results", "stops", "known", "now_passing"],
         "violations",
     ]
     assert (document["format"], document["exit_status"]) == (1, 5)
     assert [*document["results"][0]] == [
-        *["technique", "status", "guarantee", "figures", "findings", "coverage", "seconds", "why"]
+        *["technique", "status", "guarantee", "figures", "findings", "coverage", "judged"],
+        *["seconds", "why"],
     ]
     assert [*document["results"][0]["findings"][0]] == [
         *["technique", "rule", "message", "run", "script", "expected", "got", "minimal"]

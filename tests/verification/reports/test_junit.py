@@ -34,7 +34,7 @@ def rules(of: Report) -> dict[str, str]:
 
 
 def test_every_rule_has_its_case() -> None:
-    """Exercised: passed; not exercised or not visible: skipped, with why."""
+    """Judged: passed; exercised by nothing or not visible: skipped, with why."""
     found = cases(report(HELD), "rules")
     assert len(found) == len(RULES)
     assert outcome(found["K-33 claim before start"]) == "passed"
@@ -44,7 +44,7 @@ def test_every_rule_has_its_case() -> None:
     assert "tests compare the code with its tables" in str(why.get("message"))
     steps = found["K-33 claim before start"].find("properties/property")
     assert steps is not None
-    assert (steps.get("name"), steps.get("value")) == ("steps exercised", "4100")
+    assert (steps.get("name"), steps.get("value")) == ("steps judged", "4100")
 
 
 def test_a_broken_rule_fails_with_its_story() -> None:

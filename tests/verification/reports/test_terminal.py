@@ -25,6 +25,7 @@ def test_a_verdict_that_holds_says_what_it_guarantees() -> None:
     assert "reasons never reached: lease_lost" in text
     assert SKIPPED.why in text
     assert "Says nothing about what these would have checked: recovery (skipped)." in text
+    assert text.startswith("HOLDS: ")
     assert text.splitlines()[-1].startswith("HOLDS after 12.3 s. Again: turnlock verify")
 
 
