@@ -76,6 +76,7 @@ TECHNIQUES: Final = (
     Technique(name="closure", at=".closure.technique:check", black_box=False),
     Technique(name="conformance", at=".conformance.technique:check", black_box=True),
     Technique(name="guided", at=".fuzz.technique:check", black_box=True),
+    Technique(name="edges", at=".edges.technique:check", black_box=True),
     Technique(name="rules", at=".fuzz.technique:check_rules", black_box=False),
     Technique(
         name="recovery",

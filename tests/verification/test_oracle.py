@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,20 @@ def test_every_fact_occurs(reach: Reach) -> None:
 def test_a_seed_is_a_script() -> None:
     """The generator draws from nothing but its argument."""
     assert script(random.Random(7), LENGTH) == script(random.Random(7), LENGTH)
+
+
+@pytest.mark.parametrize("wait", [1.7976931348623157e308, 1.7976931348623155e308])
+def test_k_34_the_oracle_wakes_for_no_deadline_that_no_float_is_past(wait: float) -> None:
+    """K-34: the largest float never comes due; the one before it does, at the largest."""
+    call = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": True}
+    opening = {
+        "type": "open_turn",
+        "now": 0.0,
+        "turn_id": "T",
+        "calls": [{**call, "approval_timeout": wait}],
+    }
+
+    effects = Oracle({"run_id": "r"}).receive(opening)["effects"]
+
+    wakes = [] if wait == sys.float_info.max else [sys.float_info.max]
+    assert [effect["at"] for effect in effects if effect["type"] == "wake"] == wakes

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from sys import float_info
 from typing import Any
 
 from .drafts import denied, failed, in_doubt, of_grant
@@ -11,7 +12,7 @@ from .reading import Fact, Record, State, find_record, is_pending_approval, is_t
 
 
 def deadlines(state: State) -> list[dict[str, Any]]:
-    """Every deadline that stands, kind by kind in the order of its ties."""
+    """Every deadline that stands and can come due, kind by kind in the order of its ties."""
     turn: dict[str, Any] | None = state["turn"]
     records: list[Record] = [] if turn is None else turn["records"]
     found: list[dict[str, Any]] = []
@@ -26,7 +27,7 @@ def deadlines(state: State) -> list[dict[str, Any]]:
             found.append(deadline("grant", grant["expires_at"], grant["grant_id"]))
     if turn is not None and turn["phase"] == "INTERRUPTING":
         found.append(deadline("grace", turn["grace_until"], turn["turn_id"]))
-    return found
+    return [entry for entry in found if entry["deadline"] < float_info.max]  # K-34: none is past it
 
 
 def deadline(kind: str, at: float, subject: str) -> dict[str, Any]:

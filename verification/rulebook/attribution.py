@@ -153,8 +153,16 @@ def _of_the_verdict(delivery: Raw, expected: Raw) -> Iterator[str]:
         yield "K-22"
     elif "invocation_id" in delivery and kind != "log":
         yield "K-20"
+    if _has_nulls(delivery):
+        yield "section 3"
     if expected["accepted"]:
         yield from _of_what_was_accepted(delivery)
+
+
+def _has_nulls(delivery: Raw) -> bool:
+    """Whether a field that may be absent is null, in the delivery or in a call of it."""
+    parts: tuple[Raw, ...] = (delivery, delivery.get("call", {}), *delivery.get("calls", ()))
+    return any(value is None and name != "result" for part in parts for name, value in part.items())
 
 
 def _of_what_was_accepted(delivery: Raw) -> Iterator[str]:

@@ -46,6 +46,11 @@ _HELD: Final = {
 """What keeps the rules that receipts cannot show."""
 
 _SECTIONS: Final = (
+    Rule(
+        "section 3",
+        "deliveries",
+        "An optional field that is null is absent, but for a result: there null counts.",
+    ),
     Rule("section 4", "facts", "Facts happen in the order of the text, with the fields of it."),
     Rule("section 5", "admission", "Before all else, a delivery for another run is refused."),
     Rule(

@@ -1,0 +1,1 @@
+"""Edges: readable scripts for what alphabets do not reach."""
