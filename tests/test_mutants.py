@@ -1,8 +1,14 @@
-"""The mutants that are known to be equivalent: each stands for a line of the code as it is."""
+"""Mutants: what is listed as equivalent stands in the code, and who is called killed was."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import os
+import subprocess
+import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +32,183 @@ def test_what_a_known_mutant_takes_out_stands_in_its_module(mutant: dict[str, An
     taken_out = [line[1:] for line in mutant["change"].splitlines() if line.startswith("-")]
     assert taken_out
     assert all(line.strip() in code for line in taken_out), taken_out
+
+
+# ------------------------------------------------------------------------- what is told at the end
+
+LISTED = """
+[[mutant]]
+function = "engine.kernel.x_same"
+change = "- 1\\n+ 2"
+reason = "It survives."
+
+[[mutant]]
+function = "engine.kernel.x_killed"
+change = "- 3\\n+ 4"
+reason = "It does not."
+
+[[mutant]]
+function = "engine.gone.x_gone"
+change = "- 5\\n+ 6"
+reason = "There is no such function any more."
+"""
+TOO_LONG = "it ran too long, or ended the process"
+CHANGES = {"x_same": "- 1\n+ 2", "x_killed": "- 3\n+ 4", "x_other": "- 7\n+ 8"}
+
+
+@pytest.fixture
+def told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """What is said, and the status, if these tests have killed these mutants."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    place = importlib.util.spec_from_file_location("tool", ROOT / "tools" / "mutants.py")
+    assert place is not None
+    assert place.loader is not None
+    tool = importlib.util.module_from_spec(place)
+    place.loader.exec_module(tool)
+    monkeypatch.setattr(tool, "FORKED", tmp_path / "forked.jsonl")
+    monkeypatch.setattr(tool, "AFRESH", tmp_path / "afresh.jsonl")
+    monkeypatch.setattr(tool, "EQUIVALENT", tmp_path / "equivalent.toml")
+
+    def change_of(mutant: str) -> str:
+        return CHANGES[mutant.rpartition(".")[2].partition("__mutmut_")[0]]
+
+    monkeypatch.setattr(tool, "change_of", change_of)
+
+    def tell(killers: dict[str, str], listed: str, *, whole: bool) -> tuple[int, str]:
+        tool.EQUIVALENT.write_text(listed, encoding="utf-8")
+        tried = {f"turnlock.engine.kernel.{one}": killer for one, killer in killers.items()}
+        lines = [json.dumps([one, killer]) + "\n" for one, killer in tried.items()]
+        tool.FORKED.write_text("".join(lines), encoding="utf-8")
+        with pytest.raises(SystemExit) as ended:
+            tool.tell(list(tried), 1, whole=whole)
+        return int(str(ended.value.code)), capsys.readouterr().out
+
+    return tell
+
+
+FIRST = LISTED[: LISTED.index("[[", LISTED.index("[[") + 2)]
+
+
+def test_every_survivor_is_listed_and_counted(told: Callable[..., tuple[int, str]]) -> None:
+    tried = {"x_same__mutmut_1": "", "x_other__mutmut_1": "tests/a.py::b"}
+
+    status, said = told({**tried, "x_other__mutmut_2": TOO_LONG}, FIRST, whole=True)
+
+    assert status == 0
+    rows = [line.split() for line in said.strip().splitlines()]
+    assert rows[0] == ["made", "killed", "-", "by", "time", "survive", "equivalent", "unexplained"]
+    assert rows[1:] == [[name, "3", "2", "1", "1", "1", "0"] for name in ("engine.kernel", "all")]
+
+
+def test_a_survivor_that_is_not_listed_is_shown(told: Callable[..., tuple[int, str]]) -> None:
+    status, said = told({"x_same__mutmut_1": "", "x_other__mutmut_9": ""}, FIRST, whole=True)
+
+    assert status == 1
+    assert "turnlock.engine.kernel.x_other__mutmut_9\n- 7\n+ 8" in said
+    assert "x_same" not in said
+
+
+def test_an_entry_excuses_one_mutant(told: Callable[..., tuple[int, str]]) -> None:
+    """The same change elsewhere in the function is another mutant."""
+    status, said = told({"x_same__mutmut_1": "", "x_same__mutmut_2": ""}, FIRST, whole=True)
+
+    assert status == 1
+    assert "turnlock.engine.kernel.x_same__mutmut_2\n" in said
+
+
+def test_a_listed_mutant_that_is_killed_is_told(told: Callable[..., tuple[int, str]]) -> None:
+    """So is an entry for what no longer exists, but where only a part was asked for."""
+    tried = {"x_same__mutmut_1": "", "x_killed__mutmut_1": "tests/a.py::b"}
+    killed = "listed as equivalent, but tests/a.py::b kills it: turnlock.engine.kernel.x_killed\n"
+    gone = "listed as equivalent, but no such mutant is made: turnlock.engine.gone.x_gone\n"
+
+    status, said = told(tried, LISTED, whole=True)
+    assert (status, killed in said, gone in said) == (1, True, True)
+
+    status, said = told(tried, LISTED, whole=False)
+    assert (status, killed in said, gone in said) == (1, True, False)
+
+    status, said = told({"x_same__mutmut_1": "", "x_killed__mutmut_1": ""}, LISTED, whole=False)
+    assert (status, "listed" in said) == (0, False)
+
+
+# ------------------------------------------------------------------------------- who is killed
+
+MUTATED = """
+import os
+
+def mutant():
+    return os.environ["MUTANT_UNDER_TEST"]
+
+def answer():
+    if mutant() == "m.x_answer__mutmut_3":
+        os._exit(7)
+    return 43 if mutant() == "m.x_answer__mutmut_1" else 42
+
+MADE = 43 if os.environ.get("MUTANT_UNDER_TEST") == "m.x_made__mutmut_1" else 42
+"""
+ASKED = """
+import m
+
+def test_nothing():
+    pass
+
+def test_answer():
+    assert m.answer() == 42
+
+def test_made():
+    assert m.MADE == 42
+"""
+
+
+def try_all(folder: Path, *mutants: str, since_import: str = "") -> dict[str, str]:
+    """What kills which, in a copy that is as small as one can be."""
+    tests = folder / "tests" / "engine" / "test_m.py"
+    for name in ("engine", "machines", "models", "rules", "wire", "property"):
+        (folder / "tests" / name).mkdir(parents=True, exist_ok=True)
+    for name in ("wire/test_wire.py", "property/test_against_oracle.py"):
+        (folder / "tests" / name).touch()
+    (folder / "m.py").write_text(MUTATED, encoding="utf-8")
+    tests.write_text(ASKED, encoding="utf-8")
+    names = [f"tests/engine/test_m.py::test_{name}" for name in ("nothing", "answer", "made")]
+    stats = {
+        "tests_by_mangled_function_name": {"m.x_answer": names[:2]},
+        "duration_by_test": dict.fromkeys(names, 0.1),
+    }
+    (folder / "mutmut-stats.json").write_text(json.dumps(stats), encoding="utf-8")
+    results = folder / "results.jsonl"
+    results.unlink(missing_ok=True)
+    subprocess.run(
+        [sys.executable, ROOT / "tools/mutant_trials.py", "--jobs", "2", results],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "MUTANT_UNDER_TEST": since_import},
+        input="\n".join(mutants),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    return dict(map(json.loads, results.read_text(encoding="utf-8").splitlines()))
+
+
+def test_who_is_killed_was_killed(tmp_path: Path) -> None:
+    """The control passes all tests; who changes nothing survives; who ends the process does not."""
+    unchanged = "turnlock.unchanged__mutmut_0"
+    wrong, same, ending = (f"m.x_answer__mutmut_{number}" for number in (1, 2, 3))
+
+    assert try_all(tmp_path, unchanged, wrong, same, ending) == {
+        unchanged: "",
+        wrong: "tests/engine/test_m.py::test_answer",
+        same: "",
+        ending: TOO_LONG,
+    }
+
+
+def test_what_runs_on_import_is_tried_in_a_process_that_imports_it(tmp_path: Path) -> None:
+    made = "m.x_made__mutmut_1"
+
+    assert try_all(tmp_path, made) == {made: ""}
+    assert try_all(tmp_path, made, since_import=made) == {
+        made: "tests/engine/test_m.py::test_made",
+    }

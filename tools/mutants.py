@@ -30,7 +30,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from mutant_trials import CONTROL, LEFT_OUT, OPTIONS, TESTS, TOO_LONG, VARIABLE, function_of
+from mutant_trials import CONTROL, LEFT_OUT, TESTS, TOO_LONG, VARIABLE, function_of
+
+Change = tuple[str, str]
+"""The function as mutmut names it, and the lines that a mutant takes out of it and puts in."""
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 WORK: Final = ROOT / "build" / "mutants"
@@ -43,13 +46,14 @@ SEAL: Final = WORK / "made_from"
 EQUIVALENT: Final = ROOT / "tools" / "equivalent_mutants.toml"
 KERNEL: Final = ("engine", "lifecycle", "turn", "models")
 """In the order in which they are tried."""
-BESIDE: Final = ("tests", "examples")
+BESIDE: Final = ("tests", "examples", "docs")
+"""What the tests read: themselves, what stands in the examples, the scripts of the wire's spec."""
 MET_LATE: Final = "turnlock.models.codec."
 """What it makes for a class when it first meets it may be made before any test starts."""
-QUICK: Final = ("tests/rules/test_rules_tables.py", "tests/models", *TESTS[-2:])
-"""What is tried first on a mutant that needs a process of its own."""
-SECONDS: Final = 900
-"""For all tests on one mutant, in a process of its own."""
+TRIALS: Final = str(ROOT / "tools" / "mutant_trials.py")
+NO_IMPORT: Final = "with it the tests cannot be imported"
+SECONDS: Final = 1_800
+"""For all tests on one mutant, in a process of its own: only an import that never ends takes it."""
 AT_IMPORT: Final = """
 import importlib, pkgutil, sys
 met = set()
@@ -80,7 +84,7 @@ def main() -> None:
         make()
     mutants = [one for one in mutants_made() if one.startswith(f"turnlock.{asked.only}")]
     run(mutants, asked.jobs)
-    tell(mutants, asked.jobs)
+    tell(mutants, asked.jobs, whole=not asked.only)
 
 
 def seal() -> str:
@@ -108,7 +112,7 @@ def make() -> None:
         "source_paths": "src/turnlock",
         "only_mutate": "\n".join(f"src/turnlock/{folder}/*" for folder in KERNEL),
         "do_not_mutate_patterns": r"cast\(",
-        "also_copy": "examples",
+        "also_copy": "\n".join(BESIDE),
         "pytest_add_cli_args": f"-p\nno:cacheprovider\n-k\n{LEFT_OUT}",
         "pytest_add_cli_args_test_selection": "\n".join(TESTS),
     }
@@ -159,8 +163,9 @@ def run(mutants: list[str], jobs: int) -> None:
     known = noted(FORKED)
     names = "\n".join(one for one in (CONTROL, *mutants) if one not in known)
     if names:
-        trials = str(ROOT / "tools" / "mutant_trials.py")
-        run_python(trials, "--jobs", str(jobs), str(FORKED), given=names, shown=True)
+        ran = run_python(TRIALS, "--jobs", str(jobs), str(FORKED), given=names, shown=True)
+        if ran.returncode:
+            sys.exit(f"the trials ended with status {ran.returncode}; can the tests be imported?")
     forked, known = noted(FORKED), noted(AFRESH)
     met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
     late = [
@@ -169,28 +174,25 @@ def run(mutants: list[str], jobs: int) -> None:
         if not forked[one] and (function_of(one) in met or one.startswith(MET_LATE))
     ]
     late = [one for one in (CONTROL, *late) if late and one not in known]
-    with AFRESH.open("a", encoding="utf-8") as results, ThreadPoolExecutor(jobs) as pool:
-        for count, (one, killer) in enumerate(
-            zip(late, pool.map(killer_afresh, late), strict=True)
-        ):
-            print(json.dumps([one, killer]), file=results, flush=True)
-            print(f"\r{count + 1} of {len(late)} in new processes ", end="", file=sys.stderr)
+    with ThreadPoolExecutor(jobs) as pool:
+        for count, _ in enumerate(pool.map(try_afresh, late), start=1):
+            print(f"\r{count} of {len(late)} in new processes ", end="", file=sys.stderr)
     for path in (FORKED, AFRESH):
         if noted(path).get(CONTROL):
             sys.exit(f"these tests fail on the unchanged kernel: {noted(path)[CONTROL]}")
 
 
-def killer_afresh(mutant: str) -> str:
-    """Return the tests that fail on this mutant in a process that imports it anew, or ""."""
-    for tests in (QUICK, TESTS):
-        try:
-            words = ("-m", "pytest", "-x", *OPTIONS, "-k", LEFT_OUT, *tests)
-            status = run_python(*words, mutant=mutant, seconds=SECONDS).returncode
-        except subprocess.TimeoutExpired:
-            return TOO_LONG
-        if status:
-            return " ".join(tests)
-    return ""
+def try_afresh(mutant: str) -> None:
+    """Try one in a process that imports it anew, and see to it that the outcome is noted."""
+    killer = NO_IMPORT
+    try:
+        words = (TRIALS, "--jobs", "1", str(AFRESH))
+        run_python(*words, given=mutant, mutant=mutant, seconds=SECONDS)
+    except subprocess.TimeoutExpired:
+        killer = TOO_LONG
+    if mutant not in noted(AFRESH):
+        with AFRESH.open("a", encoding="utf-8") as results:
+            print(json.dumps([mutant, killer]), file=results)
 
 
 def run_python(
@@ -226,34 +228,56 @@ def change_of(mutant: str) -> str:
     return "\n".join(line for line in lines if line[:3] not in {"---", "+++"})
 
 
-def tell(mutants: list[str], jobs: int) -> None:
+def tell(mutants: list[str], jobs: int, *, whole: bool) -> None:
     """Print what survives unexplained, and a table. End with 1 if there is any."""
     forked, afresh = noted(FORKED), noted(AFRESH)
-    alive = [one for one in mutants if not (forked[one] or afresh.get(one))]
+    killers = {one: forked[one] or afresh.get(one, "") for one in mutants}
+    alive = [one for one, killer in killers.items() if not killer]
     with ThreadPoolExecutor(jobs) as pool:
         changes = dict(zip(alive, pool.map(change_of, alive), strict=True))
-    listed = {
-        (f"turnlock.{one['function']}", one["change"].strip("\n"))
-        for one in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]
-    }
-    found = {(function_of(one), change) for one, change in changes.items()}
-    tried = {function_of(one) for one in mutants}
-    stale = {(function, change) for function, change in listed - found if function in tried}
-    for one, change in changes.items():
-        if (function_of(one), change) not in listed:
-            print(f"\n{one}\n{change}")
-    for function, change in sorted(stale):
-        print(f"\nlisted as equivalent, but no such mutant survives: {function}\n{change}")
+    tried = set(map(function_of, mutants))
+    listed = Counter(entry for entry in excused() if whole or entry[0] in tried)
+    unexplained, stale = held_against(changes, listed)
+    for one in unexplained:
+        print(f"\n{one}\n{changes[one]}")
+    for function, change in stale:
+        same = [one for one in killers if function_of(one) == function and change_of(one) == change]
+        why = f"{killers[same[0]]} kills it" if same else "no such mutant is made"
+        print(f"\nlisted as equivalent, but {why}: {function}\n{change}")
 
-    equivalent = [one for one in alive if (function_of(one), changes[one]) in listed]
-    columns = [Counter(map(module_of, ones)) for ones in (mutants, alive, equivalent)]
-    heads = ("made", "killed", "survive", "equivalent", "unexplained")
+    late = [one for one in mutants if killers[one] == TOO_LONG]
+    columns = [Counter(map(module_of, ones)) for ones in (mutants, alive, unexplained, late)]
+    heads = ("made", "killed", "- by time", "survive", "equivalent", "unexplained")
     print("\n" + " " * 24 + "".join(f"{head:>13}" for head in heads))
     for module in (*columns[0], "all"):
-        made, alive_, equal = (c.total() if module == "all" else c[module] for c in columns)
-        figures = (made, made - alive_, alive_, equal, alive_ - equal)
-        print(f"{module:24}" + "".join(f"{figure:13}" for figure in figures))
-    sys.exit(1 if stale or len(alive) > len(equivalent) else 0)
+        made, lives, odd, slow = (c.total() if module == "all" else c[module] for c in columns)
+        figures = (made, made - lives, slow, lives, lives - odd, odd)
+        print(f"{module:24}" + "".join(f"{figure:13,}" for figure in figures))
+    sys.exit(1 if unexplained or stale else 0)
+
+
+def excused() -> Iterator[Change]:
+    """Return what is listed as equivalent."""
+    for one in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))["mutant"]:
+        yield f"turnlock.{one['function']}", one["change"].strip("\n")
+
+
+def held_against(
+    changes: dict[str, str], listed: Counter[Change]
+) -> tuple[list[str], list[Change]]:
+    """Return which survivors are not listed, and which entries excuse no survivor.
+
+    An entry excuses one mutant: who makes the same change elsewhere in the function is not it.
+    """
+    left = listed.copy()
+    unexplained: list[str] = []
+    for one, change in changes.items():
+        entry = function_of(one), change
+        if left[entry]:
+            left[entry] -= 1
+        else:
+            unexplained.append(one)
+    return unexplained, sorted(left.elements())
 
 
 def module_of(mutant: str) -> str:
