@@ -134,7 +134,7 @@ class Trials:
         """Return the first of these tests that fails, or ""."""
         for item, following in zip(items, [*items, None][1:], strict=True):
             usual = self._seconds.get(item.nodeid, 0)  # either timer ends the process
-            signal.setitimer(signal.ITIMER_PROF, 10 + 10 * usual)  # of CPU: others may be busy
+            signal.setitimer(signal.ITIMER_PROF, 2 + 10 * usual)  # of CPU: others may be busy
             signal.alarm(300 + int(100 * usual))  # whoever waits takes none
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:

@@ -95,6 +95,38 @@ def test_each_turn_that_is_remembered_tells_its_invocations(turn: int) -> None:
     assert not alike(closed("a", "b"), closed(*names))
 
 
+def closing(turn: str, *names: str) -> list[Step]:
+    """A turn of these calls that has come to its end."""
+    ends = [rejects(turn, name) for name in names]
+    return [opens(turn, *map(call, names)), *ends, takes(turn)]
+
+
+def test_what_is_remembered_is_told_beside_what_is_open() -> None:
+    """K-20: the ids of the turn before are taken while another turn runs, too."""
+    later = opens("U", call("b"))
+
+    assert not alike([*closing("T", "a"), later], [*closing("T", "c"), later])
+
+
+def test_when_a_turn_was_closed_is_counted_from_now() -> None:
+    """How long it is remembered does not depend on when the run began."""
+    early, late = (played(*closing("T", "a"), now=now) for now in (0.0, 64.0))
+
+    assert behaviour(early, 1.0) == behaviour(late, 65.0)
+    assert behaviour(early, 1.0) != behaviour(early, 2.0)
+
+
+def test_that_a_call_is_observed_is_told_until_it_has_ended() -> None:
+    """K-58: nothing is owed for it and it is not ours to retry, while there is anything to do."""
+
+    def scripts(*more: Step) -> list[list[Step]]:
+        return [[opens("T", call("a", observed=flag), call("b")), *more] for flag in (True, False)]
+
+    assert not alike(*scripts())
+    assert not alike(*scripts(claims("a")))
+    assert alike(*scripts(claims("a"), reports("a", 1)))
+
+
 def test_each_continuation_tells_its_results() -> None:
     """The earlier one, too, and which result is in which."""
 
