@@ -61,7 +61,7 @@ def told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """What is said, and the status, if these tests have killed these mutants."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
     place = importlib.util.spec_from_file_location("tool", ROOT / "tools" / "mutants.py")
     assert place is not None
     assert place.loader is not None
