@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest check-models mutants clean
+.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest check-models check-formal mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -24,6 +24,7 @@ help:
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
 	@echo 'make check-models  TLC counts the exported model; CALLS="1 2 3 4"'
+	@echo 'make check-formal  TLC explores docs/spec/turnlock.tla, we explore the kernel: counts; SCOPES="life gated"'
 	@echo 'make mutants       mutation testing of the kernel: an hour or two'
 	@echo 'make clean   remove .venv, builds and caches'
 
@@ -113,6 +114,12 @@ selftest: $(VENV)/.installed-dev
 check-models: $(VENV)/.installed-dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models]'
 	$(BIN)/python tools/check_models.py $(CALLS)
+
+# As check-models; then a bug is planted in the specification for each of its properties.
+check-formal: $(VENV)/.installed-dev
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models]'
+	$(BIN)/python tools/check_formal.py $(SCOPES)
+	TURNLOCK_FORMAL=deep $(RUN) pytest -q tests/verification/formal
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'

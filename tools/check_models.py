@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from turnlock.models.errors import InvalidValue
@@ -43,9 +44,13 @@ def main() -> int:
                 return FAILED
             tell(comparison)
             statuses.add(comparison.status)
-    worst = max(statuses, key=lambda status: (status is Status.VIOLATED, EXIT[status]))
-    print(f"\n{worst.upper()}")
-    return EXIT[worst]
+    print(f"\n{worst(statuses).upper()}")
+    return EXIT[worst(statuses)]
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the status that decides: a violation weighs more than a tool that is missing."""
+    return max(statuses, key=lambda status: (status is Status.VIOLATED, EXIT[status]))
 
 
 def tell(comparison: Comparison) -> None:

@@ -50,10 +50,47 @@ class Count:
     transitions: int
 
 
+@attrs.frozen(kw_only=True)
+class Run:
+    """What TLC came to: its exit status, and all that it said."""
+
+    status: int
+    said: str
+
+    @property
+    def broken(self) -> bool:
+        """Whether it found a state or a step that breaks what must hold."""
+        return self.status in _TLC_VIOLATED
+
+    @property
+    def fault(self) -> str:
+        """What it found broken, and how to get there; without its statistics."""
+        return self.said[max(0, self.said.find("Error:")) :].split("\nThe coverage statistics")[0]
+
+    @property
+    def count(self) -> Count:
+        """What it counted. Raises `HarnessFailed` where it did not end well."""
+        counted = _TLC_COUNTED.search(self.said)
+        if self.status != 0 or counted is None:
+            raise HarnessFailed(f"TLC ended with {self.status}: {self.said}")
+        return Count(states=int(counted[2]), transitions=int(counted[1]) - 1)
+
+
 def tlc(files: Mapping[str, str], workdir: Path) -> Count:
     """Let TLC count the states of `tla.tla(model)`; everything it writes stays in `workdir`.
 
     Raises `ToolMissing`, `PropertyBroken`, or `HarnessFailed` when TLC itself fails.
+    """
+    run = run_tlc(files, workdir, tla.MODULE, "-deadlock")
+    if run.broken:
+        raise PropertyBroken(f"TLC: {run.said}")
+    return run.count
+
+
+def run_tlc(files: Mapping[str, str], workdir: Path, module: str, *flags: str) -> Run:
+    """Run TLC on a module of these files, with the configuration of its name.
+
+    Raises `ToolMissing` where it is not here, `HarnessFailed` where it could not be run.
     """
     java = _found(
         "java", "TLC runs on Java: install a runtime (Debian: apt-get install default-jre-headless)"
@@ -62,18 +99,13 @@ def tlc(files: Mapping[str, str], workdir: Path) -> Count:
     _write(files, workdir)
     done = _run(
         [
-            *(java, "-XX:+UseParallelGC", f"-Djava.io.tmpdir={workdir}", "-cp", str(jar)),
-            *("tlc2.TLC", "-deadlock", "-workers", "1", "-metadir", str(workdir / "states")),
-            tla.MODULE,
+            *(java, "-XX:+UseParallelGC", "-Xss32m", f"-Djava.io.tmpdir={workdir}"),
+            *("-cp", str(jar), "tlc2.TLC", "-workers", "1"),
+            *("-metadir", str(workdir / "states"), *flags, module),
         ],
         workdir,
     )
-    if done.returncode in _TLC_VIOLATED:
-        raise PropertyBroken(f"TLC: {done.stdout}")
-    counted = _TLC_COUNTED.search(done.stdout)
-    if done.returncode != 0 or counted is None:
-        raise HarnessFailed(f"TLC ended with {done.returncode}: {done.stdout}{done.stderr}")
-    return Count(states=int(counted[2]), transitions=int(counted[1]) - 1)
+    return Run(status=done.returncode, said=f"{done.stdout}{done.stderr}")
 
 
 def _found(name: str, remedy: str) -> str:
