@@ -45,7 +45,8 @@ class Finding:
 
     `script` ends with the step that differs, so that step is the last. `minimal` says that no
     shorter script over the same alphabet shows it (found breadth first), or that a search around it
-    found none. `rule` is the rule of kernel.md that it breaks, such as ``K-33``.
+    found none. `rule` is the rule of kernel.md that it breaks, such as ``K-33``, the most specific;
+    `also` are others that say the same. ``wire.md`` stands for what only docs/wire.md says.
     """
 
     technique: str
@@ -56,6 +57,7 @@ class Finding:
     expected: Any
     got: Any
     minimal: bool = False
+    also: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

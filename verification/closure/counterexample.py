@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import attrs
+
 from ..alphabet.scope import Scope
 from ..errors import HarnessFailed
 from ..findings import Finding, Raw
@@ -15,7 +17,7 @@ from ..oracle.key import key_of
 from ..oracle.moment import Moment
 from ..oracle.reading import new_state
 from ..oracle.wording import configured, receipt_of
-from ..rulebook import blamed, described, first_difference
+from ..rulebook import accused, first_difference, of_its_story
 from .player import Letters, Player, nameless
 
 TECHNIQUE: Final = "closure"
@@ -163,11 +165,12 @@ def raised(scope: Scope, player: Player, path: list[int], place: int, error: Exc
 
 
 def _differing(scope: Scope, replay: Replay, *, minimal: bool) -> Finding:
-    delivery, expected, got = replay.script[-1], replay.expected, replay.got
-    rule, message = blamed(delivery, expected, got), described(delivery, expected, got)
+    expected, got = replay.expected, replay.got
     if first_difference(expected, got) is None:
-        rule, message = "section 12", "the answer differs in the type of a number alone"
-    return _finding(scope, replay, rule, message, minimal=minimal)
+        message = "the answer differs in what a wire may write in two ways, and a kernel may not"
+        return _finding(scope, replay, "section 12", message, minimal=minimal)
+    found = of_its_story(accused(TECHNIQUE, scope.run, tuple(replay.script), expected, got))
+    return attrs.evolve(found, minimal=minimal)
 
 
 def _finding(scope: Scope, replay: Replay, rule: str, message: str, *, minimal: bool) -> Finding:

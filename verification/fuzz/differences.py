@@ -11,7 +11,7 @@ import msgspec
 from ..findings import Finding
 from ..judging import active
 from ..oracle.oracle import Oracle
-from ..rulebook import blamed, described, first_difference
+from ..rulebook import accused, first_difference
 from ..subjects.subject import Raw, Script
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
@@ -63,15 +63,7 @@ def _difference(
         return None
     for step, (wanted, received) in enumerate(zip(expected, got, strict=True)):
         if not alike(wanted, received):
-            return Finding(
-                technique=technique,
-                rule=blamed(script[step], wanted, received),
-                message=described(script[step], wanted, received),
-                run=run,
-                script=tuple(script[: step + 1]),
-                expected=wanted,
-                got=received,
-            )
+            return accused(technique, run, tuple(script[: step + 1]), wanted, received)
     return None
 
 

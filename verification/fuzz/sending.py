@@ -12,7 +12,7 @@ from ..errors import SubjectFailed
 from ..findings import Finding
 from ..judging import active
 from ..oracle.oracle import Oracle
-from ..rulebook import blamed, described
+from ..rulebook import accused
 from ..subjects.kernel import KernelSubject
 from ..subjects.subject import Raw, Recoverable, Subject
 from .differences import alike, told
@@ -124,15 +124,7 @@ class Sending(RuleBasedStateMachine):
             if tally is not None:
                 tally.right(step, expected)
             return
-        finding = Finding(
-            technique="rules",
-            rule=blamed(step, expected, got),
-            message=described(step, expected, got),
-            run=self.run,
-            script=tuple(self.script),
-            expected=expected,
-            got=got,
-        )
+        finding = accused("rules", self.run, tuple(self.script), expected, got)
         if tally is not None:
             tally.left(step, expected)
             tally.broken(finding)

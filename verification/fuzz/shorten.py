@@ -17,6 +17,7 @@ import attrs
 from ..findings import Finding
 from ..judging import not_counted
 from ..oracle.reading import canonical
+from ..rulebook import of_its_story
 from ..subjects.subject import Driver, Raw, Script
 from .differences import difference, expected_receipts
 
@@ -58,7 +59,8 @@ def shortest(finding: Finding, judge: Judge, *, plays: int = MAX_PLAYS) -> Findi
             finding = trial.shrunk(finding)
             around = trial.first(_shorter_around(finding.script))
             if around is None:
-                return attrs.evolve(finding, minimal=trial.complete)
+                found = of_its_story(finding) if trial.shrank else finding
+                return attrs.evolve(found, minimal=trial.complete)
             finding = around
 
 
@@ -70,6 +72,8 @@ class _Trial:
         self._left = plays
         self.complete = True
         """Whether the latest candidates were all played, up to the one that failed."""
+        self.shrank = False
+        """Whether nothing can be dropped from the script any more."""
 
     def shrunk(self, finding: Finding) -> Finding:
         """Drop chunks, then single steps, then simplify fields, as long as anything helps."""
@@ -78,6 +82,7 @@ class _Trial:
             shorter = chain(_without_chunks(script), _opened_with_calls(script))
             simpler = self.first(chain(shorter, simpler_scripts(script)))
             if simpler is None:
+                self.shrank = self.complete
                 return finding
             finding = simpler
 
@@ -153,8 +158,8 @@ _OPTIONAL: Final[dict[str, tuple[str, ...]]] = {
 }
 """The fields that a delivery can do without (section 3); `run_id` is one of every delivery."""
 
-_PLAIN: Final[dict[str, Any]] = {"result": None, "lease": 0.0, "grace": 0.0, "expires_in": 0.0}
-"""The plainest value of a field that stays."""
+_PLAIN: Final[dict[str, Any]] = {"result": "ok", "lease": 0.0, "grace": 0.0, "expires_in": 0.0}
+"""The plainest value of a field that stays; a falsy result that stays is what fails (K-36)."""
 
 _PLAIN_CALL: Final[Raw] = {"tool_name": "ls", "arguments": {}, "requires_approval": False}
 

@@ -4,9 +4,10 @@ Pure functions over the dicts of the wire (section 12); nothing here knows the k
 """
 
 from ...wire.plain import is_receipt
+from .accusation import accused, of_its_story
 from .attribution import rules_of
 from .blame import blamed
-from .difference import ABSENT, Difference, described, first_difference
+from .difference import ABSENT, Difference, described, differences, first_difference
 from .rules import RULES, Rule, rule_called
 
 __all__ = [
@@ -14,10 +15,13 @@ __all__ = [
     "RULES",
     "Difference",
     "Rule",
+    "accused",
     "blamed",
     "described",
+    "differences",
     "first_difference",
     "is_receipt",
+    "of_its_story",
     "rule_called",
     "rules_of",
 ]

@@ -15,6 +15,8 @@ from ...models.fact import FactType
 from ...models.inputs import Input
 from ...models.reasons import Reason
 from ...turn.table import TURN
+from .before import happened_by_time
+from .payloads import WIRE
 
 Raw: TypeAlias = dict[str, Any]
 
@@ -24,7 +26,10 @@ _RULE_OF_REFUSAL: Final[dict[tuple[str, str], str]] = {}
 """By input and reason: what the rows that refuse say; the first where several do."""
 _RULE_OF_MOVE: Final[dict[tuple[str, str], str]] = {}
 """By fact, and its cause or the input that brought it about, likewise."""
+_RULE_OF_ROW: Final[dict[tuple[str, str, str | None], str]] = {}
+"""By phase, input and reason; None where the row moves."""
 for _row in _ROWS:
+    _RULE_OF_ROW.setdefault((_row.phase, _row.input, _row.reason), _row.rule)
     if _row.reason is not None:
         _RULE_OF_REFUSAL.setdefault((_row.input, _row.reason), _row.rule)
     elif _row.fact is not None:
@@ -80,9 +85,6 @@ _EFFECT_RULES: Final = {
     "continue": "K-52",
     "wake": "section 9",
 }
-_DEADLINES: Final = frozenset(
-    {Input.APPROVAL_OVER, Input.LEASE_OVER, Input.GRACE_OVER, Input.GRANT_OVER}
-)
 _OF_A_TURN: Final = frozenset({"add_call", "seal_turn", "interrupt", "acknowledge", "revoke"})
 _ENDS: Final = frozenset({"TOOL_EXECUTION_SUCCEEDED", "TOOL_EXECUTION_FAILED", "TOOL_DENIED"})
 
@@ -117,14 +119,19 @@ def rule_of_effect(effect: Raw) -> str:
     return _EFFECT_RULES.get(str(effect.get("type")), "section 12")
 
 
-def happened_by_time(fact: Raw) -> bool:
-    """Whether time alone brought such a fact about: the deadlines of K-11."""
-    return fact.get("input") in _DEADLINES
+def rule_of_phase(phase: str | None, asked: str, reason: str | None) -> str | None:
+    """Return the rule of the row that answers such an input in a phase: by moving, or so."""
+    return _RULE_OF_ROW.get((phase or "", asked, reason))
+
+
+def is_falsy(value: object) -> bool:
+    """Whether a result is one of those that K-36 names, such as `null`, `0` or an empty list."""
+    return not value
 
 
 def is_falsy_result(fact: Raw) -> bool:
     """Whether the fact is a success with a result such as `null`, `0` or an empty list (K-36)."""
-    return fact.get("type") == "TOOL_EXECUTION_SUCCEEDED" and not fact.get("result")
+    return fact.get("type") == "TOOL_EXECUTION_SUCCEEDED" and is_falsy(fact.get("result"))
 
 
 def rules_of(delivery: Raw, expected: Raw) -> frozenset[str]:
@@ -132,7 +139,7 @@ def rules_of(delivery: Raw, expected: Raw) -> frozenset[str]:
     found = {"section 12", *_of_the_verdict(delivery, expected)}
     found.update(_of_the_facts(delivery, expected["facts"]))
     for effect in expected["effects"]:
-        found |= {"K-3", "K-7", rule_of_effect(effect)}
+        found |= {"K-3", "K-7", "section 9", rule_of_effect(effect)}
     return frozenset(found)
 
 
@@ -141,6 +148,8 @@ def _of_the_verdict(delivery: Raw, expected: Raw) -> Iterator[str]:
     if kind == "recover":
         yield from ("K-2", "K-3")
         return
+    if kind in {"log", "tick"}:
+        yield "section 3"
     if not expected["accepted"]:
         yield from ("K-2", "section 11", rule_of_reason(delivery, expected["reason"]))
         if expected["reason"] == "run_mismatch":
@@ -152,7 +161,7 @@ def _of_the_verdict(delivery: Raw, expected: Raw) -> Iterator[str]:
     elif kind in _OF_A_TURN:
         yield "K-22"
     elif "invocation_id" in delivery and kind != "log":
-        yield "K-20"
+        yield from ("K-20", "section 6")
     if _has_nulls(delivery):
         yield "section 3"
     if expected["accepted"]:
@@ -184,7 +193,7 @@ def _of_what_was_accepted(delivery: Raw) -> Iterator[str]:
 
 def _of_the_facts(delivery: Raw, facts: Sequence[Raw]) -> Iterator[str]:
     if facts:
-        yield from ("K-9", "section 4")
+        yield from ("K-9", "section 4", WIRE)
     settled = any(fact["type"] == "TURN_SETTLED" for fact in facts)
     for fact in facts:
         yield rule_of_fact(fact)

@@ -1,142 +1,113 @@
-"""Which one rule a wrong answer breaks: the most specific that the step allows to name."""
+"""Which rule a wrong answer breaks: the most specific that the step allows to name, then others.
+
+What decides is looked at in the order of the text: what time brought, closings included (K-11),
+then the verdict, an execute too many, the facts, the effects. `Before` tells where the run stood.
+"""
+
+# ruff: noqa: PLR0911 - one answer for each case, in the order in which they are looked at
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias
 
-from ...wire.plain import is_receipt
-from .attribution import (
-    REASON_RULES,
-    Raw,
-    happened_by_time,
-    is_falsy_result,
-    rule_of_effect,
-    rule_of_fact,
-    rule_of_reason,
-)
-from .difference import ABSENT, Difference, first_difference
+from ...wire.plain import Raw, is_receipt
+from .before import UNKNOWN, Before, Step, by_time
+from .blame_parts import blamed_effect, blamed_fact
+from .blame_verdict import blamed_verdict
+from .difference import ABSENT, Difference, differences
+from .payloads import WIRE
 
-_REASONS_OF_MEMORY: Final = frozenset({"late", "turn_reused"})
+Rules: TypeAlias = tuple[str, ...]
 
-_FIELD_RULES: Final = {
-    "input": "K-59",
-    "sequence": "K-9",
-    "commit": "K-9",
-    "at": "K-10",
-    "arguments": "K-32",
-    "arguments_digest": "K-32",
-    "attempt": "K-33",
-    "deadline": "K-34",
-    "lease_until": "K-34",
-    "grace_until": "K-53",
-    "epoch": "K-21",
-    "calls": "K-21",
-    "sealed": "K-21",
-    "call": "K-22",
-    "scope": "K-40",
-    "match": "K-40",
-    "grant_id": "K-40",
-    "expires_at": "K-40",
-    "result": "K-30",
-    "error": "K-30",
-}
-"""Of a fact that is the right one, the rule of the field that is wrong."""
-
-_DEADLINES: Final = frozenset({"deadline", "lease_until"})
+_HARNESS: Final = ("recover",)
 
 
-def blamed(delivery: Raw, expected: Raw, got: Raw | None) -> str:
-    """Return the id of the one rule that this answer breaks.
+def blamed(delivery: Raw, expected: Raw, got: Raw | None, before: Before = UNKNOWN) -> str:
+    """Return the id of the rule that this answer breaks: the first of `rules_broken`."""
+    return rules_broken(delivery, expected, got, before)[0]
 
-    Deadlines come first, since what they bring about changes how the delivery is judged (K-11);
-    then the verdict, the facts, the effects.
+
+def rules_broken(delivery: Raw, expected: Raw, got: Raw | None, before: Before = UNKNOWN) -> Rules:
+    """Return the ids of the rules that this answer breaks, the most specific first.
+
+    What only docs/wire.md says breaks none: `WIRE` stands for it, where nothing else differs.
     """
-    found = first_difference(expected, got)
-    if found is None or not is_receipt(got):
-        return "section 12"
-    received = cast("Raw", got)
-    if delivery["type"] == "recover":
-        return "K-3" if found.path.startswith("effects") else "K-2"
-    by_time = _blamed_deadline(expected["facts"], received["facts"])
-    if by_time is not None:
-        return by_time
-    return _blamed_difference(delivery, expected, received, found)
+    if got is None or not is_receipt(got):
+        return ("section 12",)
+    found = [one for one in differences(expected, got) if not one.decided]
+    if not found:
+        return (WIRE,)
+    step = Step(delivery, expected, got, before)
+    rules = _of_recovery(step, found[0]) if delivery["type"] in _HARNESS else _of_step(step, found)
+    return tuple(dict.fromkeys(rules))
 
 
-def _blamed_difference(delivery: Raw, expected: Raw, received: Raw, found: Difference) -> str:
-    if found.path in {"accepted", "reason"}:
-        return _blamed_verdict(delivery, expected, received)
-    if found.path.startswith("facts"):
-        return _blamed_facts(expected, received, found)
-    return _blamed_effects(found)
+def _of_recovery(step: Step, found: Difference) -> Rules:
+    if not found.path.startswith("effects"):
+        return ("K-2",)
+    if found.too_many and step.observes(found.got):
+        return ("K-58", "K-3")
+    return ("K-3", "K-2")
 
 
-def _blamed_deadline(expected: Sequence[Raw], got: Sequence[Raw]) -> str | None:
-    """Blame what was due and did not happen (K-11), or happened before it was over (K-34)."""
-    there = [_about(fact) for fact in got]
-    for fact in _by_time(expected):
-        if _about(fact) not in there:
-            return "K-53" if fact["type"] == "TOOL_EXECUTION_FAILED" else "K-11"
-    there = [_about(fact) for fact in expected]
-    if any(_about(fact) not in there for fact in _by_time(got)):
-        return "K-34"
-    return None
+def _of_step(step: Step, found: list[Difference]) -> Rules:
+    timed = _of_time(step, found)
+    if timed:
+        return timed
+    verdict = next((one for one in found if one.path in {"accepted", "reason"}), None)
+    if verdict is not None:
+        return blamed_verdict(step)
+    worst = found[0]
+    if worst.path.startswith("effects"):
+        # An execute too many stands first, but says less than the fact that let it come.
+        worst = next((one for one in found if not one.path.startswith("effects")), worst)
+    return (
+        blamed_effect(step, worst)
+        if worst.path.startswith("effects")
+        else (blamed_fact(step, worst))
+    )
 
 
-def _by_time(facts: Sequence[Raw]) -> Iterator[Raw]:
-    return (fact for fact in facts if happened_by_time(fact))
+# ------------------------------------------------------------------------------
+# What time brought: what was due and did not happen, or did before it was over (K-11, K-34).
 
 
-def _about(fact: Raw) -> tuple[object, ...]:
-    return fact.get("type"), fact.get("invocation_id"), fact.get("grant_id")
+def _of_time(step: Step, found: list[Difference]) -> Rules:
+    due, came = by_time(step.expected["facts"]), by_time(step.got["facts"])
+    if not due and not came:
+        return ()
+    whole = [one for one in found if one.path.startswith("facts") and not one.field]
+    ours = [one for one in whole if one.part in due or one.got in came]
+    for one in ours:
+        if one.missing:
+            return _not_happened(step, one.expected)
+        if one.too_many:
+            return _too_early(step, one.got)
+        if not one.misplaced:
+            return blamed_fact(step, one)
+        return ("section 4", "K-53") if _of_grace(one.expected) else ("K-11",)
+    fields = [one for one in found if one.field and one.part in due]
+    if not fields:
+        return ()
+    return ("K-11",) if fields[0].field == "at" else blamed_fact(step, fields[0])
 
 
-def _blamed_verdict(delivery: Raw, expected: Raw, got: Raw) -> str:
-    """Name the rule that refuses what is to be refused, or that refused what is not."""
-    reason = got.get("reason")
-    if not got["accepted"] and reason not in REASON_RULES:
-        return "section 11"
-    if expected["accepted"]:
-        return rule_of_reason(delivery, str(reason))
-    if expected["reason"] != "run_mismatch" and reason in _REASONS_OF_MEMORY:
-        return "K-54"
-    return rule_of_reason(delivery, expected["reason"])
+def _of_grace(fact: Raw) -> bool:
+    return fact.get("input") == "grace_over"
 
 
-def _blamed_facts(expected: Raw, got: Raw, found: Difference) -> str:
-    fact = cast("Raw", found.part)
-    if found.field:
-        return _blamed_field(fact, found)
-    if sorted(map(str, map(_about, expected["facts"]))) == sorted(
-        map(str, map(_about, got["facts"]))
-    ):
-        in_time = [_about(one) for one in _by_time(expected["facts"])]
-        return "K-11" if in_time else "section 4"
-    if not expected["accepted"]:
-        return "K-2"
-    if found.got is not ABSENT and cast("Raw", found.got).get("grant_id"):
-        return rule_of_fact(cast("Raw", found.got))
-    return "K-36" if is_falsy_result(fact) else rule_of_fact(fact)
+def _not_happened(step: Step, fact: Raw) -> Rules:
+    """Blame a deadline that brought nothing, or not all that it brings."""
+    if fact.get("input") == "settle":
+        return blamed_fact(step, Difference("facts[0]", fact, ABSENT, part=fact))
+    if _of_grace(fact):
+        return ("K-53", "K-11", "K-34")
+    return ("K-11", "K-42", "K-34") if fact["type"] == "GRANT_EXPIRED" else ("K-11", "K-34")
 
 
-def _blamed_field(fact: Raw, found: Difference) -> str:
-    name = found.field
-    if name in _DEADLINES and found.expected is ABSENT:
-        return "K-57"
-    if name == "result" and is_falsy_result(fact):
-        return "K-36"
-    if name == "grant_id" and fact["type"] == "TOOL_APPROVED":
-        return "K-41"
-    return _FIELD_RULES.get(name, "section 4")
-
-
-def _blamed_effects(found: Difference) -> str:
-    effect = found.part
-    if effect is None:
-        return "K-3"
-    if found.field in {"effect_id", "idempotency_key"}:
-        return "K-7"
-    if effect["type"] == "execute":
-        return {"arguments": "K-32", "attempt": "K-33"}.get(found.field, "K-3")
-    return rule_of_effect(effect)
+def _too_early(step: Step, fact: Raw) -> Rules:
+    if fact.get("input") == "settle":
+        return blamed_fact(step, Difference("facts[0]", ABSENT, fact, part=fact))
+    if step.before.state is not None and not step.deadlines:
+        return ("K-57", "K-34")
+    return ("K-34", "K-11")

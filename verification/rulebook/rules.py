@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from .payloads import WIRE
 from .specification import specification
 
 
@@ -29,7 +30,8 @@ class Rule:
 
     def __str__(self) -> str:
         """Say it in short, and how to read all of it."""
-        return f"{self.id}: {self.sentence} (turnlock explain {self.id})"
+        where = f"docs/{self.id}" if self.id == WIRE else f"turnlock explain {self.id}"
+        return f"{self.id}: {self.sentence} ({where})"
 
 
 _HELD: Final = {
@@ -49,14 +51,21 @@ _SECTIONS: Final = (
     Rule(
         "section 3",
         "deliveries",
-        "An optional field that is null is absent, but for a result: there null counts.",
+        "A log and a tick are always accepted; an optional field that is null is absent, but for a"
+        " result: there null counts.",
     ),
     Rule("section 4", "facts", "Facts happen in the order of the text, with the fields of it."),
     Rule("section 5", "admission", "Before all else, a delivery for another run is refused."),
     Rule(
+        "section 6",
+        "one invocation",
+        "In each phase of an invocation, the table says what becomes of each delivery.",
+    ),
+    Rule(
         "section 9",
-        "wake",
-        "A wake is owed for the earliest deadline, at the first instant at which it is over.",
+        "effects",
+        "Each effect is owed as long as its row says; a wake for the earliest deadline, at the"
+        " first instant at which it is over.",
     ),
     Rule("section 11", "reasons", "A refusal gives one reason, of the closed list."),
     Rule(
@@ -64,6 +73,7 @@ _SECTIONS: Final = (
         "receipts",
         "Every delivery is answered by a receipt: accepted or a reason, facts, effects.",
     ),
+    Rule(WIRE, "by decision", "What kernel.md leaves open is as docs/wire.md says, by decision."),
 )
 """What has no number of its own."""
 

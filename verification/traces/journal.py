@@ -33,7 +33,8 @@ from ...models.reasons import Reason
 from ...models.record import changed, number
 from ...models.run import Run
 from ...models.values import same_json
-from ..rulebook.attribution import happened_by_time, rule_of_reason
+from ..rulebook.attribution import rule_of_reason
+from ..rulebook.before import happened_by_time
 from ..rulebook.blame import blamed
 from ..rulebook.difference import ABSENT, Difference, first_difference
 from .impossible import Impossible

@@ -1,0 +1,113 @@
+"""Where a run stood before the step that was answered wrongly, as far as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, Final
+
+import attrs
+
+from ...models.inputs import Input
+from ...wire.plain import Raw
+from ..oracle.deadlines import deadlines
+from ..oracle.oracle import Oracle
+from ..oracle.reading import find_record
+
+_DEADLINES: Final = frozenset(
+    {Input.APPROVAL_OVER, Input.LEASE_OVER, Input.GRACE_OVER, Input.GRANT_OVER}
+)
+
+
+@attrs.frozen
+class Before:
+    """The oracle's state and the facts until then; `UNKNOWN` where nobody followed the run."""
+
+    state: dict[str, Any] | None = None
+    journal: Sequence[Raw] = ()
+
+
+UNKNOWN: Final = Before()
+
+
+def before_last(run: Raw, script: Sequence[Raw]) -> Before:
+    """Play a script up to its last step."""
+    oracle = Oracle(run)
+    for delivery in script[:-1]:
+        oracle.receive(delivery)
+    return Before(oracle.state, oracle.journal)
+
+
+def by_time(facts: Sequence[Raw]) -> list[Raw]:
+    """Return the facts that time brought, with the closings that followed: they come first."""
+    brought = list(takewhile(_brought, facts))
+    return brought if any(happened_by_time(fact) for fact in brought) else []
+
+
+def happened_by_time(fact: Raw) -> bool:
+    """Whether time alone brought such a fact about: the deadlines of K-11."""
+    return fact.get("input") in _DEADLINES
+
+
+def _brought(fact: Raw) -> bool:
+    return happened_by_time(fact) or fact.get("input") == Input.SETTLE
+
+
+@attrs.frozen
+class Step:
+    """A delivery with the right answer and the one that came, and where the run stood."""
+
+    delivery: Raw
+    expected: Raw
+    got: Raw
+    before: Before
+
+    @property
+    def turn(self) -> Raw | None:
+        """The active turn."""
+        return None if self.before.state is None else self.before.state["turn"]
+
+    @property
+    def record(self) -> Raw | None:
+        """The invocation that the delivery names, if the active turn has it."""
+        state, name = self.before.state, self.delivery.get("invocation_id")
+        if state is None or name is None or self.turn is None:
+            return None
+        named = self.delivery.get("turn_id", self.turn["turn_id"]) in {None, self.turn["turn_id"]}
+        return find_record(state, name) if named else None
+
+    @property
+    def interrupting(self) -> bool:
+        """Whether the active turn is being interrupted."""
+        return self.turn is not None and self.turn["phase"] == "INTERRUPTING"
+
+    @property
+    def deadlines(self) -> list[Raw]:
+        """The deadlines that stood."""
+        return [] if self.before.state is None else deadlines(self.before.state)
+
+    @property
+    def closed(self) -> set[str]:
+        """The ids of the turns that have closed, remembered or not."""
+        return {
+            fact["turn_id"]
+            for fact in self.before.journal
+            if fact["type"] in {"TURN_SETTLED", "TURN_INTERRUPTED"}
+        }
+
+    def happened(self, kind: str, **fields: str) -> bool:
+        """Whether such a fact has happened in the run."""
+        return any(
+            fact["type"] == kind and all(fact.get(name) == it for name, it in fields.items())
+            for fact in self.before.journal
+        )
+
+    def observes(self, part: Raw) -> bool:
+        """Whether a fact or an effect is about an observed call (K-58)."""
+        calls: list[Raw] = list(self.delivery.get("calls") or ())
+        if isinstance(self.delivery.get("call"), dict):
+            calls.append(self.delivery["call"])
+        if self.turn is not None:
+            calls += self.turn["records"]
+        name = part.get("invocation_id")
+        return any(call.get("observed") and call["invocation_id"] == name for call in calls)

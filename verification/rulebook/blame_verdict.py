@@ -1,0 +1,169 @@
+"""Which rule a wrong verdict breaks: it refuses, and was not heard, or refused what it may not."""
+
+# ruff: noqa: C901, PLR0911 - one answer for each case, in the order in which they are looked at
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from ..oracle.reading import is_remembered
+from .attribution import (
+    REASON_RULES,
+    input_of,
+    is_falsy,
+    rule_of_phase,
+    rule_of_reason,
+)
+from .before import Step
+
+Rules: TypeAlias = tuple[str, ...]
+
+_ADMISSION: Final = frozenset({"no_active_turn", "turn_mismatch", "unknown_invocation"})
+_OF_A_TURN: Final = frozenset({"add_call", "seal_turn", "interrupt"})
+
+
+def blamed_verdict(step: Step) -> Rules:
+    """Name the rule that refuses what is to be refused, or that accepts what was not."""
+    right = None if step.expected["accepted"] else str(step.expected["reason"])
+    given = None if step.got["accepted"] else step.got.get("reason")
+    if given is not None and given not in REASON_RULES:
+        return ("section 11",)
+    if "run_mismatch" in {right, given}:
+        return ("section 5",)
+    kind = step.delivery["type"]
+    if kind in {"log", "tick"}:
+        return ("section 3",)
+    if "limit_reached" in {right, given}:
+        return ("K-56",) if right == "limit_reached" or right is None else ("K-56", "K-21")
+    special = {
+        "open_turn": _opening,
+        "acknowledge": _acknowledgement,
+        "revoke": _revocation,
+    }.get(kind)
+    if special is not None:
+        return special(step, right, given)
+    return _admission(step, right, given) or _table(step, right, given)
+
+
+def _opening(step: Step, right: str | None, given: str | None) -> Rules:
+    if "turn_reused" in {right, given}:
+        return _reused(step, right)
+    if right in {"turn_open", "turn_busy"} and step.interrupting:
+        return ("K-53", "K-21") if given is None else ("K-21", "K-53")
+    if (right == "stale_epoch" and given is None) or (right is None and given == "stale_epoch"):
+        return ("K-55", "K-21")
+    return ("K-21",)
+
+
+def _reused(step: Step, right: str | None) -> Rules:
+    """Blame the memory, but where a continuation alone keeps the id, or nothing ever did (K-21)."""
+    state, turn_id = step.before.state, step.delivery["turn_id"]
+    if state is None:
+        return ("K-54", "K-21")
+    of_memory = turn_id in step.closed
+    if right == "turn_reused":
+        now = max(float(step.delivery["now"]), state["at"] or 0.0)
+        of_memory = is_remembered(state, turn_id, None, now)
+    return ("K-54", "K-21") if of_memory else ("K-21", "K-54")
+
+
+def _acknowledgement(step: Step, _: str | None, __: str | None) -> Rules:
+    settles = any(fact["type"] == "TURN_SETTLED" for fact in step.expected["facts"])
+    return ("K-22", "K-52") if settles else ("K-52", "K-22")
+
+
+def _revocation(_: Step, __: str | None, ___: str | None) -> Rules:
+    return ("K-42", "K-22")
+
+
+# ------------------------------------------------------------------------------
+# Section 5: which turn, which invocation, which attempt.
+
+
+def _admission(step: Step, right: str | None, given: str | None) -> Rules:
+    naming: Rules = ("K-22",) if step.delivery["type"] in _OF_A_TURN else ("K-20", "section 5")
+    if "late" in {right, given}:
+        return _memory(step, right, given, naming)
+    if right in {*_ADMISSION, "ambiguous_invocation"}:
+        return naming
+    if given == "ambiguous_invocation":
+        return naming
+    if given in _ADMISSION:
+        if step.interrupting and step.delivery["type"] not in _OF_A_TURN:
+            return ("K-53", *naming)
+        name = step.delivery.get("invocation_id")
+        if any(
+            fact["type"] == "CALL_ADDED" and fact["call"]["invocation_id"] == name
+            for fact in step.before.journal
+        ):
+            return ("K-50", "K-22", *naming)
+        return naming
+    if right == "stale_attempt":
+        return ("K-33", "section 5")
+    if given == "stale_attempt":
+        record = step.record
+        if record is not None and record["observed"]:
+            return ("K-58", "section 5")
+        if record is not None and not record["attempt"]:
+            return ("section 5", "K-33")
+        return ("K-33", "section 5")
+    return ()
+
+
+def _memory(step: Step, right: str | None, given: str | None, naming: Rules) -> Rules:
+    """Blame what was forgotten or remembered wrongly, or an id that was taken for another's."""
+    if right == "late":
+        if given is None or given not in _ADMISSION:
+            return (*naming, "K-54")
+        return ("K-54", *naming)
+    turn_id = step.delivery.get("turn_id")
+    closed = step.closed if turn_id is None else step.closed & {turn_id}
+    return ("K-54", *naming) if closed and right in _ADMISSION else naming
+
+
+# ------------------------------------------------------------------------------
+# Sections 6 and 8: what the tables say.
+
+
+def _table(step: Step, right: str | None, given: str | None) -> Rules:
+    record, kind = step.record, step.delivery["type"]
+    asked = input_of(step.delivery)
+    if kind in _OF_A_TURN:
+        return (rule_of_reason(step.delivery, str(right or given)),)
+    phase = None if record is None else record["phase"]
+    row = rule_of_phase(phase, asked, right) or rule_of_reason(step.delivery, str(right or given))
+    if (
+        record is not None
+        and record["observed"]
+        and kind in {"claim", "resolve"}
+        and (right in {None, "not_approved", "not_owned"})
+    ):
+        return ("K-58", row)
+    if kind in {"report", "resolve"} and right is None:
+        return _outcome_refused(step, phase, row)
+    if right == "already_settled" and kind == "report":
+        return ("K-30", "K-31")
+    if kind == "decide" and right is None and given == "arguments_mismatch":
+        return ("K-32",)
+    if kind == "decide" and right is not None and given is None and "arguments" in step.delivery:
+        return ("K-32", row)
+    if kind == "resolve" and right == "duplicate":
+        return ("K-35", row)
+    if kind == "claim" and given == "not_approved" and record is not None:
+        return ("K-41", row) if step.happened("GRANT_ISSUED") else (row,)
+    return (row, *_beside(right))
+
+
+def _beside(right: str | None) -> Rules:
+    return ("K-30",) if right == "already_settled" else ()
+
+
+def _outcome_refused(step: Step, phase: str | None, row: str) -> Rules:
+    """Blame a refusal of what ends an invocation, and may."""
+    if "result" in step.delivery and is_falsy(step.delivery["result"]):
+        return ("K-36", row)
+    if step.delivery["type"] == "report" and step.interrupting:
+        return ("K-53", row)
+    if phase in {"IN_DOUBT", "RETRY_AUTHORISED"}:
+        return ("K-35", row)
+    return (row,)
