@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
@@ -17,19 +18,23 @@ import click
 
 from ..models.errors import InvalidValue, TurnlockError
 from ..verification.findings import Finding, Profile
+from ..verification.regressions import file_name, written
 from ..verification.reports.baseline import Known, now_passing, read_baseline, to_baseline
 from ..verification.reports.html import to_html
 from ..verification.reports.json_report import to_json
 from ..verification.reports.junit import to_junit
 from ..verification.reports.report import Report
+from ..verification.reports.stories import OWN_COMMAND
 from ..verification.reports.terminal import to_text
 from ..verification.subjects.kernel import kernel_driver
 from ..verification.subjects.process import ProcessDriver
 from ..verification.subjects.subject import Capability, Driver
 from ..verification.techniques import NAMES, verify
+from .replay_finding import replayed
 
 _HELP: Final = """Prove a kernel: our own, or any command that speaks the wire.
 
+With --replay a finding of an earlier run is played again, and nothing else.
 Without --sut our own kernel is verified, from inside too. A system under test is a command that
 answers JSON lines as docs/wire.md says. What it can do beyond receiving it declares by
 --capability; what it does not declare is skipped by name.
@@ -45,6 +50,7 @@ Exit status:
 """
 
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
+_FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command("verify", help=_HELP, short_help="Prove a kernel: ours, or yours.")
@@ -82,6 +88,16 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--baseline", type=_FILE, help="Known violations: they fail nothing, until they pass."
 )
 @click.option("--write-baseline", type=_FILE, help="Write what was found there, as known.")
+@click.option(
+    "--findings", type=_FOLDER, help="Write each finding into this folder, as a file to replay."
+)
+@click.option(
+    "--replay",
+    multiple=True,
+    metavar="FINDING",
+    help="Play this finding again and nothing else: a file, or - for a line that a report shows;"
+    " may be repeated.",
+)
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     sut: str | None,
@@ -96,10 +112,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     json_file: Path | None,
     baseline: Path | None,
     write_baseline: Path | None,
+    findings: Path | None,
+    replay: Sequence[str],
 ) -> None:
     """Run the techniques, write what was asked for, and end with the status."""
     known = _known(baseline)
     driver = _driver(sut, capabilities, timeout=timeout, processes=processes)
+    if replay:
+        try:
+            sys.exit(replayed(replay, driver))
+        finally:
+            if driver is not None:
+                driver.close()
     began, started = perf_counter(), datetime.now(UTC)
     try:
         results, stops = verify(
@@ -120,6 +144,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             results=results,
             stops=stops,
             known=tuple(entry.fingerprint for entry in known),
+            stdio=driver.name if driver else OWN_COMMAND,
         )
         if known and not stops:
             passing = now_passing(known, results, driver or kernel_driver())
@@ -132,6 +157,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     _write(html, lambda: to_html(report, drawn=drawn))
     _write(json_file, lambda: to_json(report))
     _write(write_baseline, lambda: to_baseline(report.violations))
+    _keep(findings, report)
     sys.exit(report.exit_status)
 
 
@@ -182,6 +208,19 @@ def _versions() -> dict[str, str]:
     except PackageNotFoundError:
         own = "a checkout that is not installed"
     return {"turnlock": own, "python": platform.python_version(), "platform": platform.platform()}
+
+
+def _keep(folder: Path | None, report: Report) -> None:
+    if folder is None or not report.violations:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be made ({error.strerror})") from error
+    for violation in report.violations:
+        file = folder / file_name(violation.finding)
+        _write(file, partial(written, violation.finding))
+        click.echo(f"kept: {file}")
 
 
 def _write(file: Path | None, text: Callable[[], str]) -> None:

@@ -28,7 +28,7 @@ import pytest
 from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
 from .judging import VISIBLE, not_judged, together, why_broken, why_not_judged
-from .regressions import Regression, played_again, read_regression, written
+from .regressions import Regression, file_name, played_again, read_regression, written
 from .reports.report import Stop, Verdict, fingerprint
 from .reports.stories import printable
 from .reports.terminal import figures_text, finding_lines
@@ -258,11 +258,10 @@ def _hold_regression(regression: Regression, driver: Driver) -> None:
 
 def _told(finding: Finding) -> str:
     """Tell a finding, and the file that keeps it from coming back."""
-    name = f"{finding.rule.replace(' ', '-')}-{fingerprint(finding)}.jsonl"
     lines = [
         *finding_lines(finding),
         "",
-        f"To keep it from coming back, commit this as tests/regressions/{name}",
+        f"To keep it from coming back, commit this as tests/regressions/{file_name(finding)}",
         'and name the folder in the class: regressions = "tests/regressions"',
     ]
     return printable("\n".join(lines)) + f"\n\n{written(finding)}"

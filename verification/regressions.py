@@ -13,10 +13,14 @@ from typing import Final, cast
 
 import attrs
 
+from ..models.codec import read_delivery
 from ..models.errors import InvalidValue
+from ..models.record import number
 from ..models.strict_json import parse
+from ..wire.plain import RECOVER, scripts_of
 from .findings import Finding, Raw
 from .fuzz.differences import difference, expected_receipts
+from .reports.report import fingerprint
 from .subjects.subject import Driver
 
 FORMAT: Final = 1
@@ -34,6 +38,11 @@ class Regression:
     script: tuple[Raw, ...]
 
 
+def file_name(finding: Finding) -> str:
+    """Return the name of the file that keeps a finding: its rule and its fingerprint."""
+    return f"{finding.rule.replace(' ', '-')}-{fingerprint(finding)}.jsonl"
+
+
 def written(finding: Finding) -> str:
     """Return the text of the file that keeps a finding."""
     header = {
@@ -47,7 +56,11 @@ def written(finding: Finding) -> str:
 
 def read_regression(path: Path) -> Regression:
     """Read a file strictly. Raises `InvalidValue` with the file, the line and the field."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    return _read(path.read_text(encoding="utf-8"), str(path))
+
+
+def _read(text: str, path: str) -> Regression:
+    lines = text.splitlines()
     values = [_object(line, f"{path}:{number + 1}") for number, line in enumerate(lines)]
     header = values[0] if values else {}
     for name, kind in _FIELDS.items():
@@ -59,21 +72,76 @@ def read_regression(path: Path) -> Regression:
             )
     script = tuple(values[1:])
     for place, delivery in enumerate(script):
-        if "type" not in delivery or "now" not in delivery:
-            raise InvalidValue(
-                place=f"{path}:{place + 2}",
-                cause="that is no delivery",
-                fix="give one with its type and its now, as on the wire",
-            )
+        if not _is_step(delivery):
+            raise InvalidValue(place=f"{path}:{place + 2}", **_NO_DELIVERY)
+        _known(delivery, f"{path}:{place + 2}")
     return Regression(
         rule=header["rule"], message=header["message"], run=header["run"], script=script
     )
+
+
+def read_finding(text: str, *, name: str) -> tuple[Regression, ...]:
+    """Read what keeps findings: a file that `written` made, or a request line of the wire.
+
+    Reports show such a line for every finding; each script of it is one. Raises `InvalidValue` with
+    the place, the cause and the fix; `name` says where the text is from.
+    """
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    request = _object(first, f"{name}:1") if first else {}
+    if "scripts" not in request:
+        return (_read(text, name),)
+    try:
+        run, scripts = _requested(request)
+    except InvalidValue as error:
+        raise error.inside(f"{name}:1") from None
+    return tuple(
+        Regression(rule="", message=f"script {number}", run=run, script=script)
+        for number, script in enumerate(scripts, start=1)
+    )
+
+
+def _requested(request: Raw) -> tuple[Raw, list[tuple[Raw, ...]]]:
+    run = request.get("run")
+    if not isinstance(run, dict) or not isinstance(cast("Raw", run).get("run_id"), str):
+        raise InvalidValue(place="run", cause="is no run", fix='give {"run_id": "r", …}')
+    scripts = [tuple(script) for script in scripts_of(request)]
+    if not any(scripts):
+        raise InvalidValue(place="scripts", cause="are empty", fix="give at least one delivery")
+    for which, script in enumerate(scripts):
+        for place, delivery in enumerate(script):
+            if not _is_step(delivery):
+                raise InvalidValue(place=f"scripts[{which}][{place}]", **_NO_DELIVERY)
+            _known(delivery, f"scripts[{which}][{place}]")
+    return cast("Raw", run), scripts
 
 
 def played_again(driver: Driver, run: Raw, script: tuple[Raw, ...]) -> Finding | None:
     """Play a script, and return the first answer that is wrong. Raises what the driver raises."""
     (got,) = driver.play(run, [script])
     return difference(run, script, expected_receipts(run, script), got, technique=TECHNIQUE)
+
+
+_NO_DELIVERY: Final = {
+    "cause": "that is no delivery",
+    "fix": "give one with its type and its now, as on the wire",
+}
+
+
+def _is_step(delivery: Raw) -> bool:
+    """Whether it can be played: a delivery with its time, or a recovery, which has none."""
+    return delivery.get("type") == RECOVER or ("type" in delivery and "now" in delivery)
+
+
+def _known(delivery: Raw, place: str) -> None:
+    """Hold a delivery to the wire: what no kernel can be asked is no finding."""
+    if delivery["type"] == RECOVER:
+        return
+    fields = {name: value for name, value in delivery.items() if name != "now"}
+    try:
+        number(delivery["now"], place="now")
+        read_delivery(fields)
+    except InvalidValue as error:
+        raise error.inside(place) from None
 
 
 def _object(line: str, place: str) -> Raw:

@@ -47,8 +47,9 @@ _planted: list[str] = []
 class Bug:
     """One single mistake.
 
-    `rule` is the one of docs/spec/kernel.md that it breaks (``K-33``, or ``section 9``); `field`
-    names the failure seen in the field that it reproduces.
+    `rule` is the one of docs/spec/kernel.md that it breaks (``K-33``, or ``section 9``); `also` are
+    others that a reader of the text might name as well; `field` names the failure seen in the field
+    that it reproduces.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Bug:
     rule: str
     plant: Plant
     field: Field | None = None
+    also: tuple[str, ...] = ()
 
     @contextmanager
     def planted(self) -> Generator[None, None, None]:
@@ -83,9 +85,22 @@ class Shelf:
     family: Family
 
     def __call__(
-        self, name: str, intent: str, rule: str, plant: Plant, field: Field | None = None
+        self,
+        name: str,
+        intent: str,
+        rule: str,
+        plant: Plant,
+        field: Field | None = None,
+        *,
+        also: tuple[str, ...] = (),
     ) -> Bug:
         """Make a bug of this family."""
         return Bug(
-            name=name, family=self.family, intent=intent, rule=rule, plant=plant, field=field
+            name=name,
+            family=self.family,
+            intent=intent,
+            rule=rule,
+            plant=plant,
+            field=field,
+            also=also,
         )

@@ -13,6 +13,9 @@ from .bug import Bug
 REQUIRED: Final = {"closure": 1.0, "conformance": 1.0, "guided": 0.9}
 """The share of the bugs that a technique has to find; of the others nothing is demanded."""
 
+RIGHT: Final = 0.95
+"""The share of those that it found which a technique has to blame on the rule that they break."""
+
 
 @attrs.frozen(kw_only=True)
 class Found:
@@ -21,6 +24,8 @@ class Found:
     steps: int
     """Deliveries that were answered until then; of closure: transitions."""
     length: int
+    rule: str = ""
+    """The rule that was blamed for it first; empty where none was."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,6 +38,11 @@ class Cell:
     found: Found | None = None
     seconds: float
     failed: str = ""
+
+
+def rightly(bug: Bug, found: Found) -> bool:
+    """Whether the rule that was blamed is one that the bug breaks."""
+    return found.rule in {bug.rule, *bug.also}
 
 
 @attrs.frozen(kw_only=True)
@@ -64,9 +74,36 @@ class Matrix:
         """Which of them it did not find."""
         return tuple(bug for bug, cell in self._of_bugs(technique) if cell.found is None)
 
+    def blamed(self, technique: str) -> int:
+        """How many of those that it found it blamed on some rule."""
+        return sum(bool(found and found.rule) for _, found in self._found(technique))
+
+    def misblamed(self, technique: str) -> tuple[Bug, ...]:
+        """Which of those it blamed on another rule than the bug breaks."""
+        return tuple(
+            bug
+            for bug, found in self._found(technique)
+            if found and found.rule and not rightly(bug, found)
+        )
+
     def shortfalls(self) -> tuple[str, ...]:
-        """Say what is not as it must be: false alarms, techniques that failed, poor yields."""
-        return (*self._false_alarms(), *self._failures(), *self._poor_yields())
+        """Say what is not as it must be: false alarms, failures, poor yields, wrong blame."""
+        return (
+            *self._false_alarms(),
+            *self._failures(),
+            *self._poor_yields(),
+            *self._wrong_blame(),
+        )
+
+    def _found(self, technique: str) -> Iterator[tuple[Bug, Found | None]]:
+        return ((bug, cell.found) for bug, cell in self._of_bugs(technique))
+
+    def _wrong_blame(self) -> Iterator[str]:
+        for technique in self.techniques:
+            wrong, blamed = self.misblamed(technique), self.blamed(technique)
+            if len(wrong) > (1 - RIGHT) * blamed:
+                names = ", ".join(repr(bug.name) for bug in wrong)
+                yield f"{technique} blames the right rule in fewer than {RIGHT:.0%}; not of {names}"
 
     def _of_bugs(self, technique: str) -> Iterator[tuple[Bug, Cell]]:
         column = self.techniques.index(technique)
@@ -101,23 +138,28 @@ _NAMES: Final = 38
 def render(matrix: Matrix) -> str:
     """Return the matrix as plain text, aligned: in each cell the steps, and the length.
 
-    The last line says how much of the catalogue each technique found.
+    The last lines say how much of the catalogue each technique found, and how often the rule that
+    it blamed first is one that the bug breaks.
     """
     lines = [
-        "steps until found, and the length of the script that shows it",
+        "steps until found (? where another rule was blamed), and the length of the script",
         "",
         _row("", [f"{name:>{_WIDTH}}" for name in matrix.techniques]),
         _row("the kernel itself", [_healthy(cell) for cell in matrix.lines[0].cells]),
     ]
     for family, group in groupby(matrix.lines[1:], key=_family):
         lines += ["", family]
-        lines += [_row(f"  {_name(line)}", [_cell(cell) for cell in line.cells]) for line in group]
+        lines += [
+            _row(f"  {_name(line)}", [_cell(line.bug, cell) for cell in line.cells])
+            for line in group
+        ]
     seconds = [
         sum(line.cells[column].seconds for line in matrix.lines)
         for column in range(len(matrix.techniques))
     ]
-    yields = [
-        f"{matrix.found(name)} of {matrix.bugs} {_percent(matrix, name):>4}"
+    yields = [_of(matrix.found(name), matrix.bugs) for name in matrix.techniques]
+    blamed = [
+        _of(matrix.blamed(name) - len(matrix.misblamed(name)), matrix.blamed(name))
         for name in matrix.techniques
     ]
     return "\n".join(
@@ -126,6 +168,7 @@ def render(matrix: Matrix) -> str:
             "",
             _row("seconds", [f"{spent:>{_WIDTH}.1f}" for spent in seconds]),
             _row("found", [f"{text:>{_WIDTH}}" for text in yields]),
+            _row("first rule right", [f"{text:>{_WIDTH}}" for text in blamed]),
         ]
     )
 
@@ -139,15 +182,18 @@ def _healthy(cell: Cell) -> str:
     return f"{said:>{_WIDTH}}"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(bug: Bug | None, cell: Cell) -> str:
     if cell.failed or cell.found is None:
         return f"{'failed' if cell.failed else 'missed':>{_WIDTH}}"
-    return f"{cell.found.steps:>{_WIDTH - 4},}{cell.found.length:>4}"
+    wrong = bug is not None and cell.found.rule and not rightly(bug, cell.found)
+    steps = f"{cell.found.steps:,}{'?' if wrong else ''}"
+    return f"{steps:>{_WIDTH - 4}}{cell.found.length:>4}"
 
 
-def _percent(matrix: Matrix, technique: str) -> str:
+def _of(count: int, all_: int) -> str:
     """Round down: 100 % is said of all alone."""
-    return f"{100 * matrix.found(technique) // max(1, matrix.bugs)}%"
+    percent = f"{100 * count // max(1, all_)}%"
+    return f"{count} of {all_} {percent:>4}"
 
 
 def _name(line: Line) -> str:

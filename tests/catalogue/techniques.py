@@ -58,7 +58,8 @@ def explored(profile: Profile) -> Found | None:
             findings, fired = tuple(explorer.findings), explorer.transitions
         transitions += fired
         if findings:
-            return Found(steps=transitions, length=min(len(it.script) for it in findings))
+            shortest_ = min(findings, key=lambda it: len(it.script))
+            return Found(steps=transitions, length=len(shortest_.script), rule=shortest_.rule)
     return None
 
 
@@ -73,7 +74,7 @@ def played(first_failure: Callable[[Driver], Finding | None]) -> Found | None:
         return None
     steps = driver.steps
     finding = shortest(finding, judge_by(partial(_failed, driver, finding)), plays=PLAYS)
-    return Found(steps=steps, length=len(finding.script))
+    return Found(steps=steps, length=len(finding.script), rule=finding.rule)
 
 
 def _failed(driver: CountingDriver, found: Finding, script: Script) -> Finding | None:

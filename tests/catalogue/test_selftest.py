@@ -133,7 +133,8 @@ def bug(name: str, family: Family) -> Bug:
 
 def test_the_matrix_reads_as_a_table() -> None:
     """Aligned, by family, with what was missed, and the percentages last."""
-    cell = Cell(found=Found(steps=12_345, length=7), seconds=1.5)
+    cell = Cell(found=Found(steps=12_345, length=7, rule="K-2"), seconds=1.5)
+    wrongly = Cell(found=Found(steps=12_345, length=7, rule="K-3"), seconds=1.5)
     missed = Cell(seconds=2.0)
     failed = Cell(seconds=0.5, failed="why")
     matrix = Matrix(
@@ -142,13 +143,13 @@ def test_the_matrix_reads_as_a_table() -> None:
             Line(bug=None, cells=(missed, failed)),
             Line(bug=bug("one", Family.TURN), cells=(cell, missed)),
             Line(bug=bug("two", Family.TURN), cells=(cell, failed)),
-            Line(bug=bug("three", Family.GRANTS), cells=(cell, cell)),
+            Line(bug=bug("three", Family.GRANTS), cells=(cell, wrongly)),
         ),
         seconds=9.0,
     )
 
     assert render(matrix).splitlines() == [
-        "steps until found, and the length of the script that shows it",
+        "steps until found (? where another rule was blamed), and the length of the script",
         "",
         "                                               closure          guided",
         "the kernel itself                                holds          failed",
@@ -158,11 +159,15 @@ def test_the_matrix_reads_as_a_table() -> None:
         "  two                                       12,345   7          failed",
         "",
         "grants",
-        "  three                                     12,345   7      12,345   7",
+        "  three                                     12,345   7     12,345?   7",
         "",
         "seconds                                            6.5             4.5",
         "found                                      3 of 3 100%     1 of 3  33%",
+        "first rule right                           3 of 3 100%     0 of 1   0%",
     ]
+    assert matrix.shortfalls()[-1] == (
+        "guided blames the right rule in fewer than 95%; not of 'three'"
+    )
 
 
 def test_a_false_alarm_is_shown() -> None:

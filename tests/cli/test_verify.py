@@ -143,3 +143,76 @@ def test_a_baseline_that_is_none_is_refused(tmp_path: Path) -> None:
 
     assert ended.exit_code == 2
     assert "format" in ended.output
+
+
+def paste(output: str) -> str:
+    """The request that the first finding of a report says to paste."""
+    line = next(line for line in output.splitlines() if line.strip().startswith("printf "))
+    return shlex.split(line)[2]
+
+
+def test_a_finding_is_played_again_until_it_holds(sut: dict[str, str], tmp_path: Path) -> None:
+    """By its file, and by the line of the report: 1 while it fails, 0 when it holds, ours too."""
+    folder = tmp_path / "kept"
+    found = verify("--only", "sample", "--sut", sut["wrong"], "--findings", str(folder))
+    assert found.exit_code == 1
+    file, *_ = sorted(folder.glob("*.jsonl"))
+    assert f"kept: {file}" in found.output
+
+    still = verify("--replay", str(file), "--sut", sut["wrong"])
+    assert still.exit_code == 1, still.output
+    assert "STILL VIOLATED" in still.output
+    right = verify("--replay", str(file), "--sut", sut["right"])
+    assert (right.exit_code, "HOLDS" in right.output) == (0, True), right.output
+    assert verify("--replay", str(file)).exit_code == 0
+
+    line = paste(found.output)
+    arguments = ["verify", "--replay", "-", "--sut", sut["wrong"]]
+    again = CliRunner().invoke(main, arguments, input=line)
+    assert again.exit_code == 1, again.output
+    assert CliRunner().invoke(main, arguments[:3], input=line).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", ":1: format"),
+        ("no", ":1"),
+        ('{"format": 1}', ":1: rule"),
+        ('{"run": {}, "scripts": [[]]}', ":1.run: is no run"),
+        ('{"run": {"run_id": "r"}, "scripts": []}', ":1.scripts: are empty"),
+        ('{"run": {"run_id": "r"}, "scripts": [[{"type": "tick"}]]}', "scripts[0][0]"),
+        (
+            '{"run": {"run_id": "r"}, "scripts": [[{"type": "tock", "now": 0}]]}',
+            "scripts[0][0]",
+        ),
+    ],
+)
+def test_what_is_no_finding_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    """Exit status 2, with the file, the place and the fix."""
+    file = tmp_path / "f.jsonl"
+    file.write_text(text, encoding="utf-8")
+
+    ended = verify("--replay", str(file))
+
+    assert ended.exit_code == 2, ended.output
+    assert told in "".join(ended.output.split("\n")), ended.output
+
+
+def test_a_finding_that_is_not_there_is_told() -> None:
+    ended = verify("--replay", "/no/such/file")
+
+    assert ended.exit_code == 2
+    assert "give the file of a finding" in ended.output
+
+
+def test_a_system_that_does_not_answer_a_replay_is_told_so(tmp_path: Path) -> None:
+    """Exit status 5, as of any verification."""
+    file = tmp_path / "f.jsonl"
+    file.write_text(
+        '{"run": {"run_id": "r"}, "scripts": [[{"type": "tick", "now": 0}]]}', encoding="utf-8"
+    )
+
+    ended = verify("--replay", str(file), "--sut", "false")
+
+    assert ended.exit_code == 5, ended.output

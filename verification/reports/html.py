@@ -12,8 +12,8 @@ from typing import Final
 from ..findings import Finding, Result, Status
 from ..rulebook import RULES, Difference, rule_called
 from .headline import why
-from .report import Report, Verdict, Violation
-from .stories import BY_FIELD, difference, json_lines, marked, pointed, printable, steps
+from .report import Report, Story, Verdict, Violation
+from .stories import BY_FIELD, differing, json_lines, marked, pasted, pointed, printable, steps
 from .terminal import figures_text
 
 _TONE: Final = {
@@ -35,7 +35,7 @@ def to_html(report: Report, *, drawn: Callable[[Finding], str] = lambda _: "") -
     body = "".join(
         (
             _verdict(report),
-            *(_violation(violation, drawn) for violation in report.violations),
+            *(_story(story, drawn, report.stdio) for story in report.stories),
             _techniques(report),
             _coverage(report),
             _rules(report),
@@ -77,49 +77,70 @@ def _in_words(report: Report) -> Iterator[str]:
         yield f"{result.technique} {result.status}: {result.why}"
 
 
-def _violation(violation: Violation, drawn: Callable[[Finding], str]) -> str:
+def _story(story: Story, drawn: Callable[[Finding], str], command: str) -> str:
+    violation = story.violation
     finding = violation.finding
     rule = rule_called(finding.rule)
     known = " (known: in the baseline)" if violation.known else ""
     length = len(finding.script)
     minimal = "no shorter script shows it" if finding.minimal else "perhaps not the shortest"
-    found = difference(finding)
+    found = differing(finding)
+    also = "".join(f"<li>{_seen_as(one)}</li>" for one in story.also)
     return (
         f"<h2>{_text(rule.id)} {_text(rule.title)}{known}</h2>"
         f"<p class='rule'>{_text(rule.sentence)}</p><p>{_text(finding.message)}</p>"
         f"<p class='soft'>Found by {_text(', '.join(violation.techniques))}; "
         f"{length} step{'' if length == 1 else 's'}, {minimal}; "
         f"fingerprint <code>{violation.fingerprint}</code></p>"
-        + (drawn(finding) or _story(finding))
+        + (f"<p class='soft'>Also seen as:</p><ul class='soft'>{also}</ul>" if also else "")
+        + (drawn(finding) or _told(finding))
         + _answers(finding, found)
+        + _to_paste(finding, command)
         + _as_json(finding)
     )
 
 
-def _story(finding: Finding) -> str:
+def _seen_as(violation: Violation) -> str:
+    finding = violation.finding
+    return (
+        f"{_text(finding.rule)} in {_text(', '.join(violation.techniques))}:"
+        f" {_text(finding.message)} (fingerprint <code>{violation.fingerprint}</code>)"
+    )
+
+
+def _to_paste(finding: Finding, command: str) -> str:
+    lines = pasted(finding, command)
+    if not lines:
+        return f"<p>It shows in no receipt; {_text(finding.technique)} finds it again.</p>"
+    text = "\n".join(lines)
+    return f"<h3>To see the answers, and to have them judged again</h3><pre>{_text(text)}</pre>"
+
+
+def _told(finding: Finding) -> str:
     """Tell the script step by step, and where the last answer differs."""
     items = [f"{step.sender}, {step.at}: {step.words}" for step in steps(finding)]
-    found = difference(finding)
-    if items and found is not None:
-        items[-1] += f" – differs at {pointed(found)}"
+    found = differing(finding)
+    if items and found:
+        items[-1] += f" – differs at {pointed(found[0])}"
     told = "".join(f"<li>{_text(item)}</li>" for item in items)
     return f"<ol class='story'>{told}</ol>" if told else ""
 
 
-def _answers(finding: Finding, found: Difference | None) -> str:
+def _answers(finding: Finding, found: Sequence[Difference]) -> str:
+    expected = _json(finding.expected, found, got=False)
     return (
         f"<div class='answers'>"
-        f"<div><h3>Expected</h3><pre class='right'>{_json(finding.expected, found)}</pre></div>"
-        f"<div><h3>Got</h3><pre>{_json(finding.got, found)}</pre></div></div>"
+        f"<div><h3>Expected</h3><pre class='right'>{expected}</pre></div>"
+        f"<div><h3>Got</h3><pre>{_json(finding.got, found, got=True)}</pre></div></div>"
     )
 
 
-def _json(value: object, found: Difference | None) -> str:
+def _json(value: object, found: Sequence[Difference], *, got: bool) -> str:
     """Write JSON, the lines that differ marked: by shade, by a bar, and for readers as marks."""
     lines: list[str] = []
     for line in json_lines(value, depth=BY_FIELD):
         text = _text(line.text)
-        lines.append(f"<mark>{text}</mark>" if marked(line, found) else f"{text}\n")
+        lines.append(f"<mark>{text}</mark>" if marked(line, found, got=got) else f"{text}\n")
     return "".join(lines)
 
 

@@ -11,6 +11,7 @@ from ..findings import Raw
 from ..judging import why_not_judged
 from .headline import headline
 from .report import Report
+from .stories import pasted, request_line
 
 FORMAT: Final = 1
 """Of the document. It changes when a key changes its meaning or goes; new keys may come."""
@@ -31,12 +32,22 @@ def to_json(report: Report) -> str:
             {
                 "fingerprint": violation.fingerprint,
                 "rule": violation.finding.rule,
+                "also": list(violation.finding.also),
                 "message": violation.finding.message,
                 "techniques": list(violation.techniques),
                 "known": violation.known,
                 "steps": len(violation.finding.script),
+                "request": request_line(violation.finding),
+                "paste": list(pasted(violation.finding, report.stdio)),
             }
             for violation in report.violations
+        ],
+        "stories": [
+            {
+                "fingerprint": story.violation.fingerprint,
+                "also": [violation.fingerprint for violation in story.also],
+            }
+            for story in report.stories
         ],
     }
     return json.dumps(document, ensure_ascii=True, indent=1, default=repr) + "\n"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from ..findings import Result, Status
 from ..judging import why_broken, why_not_judged
 from ..rulebook import RULES, Rule, rule_called
 from .headline import headline
-from .report import Report, Violation
+from .report import Report, Story, Violation
 from .stories import printable
 from .terminal import figures_text, finding_lines
 
@@ -43,7 +43,7 @@ def _rules(report: Report) -> ET.Element:
         case = _case(suite, "rules", f"{rule.id} {rule.title}".rstrip(), 0.0)
         _property(case, "steps judged", str(judged.rules.get(rule_id, 0)))
         if violations:
-            _broken(case, violations)
+            _broken(case, violations, report)
         elif rule_id in judged.broken:
             new = any(not violation.known for violation in report.violations)
             _say(case, "failure" if new else "skipped", why_broken(judged.broken[rule_id]))
@@ -52,14 +52,25 @@ def _rules(report: Report) -> ET.Element:
     return suite
 
 
-def _broken(case: ET.Element, violations: list[Violation]) -> None:
+def _told(violation: Violation, stories: Sequence[Story], command: str) -> Iterator[str]:
+    """Tell a violation; one that another tells, too, says where."""
+    story = next(it for it in stories if violation in (it.violation, *it.also))
+    if violation is not story.violation and violation != story.violation:
+        told = story.violation
+        yield f"one story with {told.finding.rule}, {told.fingerprint}: {told.finding.message}"
+    yield from finding_lines(violation.finding, command)
+    yield from (f"also seen as: {it.finding.rule}: {it.finding.message}" for it in story.also)
+
+
+def _broken(case: ET.Element, violations: list[Violation], report: Report) -> None:
+    stories, command = report.stories, report.stdio
     new = [violation for violation in violations if not violation.known]
     if new:
         _say(
             case,
             "failure",
             new[0].finding.message,
-            "\n\n".join("\n".join(finding_lines(one.finding)) for one in new),
+            "\n\n".join("\n".join(_told(one, stories, command)) for one in new),
         )
     else:
         known = ", ".join(violation.fingerprint for violation in violations)

@@ -14,7 +14,8 @@ import attrs
 from ..errors import HarnessFailed, NotDeterministic, SubjectFailed
 from ..findings import Coverage, Finding, Judged, Profile, Raw, Result, Status
 from ..judging import not_judged, together
-from ..rulebook import first_difference, is_receipt
+from ..rulebook import differences, is_receipt
+from .stories import OWN_COMMAND
 
 
 class Verdict(StrEnum):
@@ -74,13 +75,22 @@ class Violation:
     """Whether the baseline holds it: then it does not fail the verification."""
 
 
+@attrs.frozen
+class Story:
+    """Violations of one cause, as far as receipts show: the shortest, and as what else it shows."""
+
+    violation: Violation
+    also: tuple[Violation, ...] = ()
+
+
 @attrs.frozen(kw_only=True)
 class Report:
     """One verification of one system under test.
 
     `started` is ISO 8601 text, in UTC; `seconds` wall time; `versions` of turnlock, python and
     platform, by name; `command` repeats it. `known` holds the fingerprints of the baseline, and
-    `now_passing` those of its entries that are answered rightly now.
+    `now_passing` those of its entries that are answered rightly now. `stdio` is the command that
+    answers the wire's lines: the system under test, or our own.
     """
 
     subject: str
@@ -94,6 +104,7 @@ class Report:
     stops: tuple[Stop, ...] = ()
     known: tuple[str, ...] = ()
     now_passing: tuple[str, ...] = ()
+    stdio: str = OWN_COMMAND
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -112,6 +123,19 @@ class Report:
             for key, told in found.items()
         ]
         return tuple(sorted(violations, key=lambda one: (one.known, len(one.finding.script))))
+
+    @property
+    def stories(self) -> tuple[Story, ...]:
+        """The violations, those of one cause together; new ones before known ones."""
+        stories: list[Story] = []
+        for violation in self.violations:
+            place = next((n for n, it in enumerate(stories) if _one_cause(it, violation)), None)
+            if place is None:
+                stories.append(Story(violation))
+            else:
+                told = stories[place]
+                stories[place] = attrs.evolve(told, also=(*told.also, violation))
+        return tuple(stories)
 
     @property
     def verdict(self) -> Verdict:
@@ -228,12 +252,34 @@ def _shape(script: tuple[Raw, ...]) -> list[Any]:
 
 def _difference(finding: Finding) -> list[Any]:
     """Tell one wrong answer to a step from another: by verdict, or by the field that differs."""
+    return [*next(iter(_symptoms(finding)), ())]
+
+
+def _symptoms(finding: Finding) -> tuple[tuple[Any, ...], ...]:
+    """Tell all that is wrong with the answer, the worst first, whatever step it answers."""
     if not is_receipt(finding.expected):
-        return []
+        return ()
     expected = cast("Raw", finding.expected)
-    found = first_difference(expected, finding.got)
-    if found is None:
-        return []
-    if found.path in {"accepted", "reason"}:
-        return [expected.get("reason"), cast("Raw", finding.got).get("reason")]
-    return [None if found.part is None else found.part.get("type"), found.field]
+    found: list[tuple[Any, ...]] = []
+    for one in differences(expected, finding.got):
+        if one.path in {"accepted", "reason"}:
+            found.append((expected.get("reason"), cast("Raw", finding.got).get("reason")))
+        else:
+            how = "lacks" if one.missing else "too many" if one.too_many else ""
+            found.append((None if one.part is None else one.part.get("type"), one.field, how))
+    return tuple(found)
+
+
+def _one_cause(story: Story, other: Violation) -> bool:
+    """Whether a violation looks like the one that a story is about.
+
+    It breaks the same rule, or what is worst in one of the two answers is wrong in the other, too.
+    Known ones stay by themselves.
+    """
+    told, finding = story.violation.finding, other.finding
+    if story.violation.known or other.known:
+        return False
+    if told.rule == finding.rule:
+        return True
+    ours, its = _symptoms(told), _symptoms(finding)
+    return bool(ours and its) and (ours[0] in its or its[0] in ours)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 import attrs
@@ -12,7 +14,10 @@ from ...views.delivery_phrases import DELIVERED, delivered
 from ...views.wording import LONG, seconds
 from ..findings import Finding, Raw
 from ..oracle.oracle import Oracle
-from ..rulebook import ABSENT, Difference, first_difference, is_receipt
+from ..rulebook import ABSENT, Difference, differences, is_receipt
+
+OWN_COMMAND: Final = "turnlock stdio"
+"""What answers the wire's lines where there is no other system under test."""
 
 BY_PART: Final = 2
 BY_FIELD: Final = 3
@@ -56,11 +61,11 @@ def steps(finding: Finding) -> tuple[Step, ...]:
     )
 
 
-def difference(finding: Finding) -> Difference | None:
-    """Return where the answer differs first, if it was a receipt that was expected."""
+def differing(finding: Finding) -> tuple[Difference, ...]:
+    """Return where the answer differs, the worst first, if it was a receipt that was expected."""
     if not is_receipt(finding.expected):
-        return None
-    return first_difference(cast("Raw", finding.expected), finding.got)
+        return ()
+    return differences(cast("Raw", finding.expected), finding.got)
 
 
 def pointed(found: Difference) -> str:
@@ -68,7 +73,11 @@ def pointed(found: Difference) -> str:
     there = [
         "nothing" if value is ABSENT else compact(value) for value in (found.expected, found.got)
     ]
-    return f"{found.path or 'the answer'}: expected {there[0]}, got {there[1]}"
+    where = found.path or "the answer"
+    if found.at and found.at != found.path:
+        where += f" ({found.at} of the answer)"
+    by = f" – by decision ({found.decided}, docs/wire.md)" if found.decided else ""
+    return f"{where}: expected {there[0]}, got {there[1]}{by}"
 
 
 def json_lines(value: object, *, depth: int) -> list[Line]:
@@ -76,11 +85,38 @@ def json_lines(value: object, *, depth: int) -> list[Line]:
     return list(_lines(value, depth, path="", before=""))
 
 
-def marked(line: Line, found: Difference | None) -> bool:
-    """Whether a line shows what differs, a part of it, or something that it is a part of."""
-    if found is None or not found.path or not line.whole:
+def marked(line: Line, found: Sequence[Difference], *, got: bool) -> bool:
+    """Whether a line of one of the answers shows what differs, or a part of it, or holds it."""
+    if not line.whole:
         return False
-    return _within(line.path, found.path) or _within(found.path, line.path)
+    places = (_place(one, got=got) for one in found)
+    return any(it and (_within(line.path, it) or _within(it, line.path)) for it in places)
+
+
+def _place(found: Difference, *, got: bool) -> str:
+    """Return where it stands in one of the answers; nowhere, if it is not there."""
+    if found.missing if got else found.too_many:
+        return ""
+    return found.at or found.path if got else found.path
+
+
+def request_line(finding: Finding) -> str:
+    """Return the finding as one request of the wire (section 12): a line of JSON."""
+    request = {"id": 1, "run": finding.run, "scripts": [finding.script]}
+    return json.dumps(request, separators=(",", ":"))
+
+
+def pasted(finding: Finding, command: str) -> tuple[str, ...]:
+    """Return lines for a shell: what shows the answers of a command, and what judges them again.
+
+    Nothing where no receipt shows what is wrong: such a finding is about a state.
+    """
+    if not differing(finding) and finding.got is not None:
+        return ()
+    line = f"printf '%s\\n' {shlex.quote(request_line(finding))}"
+    ours = command == OWN_COMMAND
+    again = "turnlock verify --replay -" + ("" if ours else f" --sut {shlex.quote(command)}")
+    return (f"{line} | {command}", f"{line} | {again}")
 
 
 def _within(inner: str, outer: str) -> bool:

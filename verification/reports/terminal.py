@@ -10,11 +10,24 @@ from ..findings import Coverage, Finding, Result, Status
 from ..judging import VISIBLE, why_not_judged
 from ..rulebook import rule_called
 from .headline import headline
-from .report import Report, Violation
-from .stories import BY_PART, answered, difference, json_lines, marked, pointed, printable, steps
+from .report import Report, Story, Violation
+from .stories import (
+    BY_PART,
+    OWN_COMMAND,
+    answered,
+    differing,
+    json_lines,
+    marked,
+    pasted,
+    pointed,
+    printable,
+    steps,
+)
 
 SHOWN: Final = 3
-"""So many violations are told whole; the others by one line each."""
+"""So many stories are told whole; the others by one line for each of their findings."""
+TOLD: Final = 8
+"""So many places where an answer differs are named; all of them are marked."""
 
 
 def to_text(report: Report) -> str:
@@ -73,29 +86,44 @@ _STATUS: Final = {
 
 
 def _violations(report: Report) -> Iterator[str]:
-    new = [violation for violation in report.violations if not violation.known]
-    for violation in new[:SHOWN]:
-        yield "\n".join(_violation(violation))
-    others = [*new[SHOWN:], *(violation for violation in report.violations if violation.known)]
+    new = [story for story in report.stories if not story.violation.known]
+    for story in new[:SHOWN]:
+        yield "\n".join(_story(story, report.stdio))
+    others = [one for story in new[SHOWN:] for one in (story.violation, *story.also)]
+    others += [violation for violation in report.violations if violation.known]
     if others:
         yield "\n".join(_in_brief(violation) for violation in others)
 
 
-def _violation(violation: Violation) -> Iterator[str]:
+def _story(story: Story, command: str) -> Iterator[str]:
+    violation = story.violation
     yield f"VIOLATED {_title(violation.finding)}"
     yield f"  found by {', '.join(violation.techniques)}, fingerprint {violation.fingerprint}"
-    yield from (f"  {line}" for line in finding_lines(violation.finding))
+    yield from (f"  {line}" for line in finding_lines(violation.finding, command))
+    yield from (f"  also seen as: {_seen_as(one)}" for one in story.also)
+
+
+def _seen_as(violation: Violation) -> str:
+    """Name a finding of the same cause in a line."""
+    by = ", ".join(violation.techniques)
+    finding = violation.finding
+    return f"{finding.rule} in {by}: {finding.message} (fingerprint {violation.fingerprint})"
 
 
 def _title(finding: Finding) -> str:
     return f"{finding.rule} {rule_called(finding.rule).title}".rstrip()
 
 
-def finding_lines(finding: Finding) -> Iterator[str]:
-    """Tell one finding: the rule, what differs, the steps, expected and got; one line each."""
+def finding_lines(finding: Finding, command: str = OWN_COMMAND) -> Iterator[str]:
+    """Tell one finding: the rule, what differs, the steps, expected and got; one line each.
+
+    `command` is the system under test, to paste the script into.
+    """
     rule = rule_called(finding.rule)
     if rule.sentence:
         yield str(rule)
+    if finding.also:
+        yield f"breaks as well: {', '.join(finding.also)}"
     yield finding.message
     yield ""
     yield _about_the_script(finding)
@@ -107,6 +135,13 @@ def finding_lines(finding: Finding) -> Iterator[str]:
         if step.receipt is not None and step.number < len(finding.script):
             yield f"      {answered(step.receipt)}"
     yield from _both_answers(finding)
+    lines = pasted(finding, command)
+    if lines:
+        yield ""
+        yield "to see the answers, and to have them judged again:"
+        yield from lines
+    else:
+        yield f"it shows in no receipt: turnlock verify --only {finding.technique} finds it again"
 
 
 def _about_the_script(finding: Finding) -> str:
@@ -116,15 +151,18 @@ def _about_the_script(finding: Finding) -> str:
 
 
 def _both_answers(finding: Finding) -> Iterator[str]:
-    found = difference(finding)
+    found = differing(finding)
     for label, value in (("expected", finding.expected), ("got", finding.got)):
         yield ""
         yield f"{label}:"
         for line in json_lines(value, depth=BY_PART):
-            yield f"{'>' if marked(line, found) else ' '} {line.text}"
-    if found is not None:
+            yield f"{'>' if marked(line, found, got=label == 'got') else ' '} {line.text}"
+    if found:
         yield ""
-        yield f"differs at {pointed(found)}"
+        yield f"differs at {pointed(found[0])}"
+        yield from (f"       and {pointed(one)}" for one in found[1:TOLD])
+    if len(found) > TOLD:
+        yield f"       and at {len(found) - TOLD} places more"
 
 
 def _in_brief(violation: Violation) -> str:

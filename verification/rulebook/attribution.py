@@ -148,8 +148,6 @@ def _of_the_verdict(delivery: Raw, expected: Raw) -> Iterator[str]:
     if kind == "recover":
         yield from ("K-2", "K-3")
         return
-    if kind in {"log", "tick"}:
-        yield "section 3"
     if not expected["accepted"]:
         yield from ("K-2", "section 11", rule_of_reason(delivery, expected["reason"]))
         if expected["reason"] == "run_mismatch":
@@ -181,6 +179,8 @@ def _of_what_was_accepted(delivery: Raw) -> Iterator[str]:
             yield "K-32"
         if not delivery["approved"]:
             yield "K-42"
+    elif kind in {"log", "tick"}:
+        yield "section 3"
     elif kind == "claim":
         yield "K-57" if delivery.get("lease") is None else "K-34"
     elif kind in {"open_turn", "add_call"}:

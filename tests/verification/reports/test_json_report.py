@@ -37,8 +37,8 @@ def test_the_keys_stay() -> None:
     assert [*document] == [
         *["format", "verdict", "exit_status", "headline", "techniques", "judged", "not_judged"],
         *["subject", "profile", "seed", "versions"],
-        *["started", "seconds", "command", "results", "stops", "known", "now_passing"],
-        "violations",
+        *["started", "seconds", "command", "results", "stops", "known", "now_passing", "stdio"],
+        *["violations", "stories"],
     ]
     assert (document["format"], document["exit_status"]) == (1, 5)
     assert [*document["results"][0]] == [
@@ -46,7 +46,7 @@ def test_the_keys_stay() -> None:
         *["seconds", "why"],
     ]
     assert [*document["results"][0]["findings"][0]] == [
-        *["technique", "rule", "message", "run", "script", "expected", "got", "minimal"]
+        *["technique", "rule", "message", "run", "script", "expected", "got", "minimal", "also"]
     ]
     assert document["violations"][0]["rule"] == "K-52"
 

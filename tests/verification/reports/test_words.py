@@ -12,7 +12,7 @@ from turnlock.verification.reports.stories import (
     BY_FIELD,
     BY_PART,
     answered,
-    difference,
+    differing,
     json_lines,
     marked,
     printable,
@@ -94,11 +94,10 @@ def test_the_story_holds_the_right_answers() -> None:
 def test_the_line_that_differs_is_marked_and_no_other(depth: int) -> None:
     """In both answers, one line each; the lines are the JSON."""
     finding = wrong_result()
-    found = difference(finding)
-    assert found is not None
-    assert found.path == "effects[0].results[0].status"
+    found = differing(finding)
+    assert [one.path for one in found] == ["effects[0].results[0].status"]
     for value, status in ((finding.expected, "succeeded"), (finding.got, "failed")):
         lines = json_lines(value, depth=depth)
-        (line,) = [line for line in lines if marked(line, found)]
+        (line,) = [line for line in lines if marked(line, found, got=status == "failed")]
         assert f'"status": "{status}"' in line.text
         assert len(lines) > len([line for line in lines if line.whole])
