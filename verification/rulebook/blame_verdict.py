@@ -19,6 +19,11 @@ from .before import Step
 Rules: TypeAlias = tuple[str, ...]
 
 _ADMISSION: Final = frozenset({"no_active_turn", "turn_mismatch", "unknown_invocation"})
+_CHECKED: Final = (
+    *("turn_open", "turn_busy", "turn_reused", "stale_epoch"),
+    *("duplicate_invocation", "empty_turn", "limit_reached"),
+)
+"""In the order of K-21."""
 _OF_A_TURN: Final = frozenset({"add_call", "seal_turn", "interrupt"})
 
 
@@ -26,6 +31,8 @@ def blamed_verdict(step: Step) -> Rules:
     """Name the rule that refuses what is to be refused, or that accepts what was not."""
     right = None if step.expected["accepted"] else str(step.expected["reason"])
     given = None if step.got["accepted"] else step.got.get("reason")
+    if step.expected["accepted"] and step.got["accepted"]:
+        return ("section 12",)  # accepted, and yet with a reason
     if given is not None and given not in REASON_RULES:
         return ("section 11",)
     if "run_mismatch" in {right, given}:
@@ -33,8 +40,8 @@ def blamed_verdict(step: Step) -> Rules:
     kind = step.delivery["type"]
     if kind in {"log", "tick"}:
         return ("section 3",)
-    if "limit_reached" in {right, given}:
-        return ("K-56",) if right == "limit_reached" or right is None else ("K-56", "K-21")
+    if "limit_reached" in {right, given} and kind != "open_turn":
+        return ("K-56",)
     special = {
         "open_turn": _opening,
         "acknowledge": _acknowledgement,
@@ -46,13 +53,17 @@ def blamed_verdict(step: Step) -> Rules:
 
 
 def _opening(step: Step, right: str | None, given: str | None) -> Rules:
-    if "turn_reused" in {right, given}:
+    """Blame the check of K-21 that was left out, or the one that refused what it may not."""
+    places = {reason: place for place, reason in enumerate(_CHECKED)}
+    left_out = places.get(str(right), len(_CHECKED)) < places.get(str(given), len(_CHECKED))
+    asked = right if left_out else given
+    if asked == "turn_reused":
         return _reused(step, right)
-    if right in {"turn_open", "turn_busy"} and step.interrupting:
-        return ("K-53", "K-21") if given is None else ("K-21", "K-53")
-    if (right == "stale_epoch" and given is None) or (right is None and given == "stale_epoch"):
+    if asked == "stale_epoch":
         return ("K-55", "K-21")
-    return ("K-21",)
+    if asked == "turn_busy" and given is None and step.interrupting:
+        return ("K-53", "K-21")
+    return ("K-56", "K-21") if asked == "limit_reached" else ("K-21",)
 
 
 def _reused(step: Step, right: str | None) -> Rules:

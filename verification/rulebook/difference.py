@@ -50,7 +50,7 @@ class Difference:
     @property
     def too_many(self) -> bool:
         """Whether it is a whole fact or effect beyond the expected ones."""
-        return self.expected is ABSENT and not self.field
+        return self.expected is ABSENT and self.part is not None and not self.field
 
     @property
     def misplaced(self) -> bool:
@@ -61,7 +61,7 @@ class Difference:
     @property
     def missing(self) -> bool:
         """Whether it is a whole fact or effect that ought to be there."""
-        return self.got is ABSENT and not self.field
+        return self.got is ABSENT and self.part is not None and not self.field
 
 
 def first_difference(expected: Raw, got: Raw | None) -> Difference | None:
@@ -314,7 +314,7 @@ def described(delivery: Raw, expected: Raw, got: Raw | None) -> str:
 def _described(kind: str, found: Difference, expected: Raw, got: Raw | None) -> str:
     if not found.path:
         return f"{kind} was answered by no receipt"
-    if found.path in {"accepted", "reason"} and not found.decided:
+    if found.path == "accepted" or (found.path == "reason" and not expected["accepted"]):
         return f"{kind} was to be {_verdict(expected)} and was {_verdict(cast('Raw', got))}"
     by = f", as docs/wire.md has it by decision ({found.decided})" if found.decided else ""
     if found.misplaced:

@@ -53,6 +53,7 @@ _RULES: Final[Mapping[str, str]] = {
 """By field, the rule that says what it holds."""
 
 _RULES_OF: Final[Mapping[tuple[str, str], str]] = {
+    (FactType.TOOL_DENIED, "error"): "section 4",
     (FactType.GRANT_ISSUED, "arguments_digest"): "K-40",
     (FactType.GRANT_ISSUED, "tool_name"): "K-40",
     (FactType.GRANT_REVOKED, "grant_id"): "K-42",
@@ -63,7 +64,7 @@ _RULES_OF: Final[Mapping[tuple[str, str], str]] = {
 }
 """Where a fact means another thing by a field than the others do."""
 
-DECISION: Final = "ADR-113"
+DECISION: Final = "ADR-115"
 """What kernel.md marks as absent at will, and we always give (docs/decisions.md)."""
 COMMIT: Final = "ADR-5"
 

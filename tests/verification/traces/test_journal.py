@@ -207,7 +207,7 @@ DAMAGED: dict[str, tuple[Callable[[], list[Line]], int, str, str, str]] = {
     "nobody was asked": (
         without(6),
         5,
-        "K-31",
+        "section 4",
         "TOOL_APPROVAL_REQUESTED of 'call~2' belongs to it",
         "TOOL_APPROVAL_REQUESTED",
     ),
@@ -276,7 +276,7 @@ DAMAGED: dict[str, tuple[Callable[[], list[Line]], int, str, str, str]] = {
         saying(4, at=1_767_300_000.0),
         4,
         "K-11",
-        "its reason is 'denied by a coin', not 'approval expired'",
+        "its cause is 'decision', not 'expiry'",
         "TOOL_DENIED of 'call~1'",
     ),
     "a lease that ended before it began": (
