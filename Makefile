@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest check-models check-formal mutants clean
+.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -25,6 +25,7 @@ help:
 	@echo 'make selftest      every technique against every planted bug'
 	@echo 'make check-models  TLC counts the exported model; CALLS="1 2 3 4"'
 	@echo 'make check-formal  TLC explores docs/spec/turnlock.tla, we explore the kernel: counts; SCOPES="life gated"'
+	@echo 'make check-traces  are recorded journals behaviours of it? ARGS="LOG …" or ARGS="--replay FILE"'
 	@echo 'make mutants       mutation testing of the kernel: an hour or two'
 	@echo 'make clean   remove .venv, builds and caches'
 
@@ -120,6 +121,10 @@ check-formal: $(VENV)/.installed-dev
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models]'
 	$(BIN)/python tools/check_formal.py $(SCOPES)
 	TURNLOCK_FORMAL=deep $(RUN) pytest -q tests/verification/formal
+
+check-traces: $(VENV)/.installed-dev
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[models]'
+	$(BIN)/python tools/check_traces.py $(ARGS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'
