@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, multiple
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    initialize,
+    multiple,
+    rule,
+)
 
 from ..errors import SubjectFailed
 from ..findings import Finding
 from ..judging import active
 from ..oracle.oracle import Oracle
+from ..oracle.reading import Record, State
+from ..oracle.wording import copy_of
 from ..rulebook import accused
 from ..subjects.kernel import KernelSubject
-from ..subjects.subject import Raw, Recoverable, Subject
+from ..subjects.subject import Capability, Raw, Recoverable, Subject
+from . import ways
+from .choosing import paces
 from .differences import alike, told
+from .guided import RUNS
+from .templates import Template
+from .ways import Draw, Place
 from .words import INVOCATIONS, TURNS
 
 turns: Final[Bundle[str]] = Bundle("turns")
@@ -25,15 +39,14 @@ invocations: Final[Bundle[str]] = Bundle("invocations")
 deliveries: Final[Bundle[Raw]] = Bundle("deliveries")
 """Every delivery that was sent, without its time, to be sent again in some other way."""
 
-LIMITS: Final = ("remembered", "remember_for", "calls", "grants", "continuations")
-RUNS: Final = st.tuples(
-    st.sampled_from((1_024, 8, 3, 1, 0)),
-    st.sampled_from((300.0, 5.0, 0.0)),
-    st.sampled_from((10, 2)),
-    st.sampled_from((10, 2, 1)),
-    st.sampled_from((10, 2, 1)),
-).map(lambda limits: {"run_id": "r", "limits": dict(zip(LIMITS, limits, strict=True))})
-"""Run objects whose limits are small enough to be met."""
+PICKS: Final = st.integers(0, 2**24 - 1)
+"""What a rule is drawn with: one number, since each draw of Hypothesis has its price."""
+CLOCKS: Final = (*[0.0] * 7, 1.7e9 + 0.125)
+"""When a run begins, in seconds: at a time of real clocks, too, where floats are less fine."""
+FAR: Final = 8
+"""Steps that a rule takes, at most, to get where its story begins."""
+
+M = TypeVar("M", bound="Sending")
 
 
 class Violated(AssertionError):
@@ -43,6 +56,31 @@ class Violated(AssertionError):
         """Say it as text that can be acted upon."""
         super().__init__(told(finding))
         self.finding = finding
+
+
+def story(play: Callable[[M, Draw], None]) -> Callable[[M, int], MultipleResults[Raw]]:
+    """Make a rule of a method that sends what small numbers choose, and gather what it sent."""
+
+    def played(self: M, pick: int) -> MultipleResults[Raw]:
+        before = len(self.sent)
+        play(self, numbers(pick))
+        return multiple(*[template.raw for template in self.sent[before:]])
+
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(played, name, getattr(play, name))
+    made: Callable[[M, int], MultipleResults[Raw]] = rule(target=deliveries, pick=PICKS)(played)
+    return made
+
+
+def numbers(pick: int) -> Draw:
+    """Make many small numbers of one: the same of the same (a linear congruence, high bits)."""
+
+    def draw() -> int:
+        nonlocal pick
+        pick = (pick * 0x5DEECE66D + 0xB) & 0xFFFF_FFFF_FFFF
+        return pick >> 40
+
+    return draw
 
 
 class Sending(RuleBasedStateMachine):
@@ -59,33 +97,37 @@ class Sending(RuleBasedStateMachine):
     """Every delivery so far, with its time."""
     receipts: list[Raw]
     """What the system under test answered to each."""
+    sent: list[Template]
+    """Every delivery so far, without its time."""
     closed: list[Raw]
     """Every invocation of a closed turn, by its ids: what comes for it now comes late."""
 
     def __init__(self) -> None:
         """Wait for a run: Hypothesis may end an example before it begins."""
         super().__init__()
-        self.script, self.receipts, self.closed = [], [], []
+        self.script, self.receipts, self.sent, self.closed = [], [], [], []
+        self.now = 0.0
 
     def make_subject(self) -> Subject:
         """Return a fresh system under test; override it with your own."""
         return KernelSubject()
 
-    @initialize(run=RUNS)
-    def begin(self, run: Raw) -> None:
-        """Begin a fresh run."""
-        self.run = run
-        self.now = 0.0
+    @initialize(target=turns, pick=PICKS)
+    def begin(self, pick: int) -> MultipleResults[str]:
+        """Begin a fresh run, and know a few turn ids.
+
+        One of few runs, drawn as one of many numbers: Hypothesis spends an example on each of the
+        first choices that are few, and ends it there.
+        """
+        run = RUNS[pick % len(RUNS)]
+        self.run, self.now = run, CLOCKS[pick // len(RUNS) % len(CLOCKS)]
         self.oracle = Oracle(run)
+        self.paces = paces(self.oracle.limits["remember_for"])
         self.subject = self.make_subject()
         self.subject.reset(run)
         tally = active()
         if tally is not None:
             tally.scripts += 1
-
-    @initialize(target=turns)
-    def know_turns(self) -> MultipleResults[str]:
-        """Know a few turn ids."""
         return multiple(*TURNS, "T4", "T5", "T6")
 
     @initialize(target=invocations)
@@ -98,18 +140,36 @@ class Sending(RuleBasedStateMachine):
 
         Raises `Violated` when the answer is not the oracle's.
         """
-        step = {**delivery, "now": max(0.0, self.now - back)}
-        before, members = self.turn, [self.named(record) for record in self.members()]
-        expected = self.oracle.receive(step)
-        if before is not None and self.turn is None:
-            self.closed += members
-        self._compare(step, expected, lambda: self.subject.receive(dict(step)))
+        self.give(Template(copy_of(delivery)), at=max(0.0, self.now - back))
         return delivery
 
+    def give(self, template: Template, *, at: float | None = None) -> None:
+        """Send a delivery at `now`, or at another time. Raises as `send` does."""
+        if template.raw["type"] == "recover":
+            self.crash()
+            return
+        time = self.now if at is None else at
+        step = {**template.raw, "now": time}
+        self.sent.append(template)
+        before = self.state
+        expected = self.oracle.answer(template.given, time)
+        self._note_closed(before)
+        self._compare(step, expected, lambda: self.subject.receive(dict(step)))
+
     def crash(self) -> None:
-        """Let a subject that declares RECOVER throw its state away and rebuild it."""
+        """Let the subject throw its state away and rebuild it, if it declares RECOVER."""
+        if Capability.RECOVER not in self.subject.capabilities:
+            return
         step: Raw = {"type": "recover"}
         self._compare(step, self.oracle.receive(step), cast("Recoverable", self.subject).recover)
+
+    def _note_closed(self, before: State) -> None:
+        turn, now = before["turn"], self.state["turn"]
+        if turn is not None and (now is None or now["epoch"] != turn["epoch"]):
+            self.closed += [
+                {"turn_id": turn["turn_id"], "invocation_id": record["invocation_id"]}
+                for record in turn["records"]
+            ]
 
     def _compare(self, step: Raw, expected: Raw, ask: Callable[[], Raw]) -> None:
         self.script.append(step)
@@ -133,6 +193,11 @@ class Sending(RuleBasedStateMachine):
     # ------------------------------------------------------------------- where the run stands now
 
     @property
+    def state(self) -> State:
+        """All that the facts have come to, as the oracle has it."""
+        return self.oracle.state
+
+    @property
     def turn(self) -> Raw | None:
         """The active turn as the oracle has it, or None."""
         turn: Raw | None = self.oracle.state["turn"]
@@ -151,3 +216,28 @@ class Sending(RuleBasedStateMachine):
     def named(self, record: Raw) -> Raw:
         """Return the ids by which a delivery names an invocation of the active turn."""
         return {"turn_id": self.active, "invocation_id": record["invocation_id"]}
+
+    # ----------------------------------------------------------------------- how a rule goes there
+
+    def reach(self, place: Place, draw: Draw) -> list[Record]:
+        """Take honest steps until the run stands at a place; return which invocations do.
+
+        It may be too far: then there are none, and what was sent on the way was sent.
+        """
+        for _ in range(FAR):
+            if ways.is_there(self.state, place):
+                break
+            if draw() < _SELDOM:
+                self.now += 0.5
+            self.give(ways.step(self.state, place, draw))
+        return ways.standing(self.state, place) if place in ways.STANDS else []
+
+    def pass_time(self, draw: Draw) -> float:
+        """Let time pass, or none, and return when to send: now, or at a time that has been."""
+        on, back = self.paces[draw()]
+        self.now += on
+        return max(0.0, self.now - back)
+
+
+_SELDOM: Final = 32
+"""Of 256."""

@@ -14,7 +14,7 @@ from typing import Any
 from .fold import refold
 from .key import key_of
 from .moment import Moment
-from .reading import Fact, State, new_state
+from .reading import Fact, Given, State, new_state
 from .wording import configured, copy_of, receipt_of, well_formed
 
 
@@ -39,9 +39,13 @@ class Oracle:
         if delivery["type"] == "recover":
             return self._recover()
         given = copy_of(well_formed(delivery))
-        reason, facts, effects, self.moment = self.moment.answer(given, float(delivery["now"]))
+        return copy_of(self.answer(given, float(delivery["now"])))  # type: ignore[no-any-return]
+
+    def answer(self, given: Given, now: float) -> dict[str, Any]:
+        """Judge what is well-formed and changed by nobody; so the receipt must not be changed."""
+        reason, facts, effects, self.moment = self.moment.answer(given, now)
         self.journal += facts
-        return receipt_of(reason, copy_of(facts), copy_of(effects))
+        return receipt_of(reason, facts, effects)
 
     def pending(self) -> list[dict[str, Any]]:
         """All effects still owed (K-3)."""

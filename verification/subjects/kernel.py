@@ -35,9 +35,14 @@ def kernel_driver() -> InProcess:
     same are one object, to be read only. What it has built it shares with no other driver: a bug
     that is planted in the building of deliveries is met by the drivers made after it.
     """
+    return InProcess(kernel_subjects(), name="turnlock")
+
+
+def kernel_subjects() -> Callable[[], KernelSubject]:
+    """Return what makes subjects of our own kernel, which keep together what `kernel_driver` does."""
     build = _once_for_each_text(read_delivery)
     say = _once_for_each_text(_said)
-    return InProcess(lambda: KernelSubject(build, say), name="turnlock")
+    return lambda: KernelSubject(build, say)
 
 
 def _once_for_each_text(make: Callable[[T], R]) -> Callable[[T], R]:
