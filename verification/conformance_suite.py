@@ -28,10 +28,10 @@ import pytest
 from .errors import HarnessFailed
 from .findings import Finding, Profile, Result, Status
 from .judging import VISIBLE, not_judged, together, why_broken, why_not_judged
-from .regressions import Regression, file_name, played_again, read_regression, written
+from .regressions import Regression, played_again, read_regression, told
 from .reports.report import Stop, Verdict, fingerprint
 from .reports.stories import printable
-from .reports.terminal import figures_text, finding_lines
+from .reports.terminal import figures_text
 from .rulebook import RULES, rule_called
 from .session_coverage import SESSION
 from .subjects.in_process import InProcess
@@ -217,7 +217,7 @@ def _hold_rule(rule_id: str, outcome: _Outcome) -> None:
     findings = outcome.findings(rule_id)
     if findings:
         others = "".join(f"also: {printable(finding.message)}\n" for finding in findings[1:])
-        pytest.fail(f"{_told(findings[0])}\n{others}", pytrace=False)
+        pytest.fail(f"{told(findings[0])}\n{others}", pytrace=False)
     if not rule.visible:
         pytest.skip(f"receipts cannot show it: {rule.held}")
     if outcome.stopped:
@@ -247,21 +247,10 @@ def _hold_technique(name: str, outcome: _Outcome) -> None:
         broken = ", ".join(dict.fromkeys(finding.rule for finding in result.findings))
         said = f"violated: {broken}; see the items of these rules\n{figures_text(result.figures)}\n"
         strays = [finding for finding in result.findings if finding.rule not in _RULE_IDS]
-        pytest.fail(printable(said) + "".join(map(_told, strays)), pytrace=False)
+        pytest.fail(printable(said) + "".join(map(told, strays)), pytrace=False)
 
 
 def _hold_regression(regression: Regression, driver: Driver) -> None:
     finding = played_again(driver, regression.run, regression.script)
     if finding is not None:
-        pytest.fail(f"what was: {regression.message}\n\n{_told(finding)}", pytrace=False)
-
-
-def _told(finding: Finding) -> str:
-    """Tell a finding, and the file that keeps it from coming back."""
-    lines = [
-        *finding_lines(finding),
-        "",
-        f"To keep it from coming back, commit this as tests/regressions/{file_name(finding)}",
-        'and name the folder in the class: regressions = "tests/regressions"',
-    ]
-    return printable("\n".join(lines)) + f"\n\n{written(finding)}"
+        pytest.fail(f"what was: {regression.message}\n\n{told(finding)}", pytrace=False)

@@ -21,6 +21,8 @@ from ..wire.plain import RECOVER, scripts_of
 from .findings import Finding, Raw
 from .fuzz.differences import difference, expected_receipts
 from .reports.report import fingerprint
+from .reports.stories import printable
+from .reports.terminal import finding_lines
 from .subjects.subject import Driver
 
 FORMAT: Final = 1
@@ -52,6 +54,17 @@ def written(finding: Finding) -> str:
         "run": finding.run,
     }
     return "".join(f"{json.dumps(line)}\n" for line in (header, *finding.script))
+
+
+def told(finding: Finding) -> str:
+    """Tell a finding as a story, and the file that keeps it from coming back."""
+    lines = [
+        *finding_lines(finding),
+        "",
+        f"To keep it from coming back, commit this as tests/regressions/{file_name(finding)}",
+        'and name the folder in a ConformanceSuite: regressions = "tests/regressions"',
+    ]
+    return printable("\n".join(lines)) + f"\n\n{written(finding)}"
 
 
 def read_regression(path: Path) -> Regression:

@@ -14,8 +14,7 @@ from ..conformance.playing import wrong_before
 from ..errors import SubjectFailed
 from ..findings import Coverage, Finding, Profile, Progress, Result, Status
 from ..fuzz.differences import difference
-from ..fuzz.shorten import judge_of, shortest
-from ..fuzz.technique import confirm
+from ..fuzz.shorten import confirm, judge_of, shortest
 from ..oracle.oracle import Oracle
 from ..rulebook.attribution import REASON_RULES
 from ..subjects.subject import Capability, Driver, Raw, Script

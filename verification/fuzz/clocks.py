@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 from ..oracle.deadlines import deadlines
+from ..subjects.subject import Raw
 from . import choosing, templates, ways
 from .honest import HonestRules
 from .sending import story
@@ -26,7 +27,8 @@ class ClockRules(HonestRules):
 
     @story
     def time_backwards(self, draw: Draw) -> None:
-        """Deliver something at a time that has been (K-10)."""
+        """Deliver something, and then something at a time that has been (K-10)."""
+        self.give(self.something(draw), at=self.pass_time(draw))
         back = BACK[draw() % len(BACK)]
         self.give(self.something(draw), at=max(0.0, self.now - back))
 
@@ -34,8 +36,7 @@ class ClockRules(HonestRules):
     def at_the_bound(self, draw: Draw) -> None:
         """Deliver something at the last moment of a deadline, or at the first one past it."""
         bound = self.some_bound(draw)
-        if bound > self.now:
-            self.now = bound
+        self.now = max(self.now, bound)
         sides = (bound, math.nextafter(bound, math.inf), math.nextafter(bound, 0.0), bound)
         self.give(self.something(draw), at=max(0.0, sides[draw() & 3]))
 
@@ -75,14 +76,14 @@ class ClockRules(HonestRules):
                 record = records[draw() % len(records)]
                 named = self.named(record)
                 if place is Place.PENDING:
-                    grant: dict[str, object] = {"scope": "session", "expires_in": wait}
+                    grant: Raw = {"scope": "session", "expires_in": wait}
                     return Template({"type": "decide", **named, "approved": True, **grant})
                 if place is Place.STARTED:
                     return Template({"type": "renew", **named, "lease": wait})
                 attempt = record["attempt"] + 1
                 return Template({"type": "claim", **named, "attempt": attempt, "lease": wait})
         if turn["phase"] == "OPEN":
-            call = {"invocation_id": ways.new_call(turn), "tool_name": "ls", "arguments": {}}
+            call: Raw = {"invocation_id": ways.new_call(turn), "tool_name": "ls", "arguments": {}}
             call |= {"requires_approval": True, "approval_timeout": wait}
             return Template({"type": "add_call", "turn_id": self.active, "call": call})
         return Template({"type": "interrupt", "turn_id": self.active, "grace": wait})

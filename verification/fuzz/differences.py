@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -65,19 +64,3 @@ def _difference(
         if not alike(wanted, received):
             return accused(technique, run, tuple(script[: step + 1]), wanted, received)
     return None
-
-
-def told(finding: Finding) -> str:
-    """Return a finding as text: the step, the rule, both answers, and the script as JSON lines.
-
-    The lines can be committed as they are, as a regression.
-    """
-    lines = [
-        f"step {len(finding.script)} breaks {finding.rule} of kernel.md: {finding.message}",
-        f"expected: {json.dumps(finding.expected, ensure_ascii=False)}",
-        f"got:      {json.dumps(finding.got, ensure_ascii=False, default=repr)}",
-        f"run:      {json.dumps(finding.run, ensure_ascii=False)}",
-        "script, one delivery a line:",
-        *(json.dumps(step, ensure_ascii=False) for step in finding.script),
-    ]
-    return "\n".join(lines)

@@ -77,6 +77,7 @@ class HonestRules(Sending):
     def acknowledge(self, draw: Draw) -> None:
         """Take a continuation."""
         if not self.state["continuations"]:
+            self.reach(Place.MEMBER, draw)
             self.reach(Place.IDLE, draw)
         owed = self.state["continuations"]
         if owed:

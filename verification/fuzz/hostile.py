@@ -21,6 +21,7 @@ from .words import ERRORS, INVOCATIONS, RESULTS, TWINS, UNKNOWN
 REPEATS: Final = 3
 """Deliveries that one rule sends again, at most."""
 _BEGUN: Final = (Place.READY, Place.STARTED, Place.IN_DOUBT, Place.RETRIED)
+_CRASHING: Final = (*_BEGUN, Place.PENDING, Place.ENDED, Place.IDLE, Place.OBSERVED)
 _UNDERWAY: Final = (Place.STARTED, Place.IN_DOUBT, Place.RETRIED, Place.STARTED)
 
 
@@ -106,7 +107,9 @@ class HostileRules(ClockRules):
     @story
     def null_turn(self, draw: Draw) -> None:
         """Deliver something that names no turn: about the active one, a closed one, or none."""
-        self.begun(draw)
+        if draw() & 1:
+            self.some_closed(draw)  # whose ids may be in use again
+        self.reach(Place.MEMBER, draw)
         name = (*INVOCATIONS, UNKNOWN)[draw() % (len(INVOCATIONS) + 1)]
         kind = _UNNAMED[draw() % len(_UNNAMED)]
         null: Raw = {"turn_id": None} if draw() & 1 else {}
@@ -189,12 +192,12 @@ class HostileRules(ClockRules):
         """Report once more about what has ended: the same, or what looks like it (K-30)."""
         for record in self.reach(Place.ENDED, draw)[:1]:
             outcome: Raw = record["outcome"] or {}
-            told = [{"result": result} for result in (*RESULTS, outcome.get("error"))]
+            told: list[Raw] = [{"result": result} for result in (*RESULTS, outcome.get("error"))]
             told += [{"error": error} for error in (*ERRORS, outcome.get("error") or "denied")]
-            same = {name: outcome[name] for name in ("result", "error") if name in outcome}
+            same: Raw = {name: outcome[name] for name in ("result", "error") if name in outcome}
             payload = same if same and draw() & 1 else told[draw() % len(told)]
-            attempt = {"attempt": record["attempt"]} if draw() & 1 else {}
-            report = {"type": "report", **self.named(record), **attempt, **payload}
+            attempt: Raw = {"attempt": record["attempt"]} if draw() & 1 else {}
+            report: Raw = {"type": "report", **self.named(record), **attempt, **payload}
             self.do((Template(report),), draw)
 
     @story
@@ -264,13 +267,13 @@ class HostileRules(ClockRules):
     @story
     def crash_and_recover(self, draw: Draw) -> None:
         """Throw the state away and rebuild it from the journal, wherever it stands (K-2, K-3)."""
-        self.reach((*_BEGUN, Place.PENDING, Place.ENDED, Place.IDLE, Place.OPEN)[draw() & 7], draw)
+        self.reach(_CRASHING[draw() & 7], draw)
         if draw() < _STOPPED and self.turn is not None:
             self.do(ways.fitting(templates.stops(self.active), "interrupt"), draw)
         self.crash()
         for _ in range(1 + draw() % REPEATS):  # what comes again asks what was forgotten
             if draw() & 1 and self.sent:
-                back = BACK[draw() % len(BACK)] if draw() < _STOPPED else 0.0
+                back = BACK[draw() % len(BACK)] if draw() & 1 else 0.0
                 self.give(choosing.again(self.sent, draw(), 1), at=max(0.0, self.now - back))
             else:
                 self.give(self.something(draw), at=self.pass_time(draw))
@@ -302,12 +305,13 @@ _OF_TURNS: Final = 40
 _REJECTED: Final = 64
 """Of 256: how often what was started is said to be impossible to start."""
 _STOPPED: Final = 64
-"""Of 256: how often a turn is stopped before the crash, or the clock is set back after it."""
+"""Of 256: how often a turn is stopped before a crash."""
 _UNNAMED: Final[tuple[Raw, ...]] = (
     {"type": "report", "result": 1},
     {"type": "report", "error": "boom"},
     {"type": "lose"},
     {"type": "reject", "error": "no such tool"},
+    {"type": "log", "text": "hm"},
 )
 """What may come from a sender who does not know the turn (section 3)."""
 

@@ -63,7 +63,7 @@ class TurnlockMachine(HostileRules):
 
     @invariant()
     def journal_is_lawful(self) -> None:
-        """What the journal alone shows to be wrong: numbers, times, lives and turns."""
+        """Nothing is wrong that the journal alone can show: numbers, times, lives and turns."""
         for receipt in self.receipts[self._heard :]:
             for fact in receipt["facts"]:
                 self._lives.hear(fact)
@@ -150,7 +150,7 @@ def run_rules(make_subject: Callable[[], Subject], *, examples: int, seed: int) 
                 phases=[Phase.generate],  # `shorten` shrinks in a fraction of the time
                 report_multiple_bugs=False,
                 print_blob=False,
-                suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+                suppress_health_check=[HealthCheck.too_slow],  # on a busy machine
             ),
         )
     except Violated as violated:

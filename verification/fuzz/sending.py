@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from functools import cached_property
+from typing import Final, TypeAlias, TypeVar, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -15,19 +16,22 @@ from hypothesis.stateful import (
     rule,
 )
 
-from ..errors import SubjectFailed
+from ..errors import NotDeterministic, SubjectFailed
 from ..findings import Finding
 from ..judging import active
 from ..oracle.oracle import Oracle
 from ..oracle.reading import Record, State
 from ..oracle.wording import copy_of
+from ..regressions import told
 from ..rulebook import accused
+from ..subjects.in_process import InProcess
 from ..subjects.kernel import KernelSubject
 from ..subjects.subject import Capability, Raw, Recoverable, Subject
 from . import ways
 from .choosing import paces
-from .differences import alike, told
+from .differences import alike
 from .guided import RUNS
+from .shorten import confirm, shortened
 from .templates import Template
 from .ways import Draw, Place
 from .words import INVOCATIONS, TURNS
@@ -43,33 +47,77 @@ PICKS: Final = st.integers(0, 2**24 - 1)
 """What a rule is drawn with: one number, since each draw of Hypothesis has its price."""
 CLOCKS: Final = (*[0.0] * 7, 1.7e9 + 0.125)
 """When a run begins, in seconds: at a time of real clocks, too, where floats are less fine."""
+CRASHES: Final = 12
+"""Of 256: how often the system crashes before a rule: what it forgot, the rules to come ask for."""
 FAR: Final = 8
 """Steps that a rule takes, at most, to get where its story begins."""
 
+PLAYS: Final = 4_000
+"""Scripts that are played, at most, to make one failure shorter: a few seconds."""
+
 M = TypeVar("M", bound="Sending")
+Story: TypeAlias = Callable[[M, int], MultipleResults[Raw]]
+"""A rule of ours, as it is called: with the number that it is drawn with."""
 
 
 class Violated(AssertionError):
-    """A step was answered otherwise than kernel.md says; `finding` holds the whole of it."""
+    """A step was answered otherwise than kernel.md says.
 
-    def __init__(self, finding: Finding) -> None:
-        """Say it as text that can be acted upon."""
-        super().__init__(told(finding))
+    `finding` is what happened, the whole of it, and `rule` the rule of the machine that was played.
+    As text it is the shortest script that shows a violation, as a story, and the file to commit;
+    that script is looked for when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        finding: Finding,
+        *,
+        rule: str = "",
+        make_subject: Callable[[], Subject] | None = None,
+    ) -> None:
+        """Remember how to play it again: without `make_subject` it is told as it happened."""
+        super().__init__(finding.message)
         self.finding = finding
+        self.rule = rule
+        self._make_subject = make_subject
+
+    @cached_property
+    def shortest(self) -> Finding:
+        """The shortest finding that can be made of this one, on fresh subjects.
+
+        It is this one where they crash, or do not answer it in the same way again.
+        """
+        if self._make_subject is None:
+            return self.finding
+        try:
+            driver = InProcess(self._make_subject, name="the system under test")
+            confirm(driver, self.finding)
+            return shortened(self.finding, driver, plays=PLAYS)
+        except (SubjectFailed, NotDeterministic):
+            return self.finding
+
+    def __str__(self) -> str:
+        """Tell the shortest script."""
+        rule = f" by the rule {self.rule}" if self.rule else ""
+        found = f"found{rule}, after {len(self.finding.script)} deliveries"
+        return f"{found}\n{told(self.shortest)}"
 
 
-def story(play: Callable[[M, Draw], None]) -> Callable[[M, int], MultipleResults[Raw]]:
+def story(play: Callable[[M, Draw], None]) -> Story[M]:
     """Make a rule of a method that sends what small numbers choose, and gather what it sent."""
 
     def played(self: M, pick: int) -> MultipleResults[Raw]:
-        before = len(self.sent)
-        play(self, numbers(pick))
+        before, draw = len(self.sent), numbers(pick)
+        if draw() < CRASHES and self.sent:
+            self.crash()
+        self.playing = play.__name__
+        play(self, draw)
+        self.playing = ""
         return multiple(*[template.raw for template in self.sent[before:]])
 
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(played, name, getattr(play, name))
-    made: Callable[[M, int], MultipleResults[Raw]] = rule(target=deliveries, pick=PICKS)(played)
-    return made
+    return cast("Story[M]", rule(target=deliveries, pick=PICKS)(played))
 
 
 def numbers(pick: int) -> Draw:
@@ -99,6 +147,8 @@ class Sending(RuleBasedStateMachine):
     """What the system under test answered to each."""
     sent: list[Template]
     """Every delivery so far, without its time."""
+    playing: str
+    """The name of the rule of ours that is being played."""
     closed: list[Raw]
     """Every invocation of a closed turn, by its ids: what comes for it now comes late."""
 
@@ -106,7 +156,7 @@ class Sending(RuleBasedStateMachine):
         """Wait for a run: Hypothesis may end an example before it begins."""
         super().__init__()
         self.script, self.receipts, self.sent, self.closed = [], [], [], []
-        self.now = 0.0
+        self.now, self.playing = 0.0, ""
 
     def make_subject(self) -> Subject:
         """Return a fresh system under test; override it with your own."""
@@ -145,6 +195,7 @@ class Sending(RuleBasedStateMachine):
 
     def give(self, template: Template, *, at: float | None = None) -> None:
         """Send a delivery at `now`, or at another time. Raises as `send` does."""
+        __tracebackhide__ = True
         if template.raw["type"] == "recover":
             self.crash()
             return
@@ -160,8 +211,8 @@ class Sending(RuleBasedStateMachine):
         """Let the subject throw its state away and rebuild it, if it declares RECOVER."""
         if Capability.RECOVER not in self.subject.capabilities:
             return
-        step: Raw = {"type": "recover"}
-        self._compare(step, self.oracle.receive(step), cast("Recoverable", self.subject).recover)
+        owed: Raw = {"accepted": True, "facts": [], "effects": self.oracle.moment.owed}
+        self._compare({"type": "recover"}, owed, cast("Recoverable", self.subject).recover)
 
     def _note_closed(self, before: State) -> None:
         turn, now = before["turn"], self.state["turn"]
@@ -172,6 +223,7 @@ class Sending(RuleBasedStateMachine):
             ]
 
     def _compare(self, step: Raw, expected: Raw, ask: Callable[[], Raw]) -> None:
+        __tracebackhide__ = True  # pytest shows the rule, and the text of what is raised
         self.script.append(step)
         try:
             got = ask()
@@ -188,7 +240,7 @@ class Sending(RuleBasedStateMachine):
         if tally is not None:
             tally.left(step, expected)
             tally.broken(finding)
-        raise Violated(finding)
+        raise Violated(finding, rule=self.playing, make_subject=self.make_subject)
 
     # ------------------------------------------------------------------- where the run stands now
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from ..errors import NotDeterministic
 from ..findings import Finding
 from ..judging import not_counted
 from ..oracle.reading import canonical
@@ -28,6 +29,17 @@ LARGEST_BATCH: Final = 256
 
 Judge: TypeAlias = Callable[[Sequence[Script]], Iterable[Finding | None]]
 """Plays scripts and tells, for each in its turn, what failed; a finding's script ends there."""
+
+
+def confirm(driver: Driver, finding: Finding) -> None:
+    """Play a failing script again: a system that errs only sometimes is not deterministic."""
+    (got,) = driver.play(finding.run, [finding.script])
+    expected = expected_receipts(finding.run, finding.script)
+    again = difference(finding.run, finding.script, expected, got, technique=finding.technique)
+    if again is None or len(again.script) != len(finding.script):
+        raise NotDeterministic(
+            f"one script of {len(finding.script)} steps was answered in two ways"
+        )
 
 
 def shortened(finding: Finding, driver: Driver, *, plays: int = MAX_PLAYS) -> Finding:

@@ -12,14 +12,13 @@ import attrs
 
 from ...models.facts import FACTS
 from ...models.reasons import Reason
-from ..errors import NotDeterministic
 from ..findings import Coverage, Finding, Profile, Progress, Result, Status
 from ..subjects.in_process import InProcess, collector_paused
-from ..subjects.kernel import KernelSubject
+from ..subjects.kernel import kernel_subjects
 from ..subjects.subject import Capability, Driver, Script, Subject
-from .differences import difference, expected_receipts
+from .differences import difference
 from .guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded, follow
-from .shorten import shortened
+from .shorten import confirm, shortened
 
 EXAMPLES: Final = {Profile.DEV: 250, Profile.CI: 1_500, Profile.NIGHTLY: 60_000}
 """Scripts of each profile, of up to 64 steps each."""
@@ -85,13 +84,13 @@ def first_failure(
 
 
 def check_rules(
-    make_subject: Callable[[], Subject] = KernelSubject,
+    make_subject: Callable[[], Subject] | None = None,
     *,
     profile: Profile,
     progress: Progress,
     seed: int = 0,
 ) -> Result:
-    """Run `TurnlockMachine` on the subjects that `make_subject` builds.
+    """Run `TurnlockMachine` on the subjects that `make_subject` builds, or on our own kernel.
 
     Raises as `check` does. Without Hypothesis it is not done, and says so.
     """
@@ -105,7 +104,9 @@ def check_rules(
             why="Hypothesis is missing: pip install hypothesis",
         )
     began = perf_counter()
+    make_subject = make_subject or kernel_subjects()
     played = run_rules(make_subject, examples=RULE_EXAMPLES[profile], seed=seed)
+    seconds = perf_counter() - began
     findings: tuple[Finding, ...] = ()
     if played.finding is not None:
         driver = InProcess(make_subject, name="rules")
@@ -116,22 +117,15 @@ def check_rules(
         technique="rules",
         status=Status.VIOLATED if findings else Status.HOLDS,
         guarantee=RULES_GUARANTEE,
-        figures={"examples": played.examples, "steps": played.steps},
+        figures={
+            "examples": played.examples,
+            "steps": played.steps,
+            "steps_per_second": round(played.steps / seconds),
+        },
         findings=findings,
         coverage=Coverage(reasons={reason: played.reasons[reason] for reason in Reason}),
         seconds=perf_counter() - began,
     )
-
-
-def confirm(driver: Driver, finding: Finding) -> None:
-    """Play a failing script again: a system that errs only sometimes is not deterministic."""
-    (got,) = driver.play(finding.run, [finding.script])
-    expected = expected_receipts(finding.run, finding.script)
-    again = difference(finding.run, finding.script, expected, got, technique=finding.technique)
-    if again is None or len(again.script) != len(finding.script):
-        raise NotDeterministic(
-            f"one script of {len(finding.script)} steps was answered in two ways"
-        )
 
 
 # ------------------------------------------------------------------------------

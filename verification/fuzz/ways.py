@@ -116,41 +116,50 @@ def _from(records: list[Record], first: int) -> Iterator[Record]:
 
 
 _OF_TURNS: Final = frozenset({Place.IDLE, Place.OPEN})
-_BY_LOSS: Final = frozenset({Place.IN_DOUBT, Place.RETRIED})
 _GATED: Final = frozenset({Place.PENDING, Place.DECIDED})
 _SEVERAL: Final = 2
 """Calls of a turn of which one can end before the turn does."""
 
+_NEXT: Final[dict[str, dict[Place, str]]] = {
+    "awaits approval": {
+        Place.DECIDED: "decide",
+        Place.READY: "approve",
+        Place.STARTED: "approve",
+        Place.IN_DOUBT: "approve",
+        Place.RETRIED: "approve",
+        Place.ENDED: "decide",
+    },
+    "may start": {
+        Place.STARTED: "claim",
+        Place.IN_DOUBT: "claim",
+        Place.RETRIED: "claim",
+        Place.ENDED: "claim",
+    },
+    "STARTED": {Place.IN_DOUBT: "lose", Place.RETRIED: "lose", Place.ENDED: "report"},
+    "IN_DOUBT": {
+        Place.READY: "retry",
+        Place.STARTED: "retry",
+        Place.RETRIED: "retry",
+        Place.ENDED: "settle",
+    },
+}
+"""What takes an invocation from where it stands nearer to a place; no row, no way."""
+
+_STARTABLE: Final = frozenset({"REQUESTED", "APPROVED", "RETRY_AUTHORISED"})
+
 
 def _nearer(turn: Raw, record: Record, place: Place) -> Choice:
     """Return what moves an invocation nearer to a place: nothing, where no way leads there."""
-    if is_terminal(record) or place in _FROM_OPENINGS:
+    stands = "may start" if record["phase"] in _STARTABLE else record["phase"]
+    stands = "awaits approval" if is_pending_approval(record) else stands
+    kind = _NEXT.get(stands, {}).get(place)
+    if kind is None:
         return ()
-    choice = of_record(turn["turn_id"], record)
-    if is_pending_approval(record):
-        return _fitting(choice, "decide" if place in _TO_AN_END else "approve")
-    if place is Place.DECIDED:
+    if kind == "retry" and (record["observed"] or turn["phase"] == "INTERRUPTING"):
         return ()
-    if record["phase"] == "STARTED":
-        return _fitting(choice, "lose" if place in _BY_LOSS else "report") if _past(place) else ()
-    if record["phase"] == "IN_DOUBT":
-        if place is Place.ENDED:
-            return _fitting(choice, "settle")
-        may_retry = not record["observed"] and turn["phase"] != "INTERRUPTING"
-        return _fitting(choice, "retry") if may_retry else ()
-    if owed_attempt(record) is None:  # observed: it starts of itself, as its first attempt (K-58)
-        choice = templates.ready(turn["turn_id"], record["invocation_id"], 1)
-    return _fitting(choice, "claim")
-
-
-_FROM_OPENINGS: Final = frozenset({Place.PENDING, Place.OBSERVED})
-"""Where calls stand when they come, or never."""
-_TO_AN_END: Final = frozenset({Place.ENDED, Place.DECIDED})
-
-
-def _past(place: Place) -> bool:
-    """Whether a place is reached through the start of an execution, and lies behind it."""
-    return place is Place.ENDED or place in _BY_LOSS
+    if kind == "claim" and owed_attempt(record) is None:  # observed: it starts of itself (K-58)
+        return _fitting(templates.ready(turn["turn_id"], record["invocation_id"], 1), kind)
+    return _fitting(of_record(turn["turn_id"], record), kind)
 
 
 _KINDS: Final[dict[str, Callable[[Raw], bool]]] = {

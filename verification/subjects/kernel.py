@@ -39,7 +39,7 @@ def kernel_driver() -> InProcess:
 
 
 def kernel_subjects() -> Callable[[], KernelSubject]:
-    """Return what makes subjects of our own kernel, which keep together what `kernel_driver` does."""
+    """Return what makes subjects of our kernel; they keep, together, what was built once."""
     build = _once_for_each_text(read_delivery)
     say = _once_for_each_text(_said)
     return lambda: KernelSubject(build, say)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from turnlock.models.reasons import Reason
 from turnlock.verification.errors import NotDeterministic, SubjectFailed
 from turnlock.verification.findings import Profile, Status
-from turnlock.verification.fuzz.differences import alike, expected_receipts, told
+from turnlock.verification.fuzz.differences import alike, expected_receipts
 from turnlock.verification.fuzz.guided import MAX_STEPS
 from turnlock.verification.fuzz.technique import check, check_rules, first_failure, guided_search
 from turnlock.verification.subjects.in_process import InProcess
@@ -52,18 +51,6 @@ def test_a_wrong_system_is_violated_by_one_short_finding() -> None:
     )
     receipts = expected_receipts(finding.run, finding.script)
     assert alike(receipts[-1], finding.expected)
-
-
-def test_a_finding_is_told_with_its_script() -> None:
-    """Step, rule, both answers, and a script that can be committed as it stands."""
-    finding = first_failure(InProcess(TruthIsOne, name="x"), seed=0, examples=99, shorten=True)
-    assert finding is not None
-
-    text = told(finding)
-
-    assert text.startswith("step 3 breaks K-30 of kernel.md: ")
-    assert "expected: " in text
-    assert re.search(r'\{"type": "open_turn".*\n\{"type": "claim".*\n\{"type": "report"', text)
 
 
 def test_the_same_seed_plays_the_same_scripts() -> None:
