@@ -59,8 +59,8 @@ _FOLDER: Final = click.Path(file_okay=False, path_type=Path)
     "--capability",
     "capabilities",
     multiple=True,
-    type=click.Choice([Capability.RECOVER.value, Capability.DIGEST.value]),
-    help="What the system under test offers beside receiving; may be repeated.",
+    type=click.Choice([Capability.RECOVER.value]),
+    help="What the system under test offers beside receiving.",
 )
 @click.option(
     "--profile",

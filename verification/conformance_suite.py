@@ -39,7 +39,7 @@ from .subjects.process import ProcessDriver
 from .subjects.subject import Driver, Subject
 from .techniques import TECHNIQUES, verify
 
-BLACK_BOX: Final = tuple(technique.name for technique in TECHNIQUES if technique.black_box)
+BLACK_BOX: Final = tuple(technique.name for technique in TECHNIQUES if technique.for_strangers)
 """The techniques that need no view inside: those that a suite can run."""
 
 

@@ -14,12 +14,14 @@ from .closure.rows import counted_rows, read_rows
 from .findings import Profile, Progress, Result, Status
 from .judging import judging
 from .reports.report import Stop, Verdict
+from .subjects.in_process import InProcess
 from .subjects.kernel import kernel_driver
 from .subjects.subject import Capability, Driver
 
 Check: TypeAlias = Callable[..., Result]
 
 INSIDE: Final = "it looks inside the kernel, and runs on our own only"
+OUTSIDE: Final = "it copies the system under test, and can copy none but those in this process"
 
 
 @attrs.frozen(kw_only=True)
@@ -27,13 +29,20 @@ class Technique:
     """One way to look for violations, loaded when it is used.
 
     `at` is the module and function that checks. A technique that is not `black_box` sees the
-    inside of our own kernel, and is given no driver.
+    inside of our own kernel, and is given no driver; where a `stranger` can show its inside as
+    well, that is what checks one. `needs` is what a system under test must declare.
     """
 
     name: str
     at: str
     black_box: bool
-    needs: Capability | None = None
+    stranger: str = ""
+    needs: tuple[Capability, ...] = ()
+
+    @property
+    def for_strangers(self) -> bool:
+        """Whether it can be run on other systems than ours, if they declare what it needs."""
+        return self.black_box or bool(self.stranger)
 
     def check(
         self, driver: Driver | None, *, profile: Profile, progress: Progress, seed: int
@@ -42,9 +51,11 @@ class Technique:
         why = self._missing(driver)
         if why:
             return Result(technique=self.name, status=Status.SKIPPED, guarantee="", why=why)
-        module, function = self.at.split(":")
+        at = self.stranger if driver is not None and self.stranger else self.at
+        module, function = at.split(":")
         check = cast("Check", getattr(import_module(module, __package__), function))
-        system = (driver or kernel_driver(),) if self.black_box else ()
+        given = self.black_box or at == self.stranger
+        system = (driver or kernel_driver(),) if given else ()
         began = perf_counter()
         ours = driver is None and self.black_box
         with counted_rows() if ours else nullcontext() as tables, judging() as tally:
@@ -64,16 +75,23 @@ class Technique:
     def _missing(self, driver: Driver | None) -> str:
         if driver is None:
             return ""
-        if not self.black_box:
+        if not self.for_strangers:
             return INSIDE
-        if self.needs is not None and self.needs not in driver.capabilities:
-            return f"the system under test does not declare the capability {self.needs}"
-        return ""
+        if not self.black_box and not isinstance(driver, InProcess):
+            return OUTSIDE
+        missing = " and ".join(it for it in self.needs if it not in driver.capabilities)
+        return f"the system under test does not declare the capability {missing}" if missing else ""
 
 
 TECHNIQUES: Final = (
     Technique(name="sample", at=".sampling:check", black_box=True),
-    Technique(name="closure", at=".closure.technique:check", black_box=False),
+    Technique(
+        name="closure",
+        at=".closure.technique:check",
+        black_box=False,
+        stranger=".closure.technique:check_driver",
+        needs=(Capability.CLONE, Capability.DIGEST),
+    ),
     Technique(name="conformance", at=".conformance.technique:check", black_box=True),
     Technique(name="guided", at=".fuzz.technique:check", black_box=True),
     Technique(name="edges", at=".edges.technique:check", black_box=True),
@@ -82,7 +100,7 @@ TECHNIQUES: Final = (
         name="recovery",
         at=".recovery.technique:check",
         black_box=True,
-        needs=Capability.RECOVER,
+        needs=(Capability.RECOVER,),
     ),
     Technique(name="journal", at=".recovery.technique:check_journal", black_box=False),
 )

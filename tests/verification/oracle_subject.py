@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, Self
 
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.subject import Capability, Raw
@@ -17,16 +17,13 @@ class OracleSubject:
     def __init__(self) -> None:
         """Wait for a run."""
         self._oracle = Oracle({"run_id": "unset"})
-        self._latest = 0.0
 
     def reset(self, run: Raw) -> None:
         """Begin a fresh run."""
         self._oracle = Oracle(run)
-        self._latest = 0.0
 
     def receive(self, delivery: Raw) -> Raw:
         """Judge one delivery, and return its receipt."""
-        self._latest = max(self._latest, float(delivery["now"]))
         return self._oracle.receive(delivery)
 
     def recover(self) -> Raw:
@@ -34,12 +31,11 @@ class OracleSubject:
         return self._oracle.receive({"type": "recover"})
 
     def digest(self) -> Hashable:
-        """Return the oracle's key at the latest time that was given."""
-        return self._oracle.key(self._latest)
+        """Return the oracle's key at the time of its latest fact: a function of the state alone."""
+        return self._oracle.key(self._oracle.state["at"] or 0.0)
 
-    def clone(self) -> OracleSubject:
+    def clone(self) -> Self:
         """Return another subject at the same place."""
-        twin = OracleSubject()
+        twin = type(self)()
         twin._oracle = self._oracle.clone()
-        twin._latest = self._latest
         return twin

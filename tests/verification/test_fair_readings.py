@@ -162,7 +162,7 @@ def marks_otherwise(receipt: Raw) -> None:
     "change",
     [
         *(nulls, null_reason, null_timeouts),
-        *(tells_no_reason, denies_with_an_error, marks_otherwise),
+        *(denies_with_an_error, marks_otherwise),
     ],
 )
 def test_what_only_our_decisions_say_is_blamed_as_that(change: Change) -> None:
@@ -204,6 +204,7 @@ def grants_nowhere(receipt: Raw) -> None:
     ("change", "rules"),
     [
         (invented_lease, {"K-57"}),
+        (tells_no_reason, {"section 4"}),
         (another_reason, {"section 4", "K-53", "section 6"}),
         (denies_for_nothing, {"section 4", "K-53", "section 6"}),
         (tells_no_worker, {"K-33"}),
@@ -225,7 +226,12 @@ def test_a_decision_hides_no_broken_rule() -> None:
 
     assert blamed(both) == "K-32"
     oracle = Oracle({"run_id": "r"})
-    call = {"invocation_id": "a", "tool_name": "ls", "arguments": {}, "requires_approval": False}
+    call: Raw = {
+        "invocation_id": "a",
+        "tool_name": "ls",
+        "arguments": {},
+        "requires_approval": False,
+    }
     oracle.receive({"type": "open_turn", "now": 0.0, "turn_id": "T", "calls": [call]})
     claim: Raw = {"type": "claim", "turn_id": "T", "invocation_id": "a", "attempt": 1, "now": 0.0}
     expected = oracle.receive(claim)

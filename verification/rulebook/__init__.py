@@ -4,7 +4,7 @@ Pure functions over the dicts of the wire (section 12); nothing here knows the k
 """
 
 from ...wire.plain import is_receipt
-from .accusation import accused, of_its_story
+from .accusation import accused, of_its_story, of_its_tick, tick_after
 from .attribution import rules_of
 from .blame import blamed
 from .difference import ABSENT, Difference, described, differences, first_difference
@@ -22,6 +22,8 @@ __all__ = [
     "first_difference",
     "is_receipt",
     "of_its_story",
+    "of_its_tick",
     "rule_called",
     "rules_of",
+    "tick_after",
 ]

@@ -8,12 +8,14 @@ import attrs
 
 from ...wire.plain import RECOVER, Raw, is_receipt
 from ..findings import Finding
+from ..oracle.deadlines import deadlines
 from ..oracle.oracle import Oracle
-from .before import before_last
+from .before import before_last, by_time
 from .blame import Rules, rules_broken
 from .difference import described
 
 _SECOND_OUTCOMES: Final = frozenset({"duplicate", "conflicting_duplicate"})
+_DEADLINES: Final = {"grant_over": "K-42", "grace_over": "K-53"}
 _OF_TIME: Final = frozenset({"K-10", "K-54"})
 """What a look or a clock may not change has rules of its own."""
 
@@ -56,6 +58,27 @@ def of_its_story(finding: Finding) -> Finding:
         receipt = oracle.receive(step)
         if not receipt["facts"] and not receipt["effects"] and finding.rule not in _OF_TIME:
             return _of_silence(finding, step, receipt, rules)
+    return finding
+
+
+def tick_after(finding: Finding) -> Raw | None:
+    """Return a tick past every deadline that stands, where it is a wake that was wrong."""
+    if finding.rule != "section 9" or "run_id" not in finding.run:
+        return None
+    oracle = Oracle(finding.run)
+    for step in finding.script:
+        oracle.receive(step)
+    over = [float(one["deadline"]) for one in deadlines(oracle.state)]
+    return {"type": "tick", "now": max(over) + 1.0} if over else None
+
+
+def of_its_tick(finding: Finding, expected: Raw, got: Raw) -> Finding:
+    """Blame a wake that was not asked for on the deadline, if it does not happen either (K-11)."""
+    came = [(fact.get("type"), fact.get("invocation_id")) for fact in got.get("facts", ())]
+    for fact in by_time(expected["facts"]):
+        if (fact["type"], fact.get("invocation_id")) not in came:
+            rule = _DEADLINES.get(fact["input"], "K-34")
+            return _blamed(finding, (rule, "K-11", finding.rule, *finding.also), finding.message)
     return finding
 
 

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from ...models.inputs import Input
 from ...wire.plain import Raw
 from ..oracle.deadlines import deadlines
+from ..oracle.fold import copied
+from ..oracle.moment import let_happen_what_is_due
 from ..oracle.oracle import Oracle
-from ..oracle.reading import find_record
+from ..oracle.reading import State, find_record
 
 _DEADLINES: Final = frozenset(
     {Input.APPROVAL_OVER, Input.LEASE_OVER, Input.GRACE_OVER, Input.GRANT_OVER}
 )
 
+_RETRIES: Final = frozenset({"RETRY_AUTHORISED", "EXECUTION_RETRIED", "EXECUTION_IN_DOUBT"})
+
 
 @attrs.frozen
 class Before:
-    """The oracle's state and the facts until then; `UNKNOWN` where nobody followed the run."""
+    """The oracle's state and the facts until then; `UNKNOWN` where nobody followed the run.
 
-    state: dict[str, Any] | None = None
+    `judged` is the state in which the delivery is judged, once time has brought what was due.
+    """
+
+    state: State | None = None
+    judged: State | None = None
     journal: Sequence[Raw] = ()
 
 
@@ -35,7 +43,10 @@ def before_last(run: Raw, script: Sequence[Raw]) -> Before:
     oracle = Oracle(run)
     for delivery in script[:-1]:
         oracle.receive(delivery)
-    return Before(oracle.state, oracle.journal)
+    later = copied(oracle.state)
+    now = max(float(script[-1].get("now", 0.0)), later["at"] or 0.0)
+    let_happen_what_is_due(later, [], now)
+    return Before(oracle.state, later, oracle.journal)
 
 
 def by_time(facts: Sequence[Raw]) -> list[Raw]:
@@ -64,13 +75,13 @@ class Step:
 
     @property
     def turn(self) -> Raw | None:
-        """The active turn."""
-        return None if self.before.state is None else self.before.state["turn"]
+        """The active turn, once time has brought what was due."""
+        return None if self.before.judged is None else self.before.judged["turn"]
 
     @property
     def record(self) -> Raw | None:
         """The invocation that the delivery names, if the active turn has it."""
-        state, name = self.before.state, self.delivery.get("invocation_id")
+        state, name = self.before.judged, self.delivery.get("invocation_id")
         if state is None or name is None or self.turn is None:
             return None
         named = self.delivery.get("turn_id", self.turn["turn_id"]) in {None, self.turn["turn_id"]}
@@ -101,6 +112,15 @@ class Step:
             fact["type"] == kind and all(fact.get(name) == it for name, it in fields.items())
             for fact in self.before.journal
         )
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether an interrupt took back the retry of the invocation that the delivery names."""
+        record = self.record
+        if record is None or not self.interrupting or record["phase"] != "IN_DOUBT":
+            return False
+        told = [fact for fact in self.before.journal if fact["type"] in _RETRIES]
+        return bool(told) and told[-1]["type"] == "RETRY_AUTHORISED"
 
     def observes(self, part: Raw) -> bool:
         """Whether a fact or an effect is about an observed call (K-58)."""

@@ -78,6 +78,8 @@ def _of_time(step: Step, found: list[Difference]) -> Rules:
         return ()
     whole = [one for one in found if one.path.startswith("facts") and not one.field]
     ours = [one for one in whole if one.part in due or one.got in came]
+    if due and any(one.misplaced and one.part not in due for one in whole):
+        return ("K-11",)
     for one in ours:
         if one.missing:
             return _not_happened(step, one.expected)

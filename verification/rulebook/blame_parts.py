@@ -15,6 +15,8 @@ from .payloads import PAYLOADS
 Rules: TypeAlias = tuple[str, ...]
 
 _CLOSING: Final = frozenset({"TURN_SETTLED", "TURN_INTERRUPTED"})
+_ENDINGS: Final = _CLOSING | {"GRANT_REVOKED", "GRANT_EXPIRED", "TOOL_DENIED"}
+"""What may be taken for the end of a grant that is still in force (K-42)."""
 _DEADLINE_FIELDS: Final = frozenset({"deadline", "lease_until"})
 _TIMES: Final = _DEADLINE_FIELDS | {"grace_until", "expires_at"}
 
@@ -42,8 +44,12 @@ def _missing(step: Step, fact: Raw) -> Rules:
         others = [one for one in step.expected["facts"] if one is not fact]
         denied = [one for one in others if _denies(one)]
         return ("K-51", "K-50") if denied else ("K-50", "K-51")
+    if step.observes(fact):
+        return ("K-58", rule_of_fact(fact))
     if kind == "TOOL_APPROVAL_REQUESTED":
         return ("section 4", "K-31")
+    if kind == "TOOL_APPROVED" and fact.get("grant_id"):
+        return _coverage(step, fact, fact)
     if is_falsy_result(fact):
         return ("K-36", rule_of_fact(fact))
     return (rule_of_fact(fact),)
@@ -69,7 +75,12 @@ def _too_many(step: Step, fact: Raw) -> Rules:
     if kind == "TOOL_DENIED":
         return ("K-53",) if delivered == "interrupt" else ("K-42", "section 4")
     if kind == "TOOL_APPROVAL_REQUESTED":
-        return ("section 4", "K-31")
+        name = fact.get("invocation_id")
+        covered = any(
+            _kind(one) == "TOOL_APPROVED" and one.get("invocation_id") == name
+            for one in step.expected["facts"]
+        )
+        return ("K-41", "section 4") if covered else ("section 4", "K-31")
     if kind == "TOOL_EXECUTION_STARTED":
         return ("K-33",)
     return (rule_of_fact(fact),)
@@ -94,17 +105,18 @@ def _instead(step: Step, expected: Raw, got: Raw) -> Rules:
 def _coverage(step: Step, expected: Raw, got: Raw) -> Rules:
     """Blame a grant that covers what it may not, or not what it does: it ended, or did not."""
     approved = expected if _kind(expected) == "TOOL_APPROVED" else got
-    grant_id, state = approved.get("grant_id"), step.before.state
+    grant_id, state = approved.get("grant_id"), step.before.judged
     if grant_id is None or state is None:
         return ("K-41",)
-    if approved is got:
+    if approved is not expected:
         ended = step.happened("GRANT_ISSUED", grant_id=grant_id) and all(
             grant["grant_id"] != grant_id for grant in state["grants"]
         )
         return ("K-42", "K-41") if ended else ("K-41", "K-40")
-    of = next((one for one in step.before.journal if one.get("grant_id") == grant_id), None)
-    outlived = of is not None and of.get("turn_id") in step.closed
-    return ("K-42", "K-40", "K-41") if outlived else ("K-41", "K-40")
+    facts = list(step.before.journal)
+    issued = next((n for n, one in enumerate(facts) if one.get("grant_id") == grant_id), len(facts))
+    ends = any(_kind(one) in _ENDINGS for one in facts[issued:])
+    return ("K-42", "K-40", "K-41") if ends else ("K-41", "K-40")
 
 
 def blamed_order(step: Step, found: Difference) -> Rules:
@@ -221,6 +233,9 @@ def _execute_too_many(step: Step, effect: Raw) -> Rules:
 
 def _owed_too_little(step: Step, effect: Raw) -> Rules:
     kind = effect.get("type")
+    if kind == "continue" and len(by_time(step.expected["facts"])) == len(step.expected["facts"]):
+        denied = all(one.get("status") == "denied" for one in effect["results"])
+        return ("K-52", "K-51", "K-11", "K-3") if denied else ("K-11", "K-3", "K-52")
     if kind == "execute":
         retried = any(_kind(one) == "RETRY_AUTHORISED" for one in step.expected["facts"])
         return ("K-31", "K-3") if retried else ("K-3", "section 9")

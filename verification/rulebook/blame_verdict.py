@@ -1,6 +1,6 @@
 """Which rule a wrong verdict breaks: it refuses, and was not heard, or refused what it may not."""
 
-# ruff: noqa: C901, PLR0911 - one answer for each case, in the order in which they are looked at
+# ruff: noqa: C901, PLR0911, PLR0912 - an answer for each case, in the order in which it is looked at
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ def _opening(step: Step, right: str | None, given: str | None) -> Rules:
         return _reused(step, right)
     if asked == "stale_epoch":
         return ("K-55", "K-21")
+    if given == "limit_reached" and not left_out and step.happened("CONTINUATION_TAKEN"):
+        return ("K-52", "K-56")  # it is taken, and counted all the same
     if asked == "turn_busy" and given is None and step.interrupting:
         return ("K-53", "K-21")
     return ("K-56", "K-21") if asked == "limit_reached" else ("K-21",)
@@ -93,6 +95,12 @@ def _revocation(_: Step, __: str | None, ___: str | None) -> Rules:
 
 def _admission(step: Step, right: str | None, given: str | None) -> Rules:
     naming: Rules = ("K-22",) if step.delivery["type"] in _OF_A_TURN else ("K-20", "section 5")
+    if step.withdrawn and step.delivery["type"] in {"claim", "resolve"}:
+        return ("K-53", "K-60")
+    if given == "interrupting" and step.delivery["type"] == "report":
+        return ("K-53", "section 6")
+    if given == "not_approved" and step.record is not None:
+        return _not_approved(step)
     if "late" in {right, given}:
         return _memory(step, right, given, naming)
     if right in {*_ADMISSION, "ambiguous_invocation"}:
@@ -111,7 +119,7 @@ def _admission(step: Step, right: str | None, given: str | None) -> Rules:
         return naming
     if right == "stale_attempt":
         return ("K-33", "section 5")
-    if given == "stale_attempt":
+    if given == "stale_attempt" and "attempt" in step.delivery:
         record = step.record
         if record is not None and record["observed"]:
             return ("K-58", "section 5")
@@ -119,6 +127,15 @@ def _admission(step: Step, right: str | None, given: str | None) -> Rules:
             return ("section 5", "K-33")
         return ("K-33", "section 5")
     return ()
+
+
+def _not_approved(step: Step) -> Rules:
+    """Blame the end of a grant, its coverage, or the claim itself."""
+    if step.record is None or step.record["phase"] != "APPROVED":
+        return ("K-33",)
+    if step.happened("GRANT_REVOKED") or step.happened("GRANT_EXPIRED"):
+        return ("K-42", "K-33")
+    return ("K-41", "K-33") if step.happened("GRANT_ISSUED") else ("K-33", "K-31")
 
 
 def _memory(step: Step, right: str | None, given: str | None, naming: Rules) -> Rules:
@@ -147,7 +164,7 @@ def _table(step: Step, right: str | None, given: str | None) -> Rules:
         record is not None
         and record["observed"]
         and kind in {"claim", "resolve"}
-        and (right in {None, "not_approved", "not_owned"})
+        and ("not_owned" in {right, given} or right in {None, "not_approved"})
     ):
         return ("K-58", row)
     if kind in {"report", "resolve"} and right is None:
@@ -160,8 +177,6 @@ def _table(step: Step, right: str | None, given: str | None) -> Rules:
         return ("K-32", row)
     if kind == "resolve" and right == "duplicate":
         return ("K-35", row)
-    if kind == "claim" and given == "not_approved" and record is not None:
-        return ("K-41", row) if step.happened("GRANT_ISSUED") else (row,)
     return (row, *_beside(right))
 
 

@@ -65,20 +65,16 @@ _RULES_OF: Final[Mapping[tuple[str, str], str]] = {
 """Where a fact means another thing by a field than the others do."""
 
 DECISION: Final = "ADR-115"
-"""What kernel.md marks as absent at will, and we always give (docs/decisions.md)."""
+"""What kernel.md leaves open, and we have settled (docs/decisions.md)."""
 COMMIT: Final = "ADR-5"
 
 _AT_WILL: Final = frozenset(
     {
-        (FactType.TOOL_APPROVED, "reason"),
-        (FactType.TOOL_APPROVED, "decided_by"),
         (FactType.TOOL_DENIED, "reason"),
         (FactType.TOOL_DENIED, "error"),
-        (FactType.TOOL_DENIED, "decided_by"),
-        (FactType.TURN_INTERRUPTING, "reason"),
     }
 )
-"""What kernel.md lets be absent though something was given, since no state needs it."""
+"""One of the two is enough for kernel.md."""
 _LEFT_OUT: Final = frozenset(
     {(FactType.TOOL_EXECUTION_STARTED, "arguments"), *((fact.type, "commit") for fact in FACTS)}
 )

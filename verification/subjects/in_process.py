@@ -20,6 +20,11 @@ class InProcess:
         self.capabilities: frozenset[Capability] = frozenset(make().capabilities)
         self._make = make
 
+    @property
+    def make(self) -> Callable[[], Subject]:
+        """What builds a subject."""
+        return self._make
+
     def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
         """Play scripts, each on a fresh run. Raises `SubjectFailed` when the subject raises."""
         with collector_paused():
