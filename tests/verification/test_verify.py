@@ -78,8 +78,8 @@ def test_closure_finds_what_is_wrong_with_others() -> None:
     result = result_of(InProcess(Explained, name="theirs"), "closure")
 
     assert result.status is Status.VIOLATED
-    assert [finding.rule for finding in result.findings] == ["K-30"]
-    assert min(len(finding.script) for finding in result.findings) == 4
+    assert {finding.rule for finding in result.findings} == {"K-30"}
+    assert min(len(finding.script) for finding in result.findings) == 3
 
 
 @pytest.mark.parametrize(
