@@ -24,7 +24,7 @@ help:
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
 	@echo 'make check-models  TLC counts the exported model; CALLS="1 2 3 4"'
-	@echo 'make check-formal  TLC explores docs/spec/turnlock.tla, we explore the kernel: counts; SCOPES="life gated"'
+	@echo 'make check-formal  TLC explores docs/spec/turnlock.tla, we explore the kernel; SCOPES="life gated"'
 	@echo 'make check-traces  are recorded journals behaviours of it? ARGS="LOG …" or ARGS="--replay FILE"'
 	@echo 'make mutants       mutation testing of the kernel: an hour or two'
 	@echo 'make clean   remove .venv, builds and caches'
@@ -52,7 +52,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 
 # Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage]; tests/conftest.py says which tests are measured. A file is run by one process: fixtures are made once.
 test: $(VENV)/.installed-dev
-	$(RUN) pytest --cov -n auto --dist loadfile $(ARGS)
+	$(RUN) pytest --cov -n auto --dist loadfile -rs $(ARGS)
 
 demo: $(VENV)/.installed-run
 	$(RUN) bash examples/demo.sh

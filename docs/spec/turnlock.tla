@@ -461,7 +461,10 @@ Advance(seconds) ==
     /\ UNCHANGED <<epoch, turn, calls, lives, continuations, grants, issued, memory>>
 
 \* K-2: "recovery folds the journal", and finds what was there.
-Recover == NothingDue /\ UNCHANGED vars
+Recover ==
+    /\ NothingDue
+    /\ facts' = <<>>
+    /\ UNCHANGED <<now, epoch, turn, calls, lives, continuations, grants, issued, memory>>
 
 -------------------------------------------------------------------------------
 (* The specification                                                           *)
@@ -590,11 +593,12 @@ K33 == [][\A i \in Members : Active =>
             /\ calls[i].phase # "STARTED" /\ calls'[i].phase = "STARTED" =>
                 calls'[i].attempt # calls[i].attempt]_vars
 
-\* K-34: "A lease … runs out at now + lease unless renewed; when it is over, that is a lose."
-\* Only what waits or runs has a deadline, and no step but a deadline's leaves one behind that is
-\* over.
+\* K-34: "A lease … runs out at now + lease unless renewed; when it is over, that is a lose": only
+\* what waits or runs has a deadline.
 K34 == Active => \A i \in Members :
     calls[i].deadline # None => Waiting(calls[i]) \/ calls[i].phase = "STARTED"
+
+\* K-11: "Every receive first lets happen what has come due by `now`".
 K11 == [][Overdue # {} => facts' # <<>> /\ now' = now
                           /\ facts'[1].input \in {"approval_over", "lease_over", "grant_over",
                                                   "grace_over"}]_vars
@@ -653,6 +657,7 @@ K53 == turn.phase = "INTERRUPTING" =>
     /\ \A i \in Members : calls[i].phase = "STARTED" => <<i, calls[i].attempt>> \in Cancels
 NeverContinues == [][turn.phase = "INTERRUPTING" =>
     /\ turn'.phase \in {"INTERRUPTING", "INTERRUPTED"}
+    /\ facts' # <<>> => (facts'[1].input = "grace_over" => turn'.phase = "INTERRUPTED")
     /\ continuations' \subseteq continuations]_vars
 
 \* K-54: "What has closed is remembered, so many entries and so long, and what comes again about it
@@ -680,13 +685,20 @@ SeenCall(c) == <<c.phase, c.gated, c.observed, IF c.attempt > 2 THEN 2 ELSE c.at
                  Since(c.deadline), c.tool, IF Terminal(c) THEN None ELSE c.arguments>>
 SeenGrant(g) == <<g.tool, g.match, g.digest, g.scope, Since(g.until)>>
 SeenEntry(e) == <<e.turn, e.call, Since(e.at)>>
+SeenContinuation(k) ==
+    <<k.turn, [n \in DOMAIN k.results |-> <<k.results[n].call, k.results[n].status>>]>>
 
 View == LET seen == SelectSeq(memory, Remembered) IN
     <<IF ~Active THEN None ELSE
         <<turn.id, turn.phase, Since(turn.grace), turn.order,
-          [i \in Members |-> SeenCall(calls[i])], lives>>,
-      continuations,
+          [n \in DOMAIN turn.order |-> SeenCall(calls[turn.order[n]])],
+          [n \in DOMAIN turn.order |-> lives[turn.order[n]]]>>,
+      {SeenContinuation(k) : k \in continuations},
       [n \in DOMAIN grants |-> SeenGrant(grants[n])],
       [n \in DOMAIN seen |-> SeenEntry(seen[n])]>>
+
+\* For whoever walks the same way elsewhere (`make check-formal`): each step, as TLC takes it.
+Told == PrintT(ToString(
+    <<View, [n \in DOMAIN facts' |-> <<facts'[n].type, facts'[n].input>>], View'>>))
 
 ===============================================================================

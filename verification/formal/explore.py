@@ -21,12 +21,14 @@ from ...lifecycle.invocation import Invocation
 from ...models.deliveries import Delivery
 from ...models.facts import LIFECYCLE_FAMILY, Fact, TurnOpened
 from ...models.inputs import Input
-from ...models.values import canonical
 from ...turn.memory import Grant
 from ..alphabet.symbols import TICK
 from ..closure.kernel_player import KernelPlayer
-from .scope import Alphabet, Scope
+from .scope import ARE, Alphabet, Scope, word_of
 
+Seen: TypeAlias = Hashable
+Step: TypeAlias = tuple[Seen, tuple[tuple[str, str], ...], Seen]
+"""What is seen of a state, the facts of a step by type and input, what is seen after it."""
 Lives: TypeAlias = Mapping[str, tuple[str, ...]]
 
 DEADLINES: Final[dict[Input | None, str]] = {
@@ -55,10 +57,11 @@ class Node(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class Walk:
-    """What was counted: states, and transitions by the name of their action."""
+    """What was met: so many states, transitions by the name of their action, and each step."""
 
     states: int
     actions: Mapping[str, int]
+    steps: Mapping[Step, int] = attrs.field(factory=dict[Step, int], repr=False)
 
     @property
     def transitions(self) -> int:
@@ -85,40 +88,45 @@ class _Explorer:
         known = {seen(first)}
         waiting = deque([first])
         actions: Counter[str] = Counter()
+        steps: Counter[Step] = Counter()
         while waiting:
-            for action, node in self._steps(waiting.popleft()):
+            node = waiting.popleft()
+            before = seen(node)
+            for action, after, facts in self._steps(node):
+                key = seen(after)
                 actions[action] += 1
-                key = seen(node)
+                said = tuple([(str(fact.type), str(fact.input)) for fact in facts])
+                steps[before, said, key] += 1
                 if key not in known:
                     known.add(key)
-                    waiting.append(node)
-        return Walk(states=len(known), actions=actions)
+                    waiting.append(after)
+        return Walk(states=len(known), actions=actions, steps=steps)
 
-    def _steps(self, node: Node) -> Iterator[tuple[str, Node]]:
+    def _steps(self, node: Node) -> Iterator[tuple[str, Node, Sequence[Fact]]]:
         """Yield what can happen in a state: one deadline where one is over, else all there is."""
         if _overdue(node):
             yield self._deadline(node)
             return
         for seconds in self._scope["Seconds"]:
-            yield "Advance", node._replace(now=node.now + seconds)
-        yield "Recover", node._replace(state=node.folded)
+            yield "Advance", node._replace(now=node.now + seconds), ()
+        yield "Recover", node._replace(state=node.folded), ()
         player = self._player
         scratch = player.clone(node.state)
         for action, raw in self._alphabet.at(node.state):
             player.load(scratch)
             verdict = player.fire(self._build(raw), node.now)
             if verdict.facts:
-                yield action, self._after(node, scratch, verdict.facts)
+                yield action, self._after(node, scratch, verdict.facts), verdict.facts
                 scratch = player.clone(node.state)
 
-    def _deadline(self, node: Node) -> tuple[str, Node]:
+    def _deadline(self, node: Node) -> tuple[str, Node, Sequence[Fact]]:
         player = self._player
         player.load(player.clone(node.state))
         facts = _first_deadline(player.fire(self._tick, node.now).facts)
         after = player.clone(node.state)
         fold(after, facts)
         after.tidy_deadlines()
-        return DEADLINES[facts[0].input], self._after(node, after, facts)
+        return DEADLINES[facts[0].input], self._after(node, after, facts), facts
 
     def _after(self, node: Node, state: State, facts: Sequence[Fact]) -> Node:
         folded, unfolded = node.folded, (*node.unfolded, *facts)
@@ -163,55 +171,59 @@ def _lives_after(lives: Lives, facts: Sequence[Fact]) -> Lives:
 # `View`: two states from which everything goes on alike are one.
 
 
-def seen(node: Node) -> Hashable:
-    """Return what the specification's ``View`` shows of a state."""
+def seen(node: Node) -> Seen:
+    """Return what the specification's ``View`` shows of a state, in its words."""
     state, now = node.state, node.now
     turn, active = state.turn, None
     if turn is not None:
         active = (
             turn.turn_id,
-            turn.phase,
+            str(turn.phase),
             _since(turn.grace_until, now),
-            tuple([_call(member, now, node.lives) for member in turn.order]),
+            tuple([int(member.invocation_id) for member in turn.order]),
+            tuple([_call(member, now) for member in turn.order]),
+            tuple([node.lives.get(member.invocation_id, ()) for member in turn.order]),
         )
     return (
         active,
         frozenset(
-            (owed.effect.turn_id, *((it.invocation_id, it.status) for it in owed.effect.results))
+            (
+                owed.effect.turn_id,
+                tuple([(int(it.invocation_id), it.status.upper()) for it in owed.effect.results]),
+            )
             for owed in state.continuations.values()
         ),
         tuple([_grant(grant, now) for grant in state.grants]),
         tuple(
-            (closed.turn_id, name, closed.at - now)
+            (closed.turn_id, None if name is None else int(name), _since(closed.at, now))
             for closed in state.memory.alive(now=now)
             for name in (*closed.invocation_ids[closed.first :], None)
         ),
     )
 
 
-def _since(time: float | None, now: float) -> float | None:
-    return None if time is None else time - now
+def _since(time: float | None, now: float) -> int | None:
+    return None if time is None else int(time - now)
 
 
-def _call(member: Invocation, now: float, lives: Lives) -> Hashable:
+def _call(member: Invocation, now: float) -> Seen:
+    arguments = None if member.terminal else member.arguments
     return (
-        member.invocation_id,
-        member.phase,
+        str(member.phase),
         member.requires_approval,
         member.observed,
         min(member.attempt, MANY),
         _since(member.deadline, now),
         member.tool_name,
-        None if member.terminal else canonical(member.arguments),
-        lives.get(member.invocation_id, ()),
+        None if arguments is None else arguments[ARE],
     )
 
 
-def _grant(grant: Grant, now: float) -> Hashable:
+def _grant(grant: Grant, now: float) -> Seen:
     return (
         grant.tool_name,
-        grant.match,
-        grant.arguments_digest,
-        grant.scope,
+        str(grant.match),
+        word_of(grant.arguments_digest),
+        str(grant.scope),
         _since(grant.expires_at, now),
     )

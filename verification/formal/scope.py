@@ -25,6 +25,11 @@ from ..findings import Raw
 MODULE: Final = "turnlock"
 RUN: Final = "r"
 
+ARE: Final = "are"
+"""The one argument of a call; its value is a word."""
+WORDS: Final = ("these", "other", "edited")
+"""What arguments are called in the specification."""
+
 _PACKAGE: Final = __name__.removesuffix(".verification.formal.scope")
 _CONSTANT: Final = re.compile(r"^    (\w+) = (.+)$", re.MULTILINE)
 _WORDS: Final = {"TRUE": "True", "FALSE": "False", "{}": "set()"}
@@ -84,7 +89,12 @@ class Scope:
 
 def arguments(word: str) -> Raw:
     """Return what the specification calls by a word."""
-    return {"are": word}
+    return {ARE: word}
+
+
+def word_of(digest: str) -> str:
+    """Return the word for arguments of this digest, which one of ours must have."""
+    return next(word for word in WORDS if digest_of(word) == digest)
 
 
 def read_scope(name: str) -> Scope:
@@ -167,7 +177,7 @@ class Alphabet:
                 "scope": reach,
                 "match": match,
                 "expires_in": None if lasts is None else float(lasts),
-                "arguments_digest": None if echo is None else _digest(echo),
+                "arguments_digest": None if echo is None else digest_of(echo),
                 "arguments": None if edit is None else arguments(edit),
             }
             yield {name: value for name, value in fields.items() if value is not None}
@@ -217,5 +227,6 @@ _OUTCOMES: Final[dict[str, Raw]] = {
 
 
 @cache
-def _digest(word: str) -> str:
+def digest_of(word: str) -> str:
+    """Return the digest of the arguments that a word stands for (K-32)."""
     return arguments_digest(arguments(word))

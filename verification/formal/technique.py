@@ -6,20 +6,35 @@ kernel.md does. Compared are the states, and the transitions of each action by i
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
 from ..errors import HarnessFailed
 from ..exports.checkers import ToolMissing, run_tlc
 from ..findings import Status
-from .explore import Walk, explore
+from .explore import Seen, Step, Walk, explore
 from .scope import MODULE, Scope, text_of
 
+_TOLD: Final = re.compile(r'^"<<.*>>"$', re.MULTILINE)
+_AS_JSON: Final = tuple(
+    (re.compile(pattern), written)
+    for pattern, written in (
+        (r"\{", '{"of": ['),
+        (r"\}", "]}"),
+        (r"<<", "["),
+        (r">>", "]"),
+        (r"\bTRUE\b", "true"),
+        (r"\bFALSE\b", "false"),
+        (r"\bNone\b", "null"),
+    )
+)
+"""What of the text of a value is written otherwise in JSON; no word of ours holds any of it."""
 _OF_ACTION: Final = re.compile(r"^<(\w+) line [^>]*>: \d+:(\d+)$", re.MULTILINE)
 
 
@@ -52,6 +67,14 @@ class Comparison:
             specified, done = its.actions.get(action, 0), ours.actions.get(action, 0)
             if specified != done:
                 told.append(f"{action}: {specified:,} by the specification, {done:,} by the kernel")
+        for who, one, other in (("the specification", its, ours), ("the kernel", ours, its)):
+            alone = [step for step, times in one.steps.items() if other.steps.get(step, 0) < times]
+            if alone:
+                before, facts, after = min(alone, key=str)
+                told.append(
+                    f"{len(alone):,} steps of {who} are not, or not as often, those of the other, "
+                    f"such as {before} → {facts} → {after}"
+                )
         return tuple(told)
 
     @property
@@ -72,10 +95,14 @@ def compare(scope: Scope, workdir: Path) -> Comparison:
     if run.broken:
         return Comparison(scope=scope, ours=ours, broken=run.fault)
     count = run.count
-    counted = Walk(states=count.states, actions=counted_actions(run.said))
-    if counted.transitions != count.transitions:
+    counted = Walk(
+        states=count.states, actions=counted_actions(run.said), steps=told_steps(run.said)
+    )
+    told = counted.steps.values()
+    if not count.transitions == counted.transitions == sum(told):
         raise HarnessFailed(
-            f"TLC counts {count.transitions} transitions, and {counted.transitions} by action"
+            f"TLC counts {count.transitions} transitions, {counted.transitions} by action, and "
+            f"tells {sum(told)}"
         )
     return Comparison(scope=scope, ours=ours, counted=counted)
 
@@ -83,7 +110,7 @@ def compare(scope: Scope, workdir: Path) -> Comparison:
 def files_of(scope: Scope, specification: str | None = None) -> dict[str, str]:
     """Return what TLC reads: the specification, or another text of it, and the scope."""
     text = text_of(f"{MODULE}.tla") if specification is None else specification
-    return {f"{MODULE}.tla": text, f"{MODULE}.cfg": scope.text}
+    return {f"{MODULE}.tla": text, f"{MODULE}.cfg": f"{scope.text}ACTION_CONSTRAINT Told\n"}
 
 
 def counted_actions(said: str) -> Mapping[str, int]:
@@ -94,3 +121,27 @@ def counted_actions(said: str) -> Mapping[str, int]:
         if action != "Init" and generated != "0":
             actions[action] += int(generated)
     return actions
+
+
+def told_steps(said: str) -> Mapping[Step, int]:
+    """Read the steps that ``Told`` printed: values of TLA+ that are nearly JSON."""
+    steps: Counter[Step] = Counter()
+    known: dict[str, Seen] = {}
+    for line in _TOLD.findall(said):
+        text = known.get(line)
+        if text is None:
+            value = json.loads(line)
+            for pattern, written in _AS_JSON:
+                value = pattern.sub(written, value)
+            text = known[line] = _read(json.loads(value))
+        steps[cast("Step", text)] += 1
+    return steps
+
+
+def _read(value: object) -> Seen:
+    """Make tuples of lists; a set is an object with one list in it."""
+    if isinstance(value, dict):
+        return frozenset(map(_read, cast("dict[str, list[object]]", value)["of"]))
+    if isinstance(value, list):
+        return tuple(map(_read, cast("list[object]", value)))
+    return value

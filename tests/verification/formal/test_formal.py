@@ -43,7 +43,7 @@ def properties(scope: str) -> set[str]:
 
 
 def test_the_kernel_does_what_the_specification_does(tmp_path: Path) -> None:
-    """To the digit, and for each action by itself; `make check-formal` does it for every scope."""
+    """Step by step; `make check-formal` does it for every scope."""
     comparison = compare(read_scope(QUICK), tmp_path)
     if comparison.missing:
         pytest.skip(f"not checked: {comparison.missing}")
@@ -102,13 +102,28 @@ def test_each_property_is_seen_to_break(name: str, tmp_path: Path) -> None:
     assert re.match(rf"Error: (Invariant|Action property) {name} is violated", run.fault)
 
 
-def test_a_step_that_breaks_no_property_is_told_by_its_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("plant", "told"),
+    [
+        # What is lost can be reported no more: there are fewer steps.
+        (
+            Plant(
+                'c.phase \\in {"STARTED", "IN_DOUBT", "RETRY_AUTHORISED"}', 'c.phase = "STARTED"'
+            ),
+            "ReportResult: ",
+        ),
+        # A seal says that it was a settlement: as many steps, which say something else.
+        (
+            Plant('"TURN_SEALED", "seal_turn"', '"TURN_SEALED", "settle"'),
+            "steps of the specification",
+        ),
+    ],
+    ids=["fewer", "otherwise"],
+)
+def test_a_step_that_breaks_no_property_is_told(
+    plant: Plant, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A specification that lets a lost call be reported no more breaks nothing, but counts less."""
-    plant = Plant(
-        'c.phase \\in {"STARTED", "IN_DOUBT", "RETRY_AUTHORISED"}', 'c.phase \\in {"STARTED"}'
-    )
+    """The negative control of the comparison: no property sees these two."""
     text = plant.text()
 
     def planted(_: str) -> str:
@@ -121,7 +136,7 @@ def test_a_step_that_breaks_no_property_is_told_by_its_count(
         pytest.skip(f"not checked: {comparison.missing}")
 
     assert comparison.status is Status.VIOLATED
-    assert any(told.startswith("ReportResult: ") for told in comparison.differences)
+    assert any(told in line for line in comparison.differences)
 
 
 def test_a_difference_is_red() -> None:
@@ -137,6 +152,34 @@ def test_a_difference_is_red() -> None:
         "Claim: 2 by the specification, 3 by the kernel",
         "Lose: 2 by the specification, 1 by the kernel",
     )
+
+
+def test_steps_that_lead_elsewhere_are_red() -> None:
+    """While all counts are equal."""
+    scope, actions = read_scope(QUICK), {"Claim": 2}
+    said = (("EXECUTION_RETRIED", "claim"),)
+    ours = Walk(states=2, actions=actions, steps={("a", said, "b"): 1, ("b", said, "b"): 1})
+    its = Walk(states=2, actions=actions, steps={("a", said, "b"): 2})
+
+    comparison = technique.Comparison(scope=scope, ours=ours, counted=its)
+
+    assert comparison.status is Status.VIOLATED
+    assert [told.split(",")[0] for told in comparison.differences] == [
+        "1 steps of the specification are not",
+        "1 steps of the kernel are not",
+    ]
+
+
+def test_steps_are_read_as_tlc_writes_them() -> None:
+    """Tuples, sets, words, numbers and None."""
+    line = (
+        '"<<<<None, {}, << >>>>, << >>, <<<<\\"T1\\", TRUE, -1>>, {<<\\"T1\\", << >>>>}, << >>>>>>"'
+    )
+
+    steps = technique.told_steps(f"noise\n{line}\n{line}\n")
+
+    after = (("T1", True, -1), frozenset({("T1", ())}), ())
+    assert steps == {((None, frozenset(), ()), (), after): 2}
 
 
 def test_without_java_it_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
