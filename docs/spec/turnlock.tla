@@ -297,7 +297,8 @@ Interrupt(t, grace) ==
                         Denied("interrupt", denied[n], "interrupt", "interrupted")])
         /\ UNCHANGED <<now, epoch, issued>>
 
-\* K-52: "owed until acknowledged".
+\* K-52: "owed until acknowledged".  Here it may come right after the deadline that settled the turn,
+\* as a receive of its own; K-22, which refuses it in the same one, is for Traceturnlock.tla.
 Acknowledge(t) ==
     /\ NothingDue
     /\ t \in {k.turn : k \in continuations}
