@@ -35,6 +35,8 @@ class Family(StrEnum):
     RECOVERY = "recovery"
     OBSERVED = "observed"
     CAUSES = "causes"
+    EDGES = "edges"
+    """What no alphabet reaches: each is found by the edges alone, and names the one that does."""
     REASONS = "reasons"
     """The verdict is right; only its reason is wrong."""
 
@@ -59,6 +61,8 @@ class Bug:
     plant: Plant
     field: Field | None = None
     also: tuple[str, ...] = ()
+    edge: str = ""
+    """The one script of the edges that finds it; empty where every technique is to find it."""
 
     @contextmanager
     def planted(self) -> Generator[None, None, None]:
@@ -104,3 +108,7 @@ class Shelf:
             field=field,
             also=also,
         )
+
+    def at(self, edge: str, name: str, intent: str, rule: str, plant: Plant) -> Bug:
+        """Make a bug that one script of the edges finds, and nothing else."""
+        return attrs.evolve(self(name, intent, rule, plant), edge=edge)

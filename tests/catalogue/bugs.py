@@ -8,6 +8,8 @@ from . import (
     accounting,
     approval,
     clock,
+    edge_bounds,
+    edge_values,
     grants,
     interrupt,
     leases,
@@ -30,5 +32,7 @@ CATALOGUE: Final[tuple[Bug, ...]] = (
     *grants.BUGS,
     *recovery.BUGS,
     *told.BUGS,
+    *edge_bounds.BUGS,
+    *edge_values.BUGS,
     *reasons.BUGS,
 )

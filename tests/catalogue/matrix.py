@@ -11,7 +11,9 @@ import attrs
 from .bug import Bug
 
 REQUIRED: Final = {"closure": 1.0, "conformance": 1.0, "guided": 0.9}
-"""The share of the bugs that a technique has to find; of the others nothing is demanded."""
+"""The share of the bugs that a technique has to find of those that it can reach; of the other
+techniques nothing is demanded, but that the edges find the bugs that they alone can reach."""
+EDGES: Final = "edges"
 
 RIGHT: Final = 0.95
 """The share of those that it found which a technique has to blame on the rule that they break."""
@@ -66,12 +68,16 @@ class Matrix:
         """How many bugs were planted."""
         return len(self.lines) - 1
 
+    def sought(self, technique: str) -> int:
+        """How many of them this technique can reach: all but those that need the edges."""
+        return sum(1 for _ in self._of_bugs(technique))
+
     def found(self, technique: str) -> int:
-        """How many of them this technique found."""
+        """How many of those it found."""
         return sum(cell.found is not None for _, cell in self._of_bugs(technique))
 
     def missed(self, technique: str) -> tuple[Bug, ...]:
-        """Which of them it did not find."""
+        """Which of those it did not find."""
         return tuple(bug for bug, cell in self._of_bugs(technique) if cell.found is None)
 
     def blamed(self, technique: str) -> int:
@@ -87,12 +93,14 @@ class Matrix:
         )
 
     def shortfalls(self) -> tuple[str, ...]:
-        """Say what is not as it must be: false alarms, failures, poor yields, wrong blame."""
+        """Say what is not as it must be: false alarms, failures, what was found, blamed and not."""
         return (
             *self._false_alarms(),
             *self._failures(),
             *self._poor_yields(),
             *self._wrong_blame(),
+            *self._missed_edges(),
+            *self._no_edges(),
         )
 
     def _found(self, technique: str) -> Iterator[tuple[Bug, Found | None]]:
@@ -108,7 +116,7 @@ class Matrix:
     def _of_bugs(self, technique: str) -> Iterator[tuple[Bug, Cell]]:
         column = self.techniques.index(technique)
         for line in self.lines:
-            if line.bug is not None:
+            if line.bug is not None and (not line.bug.edge or technique == EDGES):
                 yield line.bug, line.cells[column]
 
     def _false_alarms(self) -> Iterator[str]:
@@ -126,9 +134,25 @@ class Matrix:
     def _poor_yields(self) -> Iterator[str]:
         for technique in self.techniques:
             needed = REQUIRED.get(technique, 0.0)
-            if self.found(technique) < needed * self.bugs:
+            if self.found(technique) < needed * self.sought(technique):
                 names = ", ".join(repr(bug.name) for bug in self.missed(technique))
                 yield f"{technique} finds fewer than {needed:.0%} of the bugs; it missed {names}"
+
+    def _missed_edges(self) -> Iterator[str]:
+        if EDGES in self.techniques:
+            missed = [bug for bug in self.missed(EDGES) if bug.edge]
+            if missed:
+                names = ", ".join(f"{bug.name!r} ({bug.edge})" for bug in missed)
+                yield f"edges missed what they alone can find: {names}"
+
+    def _no_edges(self) -> Iterator[str]:
+        for line in self.lines:
+            if line.bug is not None and line.bug.edge:
+                pairs = zip(self.techniques, line.cells, strict=True)
+                others = [name for name, cell in pairs if cell.found and name != EDGES]
+                if others:
+                    found = ", ".join(others)
+                    yield f"{line.bug.name!r} is no bug of the edges alone: found by {found}"
 
 
 _WIDTH: Final = 16
@@ -138,7 +162,8 @@ _NAMES: Final = 38
 def render(matrix: Matrix) -> str:
     """Return the matrix as plain text, aligned: in each cell the steps, and the length.
 
-    The last lines say how much of the catalogue each technique found, and how often the rule that
+    The last lines say how much each technique found of what it can reach (bugs that the edges alone
+    find are sought by the others, too, but not counted against them), and how often the rule that
     it blamed first is one that the bug breaks.
     """
     lines = [
@@ -157,7 +182,7 @@ def render(matrix: Matrix) -> str:
         sum(line.cells[column].seconds for line in matrix.lines)
         for column in range(len(matrix.techniques))
     ]
-    yields = [_of(matrix.found(name), matrix.bugs) for name in matrix.techniques]
+    yields = [_of(matrix.found(name), matrix.sought(name)) for name in matrix.techniques]
     blamed = [
         _of(matrix.blamed(name) - len(matrix.misblamed(name)), matrix.blamed(name))
         for name in matrix.techniques

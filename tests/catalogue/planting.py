@@ -22,11 +22,13 @@ from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Phase
 from turnlock.lifecycle.table import InvocationRow
 from turnlock.machines.rows import ALWAYS
+from turnlock.models import codec, values
 from turnlock.models.deliveries import Delivery, OpenTurn
 from turnlock.models.facts import Fact, FactType
 from turnlock.models.inputs import Input
 from turnlock.models.reasons import Reason
 from turnlock.models.record import changed
+from turnlock.models.run import Limits, Run
 from turnlock.models.verdicts import Verdict
 from turnlock.turn import table as turn_table
 from turnlock.turn.phases import TurnPhase
@@ -34,6 +36,7 @@ from turnlock.turn.turn import Turn
 
 from .bug import Plant
 
+Raw: TypeAlias = dict[str, Any]
 Decider: TypeAlias = Callable[[State, Any, float], Decision]
 Maker: TypeAlias = Callable[[State, Turn, Invocation, InvocationRow, Any, float], list[Fact]]
 Evolver: TypeAlias = Callable[[State, Any, Any], None]
@@ -167,6 +170,48 @@ def opens_despite(*reasons: Reason) -> Plant:
 def receiving(wrap: Callable[[Receive], Receive]) -> Plant:
     """Wrap the receive itself."""
     return around(Kernel, "receive", wrap)
+
+
+# --------------------------------------------------------------------------- what a kernel is told
+
+
+def reading(change: Callable[[Raw], Raw]) -> Plant:
+    """Let the kernel read every delivery of the wire as `change` makes it of its fields."""
+
+    def wrap(real: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def read_tagged(classes: Any, raw: Any) -> Any:
+            told = classes is codec._TYPES[Delivery]
+            return real(classes, change(dict(raw)) if told else raw)
+
+        return read_tagged
+
+    return around(codec, "_read_tagged", wrap)
+
+
+def configured(change: Callable[[Limits], dict[str, Any]]) -> Plant:
+    """Let a run have other limits than those it was given: what `change` says of them."""
+
+    def wrap(real: Callable[[State, Run], None]) -> Callable[[State, Run], None]:
+        def start(self: State, run: Run) -> None:
+            real(self, changed(run, limits=changed(run.limits, **change(run.limits))))
+
+        return start
+
+    return around(State, "__init__", wrap)
+
+
+def digesting(write: Callable[[Any], str]) -> Plant:
+    """Let digests be of another text of a JSON value than the canonical one."""
+    return replaced(values, "_encoder", lambda: write)
+
+
+def comparing(write: Callable[[Any], str]) -> Plant:
+    """Let values be the same where another text of them than the canonical one is."""
+
+    def same(one: Any, other: Any) -> bool:
+        return write(one) == write(other)
+
+    return replaced(admission, "same_json", same)
 
 
 # ---------------------------------------------------------------------------------------- recovery

@@ -7,10 +7,13 @@ from functools import partial
 from itertools import product
 from typing import Final
 
+from turnlock.verification.alphabet.slices import DEV
 from turnlock.verification.closure.explore import Explorer
 from turnlock.verification.closure.kernel_player import KernelPlayer
 from turnlock.verification.closure.technique import SCOPES, explore
 from turnlock.verification.conformance import technique as conformance
+from turnlock.verification.edges import technique as edges
+from turnlock.verification.edges.edge import Edge
 from turnlock.verification.errors import SubjectFailed
 from turnlock.verification.findings import Finding, Profile, Progress
 from turnlock.verification.fuzz import technique as guided
@@ -24,8 +27,12 @@ from .matrix import Found
 from .selftest import Technique
 
 SEED: Final = 0
-BOUNDS: Final = (20, 400)
+BOUNDS: Final = (20, 400, None)
 """States of each scope that closure explores before it begins with any larger part of another."""
+GLANCE: Final = (20, 100)
+"""The same for a bug of the edges, which it is not to find."""
+FEW: Final = guided.EXAMPLES[Profile.DEV]
+"""Guided scripts for such a bug."""
 PLAYS: Final = 500
 """Scripts that are played, at most, to make one failure shorter."""
 
@@ -35,20 +42,34 @@ def techniques_of(profile: Profile, progress: Progress) -> tuple[Technique, ...]
     progress("generating the conformance suites")
     suites = list(conformance.suites(profile))
     conforms = partial(conformance.first_failure, suites=suites)
+    quick = [part for part in suites if part.part in DEV]
     guide = partial(guided.first_failure, seed=SEED, examples=guided.EXAMPLES[profile])
     crash = partial(recovery.first_failure, seed=SEED, scripts=recovery.SCRIPTS[profile])
     return (
-        Technique(name="closure", find=partial(explored, profile)),
-        Technique(name="conformance", find=partial(played, conforms)),
-        Technique(name="guided", find=partial(played, guide)),
+        Technique(
+            name="closure",
+            find=partial(explored, profile),
+            glance=partial(explored, profile, bounds=GLANCE),
+        ),
+        Technique(
+            name="conformance",
+            find=partial(played, conforms),
+            glance=partial(played, partial(conformance.first_failure, suites=quick)),
+        ),
+        Technique(
+            name="guided",
+            find=partial(played, guide),
+            glance=partial(played, partial(guided.first_failure, seed=SEED, examples=FEW)),
+        ),
+        Technique(name="edges", find=partial(fixed, edges.edges_of(profile))),
         Technique(name="recovery", find=partial(played, crash)),
     )
 
 
-def explored(profile: Profile) -> Found | None:
+def explored(profile: Profile, bounds: Sequence[int | None] = BOUNDS) -> Found | None:
     """Explore until the first finding: of all scopes a little, then more, then all."""
     transitions = 0
-    for bound, scope in product((*BOUNDS, None), SCOPES[profile]):
+    for bound, scope in product(bounds, SCOPES[profile]):
         if bound is None:
             whole = explore(scope)
             findings, fired = whole.findings, whole.transitions
@@ -60,6 +81,20 @@ def explored(profile: Profile) -> Found | None:
         if findings:
             shortest_ = min(findings, key=lambda it: len(it.script))
             return Found(steps=transitions, length=len(shortest_.script), rule=shortest_.rule)
+    return None
+
+
+def fixed(scripts: Sequence[Edge]) -> Found | None:
+    """Play the edges until one shows something, told as the technique tells it."""
+    driver = CountingDriver()
+    told = edges.Played(driver)
+    for edge in scripts:
+        told.play(edge)
+        steps = driver.steps
+        for finding in told.told():
+            return Found(steps=steps, length=len(finding.script), rule=finding.rule)
+        if told.failed is not None and driver.crash is not None:
+            return Found(steps=steps, length=len(driver.crash.script), rule=driver.crash.rule)
     return None
 
 

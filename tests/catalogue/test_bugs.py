@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from turnlock.models.values import canonical
+from turnlock.verification.edges.edges import EDGES
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.fuzz.guided import RUNS, STEP_BYTES, follow
 from turnlock.verification.oracle.oracle import Oracle
@@ -63,9 +64,19 @@ def first_difference(case_: Case) -> int | None:
     return None
 
 
+def edge_case(bug: Bug) -> Case:
+    """The script of the edges that is for this bug."""
+    (edge,) = [edge for edge in EDGES if edge.name == bug.edge]
+    oracle = Oracle(edge.run)
+    expected = [canonical(cast("Any", oracle.receive(step))) for step in edge.steps]
+    return edge.run, list(edge.steps), expected
+
+
 def first_case(bug: Bug) -> Case | None:
     """The first script that shows the planted bug."""
-    if bug.name in WITNESSES:
+    if bug.edge:
+        cases = [edge_case(bug)]
+    elif bug.name in WITNESSES:
         cases = [witness(bug.name)]
     else:
         cases = [case(number) for number in range(SCRIPTS)]

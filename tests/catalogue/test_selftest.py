@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,9 +127,63 @@ def test_what_is_not_as_it_must_be_is_told() -> None:
     assert selftest(progress=said, techniques=[WORDS], bugs=[MUTE], jobs=1).shortfalls() == ()
 
 
-def bug(name: str, family: Family) -> Bug:
+def bug(name: str, family: Family, edge: str = "") -> Bug:
     """A bug for the table alone."""
-    return Bug(name=name, family=family, intent="to be shown", rule="K-2", plant=MUTE.plant)
+    return Bug(
+        name=name, family=family, intent="to be shown", rule="K-2", plant=MUTE.plant, edge=edge
+    )
+
+
+def of_edges(*cells: tuple[bool, bool]) -> Matrix:
+    """What closure and the edges found: of an everyday bug first, then of bugs of the edges."""
+    found, missed = Cell(found=Found(steps=5, length=5), seconds=0.0), Cell(seconds=0.0)
+    bugs = [bug("one", Family.TURN), *[bug(f"edge {n}", Family.EDGES, "zero") for n in range(9)]]
+    return Matrix(
+        techniques=("closure", "edges"),
+        lines=(
+            Line(bug=None, cells=(missed, missed)),
+            *[
+                Line(bug=it, cells=(found if whole else missed, found if fixed else missed))
+                for it, (whole, fixed) in zip(bugs, cells, strict=False)
+            ],
+        ),
+        seconds=0.0,
+    )
+
+
+def test_what_the_edges_alone_can_find_is_asked_of_them_alone() -> None:
+    """Closure need not find it, the edges must; of an everyday bug it is the other way round."""
+    matrix = of_edges((True, False), (False, True))
+
+    assert matrix.shortfalls() == ()
+    assert (matrix.sought("closure"), matrix.found("closure")) == (1, 1)
+    assert (matrix.sought("edges"), matrix.found("edges")) == (2, 1)
+    (said,) = of_edges((False, True), (False, True)).shortfalls()
+    assert said.startswith("closure finds fewer than 100%")
+    (said,) = of_edges((True, True), (False, False)).shortfalls()
+    assert said == "edges missed what they alone can find: 'edge 0' (zero)"
+
+
+def test_a_bug_that_closure_finds_is_none_of_the_edges_alone() -> None:
+    """Whatever lies inside of an alphabet is closure's to find, and must not be marked."""
+    (said,) = of_edges((True, True), (True, True)).shortfalls()
+
+    assert said == "'edge 0' is no bug of the edges alone: found by closure"
+
+
+def test_a_technique_only_glances_at_a_bug_of_the_edges() -> None:
+    """It takes its quicker look there, and nowhere else."""
+    looks: list[str] = []
+
+    def look(how: str) -> Callable[[], None]:
+        return lambda: looks.append(how)
+
+    technique = Technique(name="guided", find=look("whole"), glance=look("glance"))
+    edge = bug("an edge", Family.EDGES, "zero")
+
+    selftest(progress=said, techniques=[technique], bugs=[MUTE, edge], jobs=1)
+
+    assert looks == ["whole", "whole", "glance"]
 
 
 def test_the_matrix_reads_as_a_table() -> None:

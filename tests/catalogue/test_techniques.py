@@ -90,7 +90,7 @@ def test_closure_finds_a_bug() -> None:
     assert found.steps > found.length
 
 
-@pytest.mark.parametrize("name", ["closure", "conformance", "guided", "recovery"])
+@pytest.mark.parametrize("name", ["closure", "conformance", "guided", "edges", "recovery"])
 def test_the_techniques_of_a_profile_find_a_bug(name: str) -> None:
     """Each of them, prepared as the self-test prepares it, sees an approval that nobody gave."""
     told: list[str] = []

@@ -190,9 +190,9 @@ ZEROS: Final = (
         ),
     ),
     Edge(
-        name="a lease of zero",
-        about="a claim and a renewal with a lease of no time: lost the instant after",
-        rules=("K-34",),
+        name="a lease and a grace of zero",
+        about="leases and a grace with no time at all: a report of that very instant still counts",
+        rules=("K-34", "K-53"),
         steps=script(
             at(
                 AT,
@@ -215,24 +215,14 @@ ZEROS: Final = (
                 nextafter(PAST, inf),
                 TICK,
                 of_call("resolve", "T", "b", attempt=2, **ERROR, error="gone"),
-            ),
-        ),
-    ),
-    Edge(
-        name="a grace of zero",
-        about="an interrupt with a grace of no time: a true report of that instant still counts",
-        rules=("K-53", "K-34"),
-        steps=script(
-            at(
-                AT,
-                open_turn("T", call("a"), call("b")),
-                of_call("claim", "T", "a", attempt=1),
-                of_call("claim", "T", "b", attempt=1),
-                of_turn("interrupt", "T", grace=0, reason="stop"),
-                of_call("report", "T", "a", result=False),
+                open_turn("T2", call("a"), call("b")),
+                of_call("claim", "T2", "a", attempt=1),
+                of_call("claim", "T2", "b", attempt=1),
+                of_turn("interrupt", "T2", grace=0, reason="stop"),
+                of_call("report", "T2", "a", result=False),
                 RECOVER,
             ),
-            at(PAST, of_call("report", "T", "b", result="late"), open_turn("T2", call("a"))),
+            at(AT + 1.0, of_call("report", "T2", "b", result="late"), open_turn("T", call("a"))),
         ),
     ),
     Edge(

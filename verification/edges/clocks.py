@@ -12,6 +12,8 @@ from .edge import Edge, Steps, at, executed, script
 
 NOW: Final = 1.7e9 + 0.123
 """A time of today, in milliseconds: a float of 32 bits is a minute off."""
+EXACT: Final = 1.7e9 + 0.125
+"""A time of today whose differences floats have exactly."""
 FINER: Final = 1_700_000_000.1234567
 """With all the digits that a float of today has."""
 
@@ -178,19 +180,19 @@ SCRIPTS: Final = (
     ),
     Edge(
         name="three hundred seconds",
-        about="what has closed is remembered for 300 s of a real clock, not for 300.001",
+        about="what has closed is remembered for 300 s of a real clock, not for an instant more",
         rules=("K-54",),
         steps=script(
-            _settled(NOW, "T1"),
-            _settled(NOW + 0.5, "T2"),
+            _settled(EXACT, "T1"),
+            _settled(EXACT + 0.5, "T2"),
             at(
-                NOW + 299.999,
+                EXACT + 300 - 2**-6,
                 of_call("report", "T1", "a", result="ok"),
                 open_turn("T1", call("a")),
                 of_call("lose", None, "a"),
             ),
             at(
-                NOW + 300.001,
+                EXACT + 300 + 2**-6,
                 of_call("report", "T1", "a", result="ok"),
                 of_call("report", "T2", "a", result="ok"),
                 of_call("lose", None, "a"),
@@ -198,7 +200,7 @@ SCRIPTS: Final = (
                 open_turn("T1", call("a")),
             ),
             at(
-                NOW + 300.501,
+                EXACT + 300.5 + 2**-6,
                 of_call("reject", None, "a", error="no"),
                 of_call("report", "T2", "a", result="ok"),
             ),

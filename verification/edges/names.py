@@ -162,7 +162,7 @@ SCRIPTS: Final = (
                 0.0,
                 open_turn(
                     "T/%",
-                    *map(call, ("a/b", "a%2Fb", "a%252Fb", "a%2fb", "a", "a/1", "/", "%")),
+                    *map(call, ("a/b", "a%2Fb", "a%252Fb", "a%2fb", "a//b%%", "a", "a/1", "/")),
                     call("g", gated=True, approval_timeout=1.0),
                     call("h", gated=True),
                 ),
@@ -257,6 +257,8 @@ SCRIPTS: Final = (
             revoke("grant/r/10"),
             revoke("grant/r/01"),
             of_call("lose", None, "a10"),
+            of_call("claim", "T10", "a100", attempt=1),
+            of_call("claim", "T10", "a", attempt=1),
             RECOVER,
             revoke("grant/r/1"),
             *executed("T10", "a10"),

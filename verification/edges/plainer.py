@@ -18,6 +18,8 @@ from ..oracle.reading import canonical, digest_of, make_id
 _NAMES: Final = {"turn_id": "T", "invocation_id": "a", "tool_name": "tool", "worker": "w"}
 _WAITS: Final = ("approval_timeout", "lease", "grace", "expires_in")
 _HALF: Final = 0.5
+_LONG: Final = 1e6
+"""No wait is longer in plain words, and no clock further on."""
 
 
 def plainer(run: Raw, script: Sequence[Raw]) -> tuple[Raw, list[Raw]]:
@@ -83,20 +85,24 @@ def _text(words: _Words, name: str, value: str) -> str:
     return f"{name} {words.number(name, value)}" if value else value
 
 
-def _in_halves(words: _Words, _: str, value: float) -> float:
-    return round((value - words.began) / _HALF) * _HALF
+def _wait(_: _Words, __: str, value: float) -> float:
+    return max(_HALF, ceil(min(value, _LONG) / _HALF) * _HALF)
+
+
+def _time(words: _Words, _: str, value: float) -> float:
+    return ceil(min(value - words.began, _LONG) / _HALF) * _HALF  # what is past stays past
 
 
 _SAID: Final[dict[str, Callable[[_Words, str, Any], Any]]] = {
     **dict.fromkeys(_NAMES, _name),
     **dict.fromkeys(("error", "reason", "decided_by", "text"), _text),
-    **dict.fromkeys(_WAITS, lambda _, __, value: max(_HALF, ceil(value / _HALF) * _HALF)),
+    **dict.fromkeys(_WAITS, _wait),
     "arguments": _arguments,
     "arguments_digest": lambda words, _, value: words.digests.get(value, "00"),
     "result": lambda words, name, value: f"result {words.number(name, canonical(value))}",
     "call": lambda words, _, value: words.fields(value),
     "calls": _calls,
-    "now": _in_halves,
+    "now": _time,
     "run_id": lambda words, _, value: "r" if value == words.run_id else "other",
     "grant_id": lambda words, _, value: value.replace(make_id("grant", words.run_id), "grant/r"),
 }

@@ -35,7 +35,7 @@ def _fifty_grants(first: int) -> Steps:
 
 def _expiring(turn_id: str) -> Raw:
     """Return the opening of a turn that whatever comes later lets expire, and so settles."""
-    return open_turn(turn_id, call("a", gated=True, approval_timeout=0))
+    return open_turn(turn_id, call("a", gated=True, approval_timeout=0.5))
 
 
 def _turn(number: int) -> Steps:

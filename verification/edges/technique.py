@@ -14,7 +14,8 @@ from ..conformance.playing import wrong_before
 from ..errors import SubjectFailed
 from ..findings import Coverage, Finding, Profile, Progress, Result, Status
 from ..fuzz.differences import difference
-from ..fuzz.shorten import confirm, judge_of, shortest
+from ..fuzz.shorten import confirm, shortened
+from ..judging import not_counted
 from ..oracle.oracle import Oracle
 from ..rulebook.attribution import REASON_RULES
 from ..subjects.subject import Capability, Driver, Raw, Script
@@ -23,7 +24,7 @@ from .edges import EDGES
 from .plainer import plainer
 
 TECHNIQUE: Final = "edges"
-PLAYS: Final = 400
+PLAYS: Final = 1_000
 """Scripts that are played, at most, to make one finding shorter."""
 MAX_SHORTENED: Final = 10
 """Findings that are made shorter: a system with more is asked for the first of them first."""
@@ -76,18 +77,8 @@ def check(
     )
 
 
-def first_failure(
-    driver: Driver, *, profile: Profile = Profile.CI, edges: Sequence[Edge] | None = None
-) -> Finding | None:
-    """Return what the first of the edges finds that finds anything, as it was found."""
-    played = Played(driver)
-    for edge in edges_of(profile) if edges is None else edges:
-        played.play(edge)
-        if played.found:
-            return played.found[0][1]
-    if played.failed is not None:
-        raise played.failed
-    return None
+def _silent(_: str) -> None:
+    """Tell nobody."""
 
 
 @attrs.define
@@ -132,7 +123,7 @@ class Played:
             self.failed = self.failed or failed
             return None
 
-    def told(self, progress: Progress) -> Iterable[Finding]:
+    def told(self, progress: Progress = _silent) -> Iterable[Finding]:
         """Yield the findings, shorter where that is soon done, each with its script's name."""
         for number, (edge, found) in enumerate(self.found):
             confirm(self.driver, found)
@@ -140,19 +131,14 @@ class Played:
             if number < MAX_SHORTENED and len(found.script) <= MAX_STEPS:
                 progress(f"{edge.name}: making the failure shorter")
                 finding = self._shorter(found)
+            rules = dict.fromkeys((self._rule(edge, finding), finding.rule, *finding.also))
+            rule, *also = rules
             message = f"{finding.message} (edge: {edge.name})"
-            yield attrs.evolve(finding, rule=self._rule(edge, finding), message=message)
+            yield attrs.evolve(finding, rule=rule, also=tuple(also), message=message)
 
     def _shorter(self, found: Finding) -> Finding:
-        """Make it shorter as a violation of the very same rule: each script keeps its own."""
-        judge = judge_of(self.driver, found)
-
-        def same_rule(scripts: Iterable[Script]) -> list[Finding | None]:
-            judged = judge([*scripts])
-            return [one if one is not None and one.rule == found.rule else None for one in judged]
-
         try:
-            return shortest(found, same_rule, plays=PLAYS)
+            return shortened(found, self.driver, plays=PLAYS)
         except SubjectFailed:  # another script made it fail: the finding stands as it is
             return found
 
@@ -172,7 +158,8 @@ class Played:
         except SubjectFailed:
             return finding.rule
         _, expected = _answered(run, script)
-        plain = difference(run, script, expected, got, technique=TECHNIQUE)
+        with not_counted():
+            plain = difference(run, script, expected, got, technique=TECHNIQUE)
         return finding.rule if plain is not None else edge.rules[0]
 
 

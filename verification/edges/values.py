@@ -111,7 +111,7 @@ SCRIPTS: Final = (
     Edge(
         name="keys in another order",
         about="objects that are equal whatever the order of their keys, and lists that are not",
-        rules=("K-32", "K-30", "K-40"),
+        rules=("K-30", "K-32", "K-40"),
         steps=script(
             at(
                 0.0,
@@ -147,7 +147,7 @@ SCRIPTS: Final = (
         rules=("K-32",),
         steps=script(
             shown(_BY_CODE_POINT, {"n": _BY_CODE_POINT}),
-            told_apart([_BY_CODE_POINT, dict(reversed(_BY_CODE_POINT.items())), {}]),
+            told_apart([_BY_CODE_POINT, {}]),
         ),
     ),
     Edge(

@@ -10,7 +10,7 @@ import pytest
 from turnlock.verification.edges import technique
 from turnlock.verification.edges.edge import Edge
 from turnlock.verification.edges.edges import EDGES
-from turnlock.verification.edges.technique import check, edges_of, first_failure
+from turnlock.verification.edges.technique import check, edges_of
 from turnlock.verification.errors import NotDeterministic, SubjectFailed
 from turnlock.verification.findings import Profile, Result, Status
 from turnlock.verification.oracle.oracle import Oracle
@@ -196,7 +196,7 @@ def test_recovery_is_asked_after_every_step() -> None:
 def test_a_crash_is_told_when_there_is_nothing_wrong_before_it() -> None:
     """The other edges are asked all the same."""
     told: list[str] = []
-    edges = [BY_NAME["a grace of zero"], BY_NAME["nulls in a decision"]]
+    edges = [BY_NAME["a lease and a grace of zero"], BY_NAME["nulls in a decision"]]
 
     with pytest.raises(SubjectFailed, match="division by zero"):
         check(subject(Raising), profile=Profile.DEV, progress=told.append, edges=edges)
@@ -219,21 +219,12 @@ def test_a_system_that_answers_in_two_ways_is_told_so() -> None:
         checked(subject(Wavering), *[edge.name for edge in SMALL])
 
 
-def test_the_first_failure_is_as_it_was_found() -> None:
-    """For the self-test, which makes it shorter by itself."""
-    finding = first_failure(subject(Truthy), profile=Profile.DEV)
-
-    assert finding is not None
-    assert finding.script[-1]["type"] == "open_turn"
-    assert first_failure(subject(Right), edges=SMALL) is None
-
-
 def test_without_its_script_nothing_is_found() -> None:
     """The control: the edge is what finds it."""
     without: list[Edge] = [edge for edge in edges_of(Profile.DEV) if edge.run.get("limits") is None]
     few = [edge for edge in without if edge in SMALL]
 
-    assert first_failure(subject(Truthy), edges=few) is None
+    assert checked(subject(Truthy), *[edge.name for edge in few]).status is Status.HOLDS
 
 
 def test_a_failure_is_made_shorter_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
