@@ -147,7 +147,8 @@ def answer():
         os._exit(7)
     return 43 if mutant() == "m.x_answer__mutmut_1" else 42
 
-MADE = 43 if os.environ.get("MUTANT_UNDER_TEST") == "m.x_made__mutmut_1" else 42
+MADE_WRONG = ("m.x_made__mutmut_1", "m.x_made__mutmut_3")
+MADE = 43 if os.environ.get("MUTANT_UNDER_TEST") in MADE_WRONG else 42
 """
 ASKED = """
 import m
@@ -163,7 +164,7 @@ def test_made():
 """
 
 
-def try_all(folder: Path, *mutants: str, since_import: str = "") -> dict[str, str]:
+def try_all(folder: Path, *mutants: str, how: tuple[str, ...] = ()) -> dict[str, str]:
     """What kills which, in a copy that is as small as one can be."""
     tests = folder / "tests" / "engine" / "test_m.py"
     for name in ("engine", "machines", "models", "rules", "wire", "property"):
@@ -181,9 +182,9 @@ def try_all(folder: Path, *mutants: str, since_import: str = "") -> dict[str, st
     results = folder / "results.jsonl"
     results.unlink(missing_ok=True)
     subprocess.run(
-        [sys.executable, ROOT / "tools/mutant_trials.py", "--jobs", "2", results],
+        [sys.executable, ROOT / "tools/mutant_trials.py", "--jobs", "2", *how, results],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "MUTANT_UNDER_TEST": since_import},
+        env={**os.environ, "PYTHONPATH": str(folder), "MUTANT_UNDER_TEST": ""},
         input="\n".join(mutants),
         text=True,
         capture_output=True,
@@ -206,9 +207,10 @@ def test_who_is_killed_was_killed(tmp_path: Path) -> None:
 
 
 def test_what_runs_on_import_is_tried_in_a_process_that_imports_it(tmp_path: Path) -> None:
-    made = "m.x_made__mutmut_1"
+    """The first by all tests, the next one by what killed it."""
+    made, same, alike = (f"m.x_made__mutmut_{number}" for number in (1, 2, 3))
+    killer = "tests/engine/test_m.py::test_made"
 
     assert try_all(tmp_path, made) == {made: ""}
-    assert try_all(tmp_path, made, since_import=made) == {
-        made: "tests/engine/test_m.py::test_made",
-    }
+    tried = try_all(tmp_path, made, same, alike, how=("--anew", "--jobs", "1"))
+    assert tried == {made: killer, same: "", alike: killer}

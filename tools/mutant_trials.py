@@ -4,21 +4,23 @@
 input and appends a line of JSON for each to RESULTS: the mutant, and the test that kills it ("" if
 it survives). pytest collects once; each mutant is tried in a fork of that process, where it runs
 the tests that reach its function, those that killed its neighbours first (the files beside RESULTS
-say which did). A mutant that MUTANT_UNDER_TEST names from the start has run on import already: it
-is tried with all tests.
+say which did). With ``--anew`` it forks before anything of the package is imported, for what has
+an effect on import: first with what killed its neighbours, then with all tests.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
+import importlib
 import json
 import os
 import signal
 import sys
 from collections import Counter, deque
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NoReturn
 
 import pytest
 
@@ -48,6 +50,7 @@ STATS: Final = Path("mutmut-stats.json")
 VARIABLE: Final = "MUTANT_UNDER_TEST"
 """Names the mutant that is to run, wherever its function is called (mutmut reads it)."""
 TOO_LONG: Final = "it ran too long, or ended the process"
+NO_IMPORT: Final = "with it the tests cannot be imported"
 STRONG: Final = "test_kernel_and_oracle_give_the_same_receipts"
 """Few mutants of the kernel outlive a handful of its scripts."""
 HANDFUL: Final = 12
@@ -79,8 +82,30 @@ class Trials:
         self._failed = False
         self._since_import = os.environ.get(VARIABLE, "")
         for path in sorted(results.parent.glob("*.jsonl")):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                self._learn(*json.loads(line))
+            for mutant, killer in noted(path).items():
+                self._learn(mutant, killer)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Have nothing shrunk: whoever fails need not say it in the shortest way."""
+        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest must import it first
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", settings.default, phases=phases)
+        settings.load_profile("mutants")  # each test keeps what it finds when it is defined
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> pytest.TestReport | None:
+        """Say of a failure that it is one, and no more: to quote its source takes half the time."""
+        if (
+            call.when == "collect"
+            or call.excinfo is None
+            or call.excinfo.errisinstance(pytest.skip.Exception)
+        ):
+            return None
+        return pytest.TestReport(item.nodeid, item.location, {}, "failed", "", call.when)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note whether a test has failed."""
@@ -90,12 +115,6 @@ class Trials:
         """Try every mutant in a process of its own, so many at a time."""
         if session.testsfailed:
             raise session.Interrupted("a file of tests cannot be imported")
-        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest must import it first
-
-        settings.register_profile(
-            "mutants", settings.default, phases=(Phase.explicit, Phase.generate)
-        )
-        settings.load_profile("mutants")  # whoever fails need not say it in the shortest way
         self._items = {item.nodeid: item for item in session.items}
         timed = STATS.stat().st_mtime
         self._new = {
@@ -104,14 +123,13 @@ class Trials:
             if test not in self._seconds or item.path.stat().st_mtime > timed
         }
         gc.freeze()
-        with self._results.open("a", encoding="utf-8") as results:
-            for number, mutant in enumerate(self._mutants):
-                if len(self._running) == self._jobs:
-                    self._note_one(results)
-                self._start(mutant)
-                print(f"\r{number + 1} of {len(self._mutants)} ", end="", file=sys.__stderr__)
-            while self._running:
-                self._note_one(results)
+        for number, mutant in enumerate(self._mutants):
+            if len(self._running) == self._jobs:
+                self._note_one()
+            self._start(mutant)
+            print(f"\r{number + 1} of {len(self._mutants)} ", end="", file=sys.__stderr__)
+        while self._running:
+            self._note_one()
         print(file=sys.__stderr__)
         return True
 
@@ -141,7 +159,7 @@ class Trials:
                 return item.nodeid
         return ""
 
-    def _note_one(self, results: Any) -> None:  # noqa: ANN401 - a text file
+    def _note_one(self) -> None:
         """Wait for one of them, and write down what became of it."""
         child, status = os.wait()
         mutant, reader = self._running.pop(child)
@@ -150,7 +168,7 @@ class Trials:
         if status:
             killer = TOO_LONG
         self._learn(mutant, killer)
-        print(json.dumps([mutant, killer]), file=results, flush=True)
+        note(self._results, mutant, killer)
 
     def _learn(self, mutant: str, killer: str) -> None:
         """Remember what killed it: its neighbours may die of the same."""
@@ -186,12 +204,91 @@ class Trials:
         return function, function.rpartition(".")[0]
 
 
+class First:
+    """A pytest plugin that notes the first test that fails."""
+
+    def __init__(self) -> None:
+        """Nothing has failed yet."""
+        self.failed = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note it."""
+        self.failed = self.failed or (report.nodeid if report.failed else "")
+
+
+def try_anew(mutants: list[str], results: Path, jobs: int) -> None:
+    """Try each in a fork of a process that has imported pytest, but nothing of the package."""
+    for name in ("hypothesis", "mutmut.mutation.trampoline"):  # each of them needs these
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    waiting, running = deque(mutants), dict[int, str]()
+    while waiting or running:
+        if waiting and len(running) < jobs:
+            mutant = waiting.popleft()
+            child = os.fork()
+            if not child:
+                try_since_import(mutant, results)
+            running[child] = mutant
+            continue
+        child, _ = os.wait()
+        mutant = running.pop(child)
+        if mutant not in noted(results):
+            note(results, mutant, TOO_LONG)
+        print(f"\r{len(waiting)} left ", end="", file=sys.stderr)
+
+
+def try_since_import(mutant: str, results: Path) -> NoReturn:
+    """Try it with what killed its neighbours, then with everything, and end the process."""
+    os.environ[VARIABLE] = mutant
+    signal.alarm(1_800)  # an import may never end
+    known = noted(results)
+    places = function_of(mutant), function_of(mutant).rpartition(".")[0]
+    killers = [
+        killer
+        for place in places
+        for one, killer in known.items()
+        if one.startswith(place) and "::" in killer
+    ]
+    words = (*OPTIONS, "-W", "ignore:Module already imported")  # which it is for all of them
+    likely = list(dict.fromkeys(killers))[:HANDFUL]
+    first = First()
+    status = 0
+    if likely and mutant != CONTROL:
+        status = pytest.main([*words, "-x", *likely], plugins=[first])
+    if first.failed or status == pytest.ExitCode.INTERRUPTED:
+        note(results, mutant, first.failed or NO_IMPORT)
+    else:
+        trials = Trials([mutant], results, 1)
+        pytest.main([*words, "-k", LEFT_OUT, *TESTS], plugins=[trials])
+        if mutant not in noted(results):
+            note(results, mutant, NO_IMPORT)
+    os._exit(0)
+
+
+def noted(path: Path) -> dict[str, str]:
+    """Return by mutant the test that kills it, or "", as far as they have been tried."""
+    if not path.exists():
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return dict(map(json.loads, lines))
+
+
+def note(path: Path, mutant: str, killer: str) -> None:
+    """Write down what became of one."""
+    with path.open("a", encoding="utf-8") as results:
+        print(json.dumps([mutant, killer]), file=results, flush=True)
+
+
 def main() -> None:
     """Collect the tests and try the mutants."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("results", type=Path)
     parser.add_argument("--jobs", type=int, required=True, metavar="N")
+    parser.add_argument("--anew", action="store_true", help="import the package for each mutant")
     asked = parser.parse_args()
+    if asked.anew:
+        try_anew(sys.stdin.read().split(), asked.results, asked.jobs)
+        return
     trials = Trials(sys.stdin.read().split(), asked.results, asked.jobs)
     sys.exit(pytest.main([*OPTIONS, "-k", LEFT_OUT, *TESTS], plugins=[trials]))
 

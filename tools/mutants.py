@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from mutant_trials import CONTROL, LEFT_OUT, TESTS, TOO_LONG, VARIABLE, function_of
+from mutant_trials import CONTROL, LEFT_OUT, TESTS, TOO_LONG, VARIABLE, function_of, noted
 
 Change = tuple[str, str]
 """The function as mutmut names it, and the lines that a mutant takes out of it and puts in."""
@@ -51,9 +51,6 @@ BESIDE: Final = ("tests", "examples", "docs")
 MET_LATE: Final = "turnlock.models.codec."
 """What it makes for a class when it first meets it may be made before any test starts."""
 TRIALS: Final = str(ROOT / "tools" / "mutant_trials.py")
-NO_IMPORT: Final = "with it the tests cannot be imported"
-SECONDS: Final = 1_800
-"""For all tests on one mutant, in a process of its own: only an import that never ends takes it."""
 AT_IMPORT: Final = """
 import importlib, pkgutil, sys
 met = set()
@@ -150,22 +147,10 @@ def mutants_made() -> Iterator[str]:
             yield from json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
 
 
-def noted(path: Path) -> dict[str, str]:
-    """Return by mutant the test that kills it, or "", as far as they have been tried."""
-    if not path.exists():
-        return {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return dict(map(json.loads, lines))
-
-
 def run(mutants: list[str], jobs: int) -> None:
     """Try those that have not been tried: in forks, then in new processes where forks come late."""
     known = noted(FORKED)
-    names = "\n".join(one for one in (CONTROL, *mutants) if one not in known)
-    if names:
-        ran = run_python(TRIALS, "--jobs", str(jobs), str(FORKED), given=names, shown=True)
-        if ran.returncode:
-            sys.exit(f"the trials ended with status {ran.returncode}; can the tests be imported?")
+    attempt([one for one in (CONTROL, *mutants) if one not in known], jobs, FORKED)
     forked, known = noted(FORKED), noted(AFRESH)
     met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
     late = [
@@ -174,49 +159,40 @@ def run(mutants: list[str], jobs: int) -> None:
         if not forked[one] and (function_of(one) in met or one.startswith(MET_LATE))
     ]
     late = [one for one in (CONTROL, *late) if late and one not in known]
-    with ThreadPoolExecutor(jobs) as pool:
-        for count, _ in enumerate(pool.map(try_afresh, late), start=1):
-            print(f"\r{count} of {len(late)} in new processes ", end="", file=sys.stderr)
+    attempt(late, jobs, AFRESH, "--anew")
     for path in (FORKED, AFRESH):
         if noted(path).get(CONTROL):
             sys.exit(f"these tests fail on the unchanged kernel: {noted(path)[CONTROL]}")
 
 
-def try_afresh(mutant: str) -> None:
-    """Try one in a process that imports it anew, and see to it that the outcome is noted."""
-    killer = NO_IMPORT
-    try:
-        words = (TRIALS, "--jobs", "1", str(AFRESH))
-        run_python(*words, given=mutant, mutant=mutant, seconds=SECONDS)
-    except subprocess.TimeoutExpired:
-        killer = TOO_LONG
-    if mutant not in noted(AFRESH):
-        with AFRESH.open("a", encoding="utf-8") as results:
-            print(json.dumps([mutant, killer]), file=results)
+def attempt(mutants: list[str], jobs: int, results: Path, *how: str) -> None:
+    """Have these tried, if there are any."""
+    if not mutants:
+        return
+    words = (TRIALS, "--jobs", str(jobs), *how, str(results))
+    status = run_python(*words, given="\n".join(mutants), shown=True).returncode
+    if status:
+        sys.exit(f"the trials ended with status {status}; can the tests be imported?")
 
 
 def run_python(
     *arguments: str,
     cwd: Path = COPY,
-    mutant: str = "",
     given: str = "",
-    seconds: float | None = None,
     shown: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python in the copy, where `import turnlock` finds the mutants, and return what it says.
 
-    `mutant` is the one that is to run, `given` goes to standard input, and what is `shown` is said
-    to the terminal instead. Raises `subprocess.TimeoutExpired` after so many `seconds`.
+    `given` goes to standard input, and what is `shown` is said to the terminal instead.
     """
     return subprocess.run(  # noqa: S603 - our own interpreter and words
         [sys.executable, *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": "src", VARIABLE: mutant},
+        env={**os.environ, "PYTHONPATH": "src", VARIABLE: ""},
         input=given,
         stdout=None if shown else subprocess.PIPE,
         stderr=None if shown else subprocess.PIPE,
         text=True,
-        timeout=seconds,
         check=False,
     )
 
