@@ -29,6 +29,7 @@ ROUNDS: Final = {
     "stdio": 8,
     "conformance": QUICK + 1,
     "guided": 12,
+    "rules": QUICK + 3,
     "imports": 15,
     "replay": 8,
     "journal": 8,

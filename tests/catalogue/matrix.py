@@ -14,6 +14,12 @@ REQUIRED: Final = {"closure": 1.0, "conformance": 1.0, "guided": 0.9}
 """The share of the bugs that a technique has to find of those that it can reach; of the other
 techniques nothing is demanded, but that the edges find the bugs that they alone can reach."""
 EDGES: Final = "edges"
+RULES: Final = "rules"
+_MAY: Final = frozenset({EDGES, RULES})
+"""Who may find a bug of the edges: what users subclass is drawn from more than alphabets."""
+
+WITHIN: Final = {200: 0.9, 1_000: 0.97}
+"""The share that the rules have to find, with each seed, within so many examples."""
 
 RIGHT: Final = 0.95
 """The share of those that it found which a technique has to blame on the rule that they break."""
@@ -28,6 +34,8 @@ class Found:
     length: int
     rule: str = ""
     """The rule that was blamed for it first; empty where none was."""
+    examples: tuple[int | None, ...] = ()
+    """Of the rules, seed by seed: the example that showed it, or None."""
 
 
 @attrs.frozen(kw_only=True)
@@ -92,12 +100,19 @@ class Matrix:
             if found and found.rule and not rightly(bug, found)
         )
 
+    def within(self, technique: str, examples: int) -> tuple[int, ...]:
+        """How many bugs each seed of the rules found within so many examples."""
+        tries = [found.examples for _, found in self._found(technique) if found is not None]
+        seeds = zip(*(one for one in tries if one), strict=True)
+        return tuple(sum(at is not None and at <= examples for at in seed) for seed in seeds)
+
     def shortfalls(self) -> tuple[str, ...]:
         """Say what is not as it must be: false alarms, failures, what was found, blamed and not."""
         return (
             *self._false_alarms(),
             *self._failures(),
             *self._poor_yields(),
+            *self._poor_rules(),
             *self._wrong_blame(),
             *self._missed_edges(),
             *self._no_edges(),
@@ -149,10 +164,17 @@ class Matrix:
         for line in self.lines:
             if line.bug is not None and line.bug.edge:
                 pairs = zip(self.techniques, line.cells, strict=True)
-                others = [name for name, cell in pairs if cell.found and name != EDGES]
+                others = [name for name, cell in pairs if cell.found and name not in _MAY]
                 if others:
                     found = ", ".join(others)
                     yield f"{line.bug.name!r} is no bug of the edges alone: found by {found}"
+
+    def _poor_rules(self) -> Iterator[str]:
+        for technique in self.techniques:
+            for examples, needed in WITHIN.items():
+                found = self.within(technique, examples)
+                if found and min(found) < needed * self.sought(technique):
+                    yield f"{technique} finds fewer than {needed:.0%} within {examples:,} examples"
 
 
 _WIDTH: Final = 16
@@ -194,8 +216,26 @@ def render(matrix: Matrix) -> str:
             _row("seconds", [f"{spent:>{_WIDTH}.1f}" for spent in seconds]),
             _row("found", [f"{text:>{_WIDTH}}" for text in yields]),
             _row("first rule right", [f"{text:>{_WIDTH}}" for text in blamed]),
+            *_of_seeds(matrix),
         ]
     )
+
+
+def _of_seeds(matrix: Matrix) -> Iterator[str]:
+    """Say how much each seed of the rules found, and what a run takes that finds nothing."""
+    if RULES not in matrix.techniques or not matrix.within(RULES, max(WITHIN)):
+        return
+    column = matrix.techniques.index(RULES)
+    for examples in WITHIN:
+        found = matrix.within(RULES, examples)
+        said = ", ".join(_of(count, matrix.sought(RULES)) for count in found)
+        yield f"rules, within {examples:,} examples, seed by seed: {said}"
+    edges = [line.cells[column] for line in matrix.lines if line.bug and line.bug.edge]
+    if edges:
+        seen = sum(cell.found is not None for cell in edges)
+        yield f"rules, at a glance, of the bugs of the edges: {_of(seen, len(edges))}"
+    seconds = matrix.lines[0].cells[column].seconds / len(matrix.within(RULES, max(WITHIN)))
+    yield f"rules: {seconds:.1f} s for {max(WITHIN):,} examples that find nothing"
 
 
 def _row(name: str, cells: list[str]) -> str:

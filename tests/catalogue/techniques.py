@@ -24,6 +24,7 @@ from turnlock.verification.subjects.kernel import kernel_driver
 from turnlock.verification.subjects.subject import Driver, Raw, Script
 
 from .matrix import Found
+from .rules import GLANCED, SEEDS, ruled
 from .selftest import Technique
 
 SEED: Final = 0
@@ -62,6 +63,7 @@ def techniques_of(profile: Profile, progress: Progress) -> tuple[Technique, ...]
             glance=partial(played, partial(guided.first_failure, seed=SEED, examples=FEW)),
         ),
         Technique(name="edges", find=partial(fixed, edges.edges_of(profile))),
+        Technique(name="rules", find=ruled, glance=partial(ruled, GLANCED, seeds=SEEDS[:1])),
         Technique(name="recovery", find=partial(played, crash)),
     )
 

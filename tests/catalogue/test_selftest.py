@@ -225,6 +225,53 @@ def test_the_matrix_reads_as_a_table() -> None:
     )
 
 
+def seen(*examples: int | None) -> Cell:
+    """A cell of the rules: the example that showed it, seed by seed."""
+    return Cell(found=Found(steps=9, length=2, rule="K-2", examples=examples), seconds=1.0)
+
+
+def ruled(*cells: Cell) -> Matrix:
+    """A matrix of the rules alone, in which the kernel itself took 12 seconds."""
+    lines = [
+        Line(bug=bug(f"bug {at}", Family.TURN), cells=(cell,)) for at, cell in enumerate(cells)
+    ]
+    healthy = Line(bug=None, cells=(Cell(seconds=12.0),))
+    return Matrix(techniques=("rules",), lines=(healthy, *lines), seconds=1.0)
+
+
+def test_the_rules_are_told_seed_by_seed() -> None:
+    """Within 200 examples and within 1,000, never the best of the seeds; and what a run takes."""
+    matrix = ruled(seen(1, 200), seen(201, 7), seen(1_001, None), Cell(seconds=9.0))
+
+    assert matrix.within("rules", 200) == (1, 2)
+    assert matrix.within("rules", 1_000) == (2, 2)
+    assert render(matrix).splitlines()[-3:] == [
+        "rules, within 200 examples, seed by seed: 1 of 4  25%, 2 of 4  50%",
+        "rules, within 1,000 examples, seed by seed: 2 of 4  50%, 2 of 4  50%",
+        "rules: 6.0 s for 1,000 examples that find nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("examples", "told"),
+    [
+        ((200, 200), ()),
+        ((200, 201), ("rules finds fewer than 90% within 200 examples",)),
+        (
+            (None, 5),
+            (
+                "rules finds fewer than 90% within 200 examples",
+                "rules finds fewer than 97% within 1,000 examples",
+            ),
+        ),
+    ],
+)
+def test_the_worst_seed_of_the_rules_has_to_find_enough(
+    examples: tuple[int | None, ...], told: tuple[str, ...]
+) -> None:
+    assert ruled(seen(*examples)).shortfalls() == told
+
+
 def test_a_false_alarm_is_shown() -> None:
     """Where the healthy kernel is objected to, the table says so in the line of the kernel."""
     technique = Technique(name="process", find=find_process)

@@ -11,6 +11,7 @@ from turnlock.verification.fuzz import technique as guided
 from turnlock.verification.subjects.subject import Driver, Raw
 
 from .bugs import CATALOGUE
+from .rules import ruled
 from .techniques import explored, played, techniques_of
 
 BUGS = {bug.name: bug for bug in CATALOGUE}
@@ -90,7 +91,22 @@ def test_closure_finds_a_bug() -> None:
     assert found.steps > found.length
 
 
-@pytest.mark.parametrize("name", ["closure", "conformance", "guided", "edges", "recovery"])
+def test_the_rules_find_a_bug_with_each_seed() -> None:
+    """In an early example, told as short as can be; a crash, too; and nothing without a bug."""
+    with BUGS["a mute denial"].planted():
+        found = ruled(60)
+    with BUGS["approve all or crash"].planted():
+        crashed = ruled(60)
+
+    assert found is not None
+    assert (found.length, found.rule) == (2, "section 4")
+    assert max(at or 99 for at in found.examples) <= 60
+    assert crashed is not None
+    assert None not in crashed.examples
+    assert ruled(6) is None
+
+
+@pytest.mark.parametrize("name", ["closure", "conformance", "guided", "edges", "rules", "recovery"])
 def test_the_techniques_of_a_profile_find_a_bug(name: str) -> None:
     """Each of them, prepared as the self-test prepares it, sees an approval that nobody gave."""
     told: list[str] = []

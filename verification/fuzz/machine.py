@@ -122,8 +122,12 @@ class Played:
     """How often the system under test refused with each reason."""
 
 
+RULE_STEPS: Final = 40
+"""Rules of one example."""
+
+
 def run_rules(make_subject: Callable[[], Subject], *, examples: int, seed: int) -> Played:
-    """Play the rules on fresh subjects. The same seed plays the same rules.
+    """Play the rules on fresh subjects, `RULE_STEPS` an example. The same seed plays the same.
 
     Raises `SubjectFailed` when a subject raises, and `NotDeterministic` when Hypothesis cannot
     repeat a failure.
@@ -144,6 +148,7 @@ def run_rules(make_subject: Callable[[], Subject], *, examples: int, seed: int) 
             seeded(seed)(Machine),
             settings=settings(
                 max_examples=examples,
+                stateful_step_count=RULE_STEPS,
                 deadline=None,
                 database=None,
                 verbosity=Verbosity.quiet,

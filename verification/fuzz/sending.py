@@ -47,8 +47,11 @@ PICKS: Final = st.integers(0, 2**24 - 1)
 """What a rule is drawn with: one number, since each draw of Hypothesis has its price."""
 CLOCKS: Final = (*[0.0] * 7, 1.7e9 + 0.125)
 """When a run begins, in seconds: at a time of real clocks, too, where floats are less fine."""
-CRASHES: Final = 12
-"""Of 256: how often the system crashes before a rule: what it forgot, the rules to come ask for."""
+CRASHES: Final = 244
+"""Of 256, from which on the system crashes before a rule: what it forgot, the next ones ask for.
+
+Not the small ones: Hypothesis tries those first, and often.
+"""
 FAR: Final = 8
 """Steps that a rule takes, at most, to get where its story begins."""
 
@@ -108,7 +111,7 @@ def story(play: Callable[[M, Draw], None]) -> Story[M]:
 
     def played(self: M, pick: int) -> MultipleResults[Raw]:
         before, draw = len(self.sent), numbers(pick)
-        if draw() < CRASHES and self.sent:
+        if draw() >= CRASHES and self.sent:
             self.crash()
         self.playing = play.__name__
         play(self, draw)

@@ -38,11 +38,11 @@ def kernel_driver() -> InProcess:
     return InProcess(kernel_subjects(), name="turnlock")
 
 
-def kernel_subjects() -> Callable[[], KernelSubject]:
+def kernel_subjects(kind: type[KernelSubject] | None = None) -> Callable[[], KernelSubject]:
     """Return what makes subjects of our kernel; they keep, together, what was built once."""
     build = _once_for_each_text(read_delivery)
     say = _once_for_each_text(_said)
-    return lambda: KernelSubject(build, say)
+    return lambda: (kind or KernelSubject)(build, say)
 
 
 def _once_for_each_text(make: Callable[[T], R]) -> Callable[[T], R]:
