@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Final, TypeAlias, TypeVar, cast
 
 from hypothesis import strategies as st
@@ -63,6 +62,10 @@ Story: TypeAlias = Callable[[M, int], MultipleResults[Raw]]
 """A rule of ours, as it is called: with the number that it is drawn with."""
 
 
+_shortened: Final[dict[tuple[object, str], Finding]] = {}
+"""The latest: Hypothesis raises one failure again and again, and asks for its text each time."""
+
+
 class Violated(AssertionError):
     """A step was answered otherwise than kernel.md says.
 
@@ -84,7 +87,7 @@ class Violated(AssertionError):
         self.rule = rule
         self._make_subject = make_subject
 
-    @cached_property
+    @property
     def shortest(self) -> Finding:
         """The shortest finding that can be made of this one, on fresh subjects.
 
@@ -92,8 +95,16 @@ class Violated(AssertionError):
         """
         if self._make_subject is None:
             return self.finding
+        what = repr((self.finding.run, self.finding.script, self.finding.got))
+        key = (getattr(self._make_subject, "__func__", self._make_subject), what)
+        if key not in _shortened:
+            _shortened.clear()
+            _shortened[key] = self._shorten(self._make_subject)
+        return _shortened[key]
+
+    def _shorten(self, make_subject: Callable[[], Subject]) -> Finding:
         try:
-            driver = InProcess(self._make_subject, name="the system under test")
+            driver = InProcess(make_subject, name="the system under test")
             confirm(driver, self.finding)
             return shortened(self.finding, driver, plays=PLAYS)
         except (SubjectFailed, NotDeterministic):
@@ -243,7 +254,11 @@ class Sending(RuleBasedStateMachine):
         if tally is not None:
             tally.left(step, expected)
             tally.broken(finding)
-        raise Violated(finding, rule=self.playing, make_subject=self.make_subject)
+        raise self.violated(finding)
+
+    def violated(self, finding: Finding) -> Violated:
+        """Return what is raised of a finding."""
+        return Violated(finding, rule=self.playing, make_subject=self.make_subject)
 
     # ------------------------------------------------------------------- where the run stands now
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from turnlock.verification import Oracle, Violated, deliveries, invocations, turns
+from turnlock.verification.fuzz import sending
 from turnlock.verification.fuzz.machine import TurnlockMachine, run_rules
 from turnlock.verification.oracle.deadlines import deadlines
 from turnlock.verification.regressions import played_again, read_regression
@@ -279,6 +280,21 @@ def test_a_failure_is_told_as_its_shortest_story(violated: Violated) -> None:
     assert " 2. at 0 s: executor: claim " in text
     assert "differs at facts[0].result: expected 1" in text
     assert len(violated.shortest.script) == 3 <= len(violated.finding.script)
+
+
+def test_a_failure_is_made_short_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis asks for the text of a failure more than once, each time of another exception."""
+    texts: list[str] = []
+    for _ in range(2):
+        state: Any = Wrong()
+        state.begin(pick=0)
+        with pytest.raises(Violated) as failed:
+            repeated(state.report)
+        texts.append(str(failed.value))
+        monkeypatch.setattr(sending, "PLAYS", 0)
+
+    assert texts[0] == texts[1]
+    assert "3 steps, the shortest" in texts[1]
 
 
 def test_a_failure_has_the_file_to_commit(violated: Violated, tmp_path: Any) -> None:
