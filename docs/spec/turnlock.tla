@@ -81,14 +81,14 @@ Duration(seconds) == IF seconds = None THEN TRUE ELSE seconds >= 0
 -------------------------------------------------------------------------------
 (* Deadlines: K-11, K-34                                                       *)
 
-Place(i) == CHOOSE n \in DOMAIN turn.order : turn.order[n] = i
+Nth(n) == calls[turn.order[n]]
 
 \* K-11: "oldest deadline first, ties in the order approval deadline, lease, grant expiry,
 \* interrupt grace, then expected order (grants: order of issue)": <<at, kind, place>>.
 Deadlines ==
     (IF ~Active THEN {} ELSE
-        {<<calls[i].deadline, IF Waiting(calls[i]) THEN 1 ELSE 2, Place(i)>> :
-            i \in {j \in Members : calls[j].deadline # None}}
+        {<<Nth(n).deadline, IF Waiting(Nth(n)) THEN 1 ELSE 2, n>> :
+            n \in {m \in DOMAIN turn.order : Nth(m).deadline # None}}
         \cup (IF turn.grace = None THEN {} ELSE {<<turn.grace, 4, 0>>}))
     \cup {<<g.until, 3, g.number>> : g \in {h \in Range(grants) : h.until # None}}
 
