@@ -186,6 +186,7 @@ BUGS: Final = (
             Guard.SAME_OUTCOME,
             **moves(Phase.SUCCEEDED, FactType.TOOL_EXECUTION_SUCCEEDED),
         ),
+        also=("K-30", "K-31"),
     ),
     _bug(
         "a late success overwrites",
@@ -200,6 +201,7 @@ BUGS: Final = (
         "K-30",
         deciding(Report, _error_as_result),
         Field.EMPTY_ERROR,
+        also=("K-36",),
     ),
     _bug(
         "a falsy result is an error",
@@ -212,6 +214,7 @@ BUGS: Final = (
         "a turn in which a call was denied never settles",
         "K-51",
         around(kernel, "settled", _not_while(_denied_in)),
+        also=("K-50",),
     ),
     _bug(
         "settled before sealed",
@@ -229,6 +232,7 @@ BUGS: Final = (
         "a call that is added while the response streams is not counted",
         "K-50",
         folding(CallAdded, _uncounted),
+        also=("K-22", "K-20"),
     ),
     _bug(
         "an id twice in one response",
@@ -255,6 +259,7 @@ BUGS: Final = (
         "K-50",
         around(decide, "admit_opening", _alike_as_one),
         Field.ALIKE_TAKEN_FOR_ONE,
+        also=("K-21",),
     ),
     _bug(
         "a bogus continuation",
@@ -288,6 +293,7 @@ BUGS: Final = (
         "a continuation that was acknowledged stays owed",
         "K-52",
         folding(ContinuationTaken, _still_owed),
+        also=("K-22",),
     ),
     _bug(
         "one continuation at a time",
@@ -295,5 +301,6 @@ BUGS: Final = (
         "K-52",
         around(kernel, "settled", _not_while(_continuation_waits)),
         Field.FAILED_ENQUEUE,
+        also=("K-50",),
     ),
 )

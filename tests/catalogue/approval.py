@@ -196,6 +196,7 @@ BUGS: Final = (
         "K-20",
         admitting(_of_an_earlier_turn),
         Field.STALE_APPROVAL,
+        also=("section 5",),
     ),
     _bug(
         "approves the next",
@@ -217,6 +218,7 @@ BUGS: Final = (
         "K-8",
         making(FactType.TOOL_APPROVED, _raising_while_others_wait),
         Field.PARTIAL_APPROVALS_RAISE,
+        also=("no answer",),
     ),
     _bug(
         "wedged by an answer",
@@ -224,6 +226,7 @@ BUGS: Final = (
         "K-32",
         answering(Phase.REQUESTED, Input.APPROVE, _deaf_after_one),
         Field.WEDGED,
+        also=("K-2",),
     ),
     _bug(
         "a mute denial",
@@ -258,6 +261,7 @@ BUGS: Final = (
             **moves(Phase.SUCCEEDED, FactType.TOOL_EXECUTION_SUCCEEDED),
         ),
         Field.DENIED_FLIPPED,
+        also=("K-31",),
     ),
     _bug(
         "approved is started",
@@ -265,5 +269,6 @@ BUGS: Final = (
         "K-33",
         around_entry(FOLD, (Phase.REQUESTED, FactType.TOOL_APPROVED), _started_by_approval),
         Field.ACCEPTED_IS_NOT_EXECUTED,
+        also=("K-3", "section 9"),
     ),
 )

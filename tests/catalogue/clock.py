@@ -193,6 +193,7 @@ BUGS: Final = (
         "no deadline ever happens",
         "K-11",
         replaced(kernel, "expired", _nothing_expires),
+        also=("K-34", "section 9"),
     ),
     _bug(
         "over on the dot",
@@ -225,11 +226,13 @@ BUGS: Final = (
         "a delivery moves the clock though nothing has happened",
         "K-10",
         receiving(_moved_by_anything),
+        also=("K-2",),
     ),
     _bug(
         "waits for ever",
         "nothing happens when an approval deadline is over",
         "K-34",
         row(Phase.REQUESTED, Input.APPROVAL_OVER, target=Phase.REQUESTED, fact=None),
+        also=("K-11",),
     ),
 )

@@ -95,12 +95,14 @@ BUGS: Final = (
         "K-41",
         replaced(Grants, "covering", _any_arguments),
         Field.ANY_ARGUMENTS,
+        also=("K-40",),
     ),
     _bug(
         "any tool",
         "a grant covers another tool that has the same arguments",
         "K-41",
         replaced(Grants, "covering", _any_tool),
+        also=("K-40",),
     ),
     _bug(
         "the newest grant",
@@ -113,12 +115,14 @@ BUGS: Final = (
         "a grant covers no call that comes later",
         "K-41",
         replaced(Grants, "covering", _nothing),
+        also=("K-42",),
     ),
     _bug(
         "what waits goes on waiting",
         "a grant does not approve the calls that wait and that it covers",
         "K-41",
         making(FactType.TOOL_APPROVED, _what_waits_goes_on_waiting),
+        also=("K-40",),
     ),
     _bug(
         "not revoked",
@@ -132,18 +136,21 @@ BUGS: Final = (
         "a grant never expires",
         "K-42",
         folding(GrantIssued, _never_expiring),
+        also=("K-11", "K-34", "section 9"),
     ),
     _bug(
         "a grant outlives its turn",
         "a grant for one turn is still in force after it",
         "K-42",
         replaced(Grants, "end_with_turn", _nothing),
+        also=("K-40",),
     ),
     _bug(
         "no grant outlives a turn",
         "a grant for the session ends with the turn",
         "K-42",
         replaced(Grants, "end_with_turn", _ending_all),
+        also=("K-40",),
     ),
     _bug(
         "a number twice",
@@ -156,6 +163,7 @@ BUGS: Final = (
         "a grant is for the arguments that were shown, not for those that run",
         "K-32",
         making(FactType.TOOL_APPROVED, _for_what_was_shown),
+        also=("K-40",),
     ),
     _bug(
         "grants beyond the limit",

@@ -126,6 +126,7 @@ BUGS: Final = (
             Input.INTERRUPT,
             **moves(Phase.RETRY_AUTHORISED, FactType.TURN_INTERRUPTING),
         ),
+        also=("K-53",),
     ),
     _bug(
         "interrupt widened",
@@ -153,5 +154,6 @@ BUGS: Final = (
             Input.SEAL_TURN,
             **moves(TurnPhase.SEALED, FactType.TURN_SEALED),
         ),
+        also=("K-53",),
     ),
 )

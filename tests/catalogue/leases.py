@@ -107,12 +107,14 @@ BUGS: Final = (
         "a retry keeps the number of the attempt before",
         "K-33",
         around(unchecked, "execution_retried", _keeping_the_attempt),
+        also=("K-31",),
     ),
     _bug(
         "a key for each attempt",
         "the idempotency key of a retry is another",
         "K-7",
         around(effects, "_execute", _key_of_the_attempt),
+        also=("section 9",),
     ),
     _bug(
         "a second executor",
@@ -131,12 +133,14 @@ BUGS: Final = (
         "a lease never runs out",
         "K-34",
         replaced(evolve, "_lease", _no_lease),
+        also=("K-11", "section 9"),
     ),
     _bug(
         "renewed in vain",
         "the old deadline of a lease that was renewed still counts",
         "K-34",
         around(State, "_is_live", _every_lease),
+        also=("section 9",),
     ),
     _bug(
         "a lost lease is renewed",
@@ -153,6 +157,7 @@ BUGS: Final = (
             Input.LEASE_OVER,
             **moves(Phase.FAILED, FactType.TOOL_EXECUTION_FAILED),
         ),
+        also=("K-35", "K-11"),
     ),
     _bug(
         "no late truth",
@@ -189,6 +194,7 @@ BUGS: Final = (
                 for input_ in (Input.LOSE, Input.LEASE_OVER)
             )
         ),
+        also=("K-33",),
     ),
     _bug(
         "claimed without authority",
@@ -199,6 +205,7 @@ BUGS: Final = (
             Input.CLAIM,
             **moves(Phase.STARTED, FactType.EXECUTION_RETRIED),
         ),
+        also=("K-33",),
     ),
     _bug(
         "authorised twice",
@@ -209,5 +216,6 @@ BUGS: Final = (
             Input.RESOLVE_RETRY,
             **moves(Phase.RETRY_AUTHORISED, FactType.RETRY_AUTHORISED),
         ),
+        also=("K-31",),
     ),
 )

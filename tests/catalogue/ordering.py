@@ -144,12 +144,14 @@ BUGS: Final = (
         "an interrupt denies in the opposite of the expected order",
         "K-53",
         around(new_facts, "interrupting", _backwards),
+        also=("section 4",),
     ),
     _bug(
         "covered backwards",
         "a grant approves what waits in the opposite of the expected order",
         "K-41",
         making(FactType.TOOL_APPROVED, _backwards),
+        also=("section 4",),
     ),
     _bug(
         "the grant comes first",
@@ -168,11 +170,13 @@ BUGS: Final = (
         "a refusal uses up a sequence number",
         "K-2",
         receiving(_numbering_refusals),
+        also=("section 4",),
     ),
     _bug(
         "commits are not marked",
         "the facts of one receive do not name the last of them",
         "K-9",
         replaced(unchecked, "seal_commit", _unmarked),
+        also=("wire.md",),
     ),
 )

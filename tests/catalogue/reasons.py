@@ -86,6 +86,7 @@ BUGS: Final = (
         "what is equal in Python is called a duplicate, though its JSON is another",
         "K-30",
         replaced(admission, "same_json", _equal_in_python),
+        also=("K-31",),
     ),
     _bug(
         "approved is approved",
@@ -107,6 +108,7 @@ BUGS: Final = (
             row(Phase.DENIED, Input.REPORT_RESULT, reason=Reason.CONFLICTING_DUPLICATE),
             row(Phase.DENIED, Input.REPORT_ERROR, reason=Reason.CONFLICTING_DUPLICATE),
         ),
+        also=("K-31", "section 6"),
     ),
     _bug(
         "denied without a decision",
@@ -154,5 +156,6 @@ BUGS: Final = (
         "a log of a call that the active turn does not have is refused",
         "K-20",
         deciding(Log, _only_of_members),
+        also=("section 3",),
     ),
 )

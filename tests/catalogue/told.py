@@ -95,12 +95,14 @@ BUGS: Final = (
         "recovery forgets that a call is observed, and asks for its execution",
         "K-58",
         while_recovering(folding(TurnOpened, _forgotten)),
+        also=("K-2", "K-3"),
     ),
     _observed(
         "an observed call is never asked",
         "an observed call that requires approval is claimed without",
         "K-58",
         answering(Phase.REQUESTED, Input.CLAIM, _free_if_observed),
+        also=("K-33",),
     ),
     _observed(
         "an observed call is not claimed",

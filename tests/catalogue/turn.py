@@ -110,6 +110,7 @@ BUGS: Final = (
         "a turn that has closed opens again",
         "K-54",
         opens_despite(Reason.TURN_REUSED),
+        also=("K-21",),
     ),
     _bug(
         "an empty turn opens",
@@ -146,6 +147,7 @@ BUGS: Final = (
         "K-20",
         admitting(_for_another_turn),
         Field.LATE_COMPLETION,
+        also=("section 5",),
     ),
     _bug(
         "an id seen before",
@@ -153,12 +155,14 @@ BUGS: Final = (
         "K-20",
         admitting(_seen_before),
         Field.REUSED_ID_DROPPED,
+        also=("section 5", "K-54"),
     ),
     _bug(
         "nothing is ambiguous",
         "an id without a turn is taken for the active turn's, whoever else had it",
         "K-20",
         replaced(Memory, "holds_invocation", _never),
+        also=("K-54",),
     ),
     _bug(
         "for any run",
@@ -177,5 +181,6 @@ BUGS: Final = (
         "the ids of effects do not tell the epochs of a turn apart",
         "K-7",
         around(evolve, "turn_scope", _of_the_first_epoch),
+        also=("section 9",),
     ),
 )

@@ -16,8 +16,8 @@ from .difference import described
 
 _SECOND_OUTCOMES: Final = frozenset({"duplicate", "conflicting_duplicate"})
 _DEADLINES: Final = {"grant_over": "K-42", "grace_over": "K-53"}
-_OF_TIME: Final = frozenset({"K-10", "K-54"})
-"""What a look or a clock may not change has rules of its own."""
+_OF_ITS_OWN: Final = frozenset({"K-10", "K-32", "K-54"})
+"""What no refusal may change, and has a rule of its own: clock, arguments that run, memory."""
 
 
 def accused(
@@ -56,7 +56,7 @@ def of_its_story(finding: Finding) -> Finding:
     oracle = Oracle(finding.run)
     for step in earlier:
         receipt = oracle.receive(step)
-        if not receipt["facts"] and not receipt["effects"] and finding.rule not in _OF_TIME:
+        if not receipt["facts"] and not receipt["effects"] and finding.rule not in _OF_ITS_OWN:
             return _of_silence(finding, step, receipt, rules)
     return finding
 

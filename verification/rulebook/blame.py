@@ -81,7 +81,7 @@ def _of_time(step: Step, found: list[Difference]) -> Rules:
     if due and any(one.misplaced and one.part not in due for one in whole):
         return ("K-11",)
     for one in ours:
-        if one.missing:
+        if one.missing or (one.part in due and one.got not in [*came, *due] and not one.misplaced):
             return _not_happened(step, one.expected)
         if one.too_many:
             return _too_early(step, one.got)

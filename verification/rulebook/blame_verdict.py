@@ -40,7 +40,8 @@ def blamed_verdict(step: Step) -> Rules:
     kind = step.delivery["type"]
     if kind in {"log", "tick"}:
         return ("section 3",)
-    if "limit_reached" in {right, given} and kind != "open_turn":
+    limited = right == "limit_reached" or (right is None and given == "limit_reached")
+    if kind != "open_turn" and limited:
         return ("K-56",)
     special = {
         "open_turn": _opening,
@@ -154,42 +155,44 @@ def _memory(step: Step, right: str | None, given: str | None, naming: Rules) -> 
 
 
 def _table(step: Step, right: str | None, given: str | None) -> Rules:
+    """Blame the row, or what a rule of its own says of the pair; section 6 has them all."""
     record, kind = step.record, step.delivery["type"]
-    asked = input_of(step.delivery)
     if kind in _OF_A_TURN:
         return (rule_of_reason(step.delivery, str(right or given)),)
     phase = None if record is None else record["phase"]
-    row = rule_of_phase(phase, asked, right) or rule_of_reason(step.delivery, str(right or given))
-    if (
-        record is not None
-        and record["observed"]
-        and kind in {"claim", "resolve"}
-        and ("not_owned" in {right, given} or right in {None, "not_approved"})
+    row = rule_of_phase(phase, input_of(step.delivery), right)
+    row = row or rule_of_reason(step.delivery, str(right or given))
+    return (*_of_the_pair(step, right, given, phase), row, *_beside(right), "section 6")
+
+
+def _of_the_pair(step: Step, right: str | None, given: str | None, phase: str | None) -> Rules:
+    record, kind = step.record, step.delivery["type"]
+    asks_of_another = kind in {"claim", "resolve"} and right in {None, "not_approved"}
+    if "not_owned" in {right, given} or (
+        record is not None and record["observed"] and asks_of_another
     ):
-        return ("K-58", row)
+        return ("K-58",)
     if kind in {"report", "resolve"} and right is None:
-        return _outcome_refused(step, phase, row)
+        return _outcome_refused(step, phase)
     if right == "already_settled" and kind == "report":
         return ("K-30", "K-31")
     if kind == "decide" and right is None and given == "arguments_mismatch":
         return ("K-32",)
-    if kind == "decide" and right is not None and given is None and "arguments" in step.delivery:
-        return ("K-32", row)
+    if right == "already_decided" and given is None and "arguments" in step.delivery:
+        return ("K-32",)
     if kind == "resolve" and right == "duplicate":
-        return ("K-35", row)
-    return (row, *_beside(right))
+        return ("K-35",)
+    return ("section 6",) if kind == "reject" and right is None else ()
 
 
 def _beside(right: str | None) -> Rules:
     return ("K-30",) if right == "already_settled" else ()
 
 
-def _outcome_refused(step: Step, phase: str | None, row: str) -> Rules:
+def _outcome_refused(step: Step, phase: str | None) -> Rules:
     """Blame a refusal of what ends an invocation, and may."""
     if "result" in step.delivery and is_falsy(step.delivery["result"]):
-        return ("K-36", row)
+        return ("K-36",)
     if step.delivery["type"] == "report" and step.interrupting:
-        return ("K-53", row)
-    if phase in {"IN_DOUBT", "RETRY_AUTHORISED"}:
-        return ("K-35", row)
-    return (row,)
+        return ("K-53",)
+    return ("K-35",) if phase in {"IN_DOUBT", "RETRY_AUTHORISED"} else ()
