@@ -137,7 +137,7 @@ def test_it_is_a_technique_of_its_own() -> None:
     (edges,) = [one for one in TECHNIQUES if one.name == "edges"]
 
     assert edges.black_box
-    assert edges.needs is None
+    assert edges.needs == ()
 
 
 def test_a_finding_names_its_edge_and_its_rule() -> None:
