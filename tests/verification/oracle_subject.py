@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, Self
+from typing import Self
 
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.subject import Capability, Raw
@@ -12,7 +12,9 @@ from turnlock.verification.subjects.subject import Capability, Raw
 class OracleSubject:
     """One run of the oracle."""
 
-    capabilities: Final = frozenset({Capability.RECOVER, Capability.DIGEST, Capability.CLONE})
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.RECOVER, Capability.DIGEST, Capability.CLONE}
+    )
 
     def __init__(self) -> None:
         """Wait for a run."""
