@@ -26,6 +26,8 @@ from .stories import (
 
 SHOWN: Final = 3
 """So many stories are told whole; the others by one line for each of their findings."""
+SEEN: Final = 5
+"""So many findings are named below their story."""
 TOLD: Final = 8
 """So many places where an answer differs are named; all of them are marked."""
 
@@ -100,7 +102,9 @@ def _story(story: Story, command: str) -> Iterator[str]:
     yield f"VIOLATED {_title(violation.finding)}"
     yield f"  found by {', '.join(violation.techniques)}, fingerprint {violation.fingerprint}"
     yield from (f"  {line}" for line in finding_lines(violation.finding, command))
-    yield from (f"  also seen as: {_seen_as(one)}" for one in story.also)
+    yield from (f"  also seen as: {_seen_as(one)}" for one in story.also[:SEEN])
+    if len(story.also) > SEEN:
+        yield f"  and as {len(story.also) - SEEN} more, which --json and --html name"
 
 
 def _seen_as(violation: Violation) -> str:

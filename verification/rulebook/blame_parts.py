@@ -92,7 +92,7 @@ def _instead(step: Step, expected: Raw, got: Raw) -> Rules:
     if kinds == {"TOOL_APPROVAL_REQUESTED", "TOOL_APPROVED"}:
         return _coverage(step, expected, got)
     if kinds <= _CLOSING:
-        return ("K-53",)
+        return ("K-53", "K-52") if _kind(expected) == "TURN_INTERRUPTED" else ("K-50", "K-53")
     if is_falsy_result(expected):
         return ("K-36", rule_of_fact(expected))
     if _kind(expected) == "TOOL_EXECUTION_FAILED" and _kind(got) == "TOOL_EXECUTION_SUCCEEDED":

@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from turnlock.verification.reports.report import fingerprint
-from turnlock.verification.reports.terminal import SHOWN, to_text
+from turnlock.verification.reports.terminal import SEEN, SHOWN, to_text
 
 from .samples import (
     HELD,
@@ -88,6 +88,14 @@ def test_findings_of_one_cause_are_one_story() -> None:
     text = to_text(report(broken(double_start()), broken(claims, technique="guided")))
     assert text.count("differs at ") == 1
     assert "also seen as: K-99 in guided: another claim (fingerprint " in text
+
+
+def test_a_story_names_no_more_findings_than_people_read() -> None:
+    """The others are counted; the other reports have them all."""
+    same = [double_start(rule=f"K-{number}") for number in range(100, 100 + SEEN + 2)]
+    text = to_text(report(broken(*same)))
+    assert text.count("also seen as: ") == SEEN
+    assert "and as 1 more" in text
 
 
 def test_findings_of_two_causes_are_two_stories() -> None:
