@@ -237,6 +237,9 @@ def _hold_rule(rule_id: str, outcome: _Outcome) -> None:
 
 def _hold_technique(name: str, outcome: _Outcome) -> None:
     result = next((one for one in outcome.results if one.technique == name), None)
+    stop = next((one for one in outcome.stops if one.technique == name), None)
+    if stop is not None and stop.finding is not None:
+        pytest.fail(f"{printable(outcome.stopped)}\n\n{told(stop.finding)}", pytrace=False)
     if result is None:
         pytest.fail(printable(outcome.stopped), pytrace=False)
     if result.status is Status.SKIPPED:

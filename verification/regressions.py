@@ -23,7 +23,8 @@ from .fuzz.differences import difference, expected_receipts
 from .reports.report import fingerprint
 from .reports.stories import printable
 from .reports.terminal import finding_lines
-from .subjects.subject import Driver
+from .subjects.subject import Driver, Script
+from .subjects.watched import watched
 
 FORMAT: Final = 1
 TECHNIQUE: Final = "regression"
@@ -128,9 +129,9 @@ def _requested(request: Raw) -> tuple[Raw, list[tuple[Raw, ...]]]:
     return cast("Raw", run), scripts
 
 
-def played_again(driver: Driver, run: Raw, script: tuple[Raw, ...]) -> Finding | None:
-    """Play a script, and return the first answer that is wrong. Raises what the driver raises."""
-    (got,) = driver.play(run, [script])
+def played_again(driver: Driver, run: Raw, script: Script) -> Finding | None:
+    """Play a script, and return the first answer that is wrong, or that never came."""
+    (got,) = watched(driver).play(run, [script])
     return difference(run, script, expected_receipts(run, script), got, technique=TECHNIQUE)
 
 

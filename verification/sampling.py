@@ -14,14 +14,14 @@ from typing import Final
 
 import attrs
 
-from .errors import NotDeterministic
-from .findings import Coverage, Finding, Profile, Progress, Result, Status
-from .fuzz.differences import difference
+from .findings import NO_ANSWER, Coverage, Finding, Profile, Progress, Result, Status
+from .fuzz.differences import difference, refuse_unlike
 from .fuzz.guided import MAX_STEPS, RUNS, STEP_BYTES, Decoded
 from .fuzz.shorten import judge_of, shortest
 from .fuzz.technique import playable
 from .rulebook.attribution import REASON_RULES
 from .subjects.subject import Driver, Raw, Script
+from .subjects.watched import no_answer
 
 TECHNIQUE: Final = "sample"
 BATCH: Final = 5
@@ -55,12 +55,8 @@ class _Sample:
         for one, got, again in zip(
             batch, answers[: len(batch)], answers[len(batch) :], strict=True
         ):
-            if got != again:
-                raise NotDeterministic(
-                    f"{driver.name} answered one script of {len(got)} steps in two ways, "
-                    f"first at step {_first_unlike(got, again)}"
-                )
-            self._hold(one, got)
+            refuse_unlike(one.run, one.script, got, again)
+            self._hold(one, again if again and no_answer(again[-1]) else got)
 
     def _hold(self, one: Decoded, got: list[Raw]) -> None:
         self.scripts += 1
@@ -84,7 +80,8 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         drawn = [first + draws.randbytes(MAX_STEPS * STEP_BYTES) for _ in range(BATCH)]
         sample.play(driver, [playable(driver, data) for data in drawn])
         progress(f"{sample.scripts} scripts, {sample.steps} steps")
-        if number + 1 >= len(RUNS) and perf_counter() - began > SECONDS[profile]:
+        enough = number + 1 >= len(RUNS) or NO_ANSWER in sample.findings
+        if enough and perf_counter() - began > SECONDS[profile]:
             break
     found = [_short(one, driver, PLAYS[profile]) for one in sample.findings.values()]
     return Result(
@@ -111,8 +108,3 @@ def _short(finding: Finding, driver: Driver, plays: int) -> Finding:
         return [one if one is not None and one.rule == finding.rule else None for one in found]
 
     return shortest(finding, same_rule, plays=plays)
-
-
-def _first_unlike(first: list[Raw], again: list[Raw]) -> int:
-    pairs = enumerate(zip(first, again, strict=True), start=1)
-    return next(step for step, (one, other) in pairs if one != other)

@@ -11,12 +11,13 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from .closure.rows import counted_rows, read_rows
-from .findings import Profile, Progress, Result, Status
+from .findings import NO_ANSWER, Profile, Progress, Result, Status
 from .judging import judging
 from .reports.report import Stop, Verdict
 from .subjects.in_process import InProcess
 from .subjects.kernel import kernel_driver
 from .subjects.subject import Capability, Driver
+from .subjects.watched import watched
 
 Check: TypeAlias = Callable[..., Result]
 
@@ -55,7 +56,9 @@ class Technique:
         module, function = at.split(":")
         check = cast("Check", getattr(import_module(module, __package__), function))
         given = self.black_box or at == self.stranger
-        system = (driver or kernel_driver(),) if given else ()
+        system: tuple[Driver, ...] = (driver or kernel_driver(),) if given else ()
+        if self.black_box:
+            system = tuple(map(watched, system))
         began = perf_counter()
         ours = driver is None and self.black_box
         with counted_rows() if ours else nullcontext() as tables, judging() as tally:
@@ -120,8 +123,8 @@ def verify(
 ) -> tuple[tuple[Result, ...], tuple[Stop, ...]]:
     """Run the techniques named in `only`; `driver` None is our own kernel, seen from inside, too.
 
-    Returns the results, and the techniques that came to none. A system that crashed, hung or
-    answered one script in two ways is asked no further.
+    Returns the results, and the techniques that were stopped. A system that crashed, hung or
+    answered one script in two ways is asked no further: what is left is not done.
     """
     wanted = set(only)
     results: list[Result] = []
@@ -129,13 +132,44 @@ def verify(
     for technique in TECHNIQUES:
         if technique.name not in wanted:
             continue
+        why = _stopped(stops)
+        if why:
+            results.append(
+                Result(technique=technique.name, status=Status.NOT_DONE, guarantee="", why=why)
+            )
+            continue
         progress(technique.name)
         try:
             result = technique.check(driver, profile=profile, progress=progress, seed=seed)
         except Exception as error:  # noqa: BLE001 - the report says whose fault it is
             stops.append(Stop.because(technique.name, error))
-            if stops[-1].verdict is not Verdict.HARNESS_FAILED:
-                break
         else:
-            results.append(result)
+            told, crashes = _parted(result)
+            results += told
+            stops += crashes
     return tuple(results), tuple(stops)
+
+
+def _stopped(stops: Iterable[Stop]) -> str:
+    """Say why the system is asked no further; empty where it is."""
+    last = [stop for stop in stops if stop.verdict is not Verdict.HARNESS_FAILED]
+    return f"not run, since {last[0].technique} was stopped: {last[0].verdict}" if last else ""
+
+
+def _parted(result: Result) -> tuple[list[Result], list[Stop]]:
+    """Take the crashes out of a result: none is a violation, and alone they leave none."""
+    crashes = [finding for finding in result.findings if finding.rule == NO_ANSWER]
+    if not crashes:
+        return [result], []
+    wrong = tuple(finding for finding in result.findings if finding.rule != NO_ANSWER)
+    return (
+        [attrs.evolve(result, findings=wrong)] if wrong else [],
+        [
+            Stop(
+                technique=result.technique,
+                verdict=Verdict.SUBJECT_FAILED,
+                message=crashes[0].message,
+                finding=crashes[0],
+            )
+        ],
+    )

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from ..alphabet.scope import Scope
-from ..errors import HarnessFailed
-from ..findings import Finding, Raw
+from ..errors import HarnessFailed, SubjectFailed
+from ..findings import NO_ANSWER, Finding, Raw
 from ..oracle.key import key_of
 from ..oracle.moment import Moment
 from ..oracle.reading import new_state
@@ -160,8 +160,9 @@ def raised(scope: Scope, player: Player, path: list[int], place: int, error: Exc
     replay = Replay(scope, player)
     with suppress(type(error)):
         replay.play([*path, place])
-    message = f"it raised {type(error).__name__}: {error}"
-    return _finding(scope, replay, "K-8", message, minimal=True)
+    how = f"raised {type(error).__name__}: {error}"
+    message = f"it {error.how if isinstance(error, SubjectFailed) else how}"
+    return attrs.evolve(_finding(scope, replay, NO_ANSWER, message, minimal=True), got=message)
 
 
 def _differing(scope: Scope, replay: Replay, *, minimal: bool) -> Finding:

@@ -9,19 +9,20 @@ import attrs
 
 from ..findings import Raw
 from ..oracle.reading import canonical
-from ..rulebook import first_difference, is_receipt
+from ..rulebook import first_difference
+from ..subjects.in_process import ask
 from ..subjects.subject import Capability, Explorable, Recoverable
 from .player import Flaw
 
 
 @attrs.frozen
 class Receipt:
-    """What a subject answered, read as a reply; what is no receipt is a refusal for no reason."""
+    """What a subject answered, read as a reply."""
 
     raw: Raw
-    reason: str | None = ""
-    facts: Sequence[Raw] = ()
-    effects: Sequence[Raw] = ()
+    reason: str | None
+    facts: Sequence[Raw]
+    effects: Sequence[Raw]
 
 
 class SubjectPlayer:
@@ -51,9 +52,7 @@ class SubjectPlayer:
 
     def fire(self, letter: Raw, now: float) -> Receipt:
         """Deliver."""
-        raw = self._loaded.receive({**letter, "now": now})
-        if not is_receipt(raw):
-            return Receipt(raw)
+        raw = ask(self._loaded, {**letter, "now": now})
         reason = None if raw["accepted"] else raw.get("reason", "")
         return Receipt(raw, reason, raw["facts"], raw["effects"])
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, TypeAlias
 
 import msgspec
 
-from ..errors import NotDeterministic, SubjectFailed
-from ..findings import Finding, Raw
-from ..fuzz.differences import difference, expected_receipts
+from ..findings import NO_ANSWER, Finding, Raw
+from ..fuzz.differences import difference, refuse_unlike
 from ..judging import active
-from ..oracle.reading import canonical
 from ..subjects.subject import Driver, Script
+from ..subjects.watched import watched
 from .suite import Suite, taken
 from .walks import Step
 
@@ -32,19 +31,10 @@ Test: TypeAlias = Sequence[Step]
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
-@runtime_checkable
-class Streaming(Protocol):
-    """A driver that sends batches ahead, and yields the receipts of each in turn."""
-
-    def play_each(self, run: Raw, batches: Iterable[Sequence[Script]]) -> Iterator[list[list[Raw]]]:
-        """Play batches of scripts."""
-        ...
-
-
 def first_failure(driver: Driver, suites: Sequence[Suite]) -> Finding | None:
     """Return the shortest finding of the first batch that has one, or None when all suites pass.
 
-    The suites take turns, with growing batches. Raises `SubjectFailed` as the driver does.
+    The suites take turns, with growing batches.
     """
     for batch, part in _in_turns(suites):
         for found in failures(driver, part, [batch]):
@@ -58,7 +48,7 @@ def failures(
 ) -> Iterator[list[Finding]]:
     """Play batches of tests, and yield for each a finding of each test answered otherwise.
 
-    Raises `SubjectFailed` when the system fails before it has answered anything otherwise.
+    The batch in which the system crashes is the last.
     """
     sent: deque[Sequence[Test]] = deque()
 
@@ -67,20 +57,8 @@ def failures(
             sent.append(batch)
             yield [[step.delivery for step in test] for test in batch]
 
-    try:
-        for answers in _answers(driver, part.run, scripts()):
-            yield _differing(part.run, sent.popleft(), answers)
-    except SubjectFailed as failed:
-        yield [wrong_before(failed, driver, part.run)]
-
-
-def _answers(
-    driver: Driver, run: Raw, batches: Iterable[Sequence[Script]]
-) -> Iterator[list[list[Raw]]]:
-    """Let the driver work ahead where it can: a pipe is filled while answers are compared."""
-    if isinstance(driver, Streaming):
-        return driver.play_each(run, batches)
-    return (driver.play(run, batch) for batch in batches)
+    for answers in watched(driver).play_each(part.run, scripts()):
+        yield _differing(part.run, sent.popleft(), answers)
 
 
 def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> list[Finding]:
@@ -107,48 +85,19 @@ def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> lis
     return found
 
 
-def wrong_before(failed: SubjectFailed, driver: Driver, run: Raw) -> Finding:
-    """Return what was answered otherwise before the system failed: that is why it failed.
-
-    Raises `failed` when there is nothing.
-    """
-    script = failed.script or []
-    for length in range(1, len(script)):
-        start = [dict(step) for step in script[:length]]
-        try:
-            (got,) = driver.play(run, [start])
-        except SubjectFailed:
-            break
-        expected = expected_receipts(run, start)
-        finding = difference(run, start, expected, got, technique=TECHNIQUE)
-        if finding is not None:
-            return finding
-    raise failed
-
-
 def check_determinism(driver: Driver, part: Suite) -> None:
     """Play a sample of tests twice. Raises `NotDeterministic` with the script that differs."""
     words = part.words[:: max(1, len(part.words) // SAMPLE)][:SAMPLE]
     scripts = [[step.delivery for step in part.walks.walk(word)] for word in words]
-    once, again = driver.play(part.run, scripts), driver.play(part.run, scripts)
+    play = watched(driver).play
+    once, again = play(part.run, scripts), play(part.run, scripts)
     for script, one, other in zip(scripts, once, again, strict=True):
-        refuse_differing(part.run, script, one, other)
-
-
-def refuse_differing(run: Raw, script: Sequence[Raw], one: list[Raw], other: list[Raw]) -> None:
-    """Raise `NotDeterministic` when a script was answered in two ways."""
-    for step, (first, second) in enumerate(zip(one, other, strict=True)):
-        if canonical(first) != canonical(second):
-            raise NotDeterministic(
-                f"the same script was answered in two ways, first at step {step + 1}: "
-                f"{canonical(first)}, then {canonical(second)}; "
-                f"run {canonical(run)}, script {canonical(script[: step + 1])}"
-            )
+        refuse_unlike(part.run, script, one, other)
 
 
 def shortest(findings: Iterable[Finding]) -> Finding:
-    """Return the first of the findings with the shortest script."""
-    return min(findings, key=lambda finding: len(finding.script))
+    """Return the first of the findings with the shortest script; a wrong answer before a crash."""
+    return min(findings, key=lambda it: (it.rule == NO_ANSWER, len(it.script)))
 
 
 def _in_turns(suites: Sequence[Suite]) -> Iterator[tuple[list[list[Step]], Suite]]:

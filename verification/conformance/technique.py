@@ -9,10 +9,8 @@ from typing import Final
 import attrs
 
 from ..alphabet.slices import DEV, SLICES
-from ..errors import NotDeterministic, SubjectFailed
-from ..findings import Finding, Profile, Progress, Result, Status
-from ..fuzz.differences import difference, expected_receipts
-from ..fuzz.shorten import shortened
+from ..findings import NO_ANSWER, Finding, Profile, Progress, Result, Status
+from ..fuzz.shorten import confirm, shortened
 from ..subjects.subject import Capability, Driver
 from .playing import (
     BATCH,
@@ -20,9 +18,7 @@ from .playing import (
     check_determinism,
     failures,
     first_failure,
-    refuse_differing,
     shortest,
-    wrong_before,
 )
 from .reach import Reach
 from .suite import Suite, suite
@@ -62,7 +58,7 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
     """Play the suites of a profile, and tell the shortest failure of each slice.
 
     Nothing is drawn: `seed` changes nothing. Raises `NotDeterministic` when a sample of the tests
-    is answered in two ways, and `SubjectFailed` as the driver does.
+    is answered in two ways.
     """
     del seed
     played = _Played(driver, progress)
@@ -71,6 +67,8 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         played.play(part)
         played.reach.add(part)
         part.walks.clear()
+        if any(finding.rule == NO_ANSWER for finding in played.findings):
+            break
     done = played.suites
     return Result(
         technique=TECHNIQUE,
@@ -109,10 +107,7 @@ class _Played:
                 self.findings.append(finding)
 
     def _failures(self, part: Suite) -> list[Finding]:
-        try:
-            check_determinism(self.driver, part)
-        except SubjectFailed as failed:
-            return [wrong_before(failed, self.driver, part.run)]
+        check_determinism(self.driver, part)
         found: list[Finding] = []
         for number, differing in enumerate(failures(self.driver, part, part.batches(BATCH))):
             words = part.words[number * BATCH : (number + 1) * BATCH]
@@ -126,19 +121,8 @@ class _Played:
 
     def _confirmed(self, finding: Finding) -> Finding:
         """Play it again, alone, then make it shorter."""
-        script = list(finding.script)
-        (got,) = self.driver.play(finding.run, [script])
-        expected = expected_receipts(finding.run, script)
-        if difference(finding.run, script, expected, got, technique=TECHNIQUE) is None:
-            raise NotDeterministic(
-                f"step {len(script)} of a script was answered otherwise once, and not again: "
-                f"{finding.message}; script {script}"
-            )
-        refuse_differing(finding.run, script, [*got[:-1], finding.got], got)
-        try:
-            return shortened(finding, self.driver, plays=PLAYS)
-        except SubjectFailed:  # another script made it fail: the finding stands as it is
-            return finding
+        confirm(self.driver, finding)
+        return shortened(finding, self.driver, plays=PLAYS)
 
 
 def figures(played: _Played, profile: Profile) -> dict[str, int | float | str]:

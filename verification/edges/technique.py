@@ -10,15 +10,14 @@ from typing import Final
 import attrs
 
 from ..alphabet.slice import RECOVER
-from ..conformance.playing import wrong_before
-from ..errors import SubjectFailed
-from ..findings import Coverage, Finding, Profile, Progress, Result, Status
+from ..findings import NO_ANSWER, Coverage, Finding, Profile, Progress, Result, Status
 from ..fuzz.differences import difference
 from ..fuzz.shorten import confirm, shortened
 from ..judging import not_counted
 from ..oracle.oracle import Oracle
 from ..rulebook.attribution import REASON_RULES
 from ..subjects.subject import Capability, Driver, Raw, Script
+from ..subjects.watched import hangs, watched
 from .edge import Edge
 from .edges import EDGES
 from .plainer import plainer
@@ -54,8 +53,7 @@ def check(
     """Play the edges, each on its own, and tell every one that is answered otherwise.
 
     Nothing is drawn: `seed` changes nothing. A system that fails in one script is asked the others
-    all the same. Raises `NotDeterministic` when a script is answered in two ways, and
-    `SubjectFailed` when the system failed and answered nothing otherwise.
+    all the same, unless it hangs. Raises `NotDeterministic` when a script is answered in two ways.
     """
     del seed
     began = perf_counter()
@@ -63,9 +61,9 @@ def check(
     for edge in edges_of(profile) if edges is None else edges:
         progress(f"{edge.name}: {played.scripts} scripts, {played.steps} steps")
         played.play(edge)
+        if played.found and hangs(played.found[-1][1]):
+            break
     findings = tuple(played.told(progress))
-    if played.failed is not None and not findings:
-        raise played.failed
     return Result(
         technique=TECHNIQUE,
         status=Status.VIOLATED if findings else Status.HOLDS,
@@ -90,8 +88,6 @@ class Played:
     scripts: int = 0
     steps: int = 0
     found: list[tuple[Edge, Finding]] = attrs.field(factory=list[tuple[Edge, Finding]])
-    failed: SubjectFailed | None = None
-    """How the system failed first, where nothing was answered otherwise before."""
     reasons: Counter[str] = attrs.field(factory=Counter[str])
     """How often the oracle refused with each reason."""
 
@@ -109,19 +105,8 @@ class Played:
                 return
 
     def _finding(self, edge: Edge, script: Script, expected: list[Raw]) -> Finding | None:
-        try:
-            (got,) = self.driver.play(edge.run, [script])
-        except SubjectFailed as failed:
-            return self._before(edge, failed)
+        (got,) = watched(self.driver).play(edge.run, [script])
         return difference(edge.run, script, expected, got, technique=TECHNIQUE)
-
-    def _before(self, edge: Edge, failed: SubjectFailed) -> Finding | None:
-        """Return what was wrong before it failed; otherwise keep the failure, and go on."""
-        try:
-            return attrs.evolve(wrong_before(failed, self.driver, edge.run), technique=TECHNIQUE)
-        except SubjectFailed:
-            self.failed = self.failed or failed
-            return None
 
     def told(self, progress: Progress = _silent) -> Iterable[Finding]:
         """Yield the findings, shorter where that is soon done, each with its script's name."""
@@ -130,17 +115,11 @@ class Played:
             finding = found
             if number < MAX_SHORTENED and len(found.script) <= MAX_STEPS:
                 progress(f"{edge.name}: making the failure shorter")
-                finding = self._shorter(found)
+                finding = shortened(found, self.driver, plays=PLAYS)
             rules = dict.fromkeys((self._rule(edge, finding), finding.rule, *finding.also))
             rule, *also = rules
             message = f"{finding.message} (edge: {edge.name})"
             yield attrs.evolve(finding, rule=rule, also=tuple(also), message=message)
-
-    def _shorter(self, found: Finding) -> Finding:
-        try:
-            return shortened(found, self.driver, plays=PLAYS)
-        except SubjectFailed:  # another script made it fail: the finding stands as it is
-            return found
 
     def _rule(self, edge: Edge, finding: Finding) -> str:
         """Name the script's own rule where it is the edge that makes the difference.
@@ -148,15 +127,12 @@ class Played:
         The control is the same story in plain words: what goes wrong there, too, is left with the
         rule that it breaks.
         """
-        if finding.rule in edge.rules:
+        if finding.rule in edge.rules or finding.rule == NO_ANSWER:
             return finding.rule
         run, script = plainer(finding.run, finding.script)
         if script == list(finding.script):
             return finding.rule
-        try:
-            (got,) = self.driver.play(run, [script])
-        except SubjectFailed:
-            return finding.rule
+        (got,) = watched(self.driver).play(run, [script])
         _, expected = _answered(run, script)
         with not_counted():
             plain = difference(run, script, expected, got, technique=TECHNIQUE)

@@ -7,11 +7,14 @@ from typing import Final
 
 import msgspec
 
-from ..findings import Finding
+from ..errors import NotDeterministic
+from ..findings import NO_ANSWER, UNSTEADY, Finding
 from ..judging import active
 from ..oracle.oracle import Oracle
+from ..oracle.reading import canonical
 from ..rulebook import accused, first_difference
 from ..subjects.subject import Raw, Script
+from ..subjects.watched import no_answer
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -46,11 +49,12 @@ def difference(
 ) -> Finding | None:
     """Return the first step that was answered otherwise, with the script that ends there.
 
-    What was judged of the script is counted (`judging`).
+    The answers of a system that crashed may be fewer than the steps (`watched`). What was judged of
+    the script is counted (`judging`).
     """
     found = _difference(run, script, expected, got, technique)
     tally = active()
-    if tally is not None:
+    if tally is not None and got:
         tally.script(script, expected, found)
     return found
 
@@ -60,7 +64,57 @@ def _difference(
 ) -> Finding | None:
     if _same(expected, got):
         return None
-    for step, (wanted, received) in enumerate(zip(expected, got, strict=True)):
-        if not alike(wanted, received):
-            return accused(technique, run, tuple(script[: step + 1]), wanted, received)
+    for step, received in enumerate(got):
+        last = min(step, len(script) - 1)  # it may crash behind the last step
+        played = tuple(script[: last + 1])
+        failure = no_answer(received)
+        if failure:
+            return _unanswered(technique, run, played, expected[last], failure)
+        if not alike(expected[step], received):
+            return accused(technique, run, played, expected[step], received)
     return None
+
+
+def _unanswered(
+    technique: str, run: Raw, script: tuple[Raw, ...], expected: Raw, failure: str
+) -> Finding:
+    """Return the finding of a crash at the last step: it breaks no rule."""
+    how = failure.partition("\n")[0]
+    return Finding(
+        technique=technique,
+        rule=NO_ANSWER,
+        message=f"{script[-1]['type']} was not answered: it {how}",
+        run=run,
+        script=script,
+        expected=expected,
+        got=failure,
+    )
+
+
+def refuse_unlike(run: Raw, script: Script, once: Sequence[Raw], again: Sequence[Raw]) -> None:
+    """Raise `NotDeterministic` when a script was answered in two ways, with both answers.
+
+    Compared are the steps that were answered both times: what crashed, or came after a crash in
+    its batch, is no answer.
+    """
+    for step, (first, second) in enumerate(zip(once, again, strict=False)):
+        if no_answer(first) or no_answer(second):
+            return
+        if canonical(first) != canonical(second):
+            raise unsteady(run, script[: step + 1], first, second)
+
+
+def unsteady(run: Raw, script: Script, first: Raw, second: Raw) -> NotDeterministic:
+    """Return the error that tells of the last step of a script, which was answered in two ways."""
+    step, kind = len(script), script[-1]["type"]
+    message = f"the same script was answered in two ways, first at step {step}, {kind}"
+    shown = Finding(
+        technique="",
+        rule=UNSTEADY,
+        message=message,
+        run=run,
+        script=tuple(script),
+        expected=first,
+        got=second,
+    )
+    return NotDeterministic(message, shown=shown)

@@ -23,9 +23,9 @@ from ..oracle.reading import Record, State
 from ..oracle.wording import copy_of
 from ..regressions import told
 from ..rulebook import accused
-from ..subjects.in_process import InProcess
+from ..subjects.in_process import InProcess, ask, copied
 from ..subjects.kernel import KernelSubject
-from ..subjects.subject import Capability, Raw, Recoverable, Subject
+from ..subjects.subject import Capability, Raw, Subject
 from . import ways
 from .choosing import paces
 from .differences import alike
@@ -188,7 +188,7 @@ class Sending(RuleBasedStateMachine):
         self.oracle = Oracle(run)
         self.paces = paces(self.oracle.limits["remember_for"])
         self.subject = self.make_subject()
-        self.subject.reset(run)
+        self.subject.reset(copied(run))
         tally = active()
         if tally is not None:
             tally.scripts += 1
@@ -219,14 +219,14 @@ class Sending(RuleBasedStateMachine):
         before = self.state
         expected = self.oracle.answer(template.given, time)
         self._note_closed(before)
-        self._compare(step, expected, lambda: self.subject.receive(dict(step)))
+        self._compare(step, expected)
 
     def crash(self) -> None:
         """Let the subject throw its state away and rebuild it, if it declares RECOVER."""
         if Capability.RECOVER not in self.subject.capabilities:
             return
         owed: Raw = {"accepted": True, "facts": [], "effects": self.oracle.moment.owed}
-        self._compare({"type": "recover"}, owed, cast("Recoverable", self.subject).recover)
+        self._compare({"type": "recover"}, owed)
 
     def _note_closed(self, before: State) -> None:
         turn, now = before["turn"], self.state["turn"]
@@ -236,14 +236,15 @@ class Sending(RuleBasedStateMachine):
                 for record in turn["records"]
             ]
 
-    def _compare(self, step: Raw, expected: Raw, ask: Callable[[], Raw]) -> None:
+    def _compare(self, step: Raw, expected: Raw) -> None:
         __tracebackhide__ = True  # pytest shows the rule, and the text of what is raised
         self.script.append(step)
         try:
-            got = ask()
-        except Exception as error:
-            raised = f"the system under test raised {type(error).__name__} ({error}) at {step}"
-            raise SubjectFailed(raised, script=self.script) from error
+            got = ask(self.subject, step)
+        except SubjectFailed as failure:
+            said = f"the system under test {failure.how} at {step}"
+            script = list(self.script)
+            raise SubjectFailed(said, run=self.run, script=script, how=failure.how) from failure
         self.receipts.append(got)
         tally = active()
         if alike(expected, got):

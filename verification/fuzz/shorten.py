@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, product
+from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 import attrs
 
-from ..errors import NotDeterministic
-from ..findings import Finding
+from ..findings import NO_ANSWER, Finding
 from ..judging import not_counted
 from ..oracle.reading import canonical
 from ..rulebook import of_its_story, of_its_tick, tick_after
 from ..subjects.subject import Driver, Raw, Script
-from .differences import difference, expected_receipts
+from ..subjects.watched import hangs, no_answer, watched
+from .differences import difference, expected_receipts, refuse_unlike, unsteady
 
 MAX_PLAYS: Final = 20_000
 """Scripts that are played, at most, to make one failure shorter: seconds, not minutes."""
+SECONDS: Final = 20.0
+"""Nothing is tried after this: a system may be slow, or take long to start again after a crash."""
 LARGEST_BATCH: Final = 256
 """Scripts that are played at once: over a pipe, batching is worth ten times."""
 
@@ -32,33 +35,49 @@ Judge: TypeAlias = Callable[[Sequence[Script]], Iterable[Finding | None]]
 
 
 def confirm(driver: Driver, finding: Finding) -> None:
-    """Play a failing script again: a system that errs only sometimes is not deterministic."""
-    (got,) = driver.play(finding.run, [finding.script])
-    expected = expected_receipts(finding.run, finding.script)
-    again = difference(finding.run, finding.script, expected, got, technique=finding.technique)
-    if again is None or len(again.script) != len(finding.script):
-        raise NotDeterministic(
-            f"one script of {len(finding.script)} steps was answered in two ways"
-        )
+    """Play a failing script again: a system that errs only sometimes is not deterministic.
+
+    Raises `NotDeterministic`. That it crashed is said all the same, if it does so only sometimes.
+    """
+    if finding.rule == NO_ANSWER:
+        return
+    run, script = finding.run, finding.script
+    (got,) = watched(driver).play(run, [script])
+    expected = expected_receipts(run, script)
+    with not_counted():
+        again = difference(run, script, expected, got, technique=finding.technique)
+    if again is None:
+        raise unsteady(run, script, finding.got, got[-1])
+    if len(again.script) < len(script):
+        raise unsteady(run, again.script, again.expected, again.got)
+    refuse_unlike(run, script, [*got[:-1], finding.got], got)
 
 
 def shortened(finding: Finding, driver: Driver, *, plays: int = MAX_PLAYS) -> Finding:
     """Return the shortest finding of the kind that can be made of one, on the same system.
 
-    `minimal` says that every shorter sequence of its deliveries was played, and none failed.
+    `minimal` says that every shorter sequence of its deliveries was played, and none failed. Where
+    the system hangs, it stays as it is: each trial would take the whole time limit.
     """
+    if hangs(finding):
+        return finding
     found = shortest(finding, judge_of(driver, finding), plays=plays)
     tick = tick_after(found)
     if tick is None:
         return found
     script = [*found.script, tick]
-    (got,) = driver.play(found.run, [script])
+    (got,) = watched(driver).play(found.run, [script])
+    if len(got) < len(script) or no_answer(got[-1]):
+        return found
     return of_its_tick(found, expected_receipts(found.run, script)[-1], got[-1])
 
 
 def judge_of(driver: Driver, finding: Finding) -> Judge:
-    """Return what plays scripts for the run of a finding, and holds them against the oracle."""
-    return partial(_judged, driver, finding.run, finding.technique)
+    """Return what plays scripts for the run of a finding, and holds them against the oracle.
+
+    A wrong answer is looked for where one was found, and a crash where the system crashed.
+    """
+    return partial(_judged, watched(driver), finding)
 
 
 def judge_by(fails: Callable[[Script], Finding | None]) -> Judge:
@@ -77,7 +96,9 @@ def shortest(finding: Finding, judge: Judge, *, plays: int = MAX_PLAYS) -> Findi
             finding = trial.shrunk(finding)
             around = trial.first(_shorter_around(finding.script))
             if around is None:
-                found = of_its_story(finding) if trial.shrank else finding
+                found = finding
+                if trial.shrank and finding.rule != NO_ANSWER:
+                    found = of_its_story(finding)
                 return attrs.evolve(found, minimal=trial.complete)
             finding = around
 
@@ -88,6 +109,7 @@ class _Trial:
     def __init__(self, judge: Judge, plays: int) -> None:
         self._judge = judge
         self._left = plays
+        self._until = perf_counter() + SECONDS
         self.complete = True
         """Whether the latest candidates were all played, up to the one that failed."""
         self.shrank = False
@@ -107,21 +129,40 @@ class _Trial:
     def first(self, candidates: Iterator[Script]) -> Finding | None:
         """Return the finding of the first candidate that fails."""
         size = 1
-        while batch := list(islice(candidates, min(size, self._left))):
+        while not self._late and (batch := list(islice(candidates, min(size, self._left)))):
             self._left -= len(batch)
-            found = next((one for one in self._judge(batch) if one is not None), None)
-            if found is not None:
-                return found
+            for found in self._judge(batch):
+                if found is not None:
+                    return found
+                if self._late:
+                    break
             size = min(2 * size, LARGEST_BATCH)
-        self.complete = self._left > 0 or next(candidates, None) is None
+        left_out = self._late or (not self._left and next(candidates, None) is not None)
+        self.complete = not left_out
         return None
+
+    @property
+    def _late(self) -> bool:
+        return perf_counter() > self._until
 
 
 def _judged(
-    driver: Driver, run: Raw, technique: str, scripts: Sequence[Script]
+    driver: Driver, finding: Finding, scripts: Sequence[Script]
 ) -> Iterator[Finding | None]:
-    for script, got in zip(scripts, driver.play(run, scripts), strict=True):
-        yield difference(run, script, expected_receipts(run, script), got, technique=technique)
+    run, crashed = finding.run, finding.rule == NO_ANSWER
+    left = scripts
+    while left:
+        batch = left[:1] if crashed else left  # each crash takes with it what is behind it
+        played = 0
+        for script, got in zip(batch, driver.play(run, batch), strict=True):
+            played += 1
+            expected = expected_receipts(run, script)
+            found = difference(run, script, expected, got, technique=finding.technique)
+            crashes = found is not None and found.rule == NO_ANSWER
+            yield found if crashes == crashed else None
+            if crashes:
+                break
+        left = left[played:]
 
 
 def _without_chunks(script: Script) -> Iterator[Script]:

@@ -12,7 +12,9 @@ import attrs
 
 from ...models.facts import FACTS
 from ...models.reasons import Reason
+from ..errors import SubjectFailed
 from ..findings import Coverage, Finding, Profile, Progress, Result, Status
+from ..regressions import played_again
 from ..subjects.in_process import InProcess, collector_paused
 from ..subjects.kernel import kernel_subjects
 from ..subjects.subject import Capability, Driver, Script, Subject
@@ -41,8 +43,7 @@ RULES_GUARANTEE: Final = (
 def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0) -> Result:
     """Play guided scripts, and make the first failure as short as can be.
 
-    Raises `SubjectFailed` when the system does not answer, and `NotDeterministic` when a script
-    that failed is answered in another way the second time.
+    Raises `NotDeterministic` when a script that failed is answered in another way the second time.
     """
     began = perf_counter()
     search = Search()
@@ -95,7 +96,7 @@ def check_rules(
     Raises as `check` does. Without Hypothesis it is not done, and says so.
     """
     try:
-        from .machine import run_rules  # noqa: PLC0415 - Hypothesis is for those who have it
+        from .machine import Played, run_rules  # noqa: PLC0415 - for those who have Hypothesis
     except ImportError:
         return Result(
             technique="rules",
@@ -105,11 +106,18 @@ def check_rules(
         )
     began = perf_counter()
     make_subject = make_subject or kernel_subjects()
-    played = run_rules(make_subject, examples=RULE_EXAMPLES[profile], seed=seed)
+    driver = InProcess(make_subject, name="rules")
+    try:
+        played = run_rules(make_subject, examples=RULE_EXAMPLES[profile], seed=seed)
+    except SubjectFailed as failure:
+        if failure.run is None or failure.script is None:
+            raise
+        played = Played(finding=played_again(driver, failure.run, failure.script))
+        if played.finding is None:
+            raise
     seconds = perf_counter() - began
     findings: tuple[Finding, ...] = ()
     if played.finding is not None:
-        driver = InProcess(make_subject, name="rules")
         confirm(driver, played.finding)
         progress("making the failure shorter")
         findings = (shortened(played.finding, driver),)

@@ -9,13 +9,14 @@ from typing import Final
 
 import attrs
 
-from ..errors import SubjectFailed
-from ..findings import Finding, Profile, Progress, Result, Status
+from ..findings import NO_ANSWER, Finding, Profile, Progress, Result, Status
 from ..fuzz.differences import difference
 from ..fuzz.guided import RUNS, STEP_BYTES, decode
 from ..fuzz.shorten import shortened
+from ..judging import not_counted
 from ..oracle.oracle import Oracle
 from ..subjects.subject import Capability, Driver, Raw, Script
+from ..subjects.watched import watched
 from . import torn
 from .torn import torn_journals
 
@@ -64,7 +65,7 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
     findings: tuple[Finding, ...] = ()
     if search.finding is not None:
         progress("making the failure shorter")
-        findings = (_shortest(driver, search.finding),)
+        findings = (blamed_on_recovery(driver, shortened(search.finding, driver)),)
     return _result(
         TECHNIQUE,
         CRASHES_GUARANTEE,
@@ -72,13 +73,6 @@ def check(driver: Driver, *, profile: Profile, progress: Progress, seed: int = 0
         began,
         {"scripts": search.scripts, "crashes": search.crashes, "steps": search.steps},
     )
-
-
-def _shortest(driver: Driver, finding: Finding) -> Finding:
-    try:
-        return blamed_on_recovery(driver, shortened(finding, driver))
-    except SubjectFailed:  # a shorter script makes it crash: the finding stands as it is
-        return finding
 
 
 def check_journal(*, profile: Profile, progress: Progress, seed: int = 0) -> Result:
@@ -200,13 +194,17 @@ def blamed_on_recovery(driver: Driver, finding: Finding) -> Finding:
 
     What goes wrong without a crash, too, is left with the rule that it breaks.
     """
+    if finding.rule == NO_ANSWER:
+        return finding
     plain = [step for step in finding.script if step["type"] != _RECOVER["type"]]
     if len(plain) == len(finding.script) or finding.script[-1]["type"] == _RECOVER["type"]:
         return finding
-    (got,) = driver.play(finding.run, [plain])
+    (got,) = watched(driver).play(finding.run, [plain])
     receive = Oracle(finding.run).receive
     expected = [receive(step) for step in plain]
-    if difference(finding.run, plain, expected, got, technique=TECHNIQUE) is not None:
+    with not_counted():
+        without = difference(finding.run, plain, expected, got, technique=TECHNIQUE)
+    if without is not None:
         return finding
     message = f"after a recovery, and not without it: {finding.message} ({finding.rule})"
     return attrs.evolve(finding, rule="K-2", message=message)

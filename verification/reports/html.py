@@ -9,11 +9,21 @@ from html import escape
 from math import log10
 from typing import Final
 
-from ..findings import Finding, Result, Status
+from ..findings import NO_ANSWER, Finding, Result, Status
 from ..rulebook import RULES, Difference, rule_called
 from .headline import why
-from .report import Report, Story, Verdict, Violation
-from .stories import BY_FIELD, differing, json_lines, marked, pasted, pointed, printable, steps
+from .report import Report, Stop, Story, Verdict, Violation
+from .stories import (
+    BY_FIELD,
+    differing,
+    json_lines,
+    labelled,
+    marked,
+    pasted,
+    pointed,
+    printable,
+    steps,
+)
 from .terminal import figures_text
 
 _TONE: Final = {
@@ -35,6 +45,7 @@ def to_html(report: Report, *, drawn: Callable[[Finding], str] = lambda _: "") -
     body = "".join(
         (
             _verdict(report),
+            *(_stopped(stop, drawn, report.stdio) for stop in report.stops),
             *(_story(story, drawn, report.stdio) for story in report.stories),
             _techniques(report),
             _coverage(report),
@@ -84,7 +95,6 @@ def _story(story: Story, drawn: Callable[[Finding], str], command: str) -> str:
     known = " (known: in the baseline)" if violation.known else ""
     length = len(finding.script)
     minimal = "no shorter script shows it" if finding.minimal else "perhaps not the shortest"
-    found = differing(finding)
     also = "".join(f"<li>{_seen_as(one)}</li>" for one in story.also)
     return (
         f"<h2>{_text(rule.id)} {_text(rule.title)}{known}</h2>"
@@ -93,8 +103,26 @@ def _story(story: Story, drawn: Callable[[Finding], str], command: str) -> str:
         f"{length} step{'' if length == 1 else 's'}, {minimal}; "
         f"fingerprint <code>{violation.fingerprint}</code></p>"
         + (f"<p class='soft'>Also seen as:</p><ul class='soft'>{also}</ul>" if also else "")
-        + (drawn(finding) or _told(finding))
-        + _answers(finding, found)
+        + _shown(finding, drawn, command)
+    )
+
+
+def _stopped(stop: Stop, drawn: Callable[[Finding], str], command: str) -> str:
+    """Show the script of a stop; without one the verdict has told it all."""
+    if stop.finding is None:
+        return ""
+    return (
+        f"<h2>{_text(str(stop.verdict).capitalize())}, in {_text(stop.technique)}</h2>"
+        f"<p>{_text(stop.message)}</p>{_shown(stop.finding, drawn, command)}"
+    )
+
+
+def _shown(finding: Finding, drawn: Callable[[Finding], str], command: str) -> str:
+    """Show a script: drawn or told, both answers to its last step, and how to play it again."""
+    picture = "" if finding.rule == NO_ANSWER else drawn(finding)
+    return (
+        (picture or _told(finding))
+        + _answers(finding)
         + _to_paste(finding, command)
         + _as_json(finding)
     )
@@ -126,12 +154,14 @@ def _told(finding: Finding) -> str:
     return f"<ol class='story'>{told}</ol>" if told else ""
 
 
-def _answers(finding: Finding, found: Sequence[Difference]) -> str:
-    expected = _json(finding.expected, found, got=False)
+def _answers(finding: Finding) -> str:
+    found = differing(finding)
+    (one, first), (other, second) = labelled(finding)
+    came = _text(second) if isinstance(second, str) else _json(second, found, got=True)
     return (
-        f"<div class='answers'>"
-        f"<div><h3>Expected</h3><pre class='right'>{expected}</pre></div>"
-        f"<div><h3>Got</h3><pre>{_json(finding.got, found, got=True)}</pre></div></div>"
+        f"<div class='answers'><div><h3>{one.capitalize()}</h3>"
+        f"<pre class='right'>{_json(first, found, got=False)}</pre></div>"
+        f"<div><h3>{other.capitalize()}</h3><pre>{came}</pre></div></div>"
     )
 
 

@@ -95,7 +95,8 @@ def _techniques(report: Report) -> ET.Element:
         _technique(case, report, result, known)
     for stop in report.stops:
         case = _case(suite, "techniques", stop.technique, 0.0)
-        _say(case, "error", f"{stop.verdict}: {stop.message}")
+        told = "" if stop.finding is None else "\n".join(finding_lines(stop.finding, report.stdio))
+        _say(case, "error", f"{stop.verdict}: {stop.message}", told)
     return suite
 
 

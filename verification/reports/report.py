@@ -45,23 +45,28 @@ _STOPS: Final = (
     (Verdict.NOT_DETERMINISTIC, NotDeterministic),
     (Verdict.SUBJECT_FAILED, SubjectFailed),
 )
-"""The most serious first: what failed in the kit casts doubt on all the rest."""
 
 
 @attrs.frozen(kw_only=True)
 class Stop:
-    """A technique that came to no result, and why."""
+    """A technique that did not come to its end, and why.
+
+    `finding` shows it, where a script does: its last step was not answered, or in two ways.
+    """
 
     technique: str
     verdict: Verdict
     message: str
+    finding: Finding | None = None
 
     @classmethod
     def because(cls, technique: str, error: Exception) -> Stop:
         """Make one of what a technique raised; what it was not meant to raise is the kit's own."""
         meant = (verdict for verdict, kind in _STOPS if isinstance(error, kind))
         verdict = next(meant, Verdict.HARNESS_FAILED)
-        return cls(technique=technique, verdict=verdict, message=str(error) or repr(error))
+        shown = error.shown if isinstance(error, NotDeterministic) else None
+        message = str(error) or repr(error)
+        return cls(technique=technique, verdict=verdict, message=message, finding=shown)
 
 
 @attrs.frozen(kw_only=True)
@@ -139,15 +144,18 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """What is to be said; a technique that was stopped outweighs what the others found."""
-        for verdict, _ in _STOPS:
-            if any(stop.verdict is verdict for stop in self.stops):
+        """What is to be said: doubt in all the rest first, then what is wrong, then a crash."""
+        stopped = {stop.verdict for stop in self.stops}
+        for verdict in (Verdict.HARNESS_FAILED, Verdict.NOT_DETERMINISTIC):
+            if verdict in stopped:
                 return verdict
         unexplained = any(
             result.status is Status.VIOLATED and not result.findings for result in self.results
         )
         if unexplained or self.now_passing or any(not one.known for one in self.violations):
             return Verdict.VIOLATED
+        if Verdict.SUBJECT_FAILED in stopped:
+            return Verdict.SUBJECT_FAILED
         statuses = {result.status for result in self.results}
         if Status.NOT_DONE in statuses or statuses <= {Status.SKIPPED}:
             return Verdict.NOT_DONE

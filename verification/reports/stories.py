@@ -12,7 +12,7 @@ import attrs
 from ...views import phrases
 from ...views.delivery_phrases import DELIVERED, delivered
 from ...views.wording import LONG, seconds
-from ..findings import Finding, Raw
+from ..findings import NO_ANSWER, UNSTEADY, Finding, Raw
 from ..oracle.oracle import Oracle
 from ..rulebook import ABSENT, Difference, differences, is_receipt
 
@@ -62,10 +62,16 @@ def steps(finding: Finding) -> tuple[Step, ...]:
 
 
 def differing(finding: Finding) -> tuple[Difference, ...]:
-    """Return where the answer differs, the worst first, if it was a receipt that was expected."""
-    if not is_receipt(finding.expected):
+    """Return where the answer differs, the worst first, if a receipt was expected and one came."""
+    if not is_receipt(finding.expected) or finding.rule == NO_ANSWER:
         return ()
     return differences(cast("Raw", finding.expected), finding.got)
+
+
+def labelled(finding: Finding) -> tuple[tuple[str, object], ...]:
+    """Return both answers to the last step, each with what it is to be called."""
+    one, other = ("first", "then") if finding.rule == UNSTEADY else ("expected", "got")
+    return (one, finding.expected), (other, finding.got)
 
 
 def pointed(found: Difference) -> str:

@@ -10,13 +10,14 @@ from ..findings import Coverage, Finding, Result, Status
 from ..judging import VISIBLE, why_not_judged
 from ..rulebook import rule_called
 from .headline import headline
-from .report import Report, Story, Violation
+from .report import Report, Stop, Story, Violation
 from .stories import (
     BY_PART,
     OWN_COMMAND,
     answered,
     differing,
     json_lines,
+    labelled,
     marked,
     pasted,
     pointed,
@@ -37,6 +38,7 @@ def to_text(report: Report) -> str:
     parts = [
         f"{headline(report)}\n{_heading(report)}",
         "\n".join(_techniques(report)),
+        *(_stopped(stop, report.stdio) for stop in report.stops),
         *_violations(report),
         "\n".join(_baseline(report)),
         "\n".join((*_coverage(report.coverage), *_judged(report))),
@@ -68,7 +70,8 @@ def _techniques(report: Report) -> Iterator[str]:
             f"  {result.seconds:7.2f} s  {what}".rstrip()
         )
     for stop in report.stops:
-        yield f"  {stop.technique:{width}}  STOPPED   {stop.verdict}: {stop.message}"
+        told = stop.message.partition("\n")[0] if stop.finding else stop.message
+        yield f"  {stop.technique:{width}}  STOPPED   {stop.verdict}: {told}"
 
 
 def _names(report: Report) -> list[str]:
@@ -105,6 +108,16 @@ def _story(story: Story, command: str) -> Iterator[str]:
     yield from (f"  also seen as: {_seen_as(one)}" for one in story.also[:SEEN])
     if len(story.also) > SEEN:
         yield f"  and as {len(story.also) - SEEN} more, which --json and --html name"
+
+
+def _stopped(stop: Stop, command: str) -> str:
+    """Tell a stop with the script that shows it; without one its line was all."""
+    if stop.finding is None:
+        return ""
+    told = finding_lines(stop.finding, command)
+    return "\n".join(
+        (f"{str(stop.verdict).upper()} in {stop.technique}", *(f"  {it}" for it in told))
+    )
 
 
 def _seen_as(violation: Violation) -> str:
@@ -156,11 +169,14 @@ def _about_the_script(finding: Finding) -> str:
 
 def _both_answers(finding: Finding) -> Iterator[str]:
     found = differing(finding)
-    for label, value in (("expected", finding.expected), ("got", finding.got)):
+    for got, (label, value) in enumerate(labelled(finding)):
         yield ""
         yield f"{label}:"
+        if isinstance(value, str):
+            yield from (f"  {line}" for line in value.splitlines())
+            continue
         for line in json_lines(value, depth=BY_PART):
-            yield f"{'>' if marked(line, found, got=label == 'got') else ' '} {line.text}"
+            yield f"{'>' if marked(line, found, got=bool(got)) else ' '} {line.text}"
     if found:
         yield ""
         yield f"differs at {pointed(found[0])}"

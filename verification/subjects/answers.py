@@ -16,6 +16,7 @@ RECEIPT: Final = (
     '{"accepted": true or false, "reason": a text if refused, "facts": [{"type": a text, …}, …], '
     '"effects": [{"type": a text, …}, …]}'
 )
+NO_RECEIPT: Final = f"a receipt is {RECEIPT}"
 DIGEST: Final = '{"digest": a text}'
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -38,7 +39,7 @@ class AnswerReader:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._receipts = Known(_read_receipt)
+        self._receipts = Known(read_receipt)
 
     def read(self, line: bytes, request_id: int, scripts: Sequence[Script]) -> list[list[Raw]]:
         """Return the receipts that an answer holds, or raise as `receipts_of` does."""
@@ -62,7 +63,8 @@ def _asked_for(parts: _Parts, request_id: int, scripts: Sequence[Script]) -> boo
     )
 
 
-def _read_receipt(text: bytes) -> Raw:
+def read_receipt(text: bytes) -> Raw:
+    """Return the receipt of a text. Raises `msgspec.DecodeError` where it is none."""
     receipt = _decode(text)
     if not _is_receipt(receipt):
         raise msgspec.DecodeError

@@ -20,6 +20,8 @@ STDERR_TAIL: Final = 2_000
 """Bytes of what a command last wrote to stderr that an error repeats (K-6)."""
 LINES_AHEAD: Final = 4
 """Answers that are read before somebody asks for them; then a babbling command waits (K-6)."""
+HANGS: Final = "did not answer within"
+"""How an error begins that tells of a command that hangs."""
 ENDING: Final = 0.2
 """Seconds in which a command ends by itself when its input has ended, or its output; then it is
 killed."""
@@ -64,7 +66,7 @@ class Child:
         try:
             line = self._answers.get(timeout=timeout)
         except queue.Empty:
-            how = f"did not answer within {timeout:g} s"
+            how = f"{HANGS} {timeout:g} s"
             raise SubjectFailed(how + self.stop(at_once=True)) from None
         if line.endswith(b"\n"):
             return line

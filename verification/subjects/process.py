@@ -153,12 +153,13 @@ class ProcessDriver:
                 except SubjectFailed as again:
                     return again
             where = f"with {len(batch)} scripts in one request, but not with one a request"
-            return SubjectFailed(f"{self.name}: {failure}\n{where}")
+            return SubjectFailed(f"{self.name}: {failure}\n{where}", how=f"{failure}\n{where}")
         (script,) = batch
         shown = json.dumps(script, ensure_ascii=False)
         if len(shown) > SHOWN_SCRIPT:
             shown = shown[:SHOWN_SCRIPT] + "…"
-        return SubjectFailed(f"{self.name}: {failure}\nin the script {shown}", script=script)
+        told = f"{self.name}: {failure}\nin the script {shown}"
+        return SubjectFailed(told, script=script, how=str(failure))
 
 
 def _stop(children: Iterable[Child]) -> None:

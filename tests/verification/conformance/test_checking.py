@@ -9,14 +9,15 @@ import pytest
 
 from turnlock.verification.alphabet.slices import DEV
 from turnlock.verification.conformance import technique
-from turnlock.verification.conformance.playing import Streaming, check_determinism
+from turnlock.verification.conformance.playing import check_determinism
 from turnlock.verification.conformance.suite import Suite, suite
 from turnlock.verification.conformance.technique import check, first_failure, suites
-from turnlock.verification.errors import NotDeterministic, SubjectFailed
-from turnlock.verification.findings import Profile, Status
+from turnlock.verification.errors import NotDeterministic
+from turnlock.verification.findings import NO_ANSWER, Profile, Status
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject, kernel_driver
 from turnlock.verification.subjects.subject import Capability, Driver, Subject
+from turnlock.verification.subjects.watched import Streaming
 
 from ..oracle_subject import OracleSubject
 from .small import SMALL
@@ -190,10 +191,14 @@ def test_what_was_wrong_before_a_crash_is_told_by_a_check(monkeypatch: pytest.Mo
     assert [finding.expected["reason"] for finding in result.findings] == ["already_decided"]
 
 
-def test_a_crash_is_no_finding(dev: list[Suite]) -> None:
-    """It failed before it answered anything otherwise: that is said, and nothing is concluded."""
-    with pytest.raises(SubjectFailed, match="no interrupts here"):
-        first_failure(in_process(Crashes), dev)
+def test_a_crash_is_told_as_such(dev: list[Suite]) -> None:
+    """It failed before it answered anything otherwise: no rule is blamed for it."""
+    finding = first_failure(in_process(Crashes), dev)
+
+    assert finding is not None
+    assert finding.rule == NO_ANSWER
+    assert finding.script[-1]["type"] == "interrupt"
+    assert "no interrupts here" in finding.got
 
 
 class Ahead:

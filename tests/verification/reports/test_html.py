@@ -154,7 +154,7 @@ def test_everything_to_repeat_it_is_there() -> None:
 def test_what_did_not_check_is_named_at_the_top() -> None:
     text = page(report(HELD, SKIPPED, NOT_DONE, stops=(STOP,), now_passing=("K-9: x",))).text
     before = text.partition("What was checked")[0]
-    for told in (SKIPPED.why, NOT_DONE.why, STOP.message, "Passes now", "Crashed or timed out"):
+    for told in (SKIPPED.why, NOT_DONE.why, STOP.message, "Passes now", "crashed or timed out"):
         assert told in before
     assert "verdict good" not in to_html(report(HELD, NOT_DONE))
     assert "verdict good" in to_html(report(HELD))

@@ -41,7 +41,6 @@ def test_the_verdict_follows_from_the_results(made: Report, verdict: Verdict, st
     [
         (HarnessFailed("a bug of ours"), Verdict.HARNESS_FAILED, 3),
         (NotDeterministic("two answers"), Verdict.NOT_DETERMINISTIC, 4),
-        (SubjectFailed("no answer"), Verdict.SUBJECT_FAILED, 5),
         (ZeroDivisionError(), Verdict.HARNESS_FAILED, 3),
     ],
 )
@@ -50,6 +49,15 @@ def test_a_stop_is_no_violation(error: Exception, verdict: Verdict, status: int)
     made = report(FOUND, stops=(Stop.because("guided", error),))
     assert (made.verdict, made.exit_status) == (verdict, status)
     assert made.stops[0].message
+
+
+def test_what_is_wrong_outweighs_a_crash() -> None:
+    """A wrong answer came first; where none is new, the crash decides."""
+    stops = (Stop.because("guided", SubjectFailed("no answer")),)
+
+    assert report(FOUND, stops=stops).exit_status == 1
+    for made in (report(HELD, stops=stops), report(FOUND, stops=stops, known=KNOWN)):
+        assert (made.verdict, made.exit_status) == (Verdict.SUBJECT_FAILED, 5)
 
 
 def test_the_kits_own_failure_outweighs_the_others() -> None:
