@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-from turnlock.engine import kernel, new_facts
+from turnlock.engine import kernel, new_facts, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.kernel import Kernel, state_of
 from turnlock.engine.state import DeadlineKind, Entry, State
@@ -65,12 +65,11 @@ def _denied_by_null(raw: Raw) -> Raw:
     return raw
 
 
-def _untimed(raw: Raw) -> Raw:
-    calls = [dict(call) for call in raw.get("calls", ())]
-    for call in calls:
-        if call.get("approval_timeout") == 0:
-            del call["approval_timeout"]
-    return {**raw, "calls": calls} if calls else raw
+def _untimed(real: Callable[..., Fact]) -> Callable[..., Fact]:
+    def request(*of: Any, deadline: float | None = None, **fields: Any) -> Fact:
+        return real(*of, deadline=None if deadline == of[3] else deadline, **fields)
+
+    return request
 
 
 def _below_zero_is_none(raw: Raw) -> Raw:
@@ -279,7 +278,7 @@ BUGS: Final = (
         "zero is no timeout",
         "an approval with no time at all waits for ever",
         "K-34",
-        reading(_untimed),
+        around(unchecked, "tool_approval_requested", _untimed),
     ),
     _bug.at(
         "a lease and a grace of zero",

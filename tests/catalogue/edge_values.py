@@ -54,7 +54,7 @@ def _changed(value: Any, change: Change) -> Any:
         parts = cast("Raw", value)
         return {name: _changed(item, change) for name, item in parts.items()}
     if isinstance(value, list):
-        return [_changed(item, change) for item in cast("list[Any]", value)]
+        return [_changed(item, change) for item in cast("list[object]", value)]
     return value
 
 
@@ -99,7 +99,7 @@ def _without_nulls(value: Any) -> str:
     def drop(part: Any) -> Any:
         if not isinstance(part, list):
             return part
-        return [item for item in cast("list[Any]", part) if item is not None]
+        return [item for item in cast("list[object]", part) if item is not None]
 
     return _text(value, drop)
 
@@ -129,7 +129,7 @@ def _to_a_depth(value: Any, depth: int = 40) -> Any:
         fields = cast("Raw", value)
         return {name: _to_a_depth(item, depth - 1) for name, item in fields.items()}
     if isinstance(value, list):
-        return [_to_a_depth(item, depth - 1) for item in cast("list[Any]", value)]
+        return [_to_a_depth(item, depth - 1) for item in cast("list[object]", value)]
     return value
 
 

@@ -6,6 +6,11 @@ from functools import partial
 
 import pytest
 
+from turnlock.verification.alphabet import approving, settling
+from turnlock.verification.alphabet.slice import Slice
+from turnlock.verification.alphabet.slices import DEV
+from turnlock.verification.conformance import technique as conformance
+from turnlock.verification.conformance.suite import suite
 from turnlock.verification.findings import Finding, Profile
 from turnlock.verification.fuzz import technique as guided
 from turnlock.verification.subjects.subject import Driver, Raw
@@ -118,3 +123,28 @@ def test_the_techniques_of_a_profile_find_a_bug(name: str) -> None:
     assert told
     assert found is not None
     assert found.length <= 4
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("approves the next", approving.COVERED),
+        ("covered backwards", approving.COVERED),
+        ("an id added twice", approving.COVERED),
+        ("remembered for ever", settling.TAKEN),
+        ("forgotten on the dot", settling.TAKEN),
+        ("time runs back", settling.TAKEN),
+    ],
+)
+def test_a_quick_look_finds_everyday_bugs_of_grants_and_memory(name: str, part: Slice) -> None:
+    """Each by one slice of dev; the control is that no other slice of dev finds it."""
+    others = [suite(other, k=0) for other in DEV if other is not part]
+    assert part in DEV
+
+    with BUGS[name].planted():
+        found = played(partial(conformance.first_failure, suites=[suite(part, k=0)]))
+        without = played(partial(conformance.first_failure, suites=others))
+
+    assert found is not None
+    assert found.length <= 6
+    assert without is None

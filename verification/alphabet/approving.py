@@ -88,6 +88,35 @@ GRANTS: Final = Slice(
     ),
 )
 
+COVERED: Final = Slice(
+    name="covered",
+    about="a few grants of a turn and of the session: what each covers, in order, until when",
+    run=run_with("r", remembered=0, continuations=1, grants=2),
+    symbols=at_times(
+        {
+            0.0: (
+                open_turn(
+                    "T",
+                    call("a", gated=True, arguments=SHOWN),
+                    call("b", gated=True, arguments=SHOWN),
+                    call("c", gated=True),
+                    sealed=False,
+                ),
+                of_turn("add_call", "T", call=call("d", gated=True, arguments=SHOWN)),
+                approve("T", "a", scope="turn"),
+                approve("T", "a", scope="session", expires_in=1),
+                approve("T", "b"),
+                approve("T", "c", scope="turn", match="tool"),
+                deny("T", "a"),
+                of_turn("interrupt", "T", grace=0),
+                revoke("grant/r/1"),
+                RECOVER,
+            ),
+            2.0: (TICK,),
+        }
+    ),
+)
+
 LIMITS: Final = Slice(
     name="limits",
     about="epochs, limits, empty turns and doubled ids, alone and together: their order counts",

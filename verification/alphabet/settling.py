@@ -212,4 +212,25 @@ CONTINUATIONS: Final = Slice(
     ),
 )
 
+TAKEN: Final = Slice(
+    name="taken",
+    about="continuations of two turns: owed, taken, recovered; what has closed, until forgotten",
+    run=run_with(agent="Agent", remembered=2, remember_for=1, continuations=2),
+    symbols=at_times(
+        {
+            0.0: (
+                *[open_turn(t, call("a", gated=True, approval_timeout=1)) for t in ("T1", "T2")],
+                *[deny(t, "a", reason="no") for t in ("T1", "T2")],
+                of_call("reject", "T1", "a", error="boom"),
+                of_call("report", "T1", "a", result="ok"),
+                *[of_turn("acknowledge", t) for t in ("T1", "T2")],
+                RECOVER,
+            ),
+            -1.0: (of_call("report", "T1", "a", result="ok"),),
+            1.0: (TICK, of_call("report", "T1", "a", result="ok")),
+            2.0: (TICK, of_turn("acknowledge", "T1"), open_turn("T2", call("a", gated=True))),
+        }
+    ),
+)
+
 SLICES: Final = (SETTLEMENT, OUTCOMES, REUSE, STREAMING, MEMORY, CONTINUATIONS)

@@ -17,6 +17,8 @@ DEV: Final[tuple[Slice, ...]] = (
     settling.SETTLEMENT,
     settling.OUTCOMES,
     settling.REUSE,
+    settling.TAKEN,
     approving.DECISIONS,
+    approving.COVERED,
 )
-"""Those for a quick look."""
+"""Those for a quick look: `TAKEN` and `COVERED` say less than `CONTINUATIONS` and `GRANTS` do."""

@@ -1,13 +1,12 @@
 """The same story in plain words: what goes wrong there, too, is not the edge's doing.
 
 Null fields are left out, ids, texts and JSON values become short words, one for each that there
-was; no time is cut finer than half a second, and no wait is shorter. What differed still does.
+was: what differed still does. Times and sizes stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, floor
 from typing import Any, Final, cast
 
 import attrs
@@ -16,16 +15,11 @@ from ..findings import Raw
 from ..oracle.reading import canonical, digest_of, make_id
 
 _NAMES: Final = {"turn_id": "T", "invocation_id": "a", "tool_name": "tool", "worker": "w"}
-_WAITS: Final = ("approval_timeout", "lease", "grace", "expires_in")
-_HALF: Final = 0.5
-_LONG: Final = 1e6
-"""No wait is longer in plain words, and no clock further on."""
 
 
 def plainer(run: Raw, script: Sequence[Raw]) -> tuple[Raw, list[Raw]]:
     """Return a run and a script that tell the same in plain words; `script` is not changed."""
-    times = [step["now"] for step in script if "now" in step]
-    words = _Words(run["run_id"], floor(min(times, default=0.0)))
+    words = _Words(run["run_id"])
     for step in script:
         words.learn(step)
     return {**words.fields(run), "run_id": "r"}, [words.fields(step) for step in script]
@@ -36,7 +30,6 @@ class _Words:
     """What stands for what, by kind: the first of a kind is its first word, and so on."""
 
     run_id: str
-    began: float
     said: dict[str, dict[str, int]] = attrs.field(factory=dict[str, dict[str, int]])
     digests: dict[str, str] = attrs.field(factory=dict[str, str])
 
@@ -85,24 +78,14 @@ def _text(words: _Words, name: str, value: str) -> str:
     return f"{name} {words.number(name, value)}" if value else value
 
 
-def _wait(_: _Words, __: str, value: float) -> float:
-    return max(_HALF, ceil(min(value, _LONG) / _HALF) * _HALF)
-
-
-def _time(words: _Words, _: str, value: float) -> float:
-    return ceil(min(value - words.began, _LONG) / _HALF) * _HALF  # what is past stays past
-
-
 _SAID: Final[dict[str, Callable[[_Words, str, Any], Any]]] = {
     **dict.fromkeys(_NAMES, _name),
     **dict.fromkeys(("error", "reason", "decided_by", "text"), _text),
-    **dict.fromkeys(_WAITS, _wait),
     "arguments": _arguments,
     "arguments_digest": lambda words, _, value: words.digests.get(value, "00"),
     "result": lambda words, name, value: f"result {words.number(name, canonical(value))}",
     "call": lambda words, _, value: words.fields(value),
     "calls": _calls,
-    "now": _time,
     "run_id": lambda words, _, value: "r" if value == words.run_id else "other",
     "grant_id": lambda words, _, value: value.replace(make_id("grant", words.run_id), "grant/r"),
 }
