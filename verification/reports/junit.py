@@ -53,13 +53,14 @@ def _rules(report: Report) -> ET.Element:
 
 
 def _told(violation: Violation, stories: Sequence[Story], command: str) -> Iterator[str]:
-    """Tell a violation; one that another tells, too, says where."""
+    """Tell a violation: with what else its story shows, or with the story that it belongs to."""
     story = next(it for it in stories if violation in (it.violation, *it.also))
-    if violation is not story.violation and violation != story.violation:
-        told = story.violation
+    told = story.violation
+    if violation != told:
         yield f"one story with {told.finding.rule}, {told.fingerprint}: {told.finding.message}"
     yield from finding_lines(violation.finding, command)
-    yield from (f"also seen as: {it.finding.rule}: {it.finding.message}" for it in story.also)
+    if violation == told:
+        yield from (f"also seen as: {it.finding.rule}: {it.finding.message}" for it in story.also)
 
 
 def _broken(case: ET.Element, violations: list[Violation], report: Report) -> None:

@@ -126,7 +126,7 @@ def blamed_order(step: Step, found: Difference) -> Rules:
     if (
         found.part is not None
         and found.part.get("grant_id")
-        and _kind(found.part) == ("TOOL_APPROVED")
+        and _kind(found.part) == "TOOL_APPROVED"
     ):
         return ("K-41", "section 4")
     return ("section 4", "K-53") if step.delivery["type"] == "interrupt" else ("section 4",)
@@ -144,7 +144,7 @@ def _field(step: Step, found: Difference) -> Rules:
         return ("K-10", PAYLOADS[kind][name].rule)
     if name == "sequence":
         return ("section 4", "K-9")
-    if name == "observed" or ".observed" in found.path:
+    if found.path.endswith(".observed"):
         return ("K-58",)
     if fact.get("input") in {"interrupt", "grace_over"} and name in {"reason", "error", "cause"}:
         return ("section 4", "K-53") if name == "cause" else ("K-53",)
@@ -158,10 +158,10 @@ def _field(step: Step, found: Difference) -> Rules:
         return ("K-30", "section 4")
     field = PAYLOADS.get(kind, {}).get(name)
     rule = "section 4" if field is None else field.rule
-    return (rule, *_also.get((kind, name), ()))
+    return (rule, *_ALSO.get((kind, name), ()))
 
 
-_also: Final[dict[tuple[str, str], Rules]] = {
+_ALSO: Final[dict[tuple[str, str], Rules]] = {
     ("TURN_OPENED", "epoch"): ("K-55",),
     ("GRANT_ISSUED", "arguments_digest"): ("K-32",),
     ("GRANT_ISSUED", "grant_id"): ("K-7",),

@@ -88,3 +88,15 @@ def test_hostile_names_stay_text(name: str) -> None:
     subject = root.find("testsuite/properties/property[@name='subject']")
     assert subject is not None
     assert str(subject.get("value")).startswith(name[:2].replace("￾￿", "\\ufffe\\uffff"))
+
+
+def test_findings_of_one_cause_name_their_story() -> None:
+    """Each rule stays red; the one story names the other, which says where it is told."""
+    told = double_start()
+    other = double_start(rule="K-30", message="another claim")
+    root = ET.fromstring(to_junit(report(broken(told), broken(other))))  # noqa: S314 - our own
+
+    texts = [case.findtext("failure") or "" for case in root.iter("testcase")]
+    (main,) = [text for text in texts if "also seen as: K-30: another claim" in text]
+    (named,) = [text for text in texts if "one story with K-33" in text]
+    assert main != named
