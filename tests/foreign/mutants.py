@@ -164,8 +164,9 @@ def _changes(path: list[ast.AST], known: set[str]) -> Iterator[Change]:
                 values = [value for at, value in enumerate(node.values) if at != place]
                 yield "entry dropped", ast.Dict(keys=keys, values=values)
         case ast.comprehension() if node.ifs:
-            yield "filter dropped", ast.comprehension(
-                target=node.target, iter=node.iter, ifs=[], is_async=0
+            yield (
+                "filter dropped",
+                ast.comprehension(target=node.target, iter=node.iter, ifs=[], is_async=0),
             )
         case ast.stmt():
             yield from _of_statement(node)
@@ -192,8 +193,9 @@ def _of_compare(node: ast.Compare) -> Iterator[Change]:
         if isinstance(op, ast.Is):
             yield "none is falsy", _negated(node.left)
         if isinstance(op, ast.IsNot):
-            yield "none is falsy", ast.Call(
-                func=ast.Name(id="bool", ctx=ast.Load()), args=[node.left], keywords=[]
+            yield (
+                "none is falsy",
+                ast.Call(func=ast.Name(id="bool", ctx=ast.Load()), args=[node.left], keywords=[]),
             )
 
 

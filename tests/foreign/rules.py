@@ -30,27 +30,36 @@ def spelled(text: str) -> frozenset[str]:
     )
 
 
-def rules_at(module: str, around: list[ast.AST]) -> frozenset[str]:
-    """Return the rules of a place: its own lines and the heads of the blocks that hold it.
+RECOVERY: Final = frozenset({"K-2", "K-3"})
 
-    `around` are the nodes from the module down to the place.
+
+def rules_at(module: str, path: list[ast.AST]) -> frozenset[str]:
+    """Return the rules of a place: its own lines, and the heads of the blocks that it is in.
+
+    `path` are the nodes from the module down to the place. Whatever is wrong with recovery breaks
+    the rules of recovery, too.
     """
     lines: set[int] = set()
-    for node in around:
-        if isinstance(node, ast.stmt):
+    for node, inner in zip(path, [*path[1:], None], strict=True):
+        if isinstance(node, ast.stmt) and not _is_otherwise(node, inner):
             lines |= _lines_of(node)
-    return frozenset().union(*(_commented(module).get(line, frozenset()) for line in lines))
+    found = [_commented(module).get(line, frozenset[str]()) for line in lines]
+    return frozenset().union(*found, RECOVERY if module == "restore" else ())
+
+
+def _is_otherwise(node: ast.stmt, inner: ast.AST | None) -> bool:
+    """Whether a place is what happens where the condition does not hold: an `elif` is no part."""
+    return isinstance(node, ast.If) and any(inner is other for other in node.orelse)
 
 
 def _lines_of(node: ast.stmt) -> set[int]:
-    """Return the lines of a simple statement, or of a block's head and, of an `if`, its first."""
+    """Return the lines of a simple statement; of a block its head and what it does first."""
     match node:
         case ast.FunctionDef() | ast.ClassDef():
             return set()
         case ast.If() | ast.For() | ast.While() | ast.Try():
-            first = node.body[0]
-            head = set(range(node.lineno, first.lineno))
-            return head | (_whole(first) if isinstance(node, ast.If) else set[int]())
+            head = set(range(node.lineno, node.body[0].lineno))
+            return head | (_whole(node.body[0]) if isinstance(node, ast.If) else set[int]())
         case _:
             return _whole(node)
 

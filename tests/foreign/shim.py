@@ -1,19 +1,23 @@
-"""The kernel on stdin and stdout: section 12, a request a line."""
+"""The foreign kernel on stdin and stdout: section 12, a request a line; with a bug where one is named."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
-from .mail import Raw
-from .subject import ForeignKernel
+from .bugs import bug_named
+from .planting import kernel_class
+
+Raw = dict[str, Any]
 
 
-def answer(request: Raw) -> Raw:
+def answer(make: Callable[[], Any], request: Raw) -> Raw:
     """Play the scripts of one request, each on a fresh run."""
     scripts: list[list[Raw]] = []
     for script in request["scripts"]:
-        kernel = ForeignKernel()
+        kernel = make()
         kernel.reset(request["run"])
         scripts.append(
             [
@@ -24,12 +28,13 @@ def answer(request: Raw) -> Raw:
     return {"id": request["id"], "scripts": scripts}
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     """Serve until the input ends."""
+    make = kernel_class(bug_named(names[0]) if names else None)
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(answer(json.loads(line)), allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(answer(make, json.loads(line)), allow_nan=False) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
