@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,18 +18,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Final
 
 import attrs
 
 from turnlock.verification import Driver, Profile, verify
 
-from .bugs import all_bugs
+from .bugs import all_bugs, equivalent
 from .planting import Bug
 from .trial import Outcome, in_process, over_stdio, tried
-
-EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
-"""What no receipt can show: the names of the bugs, each with the reason."""
 
 _work: list[tuple[list[Bug], Callable[[Bug | None], Driver], Profile]] = []
 
@@ -39,29 +35,32 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     driver_of = over_stdio if options.stdio else in_process
     blamed = [] if options.bugs_only else _false_alarms(driver_of, options.profile)
-    same = _equivalent()
-    bugs = all_bugs(options.every)
-    if options.only:
-        bugs = [
-            bug
-            for bug in bugs
-            if any(word in bug.name or word == bug.kind for word in options.only)
-        ]
+    same = equivalent()
+    bugs = _asked_for(options)
     asked = [bug for bug in bugs if options.all or bug.name not in same]
     began = perf_counter()
-    outcomes = sorted(
-        _played(asked, driver_of, options.profile, options.jobs), key=lambda one: one.bug
-    )
-    if options.out:
-        lines = [json.dumps(attrs.asdict(outcome)) for outcome in outcomes]
-        Path(options.out).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    outcomes: list[Outcome] = []
+    with Path(options.out or os.devnull).open("w", encoding="utf-8") as out:
+        for outcome in _played(asked, driver_of, options.profile, options.jobs):
+            outcomes.append(outcome)
+            out.write(f"{json.dumps(attrs.asdict(outcome))}\n")
+            out.flush()
+    outcomes.sort(key=lambda one: one.bug)
     print("\n".join(_told(outcomes, same, options.wrong)))
-    print(
-        f"{len(asked)} bugs in {perf_counter() - began:.0f} s, {len(bugs) - len(asked)} known as equivalent"
-    )
+    known = len(bugs) - len(asked)
+    print(f"{len(asked)} bugs in {perf_counter() - began:.0f} s; {known} more are equivalent")
     print(*(f"FALSE ALARM {line}" for line in blamed), sep="\n", end="\n" if blamed else "")
     missed = [one for one in outcomes if not one.found and one.bug not in same]
     return 1 if blamed or missed else 0
+
+
+def _asked_for(options: argparse.Namespace) -> list[Bug]:
+    bugs = all_bugs(options.every, options.only)
+    if options.missed:
+        lines = Path(options.missed).read_text("utf-8").splitlines()
+        missed = {one["bug"] for one in map(json.loads, lines) if not one["stage"]}
+        return [bug for bug in bugs if bug.name in missed]
+    return bugs
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -69,17 +68,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--profile", choices=[*Profile], default=Profile.CI, type=Profile)
     parser.add_argument("--stdio", action="store_true", help="each kernel in its own process")
     parser.add_argument("--only", action="append", default=[], help="a kind, or a part of a name")
-    parser.add_argument("--every", type=int, default=3, help="one mutant in so many")
+    parser.add_argument("--every", type=int, default=6, help="one mutant in so many")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="the equivalent ones, too")
     parser.add_argument("--bugs-only", action="store_true", help="leave the right kernel out")
     parser.add_argument("--wrong", action="store_true", help="list those whose first rule is wrong")
+    parser.add_argument("--missed", help="only those that this outcome of an earlier run missed")
     parser.add_argument("--out", help="write each outcome as a line of JSON")
     return parser.parse_args(arguments)
-
-
-def _equivalent() -> dict[str, str]:
-    return tomllib.loads(EQUIVALENT.read_text("utf-8"))["equivalent"]  # type: ignore[no-any-return]
 
 
 def _false_alarms(driver_of: Callable[[Bug | None], Driver], profile: Profile) -> list[str]:

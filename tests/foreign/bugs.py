@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from zlib import crc32
 
 from .corners import CORNERS
-from .mutants import mutants
+from .mutants import mutant_named, mutants
 from .planting import Bug, kernel_class
 from .semantic import SEMANTIC
 
 EXAMPLES: Final = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
+
+
+EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
+
+
+def equivalent() -> dict[str, str]:
+    """Return the names of the bugs that no receipt can show, each with the reason."""
+    return tomllib.loads(EQUIVALENT.read_text("utf-8"))["equivalent"]  # type: ignore[no-any-return]
 
 
 @cache
@@ -38,17 +47,23 @@ def lives(bug: Bug) -> bool:
     return True
 
 
-def of_the_machine(every: int) -> list[Bug]:
-    """Return one mutant in so many, drawn by their names, that has a rule and lives."""
-    drawn = (bug for bug in mutants() if bug.rules and crc32(bug.name.encode()) % every == 0)
-    return [bug for bug in drawn if lives(bug)]
+def all_bugs(every: int, only: Sequence[str] = ()) -> list[Bug]:
+    """Return the bugs that people wrote, then one mutant in so many, drawn by their names.
+
+    A mutant has a rule and lives. `only` are kinds, or parts of names.
+    """
+    written = [bug for bug in (*SEMANTIC, *CORNERS) if _asked(bug, only)]
+    if only and {*only} <= {"semantic", "corner"}:
+        return written
+    return [*written, *(bug for bug in mutants(every) if _asked(bug, only) and lives(bug))]
 
 
-def all_bugs(every: int) -> list[Bug]:
-    """Return those that people wrote, then those of the machine."""
-    return [*SEMANTIC, *CORNERS, *of_the_machine(every)]
+def _asked(bug: Bug, only: Sequence[str]) -> bool:
+    return not only or any(word == bug.kind or word in bug.name for word in only)
 
 
 def bug_named(name: str) -> Bug:
     """Return one bug. Raises `KeyError` where there is none of this name."""
-    return {bug.name: bug for bug in (*SEMANTIC, *CORNERS, *mutants())}[name]
+    written = {bug.name: bug for bug in (*SEMANTIC, *CORNERS)}
+    mutant = None if name in written else mutant_named(name)
+    return mutant or written[name]

@@ -1,6 +1,6 @@
 """What goes wrong where nobody looks: numbers, nulls, text, joined ids, clocks, sizes, defaults."""
 
-# ruff: noqa: E501
+# ruff: noqa: E501, Q000, Q003
 # fmt: off
 from __future__ import annotations
 

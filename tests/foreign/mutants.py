@@ -1,12 +1,13 @@
-"""Makes the mistakes of a machine: one small change to the foreign kernel's syntax, each by itself."""
+"""Makes the mistakes of a machine: one small change of the foreign kernel's syntax each."""
 
 from __future__ import annotations
 
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, cast
+from zlib import crc32
 
 from .planting import MODULES, Bug, source_of
 from .rules import rules_at
@@ -57,39 +58,41 @@ _FUNCTIONS: Final = {"min": "max", "max": "min", "all": "any", "any": "all"}
 _OFF: Final = {"hexdigest", "sha256", "encode", "deepcopy"}
 
 
-def mutants() -> tuple[Bug, ...]:
-    """Return every mutant of every module, each once."""
-    return tuple(bug for module in MODULES for bug in _of_module(module))
+def mutants(every: int = 1) -> Iterator[Bug]:
+    """Yield one mutant in so many, drawn by their names, that stands where a rule is named."""
+    for module in MODULES:
+        yield from _of_module(module, lambda name: crc32(name.encode()) % every == 0)
 
 
-def _of_module(module: str) -> Iterator[Bug]:
+def mutant_named(name: str) -> Bug | None:
+    """Return the mutant of this name, if there is one."""
+    module = name.split(":", maxsplit=1)[0].split(".", maxsplit=1)[0]
+    return next(_of_module(module, name.__eq__), None) if module in MODULES else None
+
+
+def _of_module(module: str, drawn: Callable[[str], bool]) -> Iterator[Bug]:
     tree = ast.parse(source_of(module))
     seen, names = {ast.unparse(tree)}, Counter[str]()
     known = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for path in _paths(tree, [tree]):
-        for operator, changed in _changes(path, known):
-            if changed is not None:
-                ast.fix_missing_locations(changed)
-            after = ast.unparse(changed) if changed is not None else "nothing"
-            source = _replaced(tree, path, changed)
-            if source is None or source in seen:
-                continue
-            seen.add(source)
-            before = ast.unparse(path[-1])
-            name = f"{_where(module, path)}: {operator}: {_short(before)} -> {_short(after)}"
+        rules = rules_at(module, path)
+        for operator, changed in _changes(path, known) if rules else ():
+            name = f"{_where(module, path)}: {operator}: {_short(path[-1])} -> {_short(changed)}"
             names[name] += 1
             if names[name] > 1:
                 name = f"{name} #{names[name]}"
-            yield Bug(
-                name=name,
-                kind="mutant",
-                module=module,
-                source=source,
-                rules=rules_at(module, list(path)),
-            )
+            if not drawn(name):
+                continue
+            source = _replaced(tree, path, changed)
+            if source is not None and source not in seen:
+                seen.add(source)
+                yield Bug(name=name, kind="mutant", module=module, source=source, rules=rules)
 
 
-def _short(text: str) -> str:
+def _short(node: ast.AST | None) -> str:
+    if node is None:
+        return "nothing"
+    text = ast.unparse(ast.fix_missing_locations(node))
     line = " ".join(text.split())
     return line if len(line) <= 90 else f"{line[:87]}..."
 
@@ -104,7 +107,8 @@ def _paths(node: ast.AST, path: list[ast.AST]) -> Iterator[list[ast.AST]]:
     for field, value in ast.iter_fields(node):
         if field in {"annotation", "returns", "decorator_list", "type_comment", "bases"}:
             continue
-        for child in value if isinstance(value, list) else [value]:
+        children = cast("list[object]", value) if isinstance(value, list) else [value]
+        for child in children:
             if not isinstance(child, ast.AST) or _silent(child):
                 continue
             yield [*path, child]
@@ -132,7 +136,7 @@ def _replaced(tree: ast.Module, path: list[ast.AST], changed: ast.AST | None) ->
 Change = tuple[str, ast.AST | None]
 
 
-def _changes(path: list[ast.AST], known: set[str]) -> Iterator[Change]:
+def _changes(path: list[ast.AST], known: set[str]) -> Iterator[Change]:  # noqa: C901, PLR0912 - one case a node
     """Yield what can be changed at the end of a path; `known` are the names of its module."""
     node, parent = path[-1], path[-2]
     match node:
@@ -157,7 +161,9 @@ def _changes(path: list[ast.AST], known: set[str]) -> Iterator[Change]:
             yield from _of_attribute(node)
         case ast.Set() | ast.Tuple(ctx=ast.Load()) if len(node.elts) > 1:
             for place in range(len(node.elts)):
-                yield "element dropped", type(node)(**_without(node, "elts", place))
+                kept = [item for at, item in enumerate(node.elts) if at != place]
+                fewer = ast.Set(kept) if isinstance(node, ast.Set) else ast.Tuple(kept, ast.Load())
+                yield "element dropped", fewer
         case ast.Dict() if len(node.keys) > 1:
             for place in range(len(node.keys)):
                 keys = [key for at, key in enumerate(node.keys) if at != place]
@@ -172,11 +178,6 @@ def _changes(path: list[ast.AST], known: set[str]) -> Iterator[Change]:
             yield from _of_statement(node)
         case _:
             pass
-
-
-def _without(node: ast.Set | ast.Tuple, field: str, place: int) -> dict[str, object]:
-    kept = [item for at, item in enumerate(getattr(node, field)) if at != place]
-    return {field: kept, "ctx": ast.Load()} if isinstance(node, ast.Tuple) else {field: kept}
 
 
 def _negated(node: ast.expr) -> ast.expr:
@@ -223,7 +224,7 @@ def _of_constant(node: ast.Constant, parent: ast.AST) -> Iterator[Change]:
 
 
 def _of_arithmetic(node: ast.BinOp) -> Iterator[Change]:
-    swapped = {ast.Add: ast.Sub, ast.Sub: ast.Add}.get(type(node.op))
+    swapped = {"Add": ast.Sub, "Sub": ast.Add}.get(type(node.op).__name__)
     if swapped is not None:
         yield "arithmetic", ast.BinOp(left=node.left, op=swapped(), right=node.right)
         yield "right dropped", node.left

@@ -44,7 +44,8 @@ def rules_at(module: str, path: list[ast.AST]) -> frozenset[str]:
         if isinstance(node, ast.stmt) and not _is_otherwise(node, inner):
             lines |= _lines_of(node)
     found = [_commented(module).get(line, frozenset[str]()) for line in lines]
-    return frozenset().union(*found, RECOVERY if module == "restore" else ())
+    recovered = RECOVERY if module == "restore" else frozenset[str]()
+    return recovered.union(*found)
 
 
 def _is_otherwise(node: ast.stmt, inner: ast.AST | None) -> bool:

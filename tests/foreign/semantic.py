@@ -1,6 +1,6 @@
 """What people who write such a kernel get wrong: each a reading of the text that it does not allow."""
 
-# ruff: noqa: E501
+# ruff: noqa: E501, Q000, Q003, COM819
 # fmt: off
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _bug("a falsy result reaches the model as null", "K-36 K-52", "call",
 _bug("what is lost is owed again at once", "K-35", "call",
      "self.phase = IN_DOUBT  # S6 K-35 K-34", "self.phase = RETRY")
 _bug("a lease that runs out fails the call", "K-34 K-35 K-11", "acts",
-     'lambda call=call: self._lose(call, "lease_over")',
+     'partial(self._lose, call, "lease_over")',
      'lambda call=call: (self._fail(call, "lease over", "lease_over", "reported"), self._close_if_done())')
 _bug("the lease goes on ticking in doubt", "K-34 K-11 K-35", "acts",
      "if call.phase == STARTED and call.lease_until is not None:",
@@ -491,7 +491,7 @@ _bug("sequence numbers count from 0", "S4 K-9", "ledger",
 _bug("lifecycle facts do not say which agent", "S4", "ledger",
      "            **self.agent,\n", "")
 _bug("a lost lease is told as lost by a person", "K-59", "acts",
-     'self._lose(call, "lease_over")', 'self._lose(call, "lose")')
+     'partial(self._lose, call, "lease_over")', 'partial(self._lose, call, "lose")')
 _bug("the end by grace is told as a report", "K-59 K-53", "acts",
      '"grace_over", "interrupted"', '"report_error", "interrupted"')
 _bug("an interrupt's denials have the input of a deny", "K-59 K-53", "run",
@@ -512,13 +512,13 @@ _bug("a recovered run counts epochs anew", "K-2 K-55 K-7 K-3", "restore",
 _bug("a recovered run remembers nothing", "K-2 K-54", "restore",
      'run.memory.close(turn.name, list(turn.calls), fact["at"])', "pass")
 _bug("a recovered run remembers interrupted turns no more", "K-2 K-54", "restore",
-     'run.memory.close(turn.name, list(turn.calls), fact["at"])', 'if kind == "TURN_SETTLED":\n            run.memory.close(turn.name, list(turn.calls), fact["at"])')
+     'run.memory.close(turn.name, list(turn.calls), fact["at"])', 'if fact["type"] == "TURN_SETTLED":\n        run.memory.close(turn.name, list(turn.calls), fact["at"])')
 _bug("recovery loses the continuations that are owed", "K-2 K-3 K-52", "restore",
      "run.owe_continuation(turn)", "pass")
 _bug("recovery owes what was taken", "K-2 K-3 K-52", "restore",
      'run.taken(fact["turn_id"])', "pass")
 _bug("recovery owes a continuation for interrupted turns", "K-2 K-3 K-52 K-53", "restore",
-     'if kind == "TURN_SETTLED" and turn.calls:', "if turn.calls:")
+     'if fact["type"] == "TURN_SETTLED" and turn.calls:', "if turn.calls:")
 _bug("recovery forgets edited arguments", "K-2 K-32 K-3", "restore",
      'edited = fact.get("arguments")', "edited = None")
 _bug("recovery forgets when a grant expires", "K-2 K-42 K-3", "restore",
@@ -550,7 +550,7 @@ _bug("recovery forgets the deadline of an approval", "K-2 K-11 K-3", "restore",
 _bug("recovery forgets the scope of an approval", "K-2", "restore",
      'decision_of(fact["scope"], fact.get("match"), edited)', 'decision_of("once", None, edited)')
 _bug("recovery counts the grants that live", "K-2 K-40 K-7", "restore",
-     "run.grants.issue(Grant(*fields, ends=fact.get(\"expires_at\")))", "run.grants.issue(Grant(*fields, ends=fact.get(\"expires_at\")))\n        run.grants.issued = len(run.grants.live)")
+     "run.grants.issue(grant)", "run.grants.issue(grant)\n        run.grants.issued = len(run.grants.live)")
 _bug("recovery forgets that a turn was sealed", "K-2 K-50", "restore",
      "turn.phase = SEALED", "pass")
 _bug("recovery forgets calls that were added", "K-2 K-3", "restore",

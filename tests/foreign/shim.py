@@ -1,4 +1,4 @@
-"""The foreign kernel on stdin and stdout: section 12, a request a line; with a bug where one is named."""
+"""The foreign kernel on stdin and stdout, a request a line; with a bug where one is named."""
 
 from __future__ import annotations
 

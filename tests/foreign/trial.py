@@ -14,6 +14,7 @@ import attrs
 
 from turnlock.verification import (
     TECHNIQUES,
+    Capability,
     Driver,
     InProcess,
     ProcessDriver,
@@ -31,8 +32,8 @@ from .planting import Bug, kernel_class
 HANGS: Final = 30.0
 """Seconds that a kernel in this process may take for one batch of scripts."""
 
-_CHEAP: Final = (("sample", Profile.DEV), ("edges", Profile.CI), ("recovery", Profile.DEV))
-_DEAR: Final = ("sample", "recovery", "guided")
+_FIRST: Final = ("sample", "edges", "recovery", "guided")
+"""The cheap ones: as they are in dev first, then as the profile has them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -99,19 +100,22 @@ def in_process(bug: Bug | None) -> Driver:
 def over_stdio(bug: Bug | None) -> Driver:
     """Return the driver of a kernel in a process of its own, which speaks the wire."""
     command = [sys.executable, "-m", "tests.foreign.shim", *([bug.name] if bug else [])]
-    return Watched(ProcessDriver(command, capabilities=["recover"]), alarm=False)
+    return Watched(
+        ProcessDriver(command, capabilities=frozenset({Capability.RECOVER})), alarm=False
+    )
 
 
 def stages(profile: Profile) -> list[tuple[str, Profile]]:
     """Return the techniques that see a stranger, each with the profile, in the order of trial."""
     names = [technique.name for technique in TECHNIQUES if technique.black_box]
-    cheap = [(name, at) for name, at in _CHEAP if name in names]
+    first = [name for name in _FIRST if name in names]
+    rest = [name for name in names if name not in first]
     if profile is Profile.DEV:
-        rest = [name for name in names if name not in dict(cheap)]
-        return [(name, Profile.DEV) for name, _ in cheap] + [(name, profile) for name in rest]
-    dear = [(name, profile) for name in _DEAR if name in names]
-    rest = [name for name in names if name not in {*_DEAR, "edges"}]
-    return [*cheap, *dear, *((name, profile) for name in rest)]
+        return [(name, profile) for name in (*first, *rest)]
+    return [
+        *((name, Profile.DEV) for name in first),
+        *((name, profile) for name in (*first, *rest)),
+    ]
 
 
 def tried(bug: Bug, driver_of: Callable[[Bug | None], Driver], profile: Profile) -> Outcome:

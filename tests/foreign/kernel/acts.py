@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .books import Grant
@@ -59,8 +60,13 @@ class Acts(Ledger):
         """Issue a grant, and approve what it covers."""
         ends = None if mail.expires_in is None else self.now + mail.expires_in  # K-40 K-57
         grant = Grant(
-            self.grants.next_name(), call.tool, mail.match, call.digest(), mail.scope, ends
-        )  # K-40
+            self.grants.next_name(),  # K-40 K-7
+            tool=call.tool,  # K-40
+            match=mail.match,  # K-40
+            digest=call.digest(),  # K-40 K-32
+            scope=mail.scope,  # K-40
+            ends=ends,  # K-40
+        )
         self.grants.issue(grant)  # K-40
         self._tell(
             "GRANT_ISSUED",  # S4 K-40
@@ -134,17 +140,17 @@ class Acts(Ledger):
         calls = list(self.turn.calls.values()) if self.turn is not None else []
         for place, call in enumerate(calls):  # K-11
             if call.awaits and call.approve_by is not None:  # K-11 S6
-                yield call.approve_by, 0, place, lambda call=call: self._approval_over(call)  # K-11
+                yield call.approve_by, 0, place, partial(self._approval_over, call)  # K-11
             if call.phase == STARTED and call.lease_until is not None:  # K-11 K-34
                 yield (
                     call.lease_until,
                     1,
                     place,
-                    lambda call=call: self._lose(call, "lease_over"),
+                    partial(self._lose, call, "lease_over"),
                 )  # K-11 K-34
         for place, grant in enumerate(self.grants):  # K-11 K-42
             if grant.ends is not None:  # K-42
-                yield grant.ends, 2, place, lambda grant=grant: self._grant_over(grant)  # K-11 K-42
+                yield grant.ends, 2, place, partial(self._grant_over, grant)  # K-11 K-42
         if self.turn is not None and self.turn.phase == INTERRUPTING:  # K-11 K-53
             yield self.turn.grace_until, 3, 0, self._grace_over  # K-11 K-53
 

@@ -11,7 +11,7 @@ class Grant:
     """One approval that counts for more than its own call."""
 
     def __init__(
-        self, name: str, tool: str, match: str, digest: str, scope: str, ends: float | None
+        self, name: str, *, tool: str, match: str, digest: str, scope: str, ends: float | None
     ) -> None:
         self.name = name
         self.tool = tool

@@ -29,7 +29,7 @@ class Ledger:
         self.agent = {
             key: config[key] for key in ("agent_id", "agent_name") if config.get(key) is not None
         }  # S4
-        given = config.get("limits") or {}
+        given: Raw = config.get("limits") or {}
         self.limits: dict[str, Any] = {
             **DEFAULTS,
             **{k: v for k, v in given.items() if v is not None},

@@ -20,7 +20,7 @@ class Mail:
     """One delivery: its fields as attributes, absent ones None."""
 
     def __init__(self, raw: Raw) -> None:
-        given = {
+        given: Raw = {
             name: value for name, value in raw.items() if value is not None or name == "result"
         }  # S3 K-36
         given = copy.deepcopy(given)  # K-32

@@ -41,25 +41,38 @@ def _turn_fact(run: Run, fact: Raw) -> None:
     elif kind == "TURN_SEALED":
         turn.phase = SEALED  # K-2 S8
     elif kind == "TURN_INTERRUPTING":
-        turn.phase, turn.grace_until = INTERRUPTING, fact["grace_until"]  # K-53 K-2
-        for call in turn.calls.values():  # K-53 K-2
-            if call.phase == RETRY:  # K-53 S6
-                call.phase = IN_DOUBT  # K-53 S6
-            run.review(call)  # K-3 K-53
+        _interrupt(run, turn, fact)
     elif kind in {"TURN_SETTLED", "TURN_INTERRUPTED"}:
-        if kind == "TURN_SETTLED" and turn.calls:  # K-52
-            run.owe_continuation(turn)  # K-52 K-3
-        run.memory.close(turn.name, list(turn.calls), fact["at"])  # K-54 K-2
-        run.grants.turn_over()  # K-42 K-2
-        run.turn = None  # K-2
+        _close(run, turn, fact)
+
+
+def _interrupt(run: Run, turn: Turn, fact: Raw) -> None:
+    turn.phase, turn.grace_until = INTERRUPTING, fact["grace_until"]  # K-53 K-2
+    for call in turn.calls.values():  # K-53 K-2
+        if call.phase == RETRY:  # K-53 S6
+            call.phase = IN_DOUBT  # K-53 S6
+        run.review(call)  # K-3 K-53
+
+
+def _close(run: Run, turn: Turn, fact: Raw) -> None:
+    if fact["type"] == "TURN_SETTLED" and turn.calls:  # K-52
+        run.owe_continuation(turn)  # K-52 K-3
+    run.memory.close(turn.name, list(turn.calls), fact["at"])  # K-54 K-2
+    run.grants.turn_over()  # K-42 K-2
+    run.turn = None  # K-2
 
 
 def _grant_fact(run: Run, fact: Raw) -> None:
     if fact["type"] == "GRANT_ISSUED":
-        fields = (
-            fact[name] for name in ("grant_id", "tool_name", "match", "arguments_digest", "scope")
+        grant = Grant(
+            fact["grant_id"],
+            tool=fact["tool_name"],
+            match=fact["match"],
+            digest=fact["arguments_digest"],
+            scope=fact["scope"],
+            ends=fact.get("expires_at"),
         )  # K-40 K-2
-        run.grants.issue(Grant(*fields, ends=fact.get("expires_at")))  # K-40 K-2
+        run.grants.issue(grant)  # K-40 K-2
     elif fact["type"] in {"GRANT_REVOKED", "GRANT_EXPIRED"}:
         del run.grants.live[fact["grant_id"]]  # K-42 K-2
 

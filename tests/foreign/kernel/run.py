@@ -25,11 +25,7 @@ class Run(Acts):
         self._let_time_pass()  # K-11
         receipt: Raw = {"accepted": True}
         try:
-            if mail.run_id is not None and mail.run_id != self.name:  # S5
-                raise Refuse("run_mismatch")  # S5
-            if mail.type == "acknowledge" and mail.turn_id not in owed:  # K-22
-                raise Refuse("no_continuation")  # K-22
-            self._handler(mail.type)(mail)
+            self._judge(mail, owed)
         except Refuse as refused:
             receipt = {"accepted": False, "reason": refused.reason}
         effects = [self.owing[key] for key in self._fresh if key in self.owing]  # K-3
@@ -38,8 +34,14 @@ class Run(Acts):
             effects.append(after)  # S9 K-3
         return {**receipt, "facts": self._facts, "effects": effects}
 
-    def _handler(self, kind: str) -> Callable[[Mail], None]:
-        return getattr(self, f"_on_{kind}")
+    def _judge(self, mail: Mail, owed: set[str]) -> None:
+        """Take a delivery; `owed` are the turns whose continuation was owed before it came."""
+        if mail.run_id is not None and mail.run_id != self.name:  # S5
+            raise Refuse("run_mismatch")  # S5
+        if mail.type == "acknowledge" and mail.turn_id not in owed:  # K-22
+            raise Refuse("no_continuation")  # K-22
+        take: Callable[[Mail], None] = getattr(self, f"_on_{mail.type}")
+        take(mail)
 
     # ---------------------------------------------------------------- admission
 
@@ -58,7 +60,7 @@ class Run(Acts):
                 raise Refuse("late")  # S5 K-54
             elif turn is None:  # S5
                 raise Refuse("no_active_turn")  # S5
-        if turn is None or name not in turn.calls:  # S5 K-20
+        if name not in turn.calls:  # S5 K-20
             raise Refuse("unknown_invocation")  # S5 K-20
         call = turn.calls[name]  # S5 K-20
         call.check_attempt(mail.attempt, claiming)  # S5 K-33
