@@ -160,8 +160,8 @@ def _outcome(
         results=results,
         stops=stops,
     )
-    if report.violations:
-        finding = report.violations[0].finding
+    if report.stories:
+        finding = report.stories[0].violation.finding
         return Outcome(
             bug=bug.name,
             kind=bug.kind,
