@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest check-models check-formal check-traces mutants clean
+.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest foreign check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -23,6 +23,7 @@ help:
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
+	@echo 'make foreign       a kernel that is not ours, right and with a thousand mistakes'
 	@echo 'make check-models  TLC counts the exported model; CALLS="1 2 3 4"'
 	@echo 'make check-formal  TLC explores docs/spec/turnlock.tla, we explore the kernel; SCOPES="life gated"'
 	@echo 'make check-traces  are recorded journals behaviours of it? ARGS="LOG …" or ARGS="--replay FILE"'
@@ -110,6 +111,9 @@ verify: $(VENV)/.installed-dev
 
 selftest: $(VENV)/.installed-dev
 	$(RUN) python -m tests.catalogue $(ARGS)
+
+foreign: $(VENV)/.installed-dev
+	$(RUN) python -m tests.foreign $(ARGS)
 
 # The dash: without the wheel the script says what is missing, and ends with 6. Java comes from the system.
 check-models: $(VENV)/.installed-dev

@@ -119,7 +119,9 @@ def test_the_kit_blames_a_right_kernel_that_is_not_ours_for_nothing(technique: s
     assert stops == ()
 
 
-@pytest.mark.parametrize("tell", [other_order, whole_floats])
+@pytest.mark.parametrize(
+    "tell", [more_fields, started_without_arguments, other_order, whole_floats]
+)
 def test_the_kit_bears_with_other_readings_of_the_text(tell: Callable[[Raw], Raw]) -> None:
     driver = InProcess(lambda: Reading(tell), name="another reading")  # type: ignore[arg-type,return-value]
 
@@ -130,7 +132,7 @@ def test_the_kit_bears_with_other_readings_of_the_text(tell: Callable[[Raw], Raw
 
 def drawn(bugs: Iterable[Bug], number: int) -> list[Bug]:
     """Draw some, always the same."""
-    return random.Random(7).sample(list(bugs), number)
+    return random.Random(5).sample(list(bugs), number)
 
 
 def seen(bug: Bug) -> bool:
