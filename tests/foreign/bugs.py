@@ -9,10 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from turnlock.verification import SubjectFailed
+
 from .corners import CORNERS
 from .mutants import mutant_named, mutants
-from .planting import Bug, kernel_class
+from .planting import Bug
 from .semantic import SEMANTIC
+from .trial import in_process
 
 EXAMPLES: Final = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 
@@ -31,18 +34,17 @@ def _examples() -> list[list[dict[str, Any]]]:
 
 
 def lives(bug: Bug) -> bool:
-    """Whether the kernel plays the specification's examples without falling over.
+    """Whether the kernel plays the specification's examples without falling over, or for ever.
 
     One that does not is no test of a proof kit.
     """
     try:
-        made = kernel_class(bug)
-        for script in _examples():
-            kernel = made()
-            kernel.reset({"run_id": "r"})
-            for step in script:
-                _ = kernel.recover() if step["type"] == "recover" else kernel.receive(step)
-    except Exception:  # noqa: BLE001 - whatever it dies of
+        driver = in_process(bug)
+    except Exception:  # noqa: BLE001 - it does not even load, whatever for
+        return False
+    try:
+        driver.play({"run_id": "r"}, _examples())
+    except SubjectFailed:
         return False
     return True
 

@@ -29,7 +29,7 @@ from turnlock.verification import (
 
 from .planting import Bug, kernel_class
 
-HANGS: Final = 30.0
+HANGS: Final = 20.0
 """Seconds that a kernel in this process may take for one batch of scripts."""
 
 _FIRST: Final = ("sample", "edges", "recovery", "guided")
