@@ -39,7 +39,7 @@ def lives(bug: Bug) -> bool:
     One that does not is no test of a proof kit.
     """
     try:
-        driver = in_process(bug)
+        driver = in_process(bug, hangs=1.0)
     except Exception:  # noqa: BLE001 - it does not even load, whatever for
         return False
     try:

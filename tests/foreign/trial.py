@@ -30,7 +30,7 @@ from turnlock.verification import (
 from .planting import Bug, kernel_class
 
 HANGS: Final = 20.0
-"""Seconds that a kernel in this process may take for one batch of scripts."""
+"""Seconds of processor time that a kernel in this process may take for one batch of scripts."""
 
 _FIRST: Final = ("sample", "edges", "recovery", "guided")
 """The cheap ones: as they are in dev first, then as the profile has them."""
@@ -62,9 +62,9 @@ class Outcome:
 class Watched:
     """A driver that counts the steps it is asked for, and does not wait for ever."""
 
-    def __init__(self, driver: Driver, *, alarm: bool) -> None:
+    def __init__(self, driver: Driver, *, hangs: float = 0.0) -> None:
         self._driver = driver
-        self._alarm = alarm
+        self._hangs = hangs
         self.name = driver.name
         self.capabilities = driver.capabilities
         self.steps = 0
@@ -72,14 +72,14 @@ class Watched:
     def play(self, run: dict[str, Any], scripts: Sequence[Any]) -> list[list[dict[str, Any]]]:
         """Play scripts. Raises `SubjectFailed` as the driver does, and where it hangs."""
         self.steps += sum(map(len, scripts))
-        if not self._alarm:
+        if not self._hangs:
             return self._driver.play(run, scripts)
-        signal.signal(signal.SIGALRM, partial(_hung, scripts[0] if scripts else []))
-        signal.setitimer(signal.ITIMER_REAL, HANGS)
+        signal.signal(signal.SIGVTALRM, partial(_hung, scripts[0] if scripts else []))
+        signal.setitimer(signal.ITIMER_VIRTUAL, self._hangs)
         try:
             return self._driver.play(run, scripts)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def close(self) -> None:
         """Let go of what the driver holds."""
@@ -88,21 +88,19 @@ class Watched:
 
 def _hung(script: Any, number: int, frame: FrameType | None) -> None:
     del number, frame
-    raise SubjectFailed(f"hung for {HANGS:.0f} s", script=script)
+    raise SubjectFailed("it does not come to an end", script=script)
 
 
-def in_process(bug: Bug | None) -> Driver:
+def in_process(bug: Bug | None, hangs: float = HANGS) -> Driver:
     """Return the driver of a kernel in this process."""
     made: Callable[[], Any] = kernel_class(bug)
-    return Watched(InProcess(made, name="the foreign kernel"), alarm=True)
+    return Watched(InProcess(made, name="the foreign kernel"), hangs=hangs)
 
 
 def over_stdio(bug: Bug | None) -> Driver:
     """Return the driver of a kernel in a process of its own, which speaks the wire."""
     command = [sys.executable, "-m", "tests.foreign.shim", *([bug.name] if bug else [])]
-    return Watched(
-        ProcessDriver(command, capabilities=frozenset({Capability.RECOVER})), alarm=False
-    )
+    return Watched(ProcessDriver(command, capabilities=frozenset({Capability.RECOVER})))
 
 
 def stages(profile: Profile) -> list[tuple[str, Profile]]:
