@@ -72,9 +72,9 @@ def _untimed(real: Callable[..., Fact]) -> Callable[..., Fact]:
     return request
 
 
-def _below_zero_is_none(raw: Raw) -> Raw:
-    if raw.get("type") != "claim" and isinstance(raw.get("attempt"), int) and raw["attempt"] < 0:
-        raw["attempt"] = None
+def _of_32_bits(raw: Raw) -> Raw:
+    if isinstance(raw.get("attempt"), int) and raw["attempt"] >= 2**31:
+        raw["attempt"] %= 2**32
     return raw
 
 
@@ -296,10 +296,10 @@ BUGS: Final = (
     ),
     _bug.at(
         "attempts and epochs of zero",
-        "no attempt below zero",
-        "an attempt below zero is taken for one that was not given",
+        "attempts of 32 bits",
+        "of the number of an attempt only the last 32 bits are read",
         "K-33",
-        reading(_below_zero_is_none),
+        reading(_of_32_bits),
     ),
     _bug.at(
         "a run with no room",

@@ -30,10 +30,11 @@ from .selftest import Technique
 SEED: Final = 0
 BOUNDS: Final = (20, 400, None)
 """States of each scope that closure explores before it begins with any larger part of another."""
-GLANCE: Final = (20, 100)
+GLANCE: Final = (40,)
 """The same for a bug of the edges, which it is not to find."""
 FEW: Final = guided.EXAMPLES[Profile.DEV]
-"""Guided scripts for such a bug."""
+FEWER: Final = recovery.SCRIPTS[Profile.DEV]
+"""Guided scripts, and scripts that crash, for such a bug."""
 PLAYS: Final = 500
 """Scripts that are played, at most, to make one failure shorter."""
 
@@ -64,7 +65,11 @@ def techniques_of(profile: Profile, progress: Progress) -> tuple[Technique, ...]
         ),
         Technique(name="edges", find=partial(fixed, edges.edges_of(profile))),
         Technique(name="rules", find=ruled, glance=partial(ruled, GLANCED, seeds=SEEDS[:1])),
-        Technique(name="recovery", find=partial(played, crash)),
+        Technique(
+            name="recovery",
+            find=partial(played, crash),
+            glance=partial(played, partial(recovery.first_failure, seed=SEED, scripts=FEWER)),
+        ),
     )
 
 

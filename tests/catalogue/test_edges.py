@@ -102,8 +102,9 @@ def test_an_alphabet_says_what_it_can_say() -> None:
     ]
     (leases,) = [alphabet for alphabet in alphabets() if alphabet.name == "leases of dev"]
 
-    assert says(leases, told(leases.run, steps)) is False  # without a worker: another claim
-    steps[1] |= {"worker": "w", "lease": 1.0}
+    steps[1] |= {"worker": "w", "lease": 1.5}
+    assert says(leases, told(leases.run, steps)) is False
+    steps[1] |= {"lease": 1.0}
     assert says(leases, told(leases.run, steps)) is True
     steps[2]["now"] = 3.25
     assert says(leases, told(leases.run, steps)) is False
