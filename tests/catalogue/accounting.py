@@ -293,7 +293,7 @@ BUGS: Final = (
         "a continuation that was acknowledged stays owed",
         "K-52",
         folding(ContinuationTaken, _still_owed),
-        also=("K-22",),
+        also=("K-22", "K-3"),
     ),
     _bug(
         "one continuation at a time",

@@ -221,7 +221,7 @@ def test_the_matrix_reads_as_a_table() -> None:
         "first rule right                           3 of 3 100%     0 of 1   0%",
     ]
     assert matrix.shortfalls()[-1] == (
-        "guided blames the right rule in fewer than 95%; not of 'three'"
+        "guided blames the right rule in fewer than 90%; not of 'three'"
     )
 
 

@@ -47,6 +47,7 @@ RUN: Raw = {"run_id": "r"}
 TICK: Raw = {"type": "tick"}
 LOST = about("lose", "b")
 SESSION = {**APPROVE, "scope": "session"}
+OTHER = {**GATED, "invocation_id": "c", "arguments": {"n": 1}}
 GRANT: Raw = {"type": "revoke", "grant_id": "grant/r/1"}
 NEXT = {**opening(GATED), "turn_id": "T2"}
 EXECUTE: Raw = {"type": "execute", "invocation_id": "b", "turn_id": "T1", "effect_id": "e"}
@@ -114,6 +115,10 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-42", [*GRANTED, STOP, NEXT], asks_instead),
     ("K-41", [*GRANTED, {"type": "add_call", "turn_id": "T1", "call": {**GATED, "invocation_id": "c"}}], asks_instead),
     ("K-42", [*GRANTED, GRANT, STOP, NEXT], approves_instead),
+    # what has ended, and is counted all the same
+    ("K-42", [opening(GATED, OTHER), SESSION, GRANT, about("decide", "c", approved=True, scope="turn")], refuses("limit_reached")),
+    ("K-52", [*SETTLED, TAKE, NEXT], refuses("limit_reached")),
+    ("K-56", [*SETTLED, NEXT], refuses("limit_reached")),
     # who, why, for which run
     ("section 5", [opening(FREE), {**CLAIM, "run_id": "other"}], refuses("late")),
     ("section 5", [opening(FREE), CLAIM], refuses("run_mismatch")),

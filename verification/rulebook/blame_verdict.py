@@ -42,7 +42,9 @@ def blamed_verdict(step: Step) -> Rules:
         return ("section 3",)
     limited = right == "limit_reached" or (right is None and given == "limit_reached")
     if kind != "open_turn" and limited:
-        return ("K-56",)
+        ended = step.happened("GRANT_REVOKED") or step.happened("GRANT_EXPIRED") or step.closed
+        counted = kind == "decide" and right is None and ended and step.happened("GRANT_ISSUED")
+        return ("K-42", "K-56") if counted else ("K-56",)
     special = {
         "open_turn": _opening,
         "acknowledge": _acknowledgement,
