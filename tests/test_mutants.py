@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -57,16 +58,25 @@ CHANGES = {"x_same": "- 1\n+ 2", "x_killed": "- 3\n+ 4", "x_other": "- 7\n+ 8"}
 
 
 @pytest.fixture
-def told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
-    """What is said, and the status, if these tests have killed these mutants."""
+def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """tools/mutants.py."""
     monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
     place = importlib.util.spec_from_file_location("tool", ROOT / "tools" / "mutants.py")
     assert place is not None
     assert place.loader is not None
     tool = importlib.util.module_from_spec(place)
     place.loader.exec_module(tool)
+    return tool
+
+
+@pytest.fixture
+def told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tool: ModuleType,
+) -> Callable[..., tuple[int, str]]:
+    """What is said, and the status, if these tests have killed these mutants."""
     monkeypatch.setattr(tool, "FORKED", tmp_path / "forked.jsonl")
     monkeypatch.setattr(tool, "AFRESH", tmp_path / "afresh.jsonl")
     monkeypatch.setattr(tool, "EQUIVALENT", tmp_path / "equivalent.toml")
@@ -76,13 +86,18 @@ def told(
 
     monkeypatch.setattr(tool, "change_of", change_of)
 
+    def late_ones(mutants: list[str]) -> list[str]:
+        return [one for one in mutants if "x_late" in one]
+
+    monkeypatch.setattr(tool, "late_ones", late_ones)
+
     def tell(killers: dict[str, str], listed: str, *, whole: bool) -> tuple[int, str]:
         tool.EQUIVALENT.write_text(listed, encoding="utf-8")
         tried = {f"turnlock.engine.kernel.{one}": killer for one, killer in killers.items()}
         lines = [json.dumps([one, killer]) + "\n" for one, killer in tried.items()]
         tool.FORKED.write_text("".join(lines), encoding="utf-8")
         with pytest.raises(SystemExit) as ended:
-            tool.tell(list(tried), 1, whole=whole)
+            tool.tell(list(tried), whole=whole)
         return int(str(ended.value.code)), capsys.readouterr().out
 
     return tell
@@ -98,8 +113,13 @@ def test_every_survivor_is_listed_and_counted(told: Callable[..., tuple[int, str
 
     assert status == 0
     rows = [line.split() for line in said.strip().splitlines()]
-    assert rows[0] == ["made", "killed", "-", "by", "time", "survive", "equivalent", "unexplained"]
-    assert rows[1:] == [[name, "3", "2", "1", "1", "1", "0"] for name in ("engine.kernel", "all")]
+    assert rows[0] == [
+        *("made", "not", "run", "killed", "-", "by", "time", "survive"),
+        *("equivalent", "unexplained"),
+    ]
+    assert rows[1:] == [
+        [name, "3", "0", "2", "1", "1", "1", "0"] for name in ("engine.kernel", "all")
+    ]
 
 
 def test_a_survivor_that_is_not_listed_is_shown(told: Callable[..., tuple[int, str]]) -> None:
@@ -108,6 +128,16 @@ def test_a_survivor_that_is_not_listed_is_shown(told: Callable[..., tuple[int, s
     assert status == 1
     assert "turnlock.engine.kernel.x_other__mutmut_9\n- 7\n+ 8" in said
     assert "x_same" not in said
+
+
+def test_what_was_not_tried_is_counted_and_is_no_success(
+    told: Callable[..., tuple[int, str]],
+) -> None:
+    """A fork comes too late for what has run on import: that it survived there says nothing."""
+    status, said = told({"x_same__mutmut_1": "", "x_late__mutmut_1": ""}, FIRST, whole=True)
+
+    assert status == 1
+    assert said.strip().splitlines()[-1].split() == ["all", "2", "1", "0", "0", "1", "1", "0"]
 
 
 def test_an_entry_excuses_one_mutant(told: Callable[..., tuple[int, str]]) -> None:
@@ -214,3 +244,33 @@ def test_what_runs_on_import_is_tried_in_a_process_that_imports_it(tmp_path: Pat
     assert try_all(tmp_path, made) == {made: ""}
     tried = try_all(tmp_path, made, same, alike, how=("--anew", "--jobs", "1"))
     assert tried == {made: killer, same: "", alike: killer}
+
+
+def test_a_change_is_told_as_it_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType
+) -> None:
+    """Of a function and of a method: without the names that mutmut gives."""
+    module = tmp_path / "src" / "turnlock" / "m.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(WRITTEN, encoding="utf-8")
+    monkeypatch.setattr(tool, "COPY", tmp_path)
+
+    changes = [tool.change_of(f"turnlock.m.{name}__mutmut_1") for name in ("x_f", "xǁCǁg")]
+
+    assert changes == ["-    return 1\n+    return 2", "-def g(a=1):\n+def g(a=2):"]
+
+
+WRITTEN = """
+def x_f__mutmut_orig():
+    return 1
+
+def x_f__mutmut_1():
+    return 2
+
+class C:
+    def xǁCǁg__mutmut_orig(a=1):
+        return a
+
+    def xǁCǁg__mutmut_1(a=2):
+        return a
+"""

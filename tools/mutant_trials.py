@@ -53,7 +53,9 @@ TOO_LONG: Final = "it ran too long, or ended the process"
 NO_IMPORT: Final = "with it the tests cannot be imported"
 STRONG: Final = "test_kernel_and_oracle_give_the_same_receipts"
 """Few mutants of the kernel outlive a handful of its scripts."""
-HANDFUL: Final = 12
+HANDFUL: Final = 6
+WORDS: Final = "test_messages.py"
+"""Many mutants change what an error says, and nothing else."""
 CONTROL: Final = "turnlock.unchanged__mutmut_0"
 """The name of no mutant: all tests must pass."""
 OPTIONS: Final = ("--rootdir=.", "-p", "no:cacheprovider", "-p", "no:terminal")
@@ -75,6 +77,7 @@ class Trials:
         stats = json.loads(STATS.read_text(encoding="utf-8"))
         self._reached: dict[str, list[str]] = stats["tests_by_mangled_function_name"]
         self._seconds: dict[str, float] = stats["duration_by_test"]
+        self._breadth = Counter(test for tests in self._reached.values() for test in tests)
         self._killers: dict[str, deque[str]] = {}
         self._running: dict[int, tuple[str, int]] = {}
         self._items: dict[str, pytest.Item] = {}
@@ -188,13 +191,16 @@ class Trials:
             test for place in self._neighbours(mutant) for test in self._killers.get(place, ())
         ]
         strong = [f"{TESTS[-1]}::{STRONG}[{seed}]" for seed in range(HANDFUL)]
-        seen: Counter[str] = Counter()  # a test of each file, then a second one: many kinds early
-        rest: list[tuple[bool, int, str]] = []
-        for test in sorted(reached, key=lambda test: self._seconds.get(test, 0)):
-            file = test.partition("::")[0]
-            seen[file] += 1
-            rest.append((test not in calling, seen[file], test))
-        order = dict.fromkeys([*first, *strong, *(test for *_, test in sorted(rest))])
+        rest = sorted(  # who reaches little is about this function, or nearly
+            reached,
+            key=lambda test: (
+                test not in calling,
+                WORDS not in test,
+                self._breadth[test],
+                self._seconds.get(test, 0),
+            ),
+        )
+        order = dict.fromkeys([*first, *strong, *rest])
         return [self._items[test] for test in order if test in reached and test in self._items]
 
     @staticmethod

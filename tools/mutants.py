@@ -16,17 +16,20 @@ there.
 from __future__ import annotations
 
 import argparse
+import ast
 import configparser
+import difflib
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -73,15 +76,20 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--only", default="", metavar="PREFIX", help="such as engine.expiry")
     parser.add_argument("--again", action="store_true", help="try what had survived, new tests too")
+    parser.add_argument("--so-far", action="store_true", help="tell what is known, try nothing")
     asked = parser.parse_args()
 
-    if asked.again:
+    if asked.so_far:
+        if not COPY.exists():
+            sys.exit("nothing was tried yet: make mutants")
+    elif asked.again:
         try_survivors_again()
     elif not SEAL.exists() or SEAL.read_text(encoding="utf-8") != seal():
         make()
     mutants = [one for one in mutants_made() if one.startswith(f"turnlock.{asked.only}")]
-    run(mutants, asked.jobs)
-    tell(mutants, asked.jobs, whole=not asked.only)
+    if not asked.so_far:
+        run(mutants, asked.jobs)
+    tell(mutants, whole=not asked.only)
 
 
 def seal() -> str:
@@ -152,17 +160,17 @@ def run(mutants: list[str], jobs: int) -> None:
     known = noted(FORKED)
     attempt([one for one in (CONTROL, *mutants) if one not in known], jobs, FORKED)
     forked, known = noted(FORKED), noted(AFRESH)
-    met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
-    late = [
-        one
-        for one in mutants
-        if not forked[one] and (function_of(one) in met or one.startswith(MET_LATE))
-    ]
-    late = [one for one in (CONTROL, *late) if late and one not in known]
-    attempt(late, jobs, AFRESH, "--anew")
+    late = [one for one in late_ones(mutants) if not forked[one]]
+    attempt([one for one in (CONTROL, *late) if late and one not in known], jobs, AFRESH, "--anew")
     for path in (FORKED, AFRESH):
         if noted(path).get(CONTROL):
             sys.exit(f"these tests fail on the unchanged kernel: {noted(path)[CONTROL]}")
+
+
+def late_ones(mutants: list[str]) -> list[str]:
+    """Return those that a fork may come too late for: a process must import them anew."""
+    met = set(run_python("-c", AT_IMPORT, *KERNEL).stdout.split())
+    return [one for one in mutants if function_of(one) in met or one.startswith(MET_LATE)]
 
 
 def attempt(mutants: list[str], jobs: int, results: Path, *how: str) -> None:
@@ -199,20 +207,38 @@ def run_python(
 
 def change_of(mutant: str) -> str:
     """Return what a mutant changes: the lines that it takes out and puts in."""
-    shown = run_python("-m", "mutmut", "show", mutant, cwd=WORK).stdout
-    lines = [line for line in shown.splitlines() if line[:1] in {"-", "+"}]
-    return "\n".join(line for line in lines if line[:3] not in {"---", "+++"})
+    module, _, name = mutant.rpartition(".")
+    functions = functions_in(module)
+    before, after = functions[f"{function_of(name)}__mutmut_orig"], functions[name]
+    lines = difflib.unified_diff(before, after, n=0, lineterm="")
+    return "\n".join(line for line in lines if line[:2] not in {"--", "++", "@@"})
 
 
-def tell(mutants: list[str], jobs: int, *, whole: bool) -> None:
+@cache
+def functions_in(module: str) -> dict[str, list[str]]:
+    """Return the functions that mutmut has put into a module, under the names that they had."""
+    path = COPY.joinpath("src", *module.split(".")).with_suffix(".py")
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    functions: dict[str, list[str]] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name:
+            body = textwrap.dedent("\n".join(lines[node.lineno - 1 : node.end_lineno]))
+            name = function_of(node.name).removeprefix("x_").rpartition("ǁ")[2]
+            functions[node.name] = body.replace(node.name, name, 1).splitlines()
+    return functions
+
+
+def tell(mutants: list[str], *, whole: bool) -> None:
     """Print what survives unexplained, and a table. End with 1 if there is any."""
     forked, afresh = noted(FORKED), noted(AFRESH)
-    killers = {one: forked[one] or afresh.get(one, "") for one in mutants}
-    alive = [one for one, killer in killers.items() if not killer]
-    with ThreadPoolExecutor(jobs) as pool:
-        changes = dict(zip(alive, pool.map(change_of, alive), strict=True))
-    tried = set(map(function_of, mutants))
-    listed = Counter(entry for entry in excused() if whole or entry[0] in tried)
+    killers = {one: forked.get(one) or afresh.get(one, "") for one in mutants}
+    tried = forked.keys() - late_ones(mutants) | afresh.keys()
+    left = [one for one, killer in killers.items() if not killer and one not in tried]
+    alive = [one for one, killer in killers.items() if not killer and one in tried]
+    changes = {one: change_of(one) for one in alive}
+    asked = set(map(function_of, mutants))
+    listed = Counter(entry for entry in excused() if whole or entry[0] in asked)
     unexplained, stale = held_against(changes, listed)
     for one in unexplained:
         print(f"\n{one}\n{changes[one]}")
@@ -221,15 +247,17 @@ def tell(mutants: list[str], jobs: int, *, whole: bool) -> None:
         why = f"{killers[same[0]]} kills it" if same else "no such mutant is made"
         print(f"\nlisted as equivalent, but {why}: {function}\n{change}")
 
-    late = [one for one in mutants if killers[one] == TOO_LONG]
-    columns = [Counter(map(module_of, ones)) for ones in (mutants, alive, unexplained, late)]
-    heads = ("made", "killed", "- by time", "survive", "equivalent", "unexplained")
+    slow = [one for one in mutants if killers[one] == TOO_LONG]
+    columns = [Counter(map(module_of, ones)) for ones in (mutants, left, slow, alive, unexplained)]
+    heads = ("made", "not run", "killed", "- by time", "survive", "equivalent", "unexplained")
     print("\n" + " " * 24 + "".join(f"{head:>13}" for head in heads))
     for module in (*columns[0], "all"):
-        made, lives, odd, slow = (c.total() if module == "all" else c[module] for c in columns)
-        figures = (made, made - lives, slow, lives, lives - odd, odd)
+        made, rest, timed, lives, odd = (
+            column.total() if module == "all" else column[module] for column in columns
+        )
+        figures = (made, rest, made - rest - lives, timed, lives, lives - odd, odd)
         print(f"{module:24}" + "".join(f"{figure:13,}" for figure in figures))
-    sys.exit(1 if unexplained or stale else 0)
+    sys.exit(1 if unexplained or stale or left else 0)
 
 
 def excused() -> Iterator[Change]:
