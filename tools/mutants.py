@@ -242,8 +242,11 @@ def tell(mutants: list[str], *, whole: bool) -> None:
     unexplained, stale = held_against(changes, listed)
     for one in unexplained:
         print(f"\n{one}\n{changes[one]}")
-    for function, change in stale:
+    for function, change in list(stale):
         same = [one for one in killers if function_of(one) == function and change_of(one) == change]
+        if set(same) & set(left):
+            stale.remove((function, change))  # nobody knows yet
+            continue
         why = f"{killers[same[0]]} kills it" if same else "no such mutant is made"
         print(f"\nlisted as equivalent, but {why}: {function}\n{change}")
 
