@@ -42,6 +42,12 @@ def test_k_4_every_pair_stands_in_the_table(machine: Machine[StrEnum, StrEnum]) 
         assert (row.fact is not None) + (row.reason is not None) + bool(row.note) == 1, row
 
 
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_k_4_every_row_says_whether_it_can_be_met(machine: Machine[Any, Any]) -> None:
+    """With true or false: what is exported of a table says so, too."""
+    assert {type(row.possible) for row in machine.rows} == {bool}
+
+
 def test_k_4_a_refusal_of_a_table_names_its_row() -> None:
     """Whatever the crowd meets: the phase and input of a refusal are a row with that reason."""
     rows = {
