@@ -1,4 +1,4 @@
-"""Mutation testing of the kernel: ``python tools/mutants.py [--jobs N] [--only PREFIX] [--again]``.
+"""Mutation testing of the kernel: ``python tools/mutants.py [--jobs N] [--only PREFIX] [...]``.
 
 mutmut changes one function body at a time, and the tests must fail on each change. What survives
 must stand in tools/equivalent_mutants.toml with the reason why no test can tell it from the
@@ -7,10 +7,11 @@ which function; tools/mutant_trials.py runs them, many times faster than mutmut 
 
 What became of each mutant is kept in build/mutants/*.jsonl, so that an interrupted run goes
 on where it was, as long as neither sources nor tests have changed. ``--again`` takes the tests as
-they are now and tries what had survived: tests that were only added revive no mutant.
+they are now and tries what had survived: tests that were only added revive no mutant. ``--so-far``
+tries nothing and tells what is known.
 
-The rows of the tables are data, which mutmut leaves alone: `make selftest` plants mistakes
-there.
+mutmut leaves alone what stands outside of functions, and decorated functions: `make selftest`
+plants mistakes in the rows of the tables.
 """
 
 from __future__ import annotations
