@@ -215,7 +215,7 @@ def _renewed_a_hundred_times(real: Decider) -> Decider:
 def _tried_ten_times(real: Decider) -> Decider:
     def decide_(state: State, of: Resolve, now: float) -> Decision:
         decision = real(state, of, now)
-        return Reason.NOT_OWNED if of.attempt >= 10 and not reason_of(decision) else decision
+        return Reason.NOT_AUTHORISED if of.attempt >= 10 and not reason_of(decision) else decision
 
     return decide_
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import pytest
 
-from turnlock.models.values import canonical
 from turnlock.verification.edges.edges import EDGES
 from turnlock.verification.errors import HarnessFailed
 from turnlock.verification.fuzz.guided import RUNS, STEP_BYTES, follow
 from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.oracle.reading import canonical
 from turnlock.verification.rulebook import RULES
 from turnlock.verification.subjects.kernel import KernelSubject
 

@@ -75,6 +75,16 @@ def check(
     )
 
 
+def first_failure(driver: Driver, *, profile: Profile) -> Finding | None:
+    """Return what the first of the edges finds that finds anything, as it was found."""
+    played = Played(driver)
+    for edge in edges_of(profile):
+        played.play(edge)
+        if played.found:
+            return played.found[0][1]
+    return None
+
+
 def _silent(_: str) -> None:
     """Tell nobody."""
 

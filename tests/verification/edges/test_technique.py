@@ -10,7 +10,7 @@ import pytest
 from turnlock.verification.edges import technique
 from turnlock.verification.edges.edge import Edge
 from turnlock.verification.edges.edges import EDGES
-from turnlock.verification.edges.technique import check, edges_of
+from turnlock.verification.edges.technique import check, edges_of, first_failure
 from turnlock.verification.errors import NotDeterministic
 from turnlock.verification.findings import NO_ANSWER, Profile, Result, Status
 from turnlock.verification.oracle.oracle import Oracle
@@ -236,3 +236,12 @@ def test_a_failure_is_made_shorter_within_its_bound(monkeypatch: pytest.MonkeyPa
 
     assert not finding.minimal
     assert len(finding.script) > 5
+
+
+def test_the_first_failure_is_told_as_it_was_found() -> None:
+    """For whoever counts what is found: nothing is made shorter."""
+    finding = first_failure(subject(Truthy), profile=Profile.DEV)
+
+    assert finding is not None
+    assert finding.script[-1]["type"] == "open_turn"
+    assert first_failure(kernel_driver(), profile=Profile.DEV) is None
