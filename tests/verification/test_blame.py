@@ -104,6 +104,7 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-30", [opening(FREE), CLAIM, DONE], refuses("not_started")),
     ("K-53", [opening(FREE), CLAIM, STOP, DONE], refuses("interrupting")),
     ("K-35", [opening(FREE), CLAIM, LOST, DONE], refuses("lease_lost")),
+    ("K-35", [opening(FREE), CLAIM, LOST, {**DONE, "result": None}], refuses("lease_lost")),
     # effects: on a refusal, too many, of whom
     ("K-2", [opening(FREE), CLAIM, CLAIM], adds("effects", **EXECUTE)),
     ("K-35", [opening(FREE), CLAIM, LOST], adds("effects", **EXECUTE)),

@@ -193,8 +193,9 @@ def _beside(right: str | None) -> Rules:
 
 def _outcome_refused(step: Step, phase: str | None) -> Rules:
     """Blame a refusal of what ends an invocation, and may."""
-    if "result" in step.delivery and is_falsy(step.delivery["result"]):
-        return ("K-36",)
     if step.delivery["type"] == "report" and step.interrupting:
         return ("K-53",)
-    return ("K-35",) if phase in {"IN_DOUBT", "RETRY_AUTHORISED"} else ()
+    if phase in {"IN_DOUBT", "RETRY_AUTHORISED"}:
+        return ("K-35",)  # whatever the result: a falsy one is refused sooner, while it runs
+    falsy = "result" in step.delivery and is_falsy(step.delivery["result"])
+    return ("K-36",) if falsy else ()
