@@ -32,7 +32,7 @@ from .planting import Bug, kernel_class
 HANGS: Final = 20.0
 """Seconds of processor time that a kernel in this process may take for one batch of scripts."""
 
-_FIRST: Final = ("sample", "edges", "recovery", "guided")
+_FIRST: Final = ("sample", "edges", "recovery", "guided", "conformance")
 """The cheap ones: as they are in dev first, then as the profile has them."""
 
 
