@@ -8,7 +8,7 @@ from typing import Any, Final
 from turnlock.engine import kernel, new_facts, unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.kernel import Kernel, state_of
-from turnlock.engine.state import DeadlineKind, Entry, State
+from turnlock.engine.state import FOREVER, DeadlineKind, Entry, State
 from turnlock.models.deliveries import Decide, Delivery, Renew, Resolve
 from turnlock.models.facts import Fact
 from turnlock.models.reasons import Reason
@@ -134,8 +134,8 @@ def _until_9999(now: float, _: float) -> float:
     return min(now, _YEAR_9999)
 
 
-def _since_1970(now: float, _: float) -> float:
-    return max(now, 0.0)
+def _since_1970(now: float, seconds: float) -> float:
+    return now + seconds if now + seconds >= 0 else FOREVER
 
 
 def _in_decimals(now: float, seconds: float) -> float:
@@ -366,10 +366,10 @@ BUGS: Final = (
     ),
     _bug.at(
         "before 1970",
-        "nothing before 1970",
-        "a time below zero is taken for zero",
-        "K-10",
-        _timed(_since_1970),
+        "no deadline before 1970",
+        "a deadline below zero is taken for one that never comes",
+        "K-34",
+        replaced(new_facts, "after", _since_1970),
     ),
     _bug.at(
         "a clock set back",
