@@ -127,6 +127,8 @@ def in_short(finding: Finding) -> str:
     found = first_difference(expected, got)
     if found is None or not found.path:
         return f"{kind} was answered by no receipt"
+    if found.path == "reason" and got["accepted"]:
+        return f"{kind} was accepted with a reason"
     if found.path in {"accepted", "reason"}:
         return f"{kind} was {_verdict(got)} and not {_verdict(expected)}"
     part = str((found.part or {}).get("type") or "effects")
@@ -137,7 +139,9 @@ def in_short(finding: Finding) -> str:
 
 
 def _verdict(receipt: Raw) -> str:
-    return "accepted" if receipt["accepted"] else f"refused as {receipt.get('reason')}"
+    if receipt["accepted"]:
+        return "accepted"
+    return f"refused as {receipt['reason'] or 'an empty text'}"
 
 
 def together(results: Iterable[Result]) -> Judged:

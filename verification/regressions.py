@@ -8,14 +8,16 @@ answers.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
 import attrs
 
-from ..models.codec import read_delivery
+from ..models.codec import read, read_delivery
 from ..models.errors import InvalidValue
 from ..models.record import number
+from ..models.run import Run
 from ..models.strict_json import parse
 from ..wire.plain import RECOVER, scripts_of
 from .findings import Finding, Raw
@@ -85,10 +87,7 @@ def _read(text: str, path: str) -> Regression:
                 fix='begin with {"format": 1, "rule": "K-…", "message": "…", "run": {…}}',
             )
     script = tuple(values[1:])
-    for place, delivery in enumerate(script):
-        if not _is_step(delivery):
-            raise InvalidValue(place=f"{path}:{place + 2}", **_NO_DELIVERY)
-        _known(delivery, f"{path}:{place + 2}")
+    check_script(header["run"], script, run_at=f"{path}:1.run", step_at=lambda n: f"{path}:{n + 2}")
     return Regression(
         rule=header["rule"], message=header["message"], run=header["run"], script=script
     )
@@ -116,16 +115,12 @@ def read_finding(text: str, *, name: str) -> tuple[Regression, ...]:
 
 def _requested(request: Raw) -> tuple[Raw, list[tuple[Raw, ...]]]:
     run = request.get("run")
-    if not isinstance(run, dict) or not isinstance(cast("Raw", run).get("run_id"), str):
-        raise InvalidValue(place="run", cause="is no run", fix='give {"run_id": "r", …}')
     scripts = [tuple(script) for script in scripts_of(request)]
-    if not any(scripts):
+    if not scripts:
         raise InvalidValue(place="scripts", cause="are empty", fix="give at least one delivery")
     for which, script in enumerate(scripts):
-        for place, delivery in enumerate(script):
-            if not _is_step(delivery):
-                raise InvalidValue(place=f"scripts[{which}][{place}]", **_NO_DELIVERY)
-            _known(delivery, f"scripts[{which}][{place}]")
+        place = f"scripts[{which}]"
+        check_script(run, script, run_at="run", step_at=lambda n, at=place: f"{at}[{n}]")
     return cast("Raw", run), scripts
 
 
@@ -139,6 +134,22 @@ _NO_DELIVERY: Final = {
     "cause": "that is no delivery",
     "fix": "give one with its type and its now, as on the wire",
 }
+
+
+def check_script(
+    run: object, script: Script, *, run_at: str, step_at: Callable[[int], str]
+) -> None:
+    """Hold what is to be played to the wire: what no kernel can be asked, or nothing, is no script.
+
+    Raises `InvalidValue`; `run_at` says where the run stands, `step_at` where a step does.
+    """
+    read(Run, run, place=run_at)
+    if not script:
+        raise InvalidValue(place=step_at(0), cause="there is no delivery", fix="give at least one")
+    for place, delivery in enumerate(script):
+        if not _is_step(delivery):
+            raise InvalidValue(place=step_at(place), **_NO_DELIVERY)
+        _known(delivery, step_at(place))
 
 
 def _is_step(delivery: Raw) -> bool:

@@ -179,7 +179,15 @@ def test_a_finding_is_played_again_until_it_holds(sut: dict[str, str], tmp_path:
         ("", ":1: format"),
         ("no", ":1"),
         ('{"format": 1}', ":1: rule"),
-        ('{"run": {}, "scripts": [[]]}', ":1.run: is no run"),
+        ('{"run": {}, "scripts": [[]]}', ":1.run.run_id"),
+        ('{"scripts": [[]]}', ":1.run"),
+        ('{"run": {"run_id": "r", "limits": {"calls": "x"}}, "scripts": [[]]}', ".limits.calls"),
+        ('{"run": {"run_id": "r"}, "scripts": [[]]}', "scripts[0][0]: there is no delivery"),
+        ('{"format": 1, "rule": "K-1", "message": "", "run": {}}', ":1.run.run_id"),
+        (
+            '{"format": 1, "rule": "K-1", "message": "", "run": {"run_id": "r"}}',
+            ":2: there is no delivery",
+        ),
         ('{"run": {"run_id": "r"}, "scripts": []}', ":1.scripts: are empty"),
         ('{"run": {"run_id": "r"}, "scripts": [[{"type": "tick"}]]}', "scripts[0][0]"),
         (

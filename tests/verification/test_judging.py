@@ -9,14 +9,16 @@ import attrs
 import pytest
 
 from turnlock.verification.findings import Profile, Status
-from turnlock.verification.judging import VISIBLE
+from turnlock.verification.judging import VISIBLE, in_short
 from turnlock.verification.reports.headline import headline
 from turnlock.verification.reports.html import to_html
 from turnlock.verification.reports.json_report import to_json
 from turnlock.verification.reports.junit import to_junit
 from turnlock.verification.reports.report import Report, Verdict
 from turnlock.verification.reports.terminal import to_text
+from turnlock.verification.rulebook import accused
 from turnlock.verification.subjects.in_process import InProcess
+from turnlock.verification.subjects.subject import Raw
 from turnlock.verification.techniques import verify
 
 from .reports.samples import report
@@ -83,6 +85,21 @@ def test_a_kernel_that_refuses_everything_is_green_nowhere() -> None:
     not_judged = json.loads(to_json(made))["not_judged"]
     assert not_judged["K-33"].startswith("not judged: each of the ")
     assert "  K-33 not judged: each of the " in to_text(made)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"reason": None}, "tick was accepted with a reason"),
+        ({"accepted": False, "reason": ""}, "tick was refused as an empty text and not accepted"),
+    ],
+)
+def test_what_was_wrong_is_no_contradiction(wrong: Raw, told: str) -> None:
+    """An acceptance that has a reason is still one, and an empty reason is seen."""
+    right: Raw = {"accepted": True, "facts": [], "effects": []}
+    tick: Raw = {"type": "tick", "now": 0.0}
+    finding = accused("sample", {"run_id": "r"}, (tick,), right, {**right, **wrong})
+    assert in_short(finding) == told
 
 
 @pytest.mark.parametrize("kind", [RefusesClaims, AnswersOnce])

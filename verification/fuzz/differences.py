@@ -13,6 +13,7 @@ from ..judging import active
 from ..oracle.oracle import Oracle
 from ..oracle.reading import canonical
 from ..rulebook import accused, first_difference
+from ..subjects.child import LAST_WORDS
 from ..subjects.subject import Raw, Script
 from ..subjects.watched import no_answer
 
@@ -69,17 +70,19 @@ def _difference(
         played = tuple(script[: last + 1])
         failure = no_answer(received)
         if failure:
-            return _unanswered(technique, run, played, expected[last], failure)
+            return unanswered(technique, run, played, expected[last], failure)
         if not alike(expected[step], received):
             return accused(technique, run, played, expected[step], received)
     return None
 
 
-def _unanswered(
+def unanswered(
     technique: str, run: Raw, script: tuple[Raw, ...], expected: Raw, failure: str
 ) -> Finding:
     """Return the finding of a crash at the last step: it breaks no rule."""
-    how = failure.partition("\n")[0]
+    how, _, more = failure.partition("\n")
+    if how.endswith(LAST_WORDS):  # the last line says what it was, with Python as with Node
+        how = f"{how.removesuffix(LAST_WORDS)}: {more.splitlines()[-1].strip()}"
     return Finding(
         technique=technique,
         rule=NO_ANSWER,

@@ -28,7 +28,7 @@ from ..subjects.kernel import KernelSubject
 from ..subjects.subject import Capability, Raw, Subject
 from . import ways
 from .choosing import paces
-from .differences import alike
+from .differences import alike, unanswered
 from .guided import RUNS
 from .shorten import confirm, shortened
 from .templates import Template
@@ -115,6 +115,20 @@ class Violated(AssertionError):
         rule = f" by the rule {self.rule}" if self.rule else ""
         found = f"found{rule}, after {len(self.finding.script)} deliveries"
         return f"{found}\n{told(self.shortest)}"
+
+
+class Unanswered(SubjectFailed):
+    """A step was not answered: the system under test crashed. Told as a violation is."""
+
+    def __init__(self, violated: Violated) -> None:
+        """Remember the story."""
+        found = violated.finding
+        super().__init__(found.message, run=found.run, script=found.script, how=str(found.got))
+        self._told = violated
+
+    def __str__(self) -> str:
+        """Tell what happened, then the shortest script that shows it."""
+        return f"{self._told.finding.message}\n{self._told}"
 
 
 def story(play: Callable[[M, Draw], None]) -> Story[M]:
@@ -242,9 +256,8 @@ class Sending(RuleBasedStateMachine):
         try:
             got = ask(self.subject, step)
         except SubjectFailed as failure:
-            said = f"the system under test {failure.how} at {step}"
-            script = list(self.script)
-            raise SubjectFailed(said, run=self.run, script=script, how=failure.how) from failure
+            finding = unanswered("rules", self.run, tuple(self.script), expected, failure.how)
+            raise Unanswered(self.violated(finding)) from failure
         self.receipts.append(got)
         tally = active()
         if alike(expected, got):

@@ -17,7 +17,7 @@ import cattrs
 from ...models.errors import InvalidValue
 from ...models.strict_json import parse
 from ..findings import Raw, Result
-from ..regressions import played_again
+from ..regressions import check_script, played_again
 from ..subjects.subject import Driver
 from .report import Violation, fingerprint
 
@@ -89,6 +89,14 @@ def read_baseline(text: str | bytes) -> tuple[Known, ...]:
             cause="an entry is no known violation",
             fix="give fingerprint, rule, message, run and script, or write the baseline anew",
         ) from error
+    for place, entry in enumerate(entries):
+        if entry.script:  # no technique left one: then it is known by its fingerprint alone
+            check_script(
+                entry.run,
+                entry.script,
+                run_at=f"known[{place}].run",
+                step_at=lambda n, at=place: f"known[{at}].script[{n}]",
+            )
     _once(entries)
     return entries
 

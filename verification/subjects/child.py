@@ -20,6 +20,8 @@ STDERR_TAIL: Final = 2_000
 """Bytes of what a command last wrote to stderr that an error repeats (K-6)."""
 LINES_AHEAD: Final = 4
 """Answers that are read before somebody asks for them; then a babbling command waits (K-6)."""
+LAST_WORDS: Final = "; its stderr ended with:"
+"""How the first line of an error ends below which stands what a command last wrote to stderr."""
 HANGS: Final = "did not answer within"
 """How an error begins that tells of a command that hangs."""
 ENDING: Final = 0.2
@@ -91,7 +93,7 @@ class Child:
         self._let_go()
         ending = f"; {_ending(status)}" if by_itself else "; it was killed"
         said = self._tail.decode(errors="replace").strip()
-        return f"{ending}; its stderr ended with:\n{said}" if said else ending
+        return f"{ending}{LAST_WORDS}\n{said}" if said else ending
 
     def _kill(self) -> None:
         """Kill it and what it left running: its group lives on as long as one of them does."""

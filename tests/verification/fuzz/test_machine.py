@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from turnlock.verification import Oracle, Violated, deliveries, invocations, turns
+from turnlock.verification.errors import SubjectFailed
 from turnlock.verification.fuzz import sending
 from turnlock.verification.fuzz.machine import TurnlockMachine, run_rules
 from turnlock.verification.oracle.deadlines import deadlines
@@ -21,7 +22,7 @@ from turnlock.verification.regressions import played_again, read_regression
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.subject import Raw, Subject
 
-from .wrong import Forgetful, LosesEffects, TruthIsOne, Wavering
+from .wrong import Forgetful, LosesEffects, RaisesAtClaims, TruthIsOne, Wavering
 
 TELLING = {
     "late": {"late"},
@@ -283,6 +284,23 @@ def test_a_failure_is_told_as_its_shortest_story(violated: Violated) -> None:
     assert " 2. at 0 s: executor: claim " in text
     assert "differs at facts[0].result: expected 1" in text
     assert len(violated.shortest.script) == 3 <= len(violated.finding.script)
+
+
+class Crashing(TurnlockMachine):
+    def make_subject(self) -> Subject:
+        return RaisesAtClaims()
+
+
+def test_a_crash_is_told_as_its_shortest_story() -> None:
+    """With its script, its step, and the file to commit."""
+    with pytest.raises(SubjectFailed) as failed:
+        play(Crashing, 300)
+    text = str(failed.value)
+
+    assert text.startswith("claim was not answered: it raised RuntimeError (no claims) at ")
+    assert "The script, 1 step, the shortest that shows it:" in text
+    assert " 1. at 0 s: executor: claim " in text
+    assert "commit this as tests/regressions/no-answer-" in text
 
 
 def test_a_failure_is_made_short_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,15 @@ class TruthIsOne(KernelSubject):
         return receipt
 
 
+class RaisesAtClaims(KernelSubject):
+    """Answers no claim: seen after one."""
+
+    def receive(self, delivery: Raw) -> Raw:
+        if delivery["type"] == "claim":
+            raise RuntimeError("no claims")
+        return super().receive(delivery)
+
+
 class LosesEffects(KernelSubject):
     """Owes nothing after a recovery: seen after open, recover."""
 

@@ -91,6 +91,8 @@ def entry(**change: Any) -> str:
         (entry(rule=5), r"known\[0\].rule"),
         (entry(more=5), r"known\[0\]"),
         (entry(script=[1]), r"known\[0\].script\[0\]"),
+        (entry(script=[{"type": "tick"}]), r"known\[0\].script\[0\]"),
+        (entry(run={}), r"known\[0\].run.run_id"),
         (entry(fingerprint=json.loads(FILE)["known"][1]["fingerprint"]), r"known\[1\].fingerprint"),
     ],
 )

@@ -103,6 +103,17 @@ def test_a_crash_behind_a_pipe_is_told_with_how_it_ended() -> None:
     )
 
 
+def test_a_crash_is_told_in_one_line_with_its_last_words() -> None:
+    """The last line that stood on stderr says what it was: it stands in the first of a report."""
+    with behind_a_pipe("crash") as driver:
+        found = played_again(driver, RUN, [INTERRUPT])
+
+    assert found is not None
+    assert found.message == (
+        "interrupt was not answered: it ended without an answer; exit status 3: out of cheese"
+    )
+
+
 def test_batches_end_where_it_crashes() -> None:
     """Also those that were sent ahead."""
     batches = [[[TICK]], [[TICK], [INTERRUPT]], [[TICK]], [[TICK]]]
