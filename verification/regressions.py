@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -119,8 +120,8 @@ def _requested(request: Raw) -> tuple[Raw, list[tuple[Raw, ...]]]:
     if not scripts:
         raise InvalidValue(place="scripts", cause="are empty", fix="give at least one delivery")
     for which, script in enumerate(scripts):
-        place = f"scripts[{which}]"
-        check_script(run, script, run_at="run", step_at=lambda n, at=place: f"{at}[{n}]")
+        step_at = partial("{}[{}]".format, f"scripts[{which}]")
+        check_script(run, script, run_at="run", step_at=step_at)
     return cast("Raw", run), scripts
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 import attrs
@@ -91,12 +92,8 @@ def read_baseline(text: str | bytes) -> tuple[Known, ...]:
         ) from error
     for place, entry in enumerate(entries):
         if entry.script:  # no technique left one: then it is known by its fingerprint alone
-            check_script(
-                entry.run,
-                entry.script,
-                run_at=f"known[{place}].run",
-                step_at=lambda n, at=place: f"known[{at}].script[{n}]",
-            )
+            step_at = partial("{}[{}]".format, f"known[{place}].script")
+            check_script(entry.run, entry.script, run_at=f"known[{place}].run", step_at=step_at)
     _once(entries)
     return entries
 
