@@ -66,7 +66,7 @@ _bug("a report about a denied call is a conflict", "K-30 S6 K-51", "call",
 _bug("what is in doubt takes no report", "K-35", "call",
      'if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:',
      'if self.not_begun or self.phase == IN_DOUBT:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:')
-_bug("an authorised retry takes no report of the lost attempt", "K-35 S6", "call",
+_bug("an authorised retry takes no report of the lost attempt", "K-35 K-33 S6", "call",
      'if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:',
      'if self.phase == RETRY:\n            raise Refuse("stale_attempt")\n        if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:')
 _bug("a report starts what nobody claimed", "K-33 K-30 S6", "call",
@@ -150,15 +150,16 @@ _bug("an expired approval counts as a denial by somebody", "S6 K-31 K-42 K-51", 
 _bug("an interrupted call counts as denied by somebody", "S6 K-31 K-53", "run",
      'self._deny(call, "interrupt", "interrupted", "interrupt")',
      'self._deny(call, "interrupt", "interrupted", "interrupt")\n                call.decision = ("denied",)')
-_bug("a call that needs no approval takes one all the same", "S6 K-31 K-32 K-40", "call",
+_bug("a call that needs no approval takes one all the same", "K-33 S6 K-31 K-32 K-40", "call",
      "return self.phase == REQUESTED and self.gated", "return self.phase == REQUESTED")
 _bug("a deny takes back an approval", "S6 K-31 K-42", "run",
      "if not call.awaits:", "if not call.awaits and (mail.approved or call.phase != \"APPROVED\"):")
 _bug("an approval counts whatever was shown", "K-32", "run",
      "if shown is not None and shown != call.digest():", "if False:")
 _bug("the digest is held against the edited arguments", "K-32", "run",
+     "from .mail import Mail, Raw, Refuse\n", "from .mail import Mail, Raw, Refuse\nfrom .text import digest\n",
      "if shown is not None and shown != call.digest():",
-     "from .text import digest\n        if shown is not None and shown != digest(call.arguments if mail.arguments is None else mail.arguments):")
+     "if shown is not None and shown != digest(call.arguments if mail.arguments is None else mail.arguments):")
 _bug("edited arguments make the digest unnecessary", "K-32", "run",
      "if shown is not None and", "if mail.arguments is None and shown is not None and")
 _bug("edited arguments are told and not executed", "K-32", "call",
@@ -230,9 +231,9 @@ _bug("grants count from 0", "K-40 K-7", "books",
      "self.issued + 1)", "self.issued)")
 _bug("an expired grant goes without a fact", "K-42 K-11", "acts",
      'self._end_grant(grant.name, "GRANT_EXPIRED", "grant_over")', "del self.grants.live[grant.name]")
-_bug("a grant never expires", "K-42 K-11 K-40 K-34", "acts",
+_bug("a grant never expires", "S9 K-42 K-11 K-40 K-34", "acts",
      "if grant.ends is not None:", "if False:")
-_bug("only session grants expire", "K-42 K-11 K-40 K-34", "acts",
+_bug("only session grants expire", "S9 K-42 K-11 K-40 K-34", "acts",
      "if grant.ends is not None:", 'if grant.ends is not None and grant.scope == "session":')
 _bug("a revocation takes back what the grant approved", "K-42", "run",
      "self._end_grant(mail.grant_id", "for call in self.turn.calls.values() if self.turn else ():\n            if call.phase == \"APPROVED\":\n                call.phase = \"REQUESTED\"\n                self.review(call)\n        self._end_grant(mail.grant_id")
