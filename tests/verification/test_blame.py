@@ -95,6 +95,7 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-57", [opening(GATED), TICK], adds("facts", type="TOOL_DENIED", input="approval_over")),
     ("K-50", [opening(FREE), CLAIM, DONE], sets("facts", 1, type="TURN_INTERRUPTED")),
     ("K-53", [opening(FREE), STOP], sets("facts", 2, type="TURN_SETTLED")),
+    ("K-50", [opening(TIMED, FREE), TICK, APPROVE], adds("facts", type="TURN_SETTLED", input="settle", sequence=4)),
     # memory, or a continuation that keeps the id
     ("K-54", [*SETTLED, TAKE, opening(FREE)], reopened),
     ("K-20", [*SETTLED, {**opening(FREE), "turn_id": "T2"}, {**CLAIM, "turn_id": "T2"}], refuses("late")),

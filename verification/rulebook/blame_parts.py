@@ -61,13 +61,13 @@ def _denies(fact: Raw) -> bool:
 
 def _too_many(step: Step, fact: Raw) -> Rules:
     kind, delivered = _kind(fact), step.delivery["type"]
+    if kind in _CLOSING:
+        stops = step.interrupting or delivered == "interrupt"
+        return ("K-53", "K-50") if stops else ("K-50", "K-22")
     if not step.expected["accepted"]:
         return ("K-2",)
     if delivered == "log":
         return ("section 3", "K-2")
-    if kind in _CLOSING:
-        stops = step.interrupting or delivered == "interrupt"
-        return ("K-53", "K-50") if stops else ("K-50", "K-22")
     if kind == "TOOL_APPROVED":
         if fact.get("grant_id") is None:
             return ("K-40", "K-41")
