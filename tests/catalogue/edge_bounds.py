@@ -10,6 +10,7 @@ from turnlock.engine.decide import Decision
 from turnlock.engine.kernel import Kernel, state_of
 from turnlock.engine.state import FOREVER, DeadlineKind, Entry, State
 from turnlock.models.deliveries import Decide, Delivery, Renew, Resolve
+from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact
 from turnlock.models.reasons import Reason
 from turnlock.models.run import Limits
@@ -22,6 +23,7 @@ from .planting import (
     Raw,
     Receive,
     around,
+    around_entry,
     configured,
     deciding,
     reading,
@@ -235,6 +237,10 @@ def _at_most_a_hundred(real: Callable[..., None]) -> Callable[..., None]:
     return expire
 
 
+def _ten_at_once(real: Callable[..., list[Fact]]) -> Callable[..., list[Fact]]:
+    return lambda *given: real(*given)[:12]  # the approval, its grant, and ten that it covers
+
+
 _bug: Final = Shelf(Family.EDGES)
 
 BUGS: Final = (
@@ -398,6 +404,13 @@ BUGS: Final = (
         "the oldest grant is the one whose id is the first as text: 10 before 2",
         "K-41",
         replaced(Grants, "covering", _oldest_by_text),
+    ),
+    _bug.at(
+        "twelve grants",
+        "ten at once",
+        "an approval with a grant lets no more than ten waiting calls run",
+        "K-41",
+        around_entry(new_facts.MAKERS, FactType.TOOL_APPROVED, _ten_at_once),
     ),
     _bug.at(
         "thirteen turns",

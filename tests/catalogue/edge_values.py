@@ -122,6 +122,16 @@ def _unsigned_zero(value: Any) -> str:
     return _text(value, unsigned)
 
 
+def _in_lower_case(fields: Raw) -> Raw:
+    digest = fields.get("arguments_digest")
+    return fields if digest is None else {**fields, "arguments_digest": digest.lower()}
+
+
+def _in_64_bits(fields: Raw) -> Raw:
+    result = fields.get("result")
+    return {**fields, "result": None} if type(result) is int and result >= 2**63 else fields
+
+
 def _to_a_depth(value: Any, depth: int = 40) -> Any:
     if depth == 0:
         return "…"
@@ -234,6 +244,13 @@ BUGS: Final = (
         comparing(_unsorted),
     ),
     _bug.at(
+        "keys in another order",
+        "digests in any case",
+        "a digest in capitals is taken for the one in small letters",
+        "K-32",
+        reading(_in_lower_case),
+    ),
+    _bug.at(
         "keys by code point",
         "sorted by code unit",
         "the keys of a digest are sorted by UTF-16 unit, not by code point",
@@ -283,6 +300,13 @@ BUGS: Final = (
         digesting(_in_floats),
     ),
     _bug.at(
+        "integers beyond 2^53",
+        "results of 64 bits",
+        "a whole number that is no signed integer of 64 bits is read as null where it is a result",
+        "K-30",
+        reading(_in_64_bits),
+    ),
+    _bug.at(
         "floats as canonical JSON writes them",
         "short exponents",
         "a digest is of a text in which exponents have no leading zero",
@@ -295,6 +319,13 @@ BUGS: Final = (
         "a zero below zero is digested as the one above",
         "K-32",
         digesting(_unsigned_zero),
+    ),
+    _bug.at(
+        "zero in every form",
+        "zeros are one number",
+        "results are compared after a zero below zero became the one above",
+        "K-30",
+        comparing(_unsigned_zero),
     ),
     _bug.at(
         "values inside values",

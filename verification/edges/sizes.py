@@ -92,7 +92,7 @@ SCRIPTS: Final = (
     ),
     Edge(
         name="twelve grants",
-        about="more than nine grants: the oldest in force covers, and they end in order of issue",
+        about="more than nine grants, one of them for more than nine calls: in order of issue",
         rules=("K-41", "K-11", "K-40"),
         steps=script(
             at(
@@ -112,6 +112,12 @@ SCRIPTS: Final = (
                 RECOVER,
             ),
             at(2.0, TICK, revoke("grant/r/12"), of_turn("add_call", "T2", call=_gated("all2")[0])),
+            at(
+                3.0,
+                of_turn("interrupt", "T2"),
+                open_turn("T3", *_gated(*_TWELVE)),
+                approve("T3", "c12", scope="turn", match="tool"),
+            ),
         ),
     ),
     Edge(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 from ..alphabet.slice import RECOVER
@@ -13,7 +14,10 @@ from .edge import RESULT, Edge, Steps, at, executed, script
 
 
 def shown(*values: Any) -> Steps:  # noqa: ANN401 - JSON
-    """Ask for each value in turn, as arguments, and let it be approved by the digest of it."""
+    """Ask for each value in turn, as arguments, and let it be approved by the digest of it.
+
+    Then each is the result of its call: the first outcome, with the next value as a second one.
+    """
     names = [f"a{number}" for number in range(len(values))]
     calls = [
         call(name, gated=True, arguments={"of": value})
@@ -23,7 +27,11 @@ def shown(*values: Any) -> Steps:  # noqa: ANN401 - JSON
         approve("shown", name, arguments_digest=digest_of({"of": value}))
         for name, value in zip(names, values, strict=True)
     ]
-    return at(0.0, open_turn("shown", *calls), *approvals, of_turn("interrupt", "shown"))
+    outcomes = [
+        (*executed("shown", name, result=value), of_call("report", "shown", name, result=second))
+        for name, value, second in zip(names, values, (*values[1:], *values), strict=False)
+    ]
+    return at(0.0, open_turn("shown", *calls), *approvals, *chain.from_iterable(outcomes))
 
 
 def told_apart(values: Sequence[Any]) -> Steps:
@@ -124,6 +132,7 @@ SCRIPTS: Final = (
                 ),
                 approve("T1", "a", arguments=_ORDERED),
                 approve("T1", "a", arguments=_TURNED),
+                approve("T1", "b", arguments_digest=digest_of(_ORDERED).upper(), scope="session"),
                 approve("T1", "b", arguments_digest=digest_of(_ORDERED), scope="session"),
                 *executed("T1", "a", result=_ORDERED),
                 of_call("report", "T1", "a", result=_TURNED),
