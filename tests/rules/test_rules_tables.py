@@ -21,6 +21,7 @@ from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.proof import prove
 from turnlock.machines.rows import Machine, refuses
 from turnlock.models.inputs import Input
+from turnlock.turn.phases import TurnPhase
 from turnlock.turn.table import TURN
 
 from ..outcome import refused
@@ -46,6 +47,30 @@ def test_k_4_every_pair_stands_in_the_table(machine: Machine[StrEnum, StrEnum]) 
 def test_k_4_every_row_says_whether_it_can_be_met(machine: Machine[Any, Any]) -> None:
     """With true or false: what is exported of a table says so, too."""
     assert {type(row.possible) for row in machine.rows} == {bool}
+
+
+DUE = {
+    Input.APPROVAL_OVER: {Phase.REQUESTED},
+    Input.LEASE_OVER: {Phase.STARTED},
+    Input.GRACE_OVER: set(Phase) - {Phase.REQUESTED, Phase.APPROVED, Phase.RETRY_AUTHORISED},
+}
+"""Where a deadline of an invocation can pass: what waits for it, and what an interrupt left."""
+
+
+def test_k_4_what_cannot_be_met_is_a_deadline_that_does_not_run_or_a_closed_turn() -> None:
+    """The rows are there for totality; coverage does not ask for them."""
+    never = {
+        (phase, over) for over, phases in DUE.items() for phase in Phase if phase not in phases
+    }
+    closed = {TurnPhase.SETTLED, TurnPhase.INTERRUPTED}
+    shut = {(phase, input_) for phase in closed for input_ in TURN.inputs}
+    no_grace = {(phase, Input.GRACE_OVER) for phase in (TurnPhase.OPEN, TurnPhase.SEALED)}
+
+    def impossible(machine: Machine[Any, Any]) -> set[tuple[Any, Any]]:
+        return {(row.phase, row.input) for row in machine.rows if not row.possible}
+
+    assert impossible(INVOCATION) == never
+    assert impossible(TURN) == shut | no_grace
 
 
 def test_k_4_a_refusal_of_a_table_names_its_row() -> None:
