@@ -329,7 +329,7 @@ ZEROS: Final = (
 EMPTY: Final = (
     Edge(
         name="empty is not absent",
-        about="edited arguments that are empty, and a digest that is: both were given",
+        about="edited arguments that are empty, and a digest that is; results named error",
         rules=("K-32", "K-40"),
         steps=script(
             at(
@@ -354,7 +354,15 @@ EMPTY: Final = (
                 of_call("report", "T1", "a", result=[]),
                 *executed("T1", "b", result=""),
                 *executed("T1", "c", result=[]),
-                open_turn("T2", call("a", gated=True), call("b", gated=True, arguments=ONE)),
+                open_turn(
+                    "T2",
+                    call("a", gated=True),
+                    call("b", gated=True, arguments=ONE),
+                    call("c"),
+                    call("d"),
+                ),
+                *executed("T2", "c", result="error"),
+                *executed("T2", "d", result={"error": "none"}),
             ),
         ),
     ),
