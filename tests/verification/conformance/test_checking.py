@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from turnlock.verification.alphabet import approving
 from turnlock.verification.alphabet.slices import DEV
 from turnlock.verification.conformance import technique
 from turnlock.verification.conformance.playing import check_determinism
@@ -184,7 +185,7 @@ def test_what_was_wrong_before_a_crash_is_the_finding(dev: list[Suite]) -> None:
 
 def test_what_was_wrong_before_a_crash_is_told_by_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the sample nor the shortening, which crash too, may lose the finding."""
-    monkeypatch.setattr(technique, "DEV", DEV[3:])
+    monkeypatch.setattr(technique, "DEV", (approving.DECISIONS,))
 
     result = check(in_process(CrashesOnRecovery), profile=Profile.DEV, progress=told)
 
