@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from .findings import NO_ANSWER, Finding, Judged, Raw, Result
-from .rulebook import ABSENT, RULES, first_difference, rules_of
+from .rulebook import ABSENT, RULES, first_difference, rules_of, verdict_of
 
 VISIBLE: Final = tuple(rule.id for rule in RULES if rule.visible)
 """The rules that receipts can show, in order."""
@@ -130,18 +130,12 @@ def in_short(finding: Finding) -> str:
     if found.path == "reason" and got["accepted"]:
         return f"{kind} was accepted with a reason"
     if found.path in {"accepted", "reason"}:
-        return f"{kind} was {_verdict(got)} and not {_verdict(expected)}"
+        return f"{kind} was {verdict_of(got)} and not {verdict_of(expected)}"
     part = str((found.part or {}).get("type") or "effects")
     if found.field:
         return f"{kind} was answered with another {found.field} in {part}"
     how = f"one {part} too many" if found.expected is ABSENT else f"no {part}"
     return f"{kind} was answered with {how}"
-
-
-def _verdict(receipt: Raw) -> str:
-    if receipt["accepted"]:
-        return "accepted"
-    return f"refused as {receipt['reason'] or 'an empty text'}"
 
 
 def together(results: Iterable[Result]) -> Judged:

@@ -8,25 +8,12 @@ import pytest
 
 from turnlock.verification.closure.rows import POSSIBLE
 from turnlock.verification.findings import Profile, Result, Status
-from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.process import ProcessDriver, own_command
 from turnlock.verification.subjects.subject import Capability, Driver, Raw
 from turnlock.verification.techniques import verify
 
-from .oracle_subject import OracleSubject
-
-
-class Right:
-    """A kernel of somebody else's: the oracle."""
-
-    capabilities: frozenset[Capability] = frozenset()
-
-    def reset(self, run: Raw) -> None:
-        self.oracle = Oracle(run)
-
-    def receive(self, delivery: Raw) -> Raw:
-        return self.oracle.receive(delivery)
+from .oracle_subject import OracleSubject, Right
 
 
 def result_of(driver: Driver | None, technique: str) -> Result:

@@ -7,7 +7,7 @@ from ...wire.plain import is_receipt
 from .accusation import accused, of_its_story, of_its_tick, tick_after
 from .attribution import rules_of
 from .blame import blamed
-from .difference import ABSENT, Difference, described, differences, first_difference
+from .difference import ABSENT, Difference, described, differences, first_difference, verdict_of
 from .rules import RULES, Rule, rule_called
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "rule_called",
     "rules_of",
     "tick_after",
+    "verdict_of",
 ]

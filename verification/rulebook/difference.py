@@ -315,7 +315,7 @@ def _described(kind: str, found: Difference, expected: Raw, got: Raw | None) -> 
     if not found.path:
         return f"{kind} was answered by no receipt"
     if found.path == "accepted" or (found.path == "reason" and not expected["accepted"]):
-        return f"{kind} was to be {_verdict(expected)} and was {_verdict(cast('Raw', got))}"
+        return f"{kind} was to be {verdict_of(expected)} and was {verdict_of(cast('Raw', got))}"
     by = f", as docs/wire.md has it by decision ({found.decided})" if found.decided else ""
     if found.misplaced:
         return f"in the answer to {kind}, {_said(found.expected)} stands at {found.at} too early"
@@ -329,8 +329,12 @@ def _described(kind: str, found: Difference, expected: Raw, got: Raw | None) -> 
     )
 
 
-def _verdict(receipt: Raw) -> str:
-    return "accepted" if receipt["accepted"] else f"refused as {receipt.get('reason')}"
+def verdict_of(receipt: Raw) -> str:
+    """Say how a receipt answers: that it accepts, or the reason for which it refuses."""
+    if receipt["accepted"]:
+        return "accepted"
+    reason = receipt.get("reason")
+    return "refused as an empty text" if reason == "" else f"refused as {reason}"
 
 
 def _said(value: Any) -> str:  # noqa: ANN401 - any JSON

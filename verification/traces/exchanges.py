@@ -7,15 +7,15 @@ stops at the first that differs, since nothing after it has a meaning.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ...models.codec import read_delivery
 from ...models.errors import InvalidValue
 from ...models.record import number
-from ...wire.plain import DIGEST, RECOVER, is_receipt
+from ...wire.plain import DIGEST, RECOVER
 from ..oracle.oracle import Oracle
 from ..rulebook.blame import blamed
-from ..rulebook.difference import described, first_difference
+from ..rulebook.difference import described, first_difference, verdict_of
 from .impossible import Impossible
 
 Raw: TypeAlias = dict[str, Any]
@@ -45,11 +45,11 @@ class Exchanges:
         """
         if delivery.get("type") == DIGEST:
             return
-        expected, got = self._expected(delivery), _without_correlation(receipt)
-        if first_difference(expected, got) is not None:
+        expected = self._expected(delivery)
+        if first_difference(expected, receipt) is not None:
             raise Impossible(
-                rule=blamed(delivery, expected, got),
-                cause=described(delivery, expected, got),
+                rule=blamed(delivery, expected, receipt),
+                cause=described(delivery, expected, receipt),
                 instead=(_told(expected),),
             )
         self.count += 1
@@ -68,34 +68,13 @@ class Exchanges:
         return receipt
 
 
-def _without_correlation(receipt: Raw) -> Raw:
-    """Leave out the provider's call ids: ours hands them through, the specification has none."""
-    if not is_receipt(receipt):
-        return receipt
-    effects = [
-        {**effect, "results": [_without_id(result) for result in effect["results"]]}
-        if isinstance(effect.get("results"), list)
-        else effect
-        for effect in receipt["effects"]
-    ]
-    return {**receipt, "effects": effects}
-
-
-def _without_id(result: Any) -> Any:  # noqa: ANN401 - any JSON
-    if not isinstance(result, dict):
-        return result
-    fields = cast("Raw", result)
-    return {name: value for name, value in fields.items() if name != "provider_call_id"}
-
-
 def _told(receipt: Raw) -> str:
-    verdict = "accepted" if receipt["accepted"] else f"refused as {receipt['reason']}"
     parts = [
         f"{name} " + ", ".join(f"{part['type']}{_about(part)}" for part in receipt[name])
         for name in ("facts", "effects")
         if receipt[name]
     ]
-    return "; ".join([verdict, *parts])
+    return "; ".join([verdict_of(receipt), *parts])
 
 
 def _about(part: Raw) -> str:

@@ -13,13 +13,12 @@ from turnlock.verification.edges.edges import EDGES
 from turnlock.verification.edges.technique import check, edges_of, first_failure
 from turnlock.verification.errors import NotDeterministic
 from turnlock.verification.findings import NO_ANSWER, Profile, Result, Status
-from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import kernel_driver
-from turnlock.verification.subjects.subject import Capability, Driver
+from turnlock.verification.subjects.subject import Driver
 from turnlock.verification.techniques import TECHNIQUES
 
-from ..oracle_subject import OracleSubject
+from ..oracle_subject import OracleSubject, Right
 
 Raw = dict[str, Any]
 BY_NAME = {edge.name: edge for edge in EDGES}
@@ -34,20 +33,6 @@ def checked(driver: Driver, *names: str) -> Result:
     """What these edges say of a system."""
     edges = [BY_NAME[name] for name in names]
     return check(driver, profile=Profile.DEV, progress=silent, edges=edges)
-
-
-class Right:
-    """The oracle, without recovery: what the others are, but for one mistake."""
-
-    capabilities: frozenset[Capability] = frozenset()
-
-    def reset(self, run: Raw) -> None:
-        """Begin a fresh run."""
-        self.oracle = Oracle(run)
-
-    def receive(self, delivery: Raw) -> Raw:
-        """Answer as is right."""
-        return self.oracle.receive(delivery)
 
 
 class Truthy(Right):

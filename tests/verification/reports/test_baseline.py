@@ -10,29 +10,16 @@ import attrs
 import pytest
 
 from turnlock.models.errors import InvalidValue
-from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.reports.baseline import now_passing, read_baseline, to_baseline
 from turnlock.verification.subjects.in_process import InProcess
-from turnlock.verification.subjects.subject import Capability
 
+from ..oracle_subject import Right
 from .samples import HELD, broken, double_start, report, wrong_result
 
 Raw = dict[str, Any]
 
 FOUND = report(broken(double_start(), wrong_result()))
 FILE = to_baseline(FOUND.violations)
-
-
-class Right:
-    """The oracle as a system under test."""
-
-    capabilities: frozenset[Capability] = frozenset()
-
-    def reset(self, run: Raw) -> None:
-        self.oracle = Oracle(run)
-
-    def receive(self, delivery: Raw) -> Raw:
-        return self.oracle.receive(delivery)
 
 
 class StartsTwice(Right):
