@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
+import importlib
 import re
 import subprocess
 import sys
@@ -26,14 +26,9 @@ def test_what_is_generated_is_what_would_be_generated_now(page: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_index_reads_the_names_and_docstrings_of_tests() -> None:
+def test_the_index_reads_the_names_and_docstrings_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: a helper, a comment and a mention elsewhere name no rule."""
-    place = importlib.util.spec_from_file_location("write_index", ROOT / "tools" / "write_index.py")
-    assert place is not None
-    assert place.loader is not None
-    tool = importlib.util.module_from_spec(place)
-    sys.modules[place.name] = tool  # where its records look their annotations up
-    place.loader.exec_module(tool)
+    tool = loaded("write_index", monkeypatch)
     source = """
 def test_k_33_x():
     '''K-7, K-20 … K-22: these.'''
@@ -51,13 +46,35 @@ def test_other():  # K-2
     assert named == [{"K-33", "K-7", "K-20", "K-22"}, frozenset(), frozenset()]
 
 
-def load_pypi() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("write_pypi", ROOT / "tools" / "write_pypi.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Import a tool, as if it had been started from its folder."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module(name)
+
+
+def test_a_page_that_differs_is_named_and_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The negative control of the comparison; without --check the page is written."""
+    tool = loaded("generated", monkeypatch)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["write", "--check"])
+    kept, page = tmp_path / "kept.md", tmp_path / "page.md"
+    kept.write_text("as told", encoding="utf-8")
+    page.write_text("by hand", encoding="utf-8")
+    wanted = {kept: "as told", page: "as told", tmp_path / "new.md": "as told"}
+
+    assert tool.keep(wanted, told_by="they say") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "page.md is not what they say; run: make tables",
+        "new.md is not what they say; run: make tables",
+    ]
+    assert page.read_text(encoding="utf-8") == "by hand"
+
+    monkeypatch.setattr(sys, "argv", ["write"])
+
+    assert tool.keep(wanted, told_by="they say") == 0
+    assert {one.read_text(encoding="utf-8") for one in tmp_path.iterdir()} == {"as told"}
 
 
 README = """# x
@@ -82,9 +99,11 @@ See [it](docs/it.md#here), [that](https://b/c), [below](#below).
         ),
     ],
 )
-def test_a_link_of_the_readme_leads_somewhere_at_pypi(source: str | None, shown: str) -> None:
+def test_a_link_of_the_readme_leads_somewhere_at_pypi(
+    source: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Below the repository's address if there is one, else it says which file it means."""
-    page = load_pypi().as_shown(README, source)
+    page = loaded("write_pypi", monkeypatch).as_shown(README, source)
 
     assert page.splitlines()[2] == shown
     assert "picture" not in page

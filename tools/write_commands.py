@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import click
+from generated import ROOT, keep
 
 from turnlock.cli.main import main as turnlock
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "commands.md"
 WIDTH: Final = 96
 
@@ -25,14 +24,8 @@ usage; what a command has besides stands in its help.
 
 
 def main() -> int:
-    """Write the page, or say that it is not what would be written."""
-    wanted = "\n".join(lines())
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
-        sys.stderr.write("docs/commands.md is not what the commands say; run: make tables\n")
-        return 1
-    return 0
+    """Write the page, or compare it."""
+    return keep({PAGE: "\n".join(lines())}, told_by="the commands say")
 
 
 def lines() -> Iterator[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
+
+from generated import ROOT, keep
 
 from turnlock.verification.edges.edge import Edge
 from turnlock.verification.edges.edges import FAMILIES
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "edges.md"
 
 HEAD: Final = """\
@@ -25,14 +25,8 @@ it, too.
 
 
 def main() -> int:
-    """Write the page, or say that it is not what would be written."""
-    wanted = "\n".join(lines())
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
-        sys.stderr.write("docs/edges.md is not what the edges say; run: make tables\n")
-        return 1
-    return 0
+    """Write the page, or compare it."""
+    return keep({PAGE: "\n".join(lines())}, told_by="the edges say")
 
 
 def lines() -> Iterator[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+from generated import ROOT, keep
 
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.rows import Machine, Row
@@ -22,7 +23,6 @@ from turnlock.turn.table import TURN
 from turnlock.verification.rulebook import RULES
 from turnlock.verification.rulebook.specification import Section, Stated, specification
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 INDEX: Final = ROOT / "docs" / "spec" / "index.md"
 MACHINES: Final[tuple[Machine[Any, Any], ...]] = (INVOCATION, TURN)
 
@@ -65,15 +65,9 @@ class Bug:
 
 
 def main() -> int:
-    """Write the file, or say whether it is what would be written."""
+    """Write the file, or compare it."""
     text = "\n".join(lines(ROOT)).rstrip() + "\n"
-    if "--check" not in sys.argv[1:]:
-        INDEX.write_text(text, encoding="utf-8")
-        return 0
-    if INDEX.exists() and INDEX.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write("docs/spec/index.md is not what rules, rows and tests say; run: make tables\n")
-    return 1
+    return keep({INDEX: text}, told_by="rules, rows and tests say")
 
 
 def lines(root: Path) -> Iterator[str]:

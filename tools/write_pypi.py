@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+from generated import ROOT, keep
+
 PAGE: Final = ROOT / "docs" / "pypi.md"
 _PICTURES: Final = re.compile(r"^## See it\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)]+)\)")
@@ -33,16 +33,11 @@ def as_shown(readme: str, source: str | None) -> str:
 
 
 def main() -> int:
-    """Write the page, or say that it is not what would be written."""
+    """Write the page, or compare it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     wanted = as_shown(readme, project.get("urls", {}).get("Source"))
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
-        sys.stderr.write("docs/pypi.md is not what README.md says; run: make tables\n")
-        return 1
-    return 0
+    return keep({PAGE: wanted}, told_by="README.md says")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
+
+from generated import ROOT, keep
 
 from turnlock.diagrams.graphs.extract import graph_of
 from turnlock.diagrams.graphs.matrix import matrix_markdown
@@ -27,8 +28,7 @@ from turnlock.models.facts import (
 from turnlock.turn.table import TURN
 from turnlock.verification.rulebook.payloads import PAYLOADS, Field, attributes
 
-TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables.md"
-
+TABLES = ROOT / "docs" / "tables.md"
 WIRE_PAGE = TABLES.with_name("wire.md")
 BEGIN = "<!-- payloads: written by make tables -->"
 END = "<!-- payloads end -->"
@@ -57,21 +57,10 @@ nothing happens. Where a pair has several rows, the guard that holds stands in b
 
 
 def main() -> int:
-    """Write the pages, or say whether they are what would be written."""
+    """Write the pages, or compare them."""
     tables = "\n".join([HEAD, *section(INVOCATION), *section(TURN)])
     wire = with_payloads(WIRE_PAGE.read_text(encoding="utf-8"))
-    stale = [
-        (page, text)
-        for page, text in ((TABLES, tables), (WIRE_PAGE, wire))
-        if not page.exists() or page.read_text(encoding="utf-8") != text
-    ]
-    if "--check" not in sys.argv[1:]:
-        for page, text in stale:
-            page.write_text(text, encoding="utf-8")
-        return 0
-    for page, _ in stale:
-        sys.stderr.write(f"docs/{page.name} is not what the tables say; run: make tables\n")
-    return 1 if stale else 0
+    return keep({TABLES: tables, WIRE_PAGE: wire}, told_by="the tables say")
 
 
 def section(machine: Machine[Any, Any]) -> Iterator[str]:

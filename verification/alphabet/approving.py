@@ -54,6 +54,15 @@ DECISIONS: Final = Slice(
     ),
 )
 
+_THREE: Final = open_turn(
+    "T",
+    call("a", gated=True, arguments=SHOWN),
+    call("b", gated=True, arguments=SHOWN),
+    call("c", gated=True),
+    sealed=False,
+)
+"""Two calls alike and another, and more may come."""
+
 GRANTS: Final = Slice(
     name="grants",
     about="grants for a turn and a session, exact and by tool: covering, ending, revoked, expired",
@@ -61,13 +70,7 @@ GRANTS: Final = Slice(
     symbols=at_times(
         {
             0.0: (
-                open_turn(
-                    "T",
-                    call("a", gated=True, arguments=SHOWN),
-                    call("b", gated=True, arguments=SHOWN),
-                    call("c", gated=True),
-                    sealed=False,
-                ),
+                _THREE,
                 open_turn("T", call("p", gated=True, tool_name="pay", arguments=SHOWN)),
                 of_turn("add_call", "T", call=call("d", gated=True, arguments=SHOWN)),
                 approve("T", "a", scope="turn"),
@@ -95,13 +98,7 @@ COVERED: Final = Slice(
     symbols=at_times(
         {
             0.0: (
-                open_turn(
-                    "T",
-                    call("a", gated=True, arguments=SHOWN),
-                    call("b", gated=True, arguments=SHOWN),
-                    call("c", gated=True),
-                    sealed=False,
-                ),
+                _THREE,
                 of_turn("add_call", "T", call=call("d", gated=True, arguments=SHOWN)),
                 approve("T", "a", scope="turn"),
                 approve("T", "a", scope="session", expires_in=1),
