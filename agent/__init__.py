@@ -4,7 +4,7 @@ An `Agent` asks a `Model`, performs the calls of its answer on a runtime of its 
 results back, until the model asks for no more. All of it is in the journal before anything follows
 from it: the same lines after a crash go on where it stopped. `ChatCompletionsModel` speaks to any
 chat-completions endpoint (extra `openai`), `ScriptedModel` plays a script; any object with
-`respond` and `close` is a model. `docs/agent.md` shows it at work.
+`speak` and `close` is a model. `docs/agent.md` shows it at work.
 
 These names are public; every other name in here may change with any release.
 """
@@ -18,14 +18,28 @@ if TYPE_CHECKING:
     from .conversation import Conversation, Owed
     from .errors import ConversationBroken, ModelError
     from .loop import Agent
-    from .messages import Answer, Message, Prompt, Results, ToolCall
-    from .model import Model
-    from .script import Ended, Script, ScriptedCall, ScriptedModel
+    from .messages import Answer, Message, Prompt, Results, Stop, Tokens, ToolCall
+    from .script import Recorded, Script, ScriptedCall, ScriptedModel
+    from .speaking import (
+        CallBegan,
+        CallEnded,
+        CallText,
+        Ended,
+        Model,
+        Question,
+        Said,
+        Text,
+        Thought,
+        Used,
+        listen,
+    )
 
 __all__ = [
-    "Agent", "Answer", "ChatCompletionsModel", "Conversation", "ConversationBroken", "Ended",
-    "Message", "MissingClient", "Model", "ModelError", "Owed", "Prompt", "Results", "Script",
-    "ScriptedCall", "ScriptedModel", "ToolCall",
+    "Agent", "Answer", "CallBegan", "CallEnded", "CallText", "ChatCompletionsModel",
+    "Conversation", "ConversationBroken", "Ended", "Message", "MissingClient", "Model",
+    "ModelError", "Owed", "Prompt", "Question", "Recorded", "Results", "Said", "Script",
+    "ScriptedCall", "ScriptedModel", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Used",
+    "listen",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -36,9 +50,11 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "conversation": "Conversation Owed",
             "errors": "ConversationBroken ModelError",
             "loop": "Agent",
-            "messages": "Answer Message Prompt Results ToolCall",
-            "model": "Model",
-            "script": "Ended Script ScriptedCall ScriptedModel",
+            "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
+            "script": "Recorded Script ScriptedCall ScriptedModel",
+            "speaking": (
+                "CallBegan CallEnded CallText Ended Model Question Said Text Thought Used listen"
+            ),
         },
     )
 

@@ -6,17 +6,17 @@ What still fails is a `ModelError` that says what to do; the conversation owes i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.safe_text import harmless
 from ..models.strict_json import parse
 from ..models.values import freeze
-from ..runtime.tools.toolbox import Toolbox
 from .chat_messages import as_chat, calls_of, plain
 from .errors import ModelError
-from .messages import Answer, Message
+from .messages import Answer, Stop
+from .speaking import Ended, Question, Said
 
 RETRIES: Final = 4
 """Times that the client asks again, with growing pauses, before it gives up."""
@@ -67,11 +67,11 @@ class ChatCompletionsModel:
         self._connection_error: Final = openai.APIConnectionError
         self._model: Final = model
 
-    async def respond(self, messages: Sequence[Message], tools: Toolbox) -> Answer:
+    async def speak(self, question: Question) -> AsyncIterator[Said]:
         """Ask once, which may be several requests. Raises `ModelError`."""
-        request: dict[str, Any] = {"model": self._model, "messages": as_chat(messages)}
-        if tools:
-            request["tools"] = plain(tools.as_function_schemas())
+        request: dict[str, Any] = {"model": self._model, "messages": as_chat(question.messages)}
+        if question.tools:
+            request["tools"] = plain(question.tools.as_function_schemas())
         try:
             create: Any = self._client.chat.completions.with_raw_response.create
             response = await create(**request)
@@ -83,11 +83,12 @@ class ChatCompletionsModel:
         except self._failures as error:
             raise self._told(error) from error
         try:
-            return _answer(body)
+            answer = _answer(body)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             shown = harmless(str(body), limit=_SHOWN)
             cause = f"its answer is no chat completion ({error!r}): {shown}"
             raise self._error(cause, "is this its base URL?") from error
+        yield Ended(answer)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -119,7 +120,12 @@ def _answer(body: Any) -> Answer:  # noqa: ANN401 - any JSON
     if text is not None and not isinstance(text, str):
         raise TypeError("content is no text")
     calls = calls_of(message.get("tool_calls") or ())
-    return Answer(text=text, calls=calls, raw=freeze(message, place="message"))
+    return Answer(
+        text=text,
+        calls=calls,
+        raw=freeze(message, place="message"),
+        stop=Stop.CALLS if calls else Stop.DONE,
+    )
 
 
 def _fix(status: int) -> str:

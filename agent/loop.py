@@ -35,7 +35,7 @@ from ..views.call_view import CallView
 from .conversation import Conversation, Owed
 from .errors import ConversationBroken
 from .messages import Answer, Message, Prompt, Results, as_note
-from .model import Model
+from .speaking import Model, Question, listen
 
 T = TypeVar("T")
 
@@ -122,8 +122,9 @@ class Agent:
         conversation = self.conversation
         while (owed := conversation.owed) is not Owed.PROMPT:
             if owed is Owed.ANSWER:
-                said = [*map(self._as_told, conversation.messages())]
-                await self._say(await self._model.respond(said, self.runtime.tools))
+                said = tuple(map(self._as_told, conversation.messages()))
+                question = Question(messages=said, tools=self.runtime.tools)
+                await self._say((await listen(self._model, question)).answer)
             elif owed is Owed.TURN:
                 await self._open_turn()
             else:

@@ -6,6 +6,7 @@ Prompts and answers are notes of the run, results are in its facts. So each thin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, TypeAlias, cast
 
 import attrs
@@ -38,13 +39,60 @@ class ToolCall:
     requires_approval: bool = False
 
 
+class Stop(StrEnum):
+    """Why an answer stopped (W-52)."""
+
+    DONE = "done"
+    """The model had said all that it wanted to say."""
+    CALLS = "calls"
+    """It wants the results of its calls."""
+    LENGTH = "length"
+    """A bound of its length was reached."""
+    REFUSED = "refused"
+    """It would not answer, or its provider would not let it."""
+    PAUSED = "paused"
+    """It is to be asked again, with what it has said."""
+    CUT = "cut"
+    """The stream ended and never said why: that is no answer."""
+    OTHER = "other"
+    """Something that we do not know."""
+
+
+@attrs.frozen(kw_only=True)
+class Tokens:
+    """What an answer used, as its provider counts."""
+
+    input: int = 0
+    """Of the question, what was cached included."""
+    output: int = 0
+    """Of the answer, its thoughts included."""
+    cached: int = 0
+    """Of the question, read from a cache."""
+    thought: int = 0
+    """Of the answer, not shown."""
+
+    def __add__(self, other: Tokens) -> Tokens:
+        """Return what both have used."""
+        return Tokens(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cached=self.cached + other.cached,
+            thought=self.thought + other.thought,
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What the model says: text, calls, or both. `raw` is the provider's own message, if any."""
+    """What the model says: text, calls, or both."""
 
     text: str | None = None
     calls: tuple[ToolCall, ...] = ()
     raw: Json = None
+    """The provider's own message; only `spec`'s provider can take it back (W-56)."""
+    spec: str | None = None
+    """Who said it, as ``PROVIDER:MODEL``."""
+    stop: Stop = Stop.DONE
+    tokens: Tokens = attrs.field(factory=Tokens)
 
     def identified(self) -> tuple[Call, ...]:
         """Return the calls with ids that are unique in their turn, the same ones at each call.
@@ -82,13 +130,31 @@ def as_note(said: Prompt | Answer) -> Json:
     calls = [
         attrs.asdict(call, recurse=False) | {"arguments": call.arguments} for call in said.calls
     ]
-    note = {"role": "assistant", "text": said.text, "calls": calls, "raw": said.raw}
+    note = {
+        "role": "assistant",
+        "text": said.text,
+        "calls": calls,
+        "raw": said.raw,
+        "spec": said.spec,
+        "stop": said.stop.value,
+        "tokens": attrs.asdict(said.tokens),
+    }
     return cast("Json", freeze(note, place="answer"))
 
 
 def from_note(note: Any) -> Prompt | Answer:  # noqa: ANN401 - any JSON
-    """Return the message that a note holds. Raises KeyError or TypeError for another note."""
+    """Return the message that a note holds, one of version 0.1 too, which said less.
+
+    Raises LookupError, TypeError or ValueError for another note.
+    """
     if note["role"] == "user":
         return Prompt(text=note["text"])
     calls = tuple(ToolCall(**call) for call in note["calls"])
-    return Answer(text=note["text"], calls=calls, raw=note["raw"])
+    return Answer(
+        text=note["text"],
+        calls=calls,
+        raw=note["raw"],
+        spec=note.get("spec"),
+        stop=Stop(note.get("stop", Stop.DONE)),
+        tokens=Tokens(**note.get("tokens", {})),
+    )

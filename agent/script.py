@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from keyword import iskeyword
 from typing import Any, Final
@@ -18,7 +18,8 @@ import attrs
 from ..runtime.tools.calling import ToolContext
 from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox
-from .messages import Answer, Message, ToolCall
+from .messages import Answer, Stop, ToolCall
+from .speaking import Ended, Question, Said, Text
 
 SHORTEST: Final = 0.05
 """Seconds that a recorded tool takes at least …"""
@@ -32,7 +33,7 @@ class RecordedError(Exception):
     """Raised by a recorded tool that failed when it was recorded."""
 
 
-class Ended(StrEnum):
+class Recorded(StrEnum):
     """How a call ended when it was recorded."""
 
     OK = "ok"
@@ -45,7 +46,7 @@ class ScriptedCall:
     """One recorded call and what came of it; `content` is its result, its error or the reason."""
 
     call: ToolCall
-    ended: Ended
+    ended: Recorded
     content: str
 
 
@@ -68,7 +69,7 @@ class Script:
     def denial(self, turn_id: str, invocation_id: str) -> str | None:
         """Return the reason for which a call was denied when it was recorded, or None."""
         _, it = self.recorded().get((turn_id, invocation_id), (0, None))
-        return it.content if it is not None and it.ended is Ended.DENIED else None
+        return it.content if it is not None and it.ended is Recorded.DENIED else None
 
     def toolbox(self, own: Toolbox) -> Toolbox:
         """Return the recorded tools; those of `own` are there, too, and go before."""
@@ -92,16 +93,18 @@ class ScriptedModel:
         """Play this one."""
         self._script = script
 
-    async def respond(self, messages: Sequence[Message], tools: Toolbox) -> Answer:  # noqa: ARG002 - as Model
-        """Return the next answer of the recording."""
-        spoken = sum(1 for message in messages if isinstance(message, Answer))
+    async def speak(self, question: Question) -> AsyncIterator[Said]:
+        """Say the next answer of the recording."""
+        spoken = sum(1 for message in question.messages if isinstance(message, Answer))
         turns = self._script.turns
         if spoken < len(turns):
-            return Answer(calls=tuple(it.call for it in turns[spoken]))
-        calls = sum(map(len, turns))
-        return Answer(
-            text=f"The recording {self._script.name} ends here: {len(turns)} turns, {calls} calls."
-        )
+            calls = tuple(it.call for it in turns[spoken])
+            yield Ended(Answer(calls=calls, stop=Stop.CALLS))
+            return
+        number = sum(map(len, turns))
+        text = f"The recording {self._script.name} ends here: {len(turns)} turns, {number} calls."
+        yield Text(text)
+        yield Ended(Answer(text=text))
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -119,7 +122,7 @@ def _recorded_tool(
             raise RecordedError(f"the recording holds no such call of {name}")
         place, it = found
         await asyncio.sleep(SHORTEST * (1 + (3 * place + 2) % STEPS))
-        if it.ended is Ended.ERROR:
+        if it.ended is Recorded.ERROR:
             raise RecordedError(it.content)
         return it.content
 

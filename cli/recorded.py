@@ -9,7 +9,7 @@ from enum import StrEnum
 import click
 
 from ..agent.messages import ToolCall
-from ..agent.script import Ended, Script, ScriptedCall
+from ..agent.script import Recorded, Script, ScriptedCall
 from ..agent.shipped import NAME, RECORDING
 from ..models.safe_text import harmless
 from ..verification.replay.calls import NO_REASON, NO_RESULT, error_of
@@ -88,7 +88,7 @@ def _calls(name: str, batch: Batch, gate: Gate) -> tuple[ScriptedCall, ...]:
                 requires_approval=_gated(f"{name}/{batch.turn}/{place}", gate)
                 or (answer is not None and answer.status is Status.DENIED),
             ),
-            ended=Ended.OK if answer is None else Ended(answer.status),
+            ended=Recorded.OK if answer is None else Recorded(answer.status),
             content=_content(answer),
         )
         for place, (call, answer) in enumerate(zip(batch.calls, answers, strict=True))

@@ -15,7 +15,7 @@ from ..verification.replay.calls import Mode
 from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used
-    from ..agent.model import Model
+    from ..agent.speaking import Model
     from .run_prompts import Decider
     from .run_session import SessionSettings
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ..agent.conversation import Owed
 from ..agent.loop import Agent
-from ..agent.model import Model
+from ..agent.speaking import Model
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import attrs
 
 from turnlock import Run
 from turnlock.agent.loop import Agent
-from turnlock.agent.messages import Answer, Message, ToolCall
-from turnlock.agent.script import Ended, Script, ScriptedCall, ScriptedModel
+from turnlock.agent.messages import Message, ToolCall
+from turnlock.agent.script import Recorded, Script, ScriptedCall, ScriptedModel
+from turnlock.agent.speaking import Question, Said
 from turnlock.runtime.errors import Closed
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.settings import Settings
@@ -32,7 +33,7 @@ def asked(
     tool_name: str = "look",
     *,
     call_id: str | None = "a",
-    ended: Ended = Ended.OK,
+    ended: Recorded = Recorded.OK,
     content: str = "seen",
     fault: str | None = None,
     requires_approval: bool = False,
@@ -98,9 +99,9 @@ class Listening:
     inner: ScriptedModel
     heard: list[Sequence[Message]]
 
-    async def respond(self, messages: Sequence[Message], tools: Toolbox) -> Answer:
-        self.heard.append(messages)
-        return await self.inner.respond(messages, tools)
+    def speak(self, question: Question) -> AsyncIterator[Said]:
+        self.heard.append(question.messages)
+        return self.inner.speak(question)
 
     async def close(self) -> None:
         await self.inner.close()

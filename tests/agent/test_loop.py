@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import attrs
@@ -17,6 +17,7 @@ from turnlock.agent.errors import ConversationBroken, ModelError
 from turnlock.agent.loop import Agent
 from turnlock.agent.messages import Answer, Message, Prompt, Results
 from turnlock.agent.script import Script, ScriptedModel
+from turnlock.agent.speaking import Question, Said
 from turnlock.engine.kernel import Kernel
 from turnlock.runtime.errors import JournalOwned, RunFenced
 from turnlock.runtime.journal.memory import MemoryJournal
@@ -149,11 +150,12 @@ class Broken:
     failures: int
     inner: ScriptedModel
 
-    async def respond(self, messages: Sequence[Message], tools: Toolbox) -> Answer:
-        if self.failures and any(isinstance(message, Results) for message in messages):
+    async def speak(self, question: Question) -> AsyncIterator[Said]:
+        if self.failures and any(isinstance(message, Results) for message in question.messages):
             self.failures -= 1
             raise ModelError("it is away; wait")
-        return await self.inner.respond(messages, tools)
+        async for said in self.inner.speak(question):
+            yield said
 
     async def close(self) -> None:
         """Nothing is open."""

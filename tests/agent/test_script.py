@@ -9,7 +9,8 @@ import pytest
 
 from turnlock import FactType
 from turnlock.agent.messages import Answer, Message, Prompt, as_note, from_note
-from turnlock.agent.script import Ended, Script, ScriptedCall, ScriptedModel
+from turnlock.agent.script import Recorded, Script, ScriptedCall, ScriptedModel
+from turnlock.agent.speaking import Question, listen
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
@@ -19,8 +20,8 @@ from .talks import TALK, World, asked
 
 TURN = (
     asked("look", at="sky", content="blue"),
-    asked("look", at="sea", ended=Ended.ERROR, content="too dark"),
-    asked("dig", call_id=None, ended=Ended.DENIED, content="not there", requires_approval=True),
+    asked("look", at="sea", ended=Recorded.ERROR, content="too dark"),
+    asked("dig", call_id=None, ended=Recorded.DENIED, content="not there", requires_approval=True),
 )
 
 
@@ -74,7 +75,7 @@ def test_arguments_of_any_name_are_taken(name: str) -> None:
     async def play() -> None:
         call = attrs.evolve(asked().call, arguments={name: "x"})
         script = Script(
-            name="s", turns=((ScriptedCall(call=call, ended=Ended.OK, content="fine"),),)
+            name="s", turns=((ScriptedCall(call=call, ended=Recorded.OK, content="fine"),),)
         )
         world = World(MemoryJournal())
         async with world.agent(script, script.toolbox(Toolbox())) as agent:
@@ -90,8 +91,10 @@ def test_what_it_says_depends_on_what_was_said_alone() -> None:
     async def play() -> None:
         model = ScriptedModel(TALK)
         said: list[Message] = [Prompt(text="go"), Answer(calls=())]
-        assert await model.respond(said, Toolbox()) == await model.respond(said, Toolbox())
-        assert len((await model.respond(said, Toolbox())).calls) == len(TALK.turns[1])
+        question = Question(messages=tuple(said))
+        first, again = await listen(model, question), await listen(model, question)
+        assert first == again
+        assert len(first.answer.calls) == len(TALK.turns[1])
 
     run(play())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +11,7 @@ import pytest
 
 from turnlock.agent.loop import Agent
 from turnlock.agent.messages import Answer, Message, Results, ToolCall
+from turnlock.agent.speaking import Ended, Question, Said
 from turnlock.models.sealed import is_sealed
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.policy import Keep, Policy
@@ -30,18 +31,18 @@ class Model:
 
     heard: list[Sequence[Message]] = attrs.field(factory=list[Sequence[Message]])
 
-    async def respond(self, messages: Sequence[Message], tools: Toolbox) -> Answer:
-        del tools
-        self.heard.append(messages)
-        if len(messages) > 1:
-            return Answer(text="done")
+    async def speak(self, question: Question) -> AsyncIterator[Said]:
+        self.heard.append(question.messages)
+        if len(question.messages) > 1:
+            yield Ended(Answer(text="done"))
+            return
         arguments: Any = {"token": SECRET}
         text: Any = {"text": SECRET}
         right = ToolCall(call_id="a", tool_name="fetch", arguments=arguments)
         wrong = ToolCall(
             call_id="b", tool_name="fetch", arguments=text, fault=f"line 1: {SECRET} is no JSON"
         )
-        return Answer(calls=(right, wrong), raw={"sent": SECRET})
+        yield Ended(Answer(calls=(right, wrong), raw={"sent": SECRET}))
 
     async def close(self) -> None: ...
 

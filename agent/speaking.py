@@ -1,0 +1,158 @@
+"""What a model says while it speaks, and what it is asked (W-50 … W-59).
+
+A model speaks as a stream of `Said`; the last is `Ended`, which holds the whole answer. Who only
+wants that listens (`listen`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+
+from ..models.values import Json
+from ..runtime.tools.toolbox import Toolbox
+from .errors import ModelError
+from .messages import Answer, Message, Stop, Tokens, ToolCall
+
+JsonSchema: TypeAlias = Mapping[str, Json]
+
+
+@attrs.frozen(kw_only=True)
+class Question:
+    """What a model is asked: all that was said, the tools it may call, and in which form to answer.
+
+    `instructions` stand before everything that was said. `output` is the JSON Schema that an answer
+    without calls must fit (W-59). `limit` bounds the tokens of the answer, None: the provider's.
+    """
+
+    messages: tuple[Message, ...]
+    tools: Toolbox = attrs.field(factory=Toolbox)
+    instructions: str = ""
+    output: JsonSchema | None = None
+    limit: int | None = None
+
+
+@attrs.frozen
+class Text:
+    """Some more text of the answer."""
+
+    text: str
+
+
+@attrs.frozen
+class Thought:
+    """Some more of what the model thinks; no part of its answer's text."""
+
+    text: str
+
+
+@attrs.frozen
+class CallBegan:
+    """A call has begun; `place` counts the answer's calls, from 0."""
+
+    place: int
+    tool_name: str
+
+
+@attrs.frozen
+class CallText:
+    """Some more text of the arguments of a call."""
+
+    place: int
+    text: str
+
+
+@attrs.frozen
+class CallEnded:
+    """The provider has closed a call: nothing more of it comes (W-53).
+
+    `raw` is the provider's message up to here, as `Answer.raw` would hold it.
+    """
+
+    place: int
+    call: ToolCall
+    raw: Json = None
+
+
+@attrs.frozen
+class Used:
+    """What was used so far."""
+
+    tokens: Tokens
+
+
+@attrs.frozen
+class Ended:
+    """The answer, whole: why it stopped, and what it used, stand in it, too.
+
+    With the stop `cut` it is no answer: the stream ended and never said why (W-52).
+    """
+
+    answer: Answer
+
+    @property
+    def stop(self) -> Stop:
+        """Why it stopped."""
+        return self.answer.stop
+
+    @property
+    def tokens(self) -> Tokens:
+        """What it used."""
+        return self.answer.tokens
+
+
+Said: TypeAlias = Text | Thought | CallBegan | CallText | CallEnded | Used | Ended
+"""One thing of what a model says, in order."""
+
+
+class Model(Protocol):
+    """Whoever answers. It keeps no state of a conversation: all that was said comes each time."""
+
+    def speak(self, question: Question) -> AsyncIterator[Said]:
+        """Yield what is said as it comes; the last is `Ended`. Raises `ModelError`.
+
+        After a `ModelError` it is asked the same again, some time; after a crash, too: an answer
+        that was not kept never happened.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds open."""
+        ...
+
+
+class Fold(Protocol):
+    """What a provider's stream means (W-51): pure, so recordings prove it. One for each answer."""
+
+    def feed(self, event: Any) -> Iterable[Said]:  # noqa: ANN401 - any JSON
+        """Take the next event of the stream, and return what it says; never `Ended`.
+
+        Raises LookupError, TypeError or ValueError for what is none.
+        """
+        ...
+
+    def end(self) -> Ended:
+        """Return the answer, the stream being over: `cut` unless it said why it stopped."""
+        ...
+
+
+def hear_nothing(_: Said) -> None:
+    """Listen to none of it."""
+
+
+async def listen(
+    model: Model, question: Question, *, hear: Callable[[Said], None] = hear_nothing
+) -> Ended:
+    """Ask once, have `hear` hear what is said while it comes, and return the end.
+
+    Raises `ModelError`, also for a model that falls silent without an `Ended`.
+    """
+    async with aclosing(model.speak(question)) as saying:  # type: ignore[type-var]
+        async for said in saying:
+            hear(said)
+            if isinstance(said, Ended):
+                return said
+    raise ModelError(f"{type(model).__name__} stopped speaking without an Ended; yield one last")
