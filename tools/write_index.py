@@ -39,6 +39,12 @@ A row stands under the rule that it enforces, a test under each rule that its na
 names, a planted bug (`make selftest`) under the rule that it breaks. The sections at the end have
 demands without a number.
 """
+WORLD_HEAD: Final = """\
+## Models, tools, MCP
+
+The rules of [world.md](world.md), and the tests whose name or docstring names them.
+"""
+
 REASONS_HEAD: Final = """\
 ## Reasons
 
@@ -81,9 +87,23 @@ def lines(root: Path) -> Iterator[str]:
             yield f"### {rule.id} {rule.title}\n"
             yield f"{rule.sentence}\n"
             yield from _listed("Planted bugs", _broken_by(bugs, rule.id))
+    yield WORLD_HEAD
+    for rule_id, sentence in rules_of_world(root):
+        yield f"### {rule_id}\n"
+        yield f"{sentence}\n"
+        yield from _listed("Tests", _by_file([test for test in tests if rule_id in test.rules]))
     yield REASONS_HEAD
     for reason in Reason:
         yield from _reason(reason)
+
+
+def rules_of_world(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the rules of world.md: id and first sentence, in the order of the text."""
+    text = (root / "docs" / "spec" / "world.md").read_text(encoding="utf-8")
+    for unit in _units(text):
+        stated = re.match(r"- \*\*(W-\d+)\*\* (.+?[.])(?=\s|$)", unit)
+        if stated is not None:
+            yield stated[1], stated[2]
 
 
 def tests_of(root: Path) -> Iterator[Test]:
@@ -100,9 +120,9 @@ def rules_named(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Return the rules that a function names if it is a test, by its name and its docstring."""
     if not node.name.startswith("test_"):
         return frozenset()
-    by_name = re.findall(r"^test_k_(\d+)_", node.name)
-    told = re.findall(r"\bK-(\d+)", ast.get_docstring(node) or "")
-    return frozenset(f"K-{number}" for number in (*by_name, *told))
+    by_name = re.findall(r"^test_([kw])_(\d+)_", node.name)
+    told = re.findall(r"\b([KW])-(\d+)", ast.get_docstring(node) or "")
+    return frozenset(f"{text.upper()}-{number}" for text, number in (*by_name, *told))
 
 
 def bugs_of(root: Path) -> Iterator[Bug]:
