@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "runtime": KERNEL | {"views", "wire"},
     "verification": KERNEL | {"views", "wire"},
     "agent": KERNEL | {"views", "wire", "runtime"},
+    "toolkits": KERNEL | {"views", "wire", "runtime"},
     "cli": None,
 }
 KERNEL_LIBRARIES = frozenset({"attrs"})
@@ -179,6 +180,8 @@ PLANTED = [
         "models may not import a place outside the package",
     ),
     ("cli/bad.py", "from turnlock.models import ids\n", "imports turnlock absolutely"),
+    ("toolkits/bad.py", "from ..agent.loop import Agent\n", "toolkits may not import agent"),
+    ("agent/bad.py", "from ..toolkits import x\n", "agent may not import toolkits"),
     ("turn/bad.py", "from models.ids import RunId\n", "imports models absolutely"),
     ("turn/bad.py", "import os, engine.kernel\n", "imports engine absolutely"),
     ("engine/bad.py", "import cattrs\n", "the kernel may not import cattrs at module level"),

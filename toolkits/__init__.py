@@ -1,0 +1,1 @@
+"""Tools that come with turnlock: programs of the machine, and the tools of MCP servers."""
