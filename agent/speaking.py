@@ -20,7 +20,11 @@ from .messages import Answer, Message, Stop, Tokens, ToolCall
 JsonSchema: TypeAlias = Mapping[str, Json]
 
 
-@attrs.frozen(kw_only=True)
+def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(messages)
+
+
+@attrs.frozen
 class Question:
     """What a model is asked: all that was said, the tools it may call, and in which form to answer.
 
@@ -28,7 +32,7 @@ class Question:
     without calls must fit (W-59). `limit` bounds the tokens of the answer, None: the provider's.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...] = attrs.field(converter=_messages)
     tools: Toolbox = attrs.field(factory=Toolbox)
     instructions: str = ""
     output: JsonSchema | None = None
@@ -88,20 +92,26 @@ class Used:
 class Ended:
     """The answer, whole: why it stopped, and what it used, stand in it, too.
 
-    With the stop `cut` it is no answer: the stream ended and never said why (W-52).
+    With the stop `cut` it is no answer: the stream ended and never said why (W-52). A `stop` or
+    `tokens` given here are the answer's.
     """
 
     answer: Answer
+    stop: Stop = attrs.field(converter=Stop)
+    tokens: Tokens = attrs.field()
 
-    @property
-    def stop(self) -> Stop:
-        """Why it stopped."""
+    @stop.default
+    def _(self) -> Stop:
         return self.answer.stop
 
-    @property
-    def tokens(self) -> Tokens:
-        """What it used."""
+    @tokens.default
+    def _(self) -> Tokens:
         return self.answer.tokens
+
+    def __attrs_post_init__(self) -> None:
+        """Say it in the answer, too."""
+        answer = attrs.evolve(self.answer, stop=self.stop, tokens=self.tokens)
+        object.__setattr__(self, "answer", answer)
 
 
 Said: TypeAlias = Text | Thought | CallBegan | CallText | CallEnded | Used | Ended
