@@ -18,6 +18,7 @@ from ..verification.rulebook import rule_called
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount
 from ..wire.log import TooManyRuns
+from .naming import db_unless, run_ids
 
 if TYPE_CHECKING:  # it would load the runtime
     from ..runtime.journal.entries import Finding
@@ -34,10 +35,10 @@ It says that the log conforms, or names the first line that cannot have happened
 breaks, and what could have stood there instead. Facts are judged by themselves: whether some
 deliveries yield these very commits. Receipts are compared with those of a second implementation.
 
-With --db, instead of a LOG, the runs of a journal are checked, or the one of --run; a line is then
-a fact, and line n of a run its n-th fact. All else that the journal holds is looked at, too –
-checksums of its rows, snapshots, notes, posts, where runs end, the file itself –, and whatever is
-not as it was kept is told: not the first alone.
+With --db, instead of a LOG, the runs of a journal are checked, or the one of --run; without both
+TURNLOCK_DB says which. A line is then a fact, and line n of a run its n-th fact. All else that the
+journal holds is looked at, too – checksums of its rows, snapshots, notes, posts, where runs end,
+the file itself –, and whatever is not as it was kept is told: not the first alone.
 
 \b
 Exit status:
@@ -58,10 +59,13 @@ RUNS_SHOWN: Final = 20
 @click.command("check", help=_HELP, short_help="Check a recorded log against the specification.")
 @click.argument("log", metavar="LOG", type=click.Path(), required=False)
 @click.option("--db", metavar="JOURNAL", help="Check this journal instead: a file, or sqlite:FILE.")
-@click.option("--run", "run_id", metavar="ID", help="With --db: this run alone.")
+@click.option(
+    "--run", "run_id", metavar="ID", shell_complete=run_ids, help="With --db: this run alone."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def command(*, log: str | None, db: str | None, run_id: str | None, as_json: bool) -> None:
     """Check the log, tell the outcome, and end with its status."""
+    db = db_unless(log, db)
     if (log is None) == (db is None):
         raise click.UsageError("give a LOG, or --db JOURNAL: one of the two")
     if run_id is not None and db is None:

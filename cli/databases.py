@@ -14,6 +14,7 @@ from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.errors import NoJournal
 from ..runtime.journal.contract import Journal, RunEntry, open_journal
+from .naming import DB
 
 T = TypeVar("T")
 
@@ -21,7 +22,12 @@ _LISTED: Final = 20
 """Runs that an unknown --run is told."""
 
 db_option = click.option(
-    "--db", required=True, metavar="JOURNAL", help="The journal: a file, or sqlite:FILE."
+    "--db",
+    required=True,
+    envvar=DB,
+    show_envvar=True,
+    metavar="JOURNAL",
+    help="The journal: a file, or sqlite:FILE.",
 )
 
 

@@ -33,6 +33,7 @@ from ..views.call_view import CallView
 from ..views.meanings import refused
 from .asking import at_terminal, confirm, person
 from .databases import db_option, entry_of, facts_of_db, with_journal
+from .naming import run_argument
 from .shown import (
     LikeAnother,
     Named,
@@ -193,7 +194,7 @@ nobody performs it, --tools is asked, else that is seen when the call starts.
 
 
 @click.command("approve", help=_APPROVE, short_help="Approve a call that waits.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @click.argument("call", required=False)
 @delivering
 @naming_options()
@@ -316,7 +317,7 @@ the reason.
 
 
 @click.command("deny", help=_DENY, short_help="Deny a call that waits.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @click.argument("call", required=False)
 @delivering
 @naming_options()
@@ -353,7 +354,7 @@ then, nothing is done.
 
 
 @click.command("interrupt", help=_INTERRUPT, short_help="Interrupt the turn of a run.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @delivering
 @click.option("--turn", "turn_id", metavar="ID", help="The turn that is meant.")
 @click.option("--reason", metavar="TEXT", help="For the record.")

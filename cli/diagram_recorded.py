@@ -39,6 +39,7 @@ from .diagram_input import (
     source_of,
 )
 from .diagram_output import EXIT_STATUS, STANDARD_OUTPUT, Output, drawing, with_engine
+from .naming import db_unless, run_ids
 from .replay_options import replay_options, settings_of, tell_problems
 
 _RUN_HELP: Final = f"""Draw one run of FILE, which is
@@ -81,13 +82,19 @@ class View(StrEnum):
 
 
 def _from_file_or_db(function: F) -> F:
-    with_db = click.option("--db", metavar="JOURNAL", help="A journal, instead.")
+    with_db = click.option("--db", metavar="JOURNAL", help="A journal, or TURNLOCK_DB, instead.")
     return click.argument("file", type=click.Path(), required=False)(with_db(function))
 
 
 @click.command("run", help=_RUN_HELP, short_help="One recorded run, turn or invocation.")
 @_from_file_or_db
-@click.option("--run", "run", metavar="ID", help="The run, or the finding of a report.")
+@click.option(
+    "--run",
+    "run",
+    metavar="ID",
+    shell_complete=run_ids,
+    help="The run, or the finding of a report.",
+)
 @click.option("--turn", metavar="ID", help="This turn alone.")
 @click.option("--invocation", metavar="ID", help="This invocation alone.")
 @click.option("--view", type=click.Choice([str(view) for view in View]), help="What to draw.")
@@ -107,6 +114,7 @@ def draw_run(  # noqa: PLR0913 - one parameter for each option
     **hosted: Any,  # noqa: ANN401 - passed on as they came
 ) -> None:
     """Draw one run of a file, or list its runs."""
+    db = db_unless(file, db)
     problems, tally = Problems(), Tally()
     source = _source(file, db, problems)
     if source is not None and source.kind is Kind.DOCUMENT:
@@ -160,6 +168,7 @@ def draw_coverage(
     **hosted: Any,  # noqa: ANN401 - passed on as they came
 ) -> None:
     """Draw a machine with its counts."""
+    db = db_unless(file, db)
     problems, tally = Problems(), Tally()
     source = _source(file, db, problems)
     if source is not None and source.kind is Kind.DOCUMENT:

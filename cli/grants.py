@@ -20,6 +20,7 @@ from ..runtime.journal.contract import Journal
 from ..views.grants import GrantView, grants_in_force
 from .databases import db_option, entry_of, facts_of, with_journal
 from .decide import EXIT_STATUS, deliver, delivering
+from .naming import run_argument
 from .shown import DIGEST, command_line
 
 _GRANTS: Final = """List the grants of RUN that are in force: approvals for a turn or a session.
@@ -36,7 +37,7 @@ Exit status:
 
 
 @click.command("grants", help=_GRANTS, short_help="List the grants of a run.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @db_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead.")
 def grants(*, run_id: str, db: str, as_json: bool) -> None:
@@ -103,7 +104,7 @@ that.
 
 
 @click.command("revoke", help=_REVOKE, short_help="Revoke a grant of a run.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @click.argument("grant", required=False)
 @delivering
 @click.option("--all", "every", is_flag=True, help="Revoke all that are in force.")

@@ -11,6 +11,7 @@ import errno
 import io
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -29,8 +30,8 @@ _LAZY: Final = {
     **{
         name: f"{name}.command"
         for name in (
-            *("check", "diagram", "explain", "export", "recover", "replay", "resolve", "run"),
-            *("runs", "show", "trace", "verify"),
+            *("check", "completion", "diagram", "explain", "export", "recover", "replay"),
+            *("resolve", "run", "runs", "show", "trace", "verify"),
         )
     },
 }
@@ -58,6 +59,18 @@ class LazyGroup(click.Group):
         if not isinstance(found, click.Command):
             raise TypeError(f"turnlock.cli.{module} has no click command `{name}`")
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; for a mistyped one those are named that are spelt like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            likely = get_close_matches(args[0], self.list_commands(ctx))
+            if likely and not ctx.resilient_parsing:
+                error.message += f" Did you mean {' or '.join(map(repr, likely))}?"
+            raise
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; output that cannot be written is an error with a cause and a fix.

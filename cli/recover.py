@@ -12,6 +12,7 @@ from ..runtime.journal.contract import Journal
 from ..runtime.recovery import Recovered, recover
 from ..views.call_view import CallView, Waits
 from .databases import db_option, entry_of, with_journal
+from .naming import run_argument
 
 _HELP: Final = """Let each RUN go on whose journal ends before what it acknowledged.
 
@@ -31,7 +32,7 @@ Exit status:
 
 
 @click.command("recover", help=_HELP, short_help="Let a run go on whose journal lost its end.")
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@run_argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 @db_option
 def command(*, run_ids: tuple[str, ...], db: str) -> None:
     """Recover them, and say what was put in doubt."""

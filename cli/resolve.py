@@ -12,6 +12,7 @@ from ..models.safe_text import harmless
 from ..models.values import ABSENT
 from ..views.call_view import CallView
 from .decide import BOUND, EXIT_STATUS, Decision, delivering, json_option, toolbox_of
+from .naming import run_argument
 from .shown import Named, Waiting, about, naming_options
 
 _HELP: Final = f"""Settle a call of RUN that is in doubt: nobody knows whether it happened.
@@ -31,7 +32,7 @@ _AGAIN: Final = {
 
 
 @click.command("resolve", help=_HELP, short_help="Settle a call that is in doubt.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @click.argument("call")
 @delivering
 @naming_options(attempt=True)

@@ -16,6 +16,7 @@ from ..runtime.journal.contract import Journal
 from ..runtime.retention import Retired, archive_runs, forget_runs
 from .databases import db_option, entry_of, with_journal
 from .durations import duration
+from .naming import run_argument
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,7 +60,7 @@ def _choosing(command: F) -> F:
             " RUN, all of these.",
         ),
         db_option,
-        click.argument("run_ids", metavar="[RUN]...", nargs=-1),
+        run_argument("run_ids", metavar="[RUN]...", nargs=-1),
     ):
         command = option(command)
     return command

@@ -12,6 +12,7 @@ from ..models.errors import TurnlockError
 from ..models.run import Run
 from ..models.safe_text import harmless_lines
 from ..verification.replay.calls import Mode
+from .naming import DB, run_ids
 from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used
@@ -53,9 +54,21 @@ Exit status:
 @click.command("run", help=_HELP, short_help="Let a model work with tools, durably.")
 @click.argument("prompt", required=False)
 @click.option("--tools", type=click.Path(), metavar="FILE", help="A Python file with @tool's.")
-@click.option("--db", metavar="JOURNAL", help="Keep all in this journal: a file, or sqlite:FILE.")
 @click.option(
-    "--run", "run_id", default="agent", show_default=True, metavar="ID", help="The run in it."
+    "--db",
+    envvar=DB,
+    show_envvar=True,
+    metavar="JOURNAL",
+    help="Keep all in this journal: a file, or sqlite:FILE.",
+)
+@click.option(
+    "--run",
+    "run_id",
+    default="agent",
+    show_default=True,
+    metavar="ID",
+    shell_complete=run_ids,
+    help="The run in it.",
 )
 @click.option("--model", metavar="NAME", help="A model of a chat-completions endpoint.")
 @click.option("--base-url", metavar="URL", help="Where that is, if not at OpenAI.")

@@ -15,6 +15,7 @@ from ..runtime.listing import list_runs
 from ..runtime.owners import short_name
 from .databases import db_option, entry_of, with_journal
 from .durations import told_duration
+from .naming import run_ids
 
 _HELP: Final = """List the runs of a journal: how each stands, and who performs it.
 
@@ -52,7 +53,7 @@ _WORDS: Final = 200
     metavar="N",
     help="How many to list at most.",
 )
-@click.option("--after", metavar="RUN", help="Begin behind this run.")
+@click.option("--after", metavar="RUN", shell_complete=run_ids, help="Begin behind this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead.")
 def command(  # noqa: PLR0913 - one for each option
     *, db: str, only_open: bool, forgotten: bool, limit: int, after: str | None, as_json: bool

@@ -22,6 +22,7 @@ from ..views.call_view import CallView
 from ..views.grants import GrantView, grants_in_force
 from ..views.run_view import RunView
 from .databases import db_option, entry_of, facts_of, with_journal
+from .naming import run_argument
 from .shown import SEALED, bound_by, command_line, deciding_line
 
 _ARGUMENTS: Final = 2_000
@@ -76,7 +77,7 @@ class _Shown:
 
 
 @click.command("show", help=_HELP, short_help="Show one run of a journal.")
-@click.argument("run_id", metavar="RUN")
+@run_argument()
 @db_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.option("--facts/--no-facts", default=True, help="The facts, or only what is now.")

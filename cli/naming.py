@@ -1,0 +1,54 @@
+"""How a journal and a run are named: --db or TURNLOCK_DB, and run ids that the shell completes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from ..models.errors import TurnlockError
+
+if TYPE_CHECKING:  # it would load the runtime
+    from ..runtime.journal.contract import Journal
+
+DB: Final = "TURNLOCK_DB"
+"""The variable that says which journal is meant where --db does not."""
+_OFFERED: Final = 200
+"""Run ids that are offered at most."""
+
+
+def db_unless(file: str | None, db: str | None) -> str | None:
+    """Return the journal of a command that takes a file instead, too: --db, or without both DB."""
+    return db if file is not None or db is not None else os.environ.get(DB) or None
+
+
+def run_ids(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the runs whose ids begin like that; none where there is no journal to look into."""
+    from .databases import with_journal  # noqa: PLC0415 - asyncio and the runtime load here
+
+    db = context.params.get("db") or os.environ.get(DB)
+    if not db:
+        return []
+
+    async def found(journal: Journal) -> list[CompletionItem]:
+        items: list[CompletionItem] = []
+        async for entry in journal.entries():
+            run_id, status = entry.run.run_id, entry.status
+            if run_id.startswith(incomplete) and run_id.isprintable():
+                told = None if status is None else status.value.replace("_", " ")
+                items.append(CompletionItem(run_id, help=told))
+                if len(items) == _OFFERED:
+                    break
+        return items
+
+    try:
+        return with_journal(db, found, read_only=True)
+    except (click.ClickException, TurnlockError, OSError):
+        return []  # a completion says nothing: the command itself will
+
+
+def run_argument(name: str = "run_id", **options: Any) -> Any:  # noqa: ANN401 - as click.argument
+    """Return the argument that names a run."""
+    return click.argument(name, **{"metavar": "RUN", "shell_complete": run_ids, **options})
