@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from .streams import DiagnosticSubscription, Subscription
     from .telemetry import Execution, Observed, Telemetry, open_telemetry
     from .tools.calling import ToolContext
-    from .tools.errors import BadArguments, BadToolFile, Rejected, ToolCancelled
+    from .tools.errors import BadArguments, BadToolFile, OutcomeUnknown, Rejected, ToolCancelled
     from .tools.policy import InDoubt, Keep, Policy
     from .tools.results import Failed, Happened, NeverHappened, StillUnknown, Succeeded
     from .tools.sealing import Cipher, SealBroken
@@ -67,16 +67,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Appended", "ArchiveError", "Backup", "BadArguments", "BadToolFile", "CallView", "Cipher",
-    "Clock", "Closed", "Conflict", "Continuation", "DiagnosticSubscription", "Execution", "Failed",
-    "Finding", "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError", "JournalOwned",
-    "JournalReplaced", "JournalRewound", "Keep", "Left", "MemoryJournal", "NeverHappened",
-    "NoJournal", "Observed", "OnContinue", "Overloaded", "Policy", "Post", "Recovered", "Rejected",
-    "Restored", "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen",
-    "Runtime", "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status",
-    "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded",
-    "Summary", "Telemetry", "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox",
-    "Unanswered", "archive_runs", "forget_runs", "list_runs", "open_journal", "open_telemetry",
-    "recover", "restore_journal", "submit", "tool",
+    "Clock", "Closed", "Conflict", "Continuation", "DiagnosticSubscription", "Execution",
+    "Failed", "Finding", "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError",
+    "JournalOwned", "JournalReplaced", "JournalRewound", "Keep", "Left", "MemoryJournal",
+    "NeverHappened", "NoJournal", "Observed", "OnContinue", "OutcomeUnknown", "Overloaded",
+    "Policy", "Post", "Recovered", "Rejected", "Restored", "Retired", "RunDiffers", "RunEntry",
+    "RunFenced", "RunForgotten", "RunOpen", "Runtime", "SealBroken", "Settings", "SharedRun",
+    "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock", "StillUnknown",
+    "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow", "Tool",
+    "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "archive_runs", "forget_runs",
+    "list_runs", "open_journal", "open_telemetry", "recover", "restore_journal", "submit",
+    "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -103,7 +104,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "streams": "DiagnosticSubscription Subscription",
         "telemetry": "Execution Observed Telemetry open_telemetry",
         "tools.calling": "ToolContext",
-        "tools.errors": "BadArguments BadToolFile Rejected ToolCancelled",
+        "tools.errors": "BadArguments BadToolFile OutcomeUnknown Rejected ToolCancelled",
         "tools.policy": "InDoubt Keep Policy",
         "tools.results": "Failed Happened NeverHappened StillUnknown Succeeded",
         "tools.sealing": "Cipher SealBroken",

@@ -22,6 +22,7 @@ from ..models.deliveries import (
 )
 from ..models.effects import Cancel, Execute
 from ..models.reasons import Reason
+from ..models.sealed import shown_text
 from ..models.verdicts import Accepted, Verdict
 from .actor import Actor, Actors
 from .log import logger
@@ -34,7 +35,7 @@ from .tenure import Tenure
 from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
-from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded, Unknown
+from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded
 from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
@@ -260,14 +261,16 @@ class Executions:
                     outcome = await self._performed(attempt, effect, tool, arguments, thread)
             finally:
                 attempt.runs = False
-            if not isinstance(outcome, Unknown):
-                outcome = seals.outcome(tool.name, outcome, place)
+            outcome = seals.outcome(tool.name, outcome, place)
             if isinstance(outcome, Succeeded):
                 told.succeeded(outcome.result)
             elif isinstance(outcome, Failed):
                 told.failed(outcome.error, kind=outcome.kind)
             else:
                 told.unknown(outcome.why)
+                why = shown_text(outcome.why)
+                context.log(f"the outcome is unknown: {why}")
+                _log.warning("the outcome of %s is unknown: %s", effect.effect_id, why)
         return outcome
 
     async def _claimed(self, actor: Actor, effect: Execute, tool: Tool) -> bool:

@@ -44,19 +44,16 @@ class Reporting:
         """Called for what was in doubt already while it ran, and is lost indeed."""
 
     async def report(self, actor: Actor, effect: Execute, outcome: Outcome) -> None:
-        """Report until it was judged; of an unknown outcome deliver a `Lose` first."""
+        """Report until it was judged; of an unknown outcome deliver a `Lose` first.
+
+        Where the tool itself cannot tell (W-62) nothing follows it: somebody else must.
+        """
         run_id, turn_id, invocation_id = actor.run.run_id, effect.turn_id, effect.invocation_id
         if isinstance(outcome, Unknown):
-            lost = Lose(
-                run_id=run_id,
-                turn_id=turn_id,
-                invocation_id=invocation_id,
-                attempt=effect.attempt,
-            )
-            verdict = await self._actors.deliver_surely(actor, lost)
-            if verdict.reason is Reason.DUPLICATE and self.lost is not None:
-                self.lost(self._actors.current(actor), turn_id, invocation_id)
-            outcome = await outcome.later
+            await self._lose(actor, effect)
+            outcome = outcome if outcome.later is None else await outcome.later
+            if isinstance(outcome, Unknown):
+                return
         report = Report(
             run_id=run_id,
             turn_id=turn_id,
@@ -75,6 +72,18 @@ class Reporting:
             raise
         if verdict.reason not in {None, Reason.DUPLICATE}:
             _log.warning("the outcome of %s was refused: %s", effect.effect_id, verdict.reason)
+
+    async def _lose(self, actor: Actor, effect: Execute) -> None:
+        turn_id, invocation_id = effect.turn_id, effect.invocation_id
+        lost = Lose(
+            run_id=actor.run.run_id,
+            turn_id=turn_id,
+            invocation_id=invocation_id,
+            attempt=effect.attempt,
+        )
+        verdict = await self._actors.deliver_surely(actor, lost)
+        if verdict.reason is Reason.DUPLICATE and self.lost is not None:
+            self.lost(self._actors.current(actor), turn_id, invocation_id)
 
     async def reject(self, actor: Actor, effect: Execute, why: str) -> None:
         """Reject what cannot be started; of a retry, resolve the doubt as an error (K-35)."""

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
-from .errors import ToolCancelled, bounded, is_plain_error, kind_of, said
+from .errors import ToolCancelled, bounded, is_plain_error, kind_of, leaves_doubt, said
 from .results import is_small
 
 
@@ -41,6 +41,8 @@ class Raised:
     """The class of the exception."""
     asked_to: bool = False
     """Whether it was a `ToolCancelled`: it stopped because it was asked to."""
+    leaves_doubt: bool = False
+    """Whether it was an `OutcomeUnknown`: the function cannot tell what it did."""
 
 
 @attrs.frozen
@@ -242,7 +244,12 @@ def _returned(read: Read, value: object) -> Ending:
 
 def _raised(error: BaseException) -> Raised:
     """Say what an exception says: code of its own may run."""
-    return Raised(said(error), kind_of(error), asked_to=issubclass(type(error), ToolCancelled))
+    return Raised(
+        said(error),
+        kind_of(error),
+        asked_to=issubclass(type(error), ToolCancelled),
+        leaves_doubt=leaves_doubt(error),
+    )
 
 
 LOG_TEXT: Final = 4_096

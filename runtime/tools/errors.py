@@ -34,6 +34,14 @@ class ToolCancelled(TurnlockError):
     """Raised inside a tool by `ToolContext.raise_if_cancelled`: stop, nobody waits any more."""
 
 
+class OutcomeUnknown(TurnlockError):
+    """Raised by a tool that cannot tell whether it did its work: its connection broke, say.
+
+    The execution is then lost (K-35), not failed: it is in doubt, and its tool's policy decides
+    (W-62). So it is where an exception group holds one.
+    """
+
+
 ERROR_TEXT: Final = 2_000
 """Characters of an error that go to the model at most."""
 PLACE: Final = 200
@@ -83,6 +91,22 @@ def is_plain_error(error: BaseException) -> bool:
         it is None or type(it) is int or (type(it) is str and len(it) <= ERROR_TEXT)
         for it in error.args
     )
+
+
+_MEMBERS: Final = BaseExceptionGroup.__dict__["exceptions"]
+"""What a group holds, whatever a subclass says."""
+
+
+def leaves_doubt(error: BaseException) -> bool:
+    """Whether it is an `OutcomeUnknown`, or a group that holds one; no code of it runs."""
+    unseen = [error]
+    while unseen:
+        it = unseen.pop()
+        if issubclass(type(it), OutcomeUnknown):
+            return True
+        if issubclass(type(it), BaseExceptionGroup):
+            unseen += _MEMBERS.__get__(it)
+    return False
 
 
 def said(error: BaseException) -> str:

@@ -37,7 +37,7 @@ from .calling import (
     begin,
     begin_reading,
 )
-from .errors import PLACE, Rejected, StoodStill, bounded, kind_of, said
+from .errors import PLACE, OutcomeUnknown, Rejected, StoodStill, bounded, kind_of, said
 from .results import (
     CANCELLED,
     NOT_STARTED,
@@ -314,7 +314,8 @@ async def perform(  # noqa: PLR0913 - bounds with defaults
     Its `timeout` covers all of it. A tool that is stopped and ends by that has failed: its end is
     a true report, though what it did half-way may stay done. One that goes on all the same (a
     thread cannot be stopped; a task may swallow its cancellation) is `Unknown` after `grace`
-    seconds. Where it was not admitted, nothing has happened: `STOOD_STILL`. `limit` is in bytes.
+    seconds, and one that raises `OutcomeUnknown` is so at once. Where it was not admitted, nothing
+    has happened: `STOOD_STILL`. `limit` is in bytes.
     Cancelling the caller stops the tool and waits for it at most `grace`; `context.cancel` does the
     same and returns the outcome.
     """
@@ -337,7 +338,7 @@ async def perform(  # noqa: PLR0913 - bounds with defaults
 
 async def _performed(
     work: Work, tool: Tool, context: ToolContext, arguments: Mapping[str, Any], *, limit: int
-) -> Ended:
+) -> Outcome:
     name = tool.signature.context_name
     injected = {} if name is None else {name: context}
     kept = partial(outcome_of, limit=limit)
@@ -352,6 +353,8 @@ async def _performed(
             break
         which = f"the tool succeeded, but its result processor {name_of(processor)}"
         ending = await work.complete(processor, ending.value, context, read=read)
+    if isinstance(ending, Raised) and ending.leaves_doubt:
+        return Unknown(f"{which} cannot tell: {_why_unknown(ending, work.stopped)}")
     if not isinstance(ending, Returned):
         return Failed(f"{which} {_failing(ending, work.stopped)}", _kind(ending, work.stopped))
     return cast("Ended", ending.value)
@@ -402,6 +405,11 @@ def _failing(ending: Ending, stop: Stop | None) -> str:
     if isinstance(ending, Returned) or ending.began:
         return f"{stop.why}; it was stopped half-way, and what it had done may stay done"
     return f"{stop.why}; it had not begun"
+
+
+def _why_unknown(ending: Raised, stop: Stop | None) -> str:
+    why = ending.told.removeprefix(f"{OutcomeUnknown.__name__}: ")
+    return why if stop is None else f"it {stop.why}; then {why}"
 
 
 def _kind(ending: Ending, stop: Stop | None) -> str:

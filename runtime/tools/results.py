@@ -52,13 +52,15 @@ STOOD_STILL: Final = Failed(
 
 @attrs.frozen
 class Unknown:
-    """The execution still goes on, and nobody waits for it any more (K-35).
+    """Nobody knows what the execution came to, or will come to (K-35).
 
-    Awaiting `later`, as often as wanted, gives what it truly came to; it may never come.
+    It may go on still, and nobody waits for it any more: then awaiting `later`, as often as wanted,
+    gives what it comes to in the end; that may never come. Otherwise the tool itself has said that
+    it cannot tell (W-62), and `later` is None.
     """
 
     why: str
-    later: Awaitable[Succeeded | Failed] = attrs.field(eq=False, repr=False)
+    later: Awaitable[Outcome] | None = attrs.field(default=None, eq=False, repr=False)
 
 
 Ended: TypeAlias = Succeeded | Failed

@@ -24,7 +24,7 @@ from ...models.strict_json import parse
 from ...models.values import Absent, Json, canonical, freeze, same_json
 from .errors import kind_of
 from .policy import Keep, is_secretive
-from .results import BAD_RESULT, Ended, Failed, Succeeded
+from .results import BAD_RESULT, Failed, Outcome, Succeeded, Unknown
 
 if TYPE_CHECKING:
     from .policy import Policy
@@ -127,10 +127,13 @@ class Seals:
         except SealBroken:
             return f"{UNSAID} ({kind})" if kind else UNSAID
 
-    def outcome(self, tool: str, outcome: Ended, place: Place) -> Ended:
+    def outcome(self, tool: str, outcome: Outcome, place: Place) -> Outcome:
         """Return what an execution came to as it is kept."""
         if not self.is_secretive(tool):
             return outcome
+        if isinstance(outcome, Unknown):
+            why = self.error(tool, outcome.why, place, kind="unknown outcome")
+            return Unknown(why, outcome.later)
         if isinstance(outcome, Failed):
             error = self.error(tool, outcome.error, place, kind=outcome.kind)
             return Failed(error, outcome.kind)

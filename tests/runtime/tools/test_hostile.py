@@ -299,6 +299,7 @@ def test_a_result_that_is_slow_to_read_holds_up_nobody_and_counts_as_its_tool(nu
         assert time.monotonic() - began < 2.0
         assert isinstance(got, Unknown)
         gate.open.set()
+        assert got.later is not None
         assert await got.later == Succeeded({"rows": 1})
 
     play(scene)

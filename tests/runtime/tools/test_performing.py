@@ -287,6 +287,7 @@ def test_a_coroutine_that_swallows_its_cancellation_does_not_hang_the_caller() -
         )
         assert len(abandoned) == 1
         release.set()
+        assert got.later is not None
         assert await got.later == await got.later == Succeeded("at last")
         assert not abandoned
 
@@ -311,12 +312,14 @@ def test_a_thread_that_is_too_slow_is_unknown_until_it_ends() -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
         gate.open.set()
+        assert got.later is not None
         assert await got.later == Succeeded("late")
 
     play(scene)
 
 
 async def _wait_for(unknown: Unknown) -> Any:
+    assert unknown.later is not None
     return await unknown.later
 
 
@@ -450,6 +453,7 @@ def test_a_cancelled_context_leaves_a_thread_that_does_not_look() -> None:
         assert isinstance(got, Unknown)
         assert got.why.startswith("the tool was cancelled: enough, and did not stop within 0.02 s")
         gate.open.set()
+        assert got.later is not None
         assert await got.later == Succeeded(7)
 
     play(scene)

@@ -243,6 +243,7 @@ def test_a_late_result_is_processed_too() -> None:
         got = await perform(f, context(), {}, threads=pool, grace=0)
         assert isinstance(got, Unknown)
         gate.open.set()
+        assert got.later is not None
         assert await got.later == Succeeded(2)
 
     play(scene)
