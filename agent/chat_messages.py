@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from ..models.calls import CallResult, Status
-from ..models.errors import InvalidValue
-from ..models.strict_json import parse
-from ..models.values import canonical, freeze
+from ..models.values import canonical
+from .folds.calls import tool_call
 from .messages import Answer, Message, Prompt, Results, ToolCall
-
-NAMELESS: Final = "(no name)"
-"""The tool of a call that names none."""
+from .telling import told
 
 
 def as_chat(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -55,17 +51,8 @@ def _tools(results: Results) -> Iterable[dict[str, Any]]:
         yield {
             "role": "tool",
             "tool_call_id": result.invocation_id,
-            "content": _content(result),
+            "content": told(result),
         }
-
-
-def _content(result: CallResult) -> str:
-    if result.status is Status.FAILED:
-        return f"error: {result.error}"
-    if result.status is Status.DENIED:
-        return f"denied: {result.reason}"
-    value: Any = result.result
-    return value if isinstance(value, str) else canonical(value)
 
 
 def calls_of(tool_calls: Any) -> tuple[ToolCall, ...]:  # noqa: ANN401 - any JSON
@@ -75,30 +62,7 @@ def calls_of(tool_calls: Any) -> tuple[ToolCall, ...]:  # noqa: ANN401 - any JSO
 
 def _call(call: Any) -> ToolCall:  # noqa: ANN401 - any JSON
     function = call["function"]
-    call_id, name, text = call.get("id"), function.get("name"), function.get("arguments")
-    fault = None
-    if not isinstance(name, str) or not name:
-        name, fault = NAMELESS, "the call names no tool"
-    arguments: Mapping[str, Any] = {}
-    if text is not None and text != "":  # some send nothing for a tool without parameters
-        try:
-            arguments = _object(text)
-        except InvalidValue as error:
-            arguments = {"text": text if isinstance(text, str) else repr(text)}
-            fault = f"the arguments cannot be read: {error}"
-    return ToolCall(
-        call_id=call_id if isinstance(call_id, str) and call_id else None,
-        tool_name=name,
-        arguments=arguments,
-        fault=fault,
-    )
-
-
-def _object(text: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever was sent
-    value: Any = freeze(parse(text), place="arguments") if isinstance(text, str) else None
-    if not isinstance(value, Mapping):
-        raise InvalidValue(place="arguments", cause="are no text of a JSON object", fix="send one")
-    return cast("Mapping[str, Any]", value)
+    return tool_call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -11,3 +11,7 @@ class ModelError(TurnlockError):
 
 class ConversationBroken(TurnlockError):
     """A run whose facts or notes are not those of one conversation."""
+
+
+class ProviderFailure(Exception):
+    """An event by which a provider says, in the middle of its answer, that it failed."""

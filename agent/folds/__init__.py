@@ -1,0 +1,1 @@
+"""What each provider's stream means (W-51): pure folds, no client and no network."""

@@ -1,0 +1,64 @@
+"""The calls of an answer, out of what a provider sent of them (W-52, W-54)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from ...models.errors import InvalidValue
+from ...models.strict_json import parse
+from ...models.values import Json, freeze
+from ..messages import Stop, ToolCall
+
+NAMELESS: Final = "(no name)"
+"""The tool of a call that names none."""
+
+CUT_OFF: Final = (
+    "the answer reached the bound of its length in this call, which may go on; send it again,"
+    " shorter"
+)
+"""The fault of the last call of an answer that was too long (W-52)."""
+
+
+def tool_call(call_id: object, name: object, arguments: object) -> ToolCall:
+    """Return the call that a provider sent, with a fault where it is none that can run.
+
+    `arguments` are the text of a JSON object; empty or None, as some send it for a tool without
+    parameters, is an empty object. What is no id counts as none.
+    """
+    fault = None
+    if not isinstance(name, str) or not name:
+        name, fault = NAMELESS, "the call names no tool"
+    given: Mapping[str, Json] = {}
+    if arguments is not None and arguments != "":
+        try:
+            given = _object(arguments)
+        except InvalidValue as error:
+            given = {"text": arguments if isinstance(arguments, str) else repr(arguments)}
+            fault = f"the arguments cannot be read: {error}"
+    return ToolCall(
+        call_id=call_id if isinstance(call_id, str) and call_id else None,
+        tool_name=name,
+        arguments=given,
+        fault=fault,
+    )
+
+
+def bounded(calls: Sequence[ToolCall], stop: Stop) -> tuple[ToolCall, ...]:
+    """Return the calls of an answer that stopped so: of one that was too long, the last is faulty.
+
+    That its arguments parse is no proof that they are whole (W-52, W-53).
+    """
+    if stop is not Stop.LENGTH or not calls:
+        return tuple(calls)
+    *before, last = calls
+    return (*before, attrs.evolve(last, fault=last.fault or CUT_OFF))
+
+
+def _object(text: object) -> Mapping[str, Json]:
+    value: Any = freeze(parse(text), place="arguments") if isinstance(text, str) else None
+    if not isinstance(value, Mapping):
+        raise InvalidValue(place="arguments", cause="are no text of a JSON object", fix="send one")
+    return cast("Mapping[str, Json]", value)

@@ -1,0 +1,1 @@
+"""Models behind the official clients of their providers, each an extra (W-50)."""
