@@ -27,16 +27,22 @@ class ProviderCall(Record):
     approval_timeout: float | None = attrs.field(default=None, validator=optional(seconds))
 
 
-def identify_calls(calls: Iterable[ProviderCall], *, used: Container[str] = ()) -> tuple[Call, ...]:
+def identify_calls(
+    calls: Iterable[ProviderCall], *, used: Container[str] = (), grow: bool = False
+) -> tuple[Call, ...]:
     """Return the calls of one response with ids that are unique among them and not in `used`.
 
     A provider's id is kept where it can be; a missing one becomes ``call~1`` (its place in the
     response), a repeated or used one gets the suffix ``~2``, ``~3`` … The outcome depends on the
     arguments alone, so a response that is delivered twice gets the same ids twice. Give `used` the
     ids of the run's earlier turns if senders of results may not know their turn (K-20).
+
+    With `grow` each id depends on the calls before it alone, so that more calls change none (W-57):
+    for a response that still streams. A made-up id may then take one that a provider sends later.
     """
     pending = list(calls)
-    kept = {call.call_id for call in pending if call.call_id}  # no made-up id may take these
+    later = () if grow else pending
+    kept = {call.call_id for call in later if call.call_id}  # no made-up id may take these
     taken: set[str] = set()
     numbers: dict[str, int] = {}  # the last one given to each provider's id
     identified: list[Call] = []

@@ -29,17 +29,19 @@ def sent(*ids: str | None) -> list[ProviderCall]:
     ]
 
 
-def ids_of(*ids: str | None, used: Any = ()) -> list[str]:
+def ids_of(*ids: str | None, used: Any = (), grow: bool = False) -> list[str]:
     """The invocation ids that a response with these ids gets."""
-    return [call.invocation_id for call in identify_calls(sent(*ids), used=used)]
+    return [call.invocation_id for call in identify_calls(sent(*ids), used=used, grow=grow)]
 
 
-@given(responses, used_ids)
-@example([None, "call~1"], set())
-@example(["x", "x", "x~2"], set())
-@example(["x~2", "x", "x"], {"x~3"})
-def test_ids_are_unique_and_new(ids: list[str | None], used: set[str]) -> None:
-    made = ids_of(*ids, used=used)
+@given(responses, used_ids, st.booleans())
+@example([None, "call~1"], set(), False)
+@example([None, "call~1"], set(), True)
+@example(["x", "x", "x~2"], set(), False)
+@example(["x", "x", "x~2"], set(), True)
+@example(["x~2", "x", "x"], {"x~3"}, False)
+def test_ids_are_unique_and_new(ids: list[str | None], used: set[str], grow: bool) -> None:
+    made = ids_of(*ids, used=used, grow=grow)
 
     assert len(set(made)) == len(made) == len(ids)
     assert not used & set(made)
@@ -90,6 +92,39 @@ def test_ids_already_given_do_not_change_with_what_is_appended(
     """As long as what comes later is an id that the response had before."""
     if later in ids:
         assert ids_of(*ids, later, used=used)[: len(ids)] == ids_of(*ids, used=used)
+
+
+@given(responses, used_ids)
+@example([None, "call~1"], set())
+@example(["x", "x", "x~2"], set())
+def test_w_57_a_list_that_grows_changes_no_id(ids: list[str | None], used: set[str]) -> None:
+    """Each call alone knows those before it, and so it is with any number of them."""
+    made = ids_of(*ids, used=used, grow=True)
+
+    for count in range(len(ids)):
+        assert ids_of(*ids[:count], used=used, grow=True) == made[:count]
+
+
+@given(responses, used_ids)
+def test_w_57_growing_keeps_ids_that_nobody_else_has(ids: list[str | None], used: set[str]) -> None:
+    """A provider's id is kept unless it was given before; where nothing clashes, all is alike."""
+    made = ids_of(*ids, used=used, grow=True)
+
+    for place, (one, given_id) in enumerate(zip(made, ids, strict=True)):
+        if given_id and given_id not in used and given_id not in made[:place]:
+            assert one == given_id
+    if set(made) == set(ids):
+        assert made == ids == ids_of(*ids, used=used)
+
+
+def test_w_57_ids_that_see_the_whole_list_do_change() -> None:
+    """Why there is `grow`: without it, the first call is another once the second has come."""
+    assert ids_of(None) == ["call~1"]
+    assert ids_of(None, "call~1") == ["call~1~2", "call~1"]
+
+    assert ids_of(None, grow=True) == ["call~1"]
+    assert ids_of(None, "call~1", grow=True) == ["call~1", "call~1~2"]
+    assert ids_of("x", "x", "x~2", grow=True) == ["x", "x~2", "x~2~2"]
 
 
 @pytest.mark.parametrize(
