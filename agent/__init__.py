@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .messages import Answer, Message, Prompt, Results, Stop, Tokens, ToolCall
     from .script import Recorded, Script, ScriptedCall, ScriptedModel
     from .speaking import (
+        Again,
         CallBegan,
         CallEnded,
         CallText,
@@ -33,12 +34,20 @@ if TYPE_CHECKING:
         Used,
         listen,
     )
+    from .transients import (
+        SpeechChunk,
+        SpeechEnded,
+        SpeechFailed,
+        SpeechStarted,
+        Transient,
+    )
 
 __all__ = [
-    "Agent", "Answer", "CallBegan", "CallEnded", "CallText", "ChatCompletionsModel",
+    "Again", "Agent", "Answer", "CallBegan", "CallEnded", "CallText", "ChatCompletionsModel",
     "Conversation", "ConversationBroken", "Ended", "Message", "MissingClient", "Model",
     "ModelError", "Owed", "Prompt", "Question", "Recorded", "Results", "Said", "Script",
-    "ScriptedCall", "ScriptedModel", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Used",
+    "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed",
+    "SpeechStarted", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Transient", "Used",
     "listen",
 ]  # fmt: skip
 
@@ -53,8 +62,10 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
             "script": "Recorded Script ScriptedCall ScriptedModel",
             "speaking": (
-                "CallBegan CallEnded CallText Ended Model Question Said Text Thought Used listen"
+                "Again CallBegan CallEnded CallText Ended Model Question Said Text Thought Used"
+                " listen"
             ),
+            "transients": "SpeechChunk SpeechEnded SpeechFailed SpeechStarted Transient",
         },
     )
 

@@ -5,7 +5,7 @@ Prompts and answers are notes of the run, results are in its facts. So each thin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias, cast
 
@@ -13,14 +13,20 @@ import attrs
 
 from ..models.calls import Call, CallResult
 from ..models.identify import ProviderCall, identify_calls
+from ..models.record import changed
 from ..models.values import Json, freeze
 
 
 @attrs.frozen(kw_only=True)
 class Prompt:
-    """What a person says."""
+    """What a person says, or, with `misfit`, what a model is told of an answer that does not fit.
+
+    `output` is the JSON Schema that the answer to it must fit (W-59).
+    """
 
     text: str
+    output: Mapping[str, Json] | None = None
+    misfit: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -93,21 +99,41 @@ class Answer:
     """Who said it, as ``PROVIDER:MODEL``."""
     stop: Stop = Stop.DONE
     tokens: Tokens = attrs.field(factory=Tokens)
+    ids: tuple[str, ...] | None = None
+    """The ids of its invocations, where they were given while it spoke (W-57)."""
 
     def identified(self) -> tuple[Call, ...]:
         """Return the calls with ids that are unique in their turn, the same ones at each call.
 
-        One whose arguments could not be read waits for approval, so that it surely never runs.
+        One whose arguments could not be read waits for approval, so that it surely never runs; so
+        does each of an answer that was refused.
         """
-        return identify_calls(
-            ProviderCall(
-                call_id=call.call_id,
-                tool_name=call.tool_name,
-                arguments=call.arguments,
-                requires_approval=call.requires_approval or call.fault is not None,
-            )
-            for call in self.calls
+        refused = self.stop is Stop.REFUSED
+        calls = _identified(self.calls, gated=refused)
+        if self.ids is None:
+            return calls
+        pairs = zip(calls, self.ids, strict=True)
+        return tuple(changed(call, invocation_id=it) for call, it in pairs)
+
+
+def growing_ids(calls: Iterable[ToolCall]) -> tuple[str, ...]:
+    """Return ids for calls in the order they came in; more calls change none of them (W-57)."""
+    return tuple(call.invocation_id for call in _identified(calls, grow=True))
+
+
+def _identified(
+    calls: Iterable[ToolCall], *, grow: bool = False, gated: bool = False
+) -> tuple[Call, ...]:
+    provided = (
+        ProviderCall(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            arguments=call.arguments,
+            requires_approval=gated or call.requires_approval or call.fault is not None,
         )
+        for call in calls
+    )
+    return identify_calls(provided, grow=grow)
 
 
 @attrs.frozen(kw_only=True)
@@ -126,11 +152,16 @@ Message: TypeAlias = Prompt | Answer | Results
 def as_note(said: Prompt | Answer) -> Json:
     """Return a message as JSON."""
     if isinstance(said, Prompt):
-        return cast("Json", freeze({"role": "user", "text": said.text}, place="prompt"))
+        prompt: dict[str, Any] = {"role": "user", "text": said.text}
+        if said.output is not None:
+            prompt["output"] = said.output
+        if said.misfit:
+            prompt["misfit"] = True
+        return cast("Json", freeze(prompt, place="prompt"))
     calls = [
         attrs.asdict(call, recurse=False) | {"arguments": call.arguments} for call in said.calls
     ]
-    note = {
+    note: dict[str, Any] = {
         "role": "assistant",
         "text": said.text,
         "calls": calls,
@@ -139,6 +170,8 @@ def as_note(said: Prompt | Answer) -> Json:
         "stop": said.stop.value,
         "tokens": attrs.asdict(said.tokens),
     }
+    if said.ids is not None:
+        note["ids"] = said.ids
     return cast("Json", freeze(note, place="answer"))
 
 
@@ -148,7 +181,9 @@ def from_note(note: Any) -> Prompt | Answer:  # noqa: ANN401 - any JSON
     Raises LookupError, TypeError or ValueError for another note.
     """
     if note["role"] == "user":
-        return Prompt(text=note["text"])
+        return Prompt(
+            text=note["text"], output=note.get("output"), misfit=note.get("misfit", False)
+        )
     calls = tuple(ToolCall(**call) for call in note["calls"])
     return Answer(
         text=note["text"],
@@ -157,4 +192,5 @@ def from_note(note: Any) -> Prompt | Answer:  # noqa: ANN401 - any JSON
         spec=note.get("spec"),
         stop=Stop(note.get("stop", Stop.DONE)),
         tokens=Tokens(**note.get("tokens", {})),
+        ids=tuple(note["ids"]) if "ids" in note else None,
     )

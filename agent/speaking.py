@@ -82,6 +82,15 @@ class CallEnded:
 
 
 @attrs.frozen
+class Again:
+    """The response begins anew, a proxy having asked again: what was said before is void (W-54).
+
+    Places count from 0 again. A fold says it at a second message start, and knows of no early
+    calls: whoever listens cuts the response here if calls of it have started.
+    """
+
+
+@attrs.frozen
 class Used:
     """What was used so far."""
 
@@ -114,12 +123,17 @@ class Ended:
         object.__setattr__(self, "answer", answer)
 
 
-Said: TypeAlias = Text | Thought | CallBegan | CallText | CallEnded | Used | Ended
+Said: TypeAlias = Text | Thought | CallBegan | CallText | CallEnded | Again | Used | Ended
 """One thing of what a model says, in order."""
 
 
 class Model(Protocol):
-    """Whoever answers. It keeps no state of a conversation: all that was said comes each time."""
+    """Whoever answers. It keeps no state of a conversation: all that was said comes each time.
+
+    It may have two attributes more: `structured`, True where it sends `Question.output` to its
+    provider's own field; else nobody gives it one, it has a tool `answer` instead (W-59). And
+    `spec`, that of its answers, for the raw of one that was cut.
+    """
 
     def speak(self, question: Question) -> AsyncIterator[Said]:
         """Yield what is said as it comes; the last is `Ended`. Raises `ModelError`.

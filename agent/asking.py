@@ -1,0 +1,163 @@
+"""One question, asked until there is an answer to keep (W-52).
+
+An answer is kept if it is whole, whatever its stop. One that was cut is none, and is asked again –
+unless calls of it have begun (W-58): then what there is of it is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, TypeAlias
+
+import attrs
+
+from ..runtime.log import logger
+from .early import Closed
+from .errors import ModelError
+from .messages import Answer, Stop, Tokens
+from .speaking import (
+    Again,
+    CallBegan,
+    CallEnded,
+    CallText,
+    Ended,
+    Model,
+    Question,
+    Said,
+    Text,
+    Thought,
+    Used,
+    hear_nothing,
+)
+from .structured import ANSWER, has_field, unwrapped, with_tool
+from .transients import SpeechChunk, SpeechEnded, SpeechFailed, SpeechStarted, Transient
+
+_log = logger(__name__)
+
+PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
+"""Seconds before a cut answer is asked again, which is so often."""
+
+Begin: TypeAlias = Callable[[Answer], Awaitable[bool]]
+"""Begins the calls of an answer up to its latest closed call; False: no more may be added."""
+
+
+def tell_nobody(_: Transient) -> None:
+    """Nobody listens."""
+
+
+@attrs.frozen(kw_only=True)
+class Asking:
+    """Asks a model in the name of an agent. Neither `tell` nor `hear` may raise."""
+
+    model: Model
+    agent: str
+    tell: Callable[[Transient], None] = tell_nobody
+    hear: Callable[[Said], None] = hear_nothing
+    pauses: Sequence[float] = PAUSES
+
+    async def answer(
+        self, question: Question, *, entry_id: str, begin: Begin | None = None
+    ) -> Answer:
+        """Return the answer to keep under this id.
+
+        With `begin`, calls begin early: it is given the answer so far at each call that is closed.
+        From then on the model is not asked again; what is cut or fails leaves the answer so far.
+
+        Raises `ModelError`, also after the last cut. Whatever is raised, listeners are told.
+        """
+        by_tool = question.output is not None and not has_field(self.model)
+        asked = with_tool(question) if by_tool else question
+        speech = _Speech(asking=self, entry_id=entry_id, begin=begin, by_tool=by_tool)
+        try:
+            answer = await self._asked(asked, speech)
+        except BaseException as error:
+            message = str(error) or type(error).__name__
+            self.tell(SpeechFailed(entry_id=entry_id, message=message))
+            raise
+        if answer.stop is Stop.OTHER:
+            _log.warning("%s: its model stopped for a reason that is not known", entry_id)
+        self.tell(SpeechEnded(entry_id=entry_id, stop=answer.stop, tokens=answer.tokens))
+        return answer
+
+    async def _asked(self, question: Question, speech: _Speech) -> Answer:
+        for pause in (*self.pauses, None):
+            answer = await speech.of(question)
+            if answer.stop is not Stop.CUT or speech.closed.calls:
+                return answer
+            if pause is not None:
+                await asyncio.sleep(pause)
+        raise ModelError(
+            f"{speech.entry_id}: the model was cut off {len(self.pauses) + 1} times before it said"
+            " why it stopped; ask again later, and where its endpoint never says why, make it with"
+            " reasonless=True"
+        )
+
+
+@attrs.define(kw_only=True)
+class _Speech:
+    """What is said to one question, from the latest start on."""
+
+    asking: Asking
+    entry_id: str
+    begin: Begin | None
+    by_tool: bool
+    """Whether the answer may come as a call of the tool `answer`."""
+    attempt: int = 0
+    text: str = ""
+    tokens: Tokens = attrs.field(factory=Tokens)
+    closed: Closed = attrs.field(factory=Closed)
+
+    async def of(self, question: Question) -> Answer:
+        """Ask once, and return the answer; cut, where it was, or where no more calls may begin."""
+        model, hear = self.asking.model, self.asking.hear
+        self._start()
+        try:
+            async with aclosing(model.speak(question)) as saying:  # type: ignore[type-var]
+                async for said in saying:
+                    hear(said)
+                    if isinstance(said, Ended):
+                        return self._ended(said.answer)
+                    if not await self._goes_on(said):
+                        break
+        except ModelError as error:
+            if self.closed.answer is None:
+                raise
+            _log.warning("%s failed after calls of it had begun: %s", self.entry_id, error)
+        if self.closed.answer is None:
+            raise ModelError(f"{type(model).__name__} stopped speaking without an Ended; yield one")
+        return self.closed.answer
+
+    def _start(self) -> None:
+        """Begin anew: what was said is void."""
+        self.attempt += 1
+        self.text, self.tokens = "", Tokens()
+        self.asking.tell(
+            SpeechStarted(entry_id=self.entry_id, agent=self.asking.agent, attempt=self.attempt)
+        )
+
+    async def _goes_on(self, said: Said) -> bool:
+        """Take what is said; False: nothing more is taken."""
+        if isinstance(said, Text | Thought | CallBegan | CallText):
+            self.asking.tell(SpeechChunk(entry_id=self.entry_id, said=said))
+            if isinstance(said, Text):
+                self.text += said.text
+        elif isinstance(said, Used):
+            self.tokens = said.tokens
+        elif isinstance(said, Again):
+            if self.closed.answer is not None:
+                return False
+            self._start()
+        elif isinstance(said, CallEnded) and self.begin is not None:
+            if self.by_tool and said.call.tool_name == ANSWER:
+                return True
+            spec = getattr(self.asking.model, "spec", None)
+            so_far = Answer(text=self.text or None, spec=spec, tokens=self.tokens)
+            return await self.begin(self.closed.add(said, so_far))
+        return True
+
+    def _ended(self, answer: Answer) -> Answer:
+        if answer.stop is Stop.CUT:
+            return self.closed.answer or answer
+        return self.closed.whole(unwrapped(answer) if self.by_tool else answer)

@@ -1,0 +1,74 @@
+"""What listeners of a conversation hear while a model speaks: passed on live, never kept.
+
+All of it goes by the entry id that the answer will have. Asked again, there is another start with
+the next try: what was heard of the former is void, as it is after a failure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from .messages import Stop, Tokens
+from .speaking import CallBegan, CallText, Text, Thought
+
+
+@attrs.frozen(kw_only=True)
+class SpeechStarted:
+    """A model is asked for an answer; `attempt` counts from 1."""
+
+    entry_id: str
+    agent: str
+    attempt: int
+
+
+@attrs.frozen(kw_only=True)
+class SpeechChunk:
+    """Some more of the answer."""
+
+    entry_id: str
+    said: Text | Thought | CallBegan | CallText
+
+
+@attrs.frozen(kw_only=True)
+class SpeechEnded:
+    """The answer is there; it is kept next."""
+
+    entry_id: str
+    stop: Stop
+    tokens: Tokens
+
+
+@attrs.frozen(kw_only=True)
+class SpeechFailed:
+    """There is no answer for now, and what was heard is void."""
+
+    entry_id: str
+    message: str
+
+
+Transient: TypeAlias = SpeechStarted | SpeechChunk | SpeechEnded | SpeechFailed
+
+
+def as_json(transient: Transient) -> dict[str, Any]:
+    """Return it as JSON: its kind, its entry id, and what it says."""
+    kind, fields = _FIELDS[type(transient)]
+    return {"kind": kind, "entry_id": transient.entry_id, **fields(transient)}
+
+
+def _chunk(chunk: SpeechChunk) -> dict[str, Any]:
+    said = chunk.said
+    if isinstance(said, Text):
+        return {"text": said.text}
+    if isinstance(said, Thought):
+        return {"thought": said.text}
+    return {"call": attrs.asdict(said)}
+
+
+_FIELDS: Final[dict[type[Transient], Any]] = {
+    SpeechStarted: ("start", lambda it: {"agent": it.agent, "try": it.attempt}),
+    SpeechChunk: ("chunk", _chunk),
+    SpeechEnded: ("end", lambda it: {"stop": it.stop.value, "tokens": attrs.asdict(it.tokens)}),
+    SpeechFailed: ("error", lambda it: {"message": it.message}),
+}
