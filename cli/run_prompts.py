@@ -239,11 +239,10 @@ class ApprovalPrompts:
     def _asks(self, call: CallView) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""
         tool = self._agent.runtime.tools.get(call.tool_name)
-        if tool is None or tool.policy.in_doubt is InDoubt.ASK:
-            return True
-        if tool.policy.in_doubt is InDoubt.PROBE:
+        rule = InDoubt.ASK if tool is None else tool.policy.doubt_rule
+        if rule is InDoubt.PROBE:
             return time.time() - (call.since or 0.0) >= PROBED
-        return tool.policy.in_doubt is InDoubt.RETRY_IF_SAFE and not tool.policy.safe_to_repeat
+        return rule is InDoubt.ASK
 
     def _stands(self, question: Question) -> bool:
         return any(_key(standing) == _key(question) for standing in self._standing())

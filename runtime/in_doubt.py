@@ -100,12 +100,12 @@ class InDoubtResolver:
 
     async def _answer(self, actor: Actor, tool: Tool, context: ToolContext) -> ProbeAnswer | None:
         """Return what the policy says; None where somebody is to be asked."""
-        policy = tool.policy
-        if policy.in_doubt is InDoubt.FAIL:
+        rule = tool.policy.doubt_rule
+        if rule is InDoubt.FAIL:
             return Failed(UNKNOWN)
-        if policy.in_doubt is InDoubt.RETRY_IF_SAFE:
-            return NeverHappened() if policy.safe_to_repeat else None
-        if policy.in_doubt is InDoubt.PROBE:
+        if rule is InDoubt.RETRY_IF_SAFE:
+            return NeverHappened()
+        if rule is InDoubt.PROBE:
             async with self._probing:
                 with self._runtime.threads.lease(tool.name) as thread:
                     return await self._runtime.tenure.while_held(

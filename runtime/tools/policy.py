@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final, TypeAlias, TypedDict, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
 
 import attrs
 
 from ...models.errors import InvalidValue, shown
-from ...models.record import flag, instance, number, optional
+from ...models.record import flag, number, optional
 from ...models.values import Json
 from .calling import ToolContext, is_async
 from .errors import bounded, said
@@ -44,6 +44,30 @@ class Keep(StrEnum):
     """Encrypted with a key of the host's; tool and model get it as it is (see `Cipher`)."""
     DIGEST = "digest"
     """Not at all: its SHA-256 and length stand for it, for the model, too."""
+
+
+InDoubtWord: TypeAlias = InDoubt | Literal["ask", "retry if safe", "retry_if_safe", "probe", "fail"]
+KeepWord: TypeAlias = Keep | Literal["clear", "sealed", "digest"]
+
+
+def _in_words(kind: type[StrEnum], *, optional: bool = False) -> Any:  # noqa: ANN401 - the converter type differs in each checker
+    """Turn a word for one of a few things into that thing; _ may stand for a blank."""
+    members = {str(member): member for member in kind}
+
+    def choose(value: object, field: attrs.Attribute[Any]) -> StrEnum | None:
+        if optional and value is None:
+            return None
+        member = members.get(value.replace("_", " ")) if isinstance(value, str) else None
+        if member is not None:
+            return member
+        words = ", ".join(f'"{it}"' for it in kind)
+        raise InvalidValue(
+            place=field.name,
+            cause=f"{shown(value)} is none of its words",
+            fix=f"give {words}, or a member of {kind.__name__}",
+        )
+
+    return attrs.Converter(choose, takes_field=True)
 
 
 @attrs.frozen
@@ -105,7 +129,10 @@ class Policy:
     """How long the host may be silent before the execution is in doubt; renewed while it runs."""
     safe_to_repeat: bool = attrs.field(default=False, validator=flag)
     """Whether running it twice, with one idempotency key, is as good as running it once."""
-    in_doubt: InDoubt = attrs.field(default=InDoubt.ASK, validator=instance(InDoubt))
+    in_doubt: InDoubt | None = attrs.field(
+        default=None, converter=_in_words(InDoubt, optional=True)
+    )
+    """What becomes of it when nobody knows whether it happened; see `doubt_rule` for None."""
     probe: Probe | None = attrs.field(default=None, validator=optional(_probe))
     """Finds out whether an execution happened, by its idempotency key for instance."""
     sequential: bool = attrs.field(default=False, validator=flag)
@@ -114,9 +141,9 @@ class Policy:
     concurrency: int | None = attrs.field(default=None, validator=optional(_at_least_one))
     """How many calls of this tool may run at once, over all runs of one runtime."""
 
-    keep_arguments: Keep = attrs.field(default=Keep.CLEAR, validator=instance(Keep))
+    keep_arguments: Keep = attrs.field(default=Keep.CLEAR, converter=_in_words(Keep))
     """In which form the arguments are kept; as a digest they could not be run."""
-    keep_result: Keep = attrs.field(default=Keep.CLEAR, validator=instance(Keep))
+    keep_result: Keep = attrs.field(default=Keep.CLEAR, converter=_in_words(Keep))
     """In which form the result is kept. Where anything is not kept clear, errors are not either."""
 
     def __attrs_post_init__(self) -> None:
@@ -133,11 +160,11 @@ class Policy:
                 cause="is probe, and there is no probe",
                 fix="give probe=, a function that finds out, or another in_doubt",
             )
-        if self.probe is not None and self.in_doubt is not InDoubt.PROBE:
+        if self.probe is not None and self.doubt_rule is not InDoubt.PROBE:
             raise InvalidValue(
                 place="probe",
-                cause=f"is never called, because in_doubt is {self.in_doubt.value}",
-                fix="give in_doubt=InDoubt.PROBE, or leave the probe out",
+                cause=f"is never called, because in_doubt is {self.in_doubt}",
+                fix="leave in_doubt out, or the probe",
             )
         if self.approval_timeout is not None and self.approval is False:
             raise InvalidValue(
@@ -145,6 +172,19 @@ class Policy:
                 cause="means nothing, because approval is never asked for",
                 fix="give approval=True or a predicate, or leave the timeout out",
             )
+
+    @property
+    def doubt_rule(self) -> InDoubt:
+        """What is done about an execution whose outcome nobody knows: `in_doubt`, if it is given.
+
+        Else what the tool has: its probe is asked; without one it is run again if it is safe to
+        repeat; without either a person is asked. What is not safe is never run again.
+        """
+        if self.in_doubt is None and self.probe is not None:
+            return InDoubt.PROBE
+        if self.in_doubt in {None, InDoubt.RETRY_IF_SAFE}:
+            return InDoubt.RETRY_IF_SAFE if self.safe_to_repeat else InDoubt.ASK
+        return cast("InDoubt", self.in_doubt)
 
     def needs_approval(self, arguments: Mapping[str, Json]) -> ApprovalNeed:
         """Say whether these arguments need approval; a predicate that fails to say means yes.
@@ -176,9 +216,9 @@ class PolicyFields(TypedDict, total=False):
     timeout: float | None
     lease: float
     safe_to_repeat: bool
-    in_doubt: InDoubt
+    in_doubt: InDoubtWord | None
     probe: Probe | None
     sequential: bool
     concurrency: int | None
-    keep_arguments: Keep
-    keep_result: Keep
+    keep_arguments: KeepWord
+    keep_result: KeepWord

@@ -32,7 +32,7 @@ def stand_still(seconds: float) -> None:
     "policy",
     [
         {"in_doubt": InDoubt.FAIL},
-        {"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True},
+        {"safe_to_repeat": True},
         {"in_doubt": InDoubt.ASK},
     ],
     ids=["fail", "retry", "ask"],
@@ -91,7 +91,7 @@ def test_a_retry_that_cannot_be_started_settles_its_doubt() -> None:
 
     async def play() -> None:
         world = World()
-        policy: dict[str, Any] = {"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}
+        policy: dict[str, Any] = {"safe_to_repeat": True}
         first = world.process(world.tool("act", lambda: asyncio.sleep(3600), **policy))
         await first.__aenter__()
         await first.open_run(RUN)

@@ -187,8 +187,8 @@ def test_w_62_a_thread_that_ends_late_may_say_so_too() -> None:
 POLICIES: list[tuple[dict[str, Any], Status | None, int]] = [
     ({"in_doubt": InDoubt.ASK}, None, 1),
     ({"in_doubt": InDoubt.FAIL}, Status.FAILED, 1),
-    ({"in_doubt": InDoubt.RETRY_IF_SAFE, "safe_to_repeat": True}, Status.SUCCEEDED, 2),
-    ({"in_doubt": InDoubt.PROBE, "probe": lambda _: NeverHappened()}, Status.SUCCEEDED, 2),
+    ({"safe_to_repeat": True}, Status.SUCCEEDED, 2),
+    ({"probe": lambda _: NeverHappened()}, Status.SUCCEEDED, 2),
 ]
 
 

@@ -153,4 +153,4 @@ class Host:
         )
 
     def _asks(self, tool_name: str) -> bool:
-        return self.runtime.tools[tool_name].policy.in_doubt == "ask"
+        return self.runtime.tools[tool_name].policy.doubt_rule == "ask"
