@@ -22,6 +22,7 @@ from typing import Final
 
 from ..models.facts import ContinuationTaken, Fact, TurnFact, TurnOpened
 from ..models.values import Json
+from ..runtime.forking import FORKED, WHOLE
 from ..views.turn_view import TurnView
 from .errors import ConversationBroken
 from .messages import Answer, Message, Prompt, Results, from_note
@@ -52,6 +53,8 @@ class Conversation:
 
     def load(self, notes: Mapping[str, Json]) -> None:
         """Take the notes of the run, those of others left out. Raises `ConversationBroken`."""
+        if FORKED in notes and WHOLE not in notes:
+            raise self._broken("it is half a fork: the same turnlock fork again finishes it")
         for name, note in notes.items():
             if not name.startswith(PREFIX):
                 continue

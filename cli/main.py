@@ -30,8 +30,8 @@ _LAZY: Final = {
     **{
         name: f"{name}.command"
         for name in (
-            *("check", "completion", "diagram", "explain", "export", "recover", "replay"),
-            *("resolve", "run", "runs", "show", "trace", "verify"),
+            *("check", "completion", "diagram", "explain", "export", "fork", "recover"),
+            *("replay", "resolve", "run", "runs", "show", "trace", "verify"),
         )
     },
 }
@@ -69,7 +69,8 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             likely = get_close_matches(args[0], self.list_commands(ctx))
             if likely and not ctx.resilient_parsing:
-                error.message += f" Did you mean {' or '.join(map(repr, likely))}?"
+                meant = f" Did you mean {' or '.join(map(repr, likely))}?"
+                vars(error)["message"] += meant  # final for type checkers
             raise
 
     def invoke(self, ctx: click.Context) -> object:

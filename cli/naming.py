@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,6 +13,8 @@ from ..models.errors import TurnlockError
 
 if TYPE_CHECKING:  # it would load the runtime
     from ..runtime.journal.contract import Journal
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 DB: Final = "TURNLOCK_DB"
 """The variable that says which journal is meant where --db does not."""
@@ -49,6 +52,6 @@ def run_ids(context: click.Context, _: click.Parameter, incomplete: str) -> list
         return []  # a completion says nothing: the command itself will
 
 
-def run_argument(name: str = "run_id", **options: Any) -> Any:  # noqa: ANN401 - as click.argument
+def run_argument(name: str = "run_id", **options: Any) -> Callable[[F], F]:  # noqa: ANN401 - as click.argument
     """Return the argument that names a run."""
     return click.argument(name, **{"metavar": "RUN", "shell_complete": run_ids, **options})

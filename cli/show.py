@@ -15,6 +15,7 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.sealed import is_sealed, shown_json
 from ..models.values import canonical
+from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.leases import is_owned
 from ..runtime.owners import is_dead, short_name
@@ -72,6 +73,8 @@ class _Shown:
     grants: Sequence[GrantView]
     findings: Sequence[Finding]
     """What stands in its way, and the posts that nobody could read."""
+    forked: Any
+    """Where it was forked from, if it was: the note of that."""
     now: float
     """By the clock of the journal."""
 
@@ -98,6 +101,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
             lost=lost,
             grants=grants,
             findings=await journal.findings(run_id),
+            forked=(await journal.notes(run_id)).get(FORKED),
             now=now,
         )
 
@@ -119,7 +123,9 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
 def _tell(shown: _Shown, *, db: str) -> None:
     standing = shown.view.standing
     about = " ".join(it for it in (standing.tool_name, standing.invocation_id) if it)
-    click.echo(f"run     {harmless(shown.entry.run.run_id)}")
+    of = shown.forked
+    forked = "" if of is None else f", forked from {of['run']} at {of['turn']}"
+    click.echo(f"run     {harmless(shown.entry.run.run_id)}{harmless(forked)}")
     click.echo(f"status  {standing.status.value}{about and f': {harmless(about)}'}")
     owner = shown.entry.owner if is_owned(shown.entry, now=shown.now) else None
     stands = shown.entry.rewound is not None or shown.entry.problem is not None
@@ -188,6 +194,7 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
             for call in shown.view.in_doubt
         ],
         "lost": [call.invocation_id for call in shown.lost],
+        "forked": None if shown.forked is None else dict(shown.forked),
         "rewound": entry.rewound,
         "findings": [{"what": it.what, "cause": it.cause} for it in shown.findings],
     }

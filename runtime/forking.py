@@ -1,0 +1,216 @@
+"""A run that goes on from an earlier turn of another one: the same facts under an id of its own.
+
+The facts up to the one that closed the turn are kept as the new run's, with its id and the ids of
+its own grants. They are history: every call of it has ended, and no effect is owed for one again.
+No authority comes along: what is granted at that point is revoked in the new run at once.
+
+That is more than one append. So the first thing kept is the note `FORKED`, which says where the run
+comes from, and the last is `WHOLE`. Whoever finds the one without the other has half a fork, and
+the same fork done again finishes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ..engine.kernel import Kernel
+from ..models.deliveries import Delivery, Revoke
+from ..models.errors import TurnlockError, UnknownRun
+from ..models.facts import (
+    CallAdded,
+    Fact,
+    GrantFact,
+    ToolApproved,
+    TurnInterrupted,
+    TurnOpened,
+    TurnSettled,
+)
+from ..models.ids import grant_id
+from ..models.record import changed
+from ..models.run import Run
+from ..models.safe_text import harmless
+from ..models.sealed import TEXT, is_sealed
+from ..models.values import Json
+from ..views.tally import Tally
+from .errors import Conflict, RunFenced
+from .journal.contract import Appended, Journal, Summary
+from .scheduling import Clock
+from .tools.sealing import SealBroken
+from .writer import SharedRun
+
+FORKED: Final = "forked"
+"""The note of a run that was forked: `run`, `turn` and `sequence` of where it goes on from."""
+WHOLE: Final = "forked/whole"
+"""The note of one that is finished."""
+BATCH: Final = 1_000
+"""Facts after which an append ends, with the commit that they are in."""
+LISTED: Final = 20
+"""Turns that a refusal names, the latest."""
+
+
+class NotForked(TurnlockError):
+    """A run cannot be forked there, or not under that id."""
+
+
+@attrs.frozen(kw_only=True)
+class Forked:
+    """A run that was forked."""
+
+    run_id: str
+    facts: int
+    """How many came along."""
+    notes: int
+    """How many came along."""
+    revoked: int
+    """Grants that were in force there, and are not in it."""
+    before: bool = False
+    """Whether it was finished before: then nothing was done."""
+
+
+async def fork_run(  # noqa: PLR0913 - which run, where, and what it becomes
+    journal: Journal,
+    run_id: str,
+    *,
+    turn_id: str,
+    into: str,
+    notes: Mapping[str, Json],
+    clock: Clock | None = None,
+) -> Forked:
+    """Make the run `into` of what `run_id` was when this turn was closed, with these notes.
+
+    Done again after a crash it finishes what was begun. Raises `NotForked` for a turn that is open
+    or unknown and where `into` is another run, `SealBroken` for what is sealed, since an envelope
+    opens in its own run alone, `UnknownRun`, and what the journal raises.
+    """
+    run = (await journal.entry(run_id)).run
+    facts = await _until_closed(journal, run_id, turn_id)
+    _refuse_sealed(run_id, facts, notes)
+    twin = changed(run, run_id=into)
+    history = tuple(_renamed(facts, into))
+    kernel = Kernel.recover(twin, history)  # what no run can have written is kept nowhere
+    origin: dict[str, Json] = {"run": run_id, "turn": turn_id, "sequence": len(facts)}
+    kept = await _begun(journal, twin, origin)
+    if WHOLE in kept:
+        return Forked(run_id=into, facts=len(facts), notes=len(notes), revoked=0, before=True)
+    await _append(journal, kernel, history)
+    shared = await SharedRun.open(journal, into, policies=None, clock=clock)
+    revoked = await shared.submit_chosen(_revocations)
+    for name, value in {**notes, WHOLE: True}.items():
+        if name not in kept:
+            await _note(journal, into, name, value)
+    gone = sum(verdict.reason is None for verdict in revoked)
+    return Forked(run_id=into, facts=len(facts), notes=len(notes), revoked=gone)
+
+
+async def _until_closed(journal: Journal, run_id: str, turn_id: str) -> list[Fact]:
+    """Return the facts up to the one that closed this turn; an id used again means the latest."""
+    facts: list[Fact] = []
+    closed: dict[str, int] = {}
+    latest = None
+    async for fact in journal.facts(run_id):
+        facts.append(fact)
+        if isinstance(fact, TurnOpened):
+            latest = fact.turn_id
+        elif isinstance(fact, TurnSettled | TurnInterrupted):
+            closed[fact.turn_id] = fact.sequence
+            latest = None
+    if turn_id == latest:
+        why = "is open still: interrupt it or let it end"
+    elif turn_id in closed:
+        return facts[: closed[turn_id]]
+    else:
+        why = "is none of its turns"
+    names = [harmless(name, limit=40) for name in closed][-LISTED:]
+    there = f"these are closed: {', '.join(names)}" if names else "none is closed yet"
+    raise NotForked(f"run {harmless(run_id)!r}: {harmless(turn_id, limit=80)!r} {why}; {there}")
+
+
+def _renamed(facts: Sequence[Fact], into: str) -> Iterator[Fact]:
+    """Yield the facts as those of another run; a commit that goes on behind them ends with them."""
+    for fact in facts:
+        fields: dict[str, Any] = {"run_id": into, "commit": min(fact.commit, len(facts))}
+        if isinstance(fact, GrantFact | ToolApproved) and fact.grant_id is not None:
+            fields["grant_id"] = grant_id(into, int(fact.grant_id.rpartition("/")[2]))
+        yield changed(fact, **fields)
+
+
+def _refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Mapping[str, Json]) -> None:
+    """Raise `SealBroken` where anything is sealed: it would open nowhere in the new run."""
+    for fact in facts:
+        calls = fact.calls if isinstance(fact, TurnOpened) else ()
+        held = [call.arguments for call in calls]
+        if isinstance(fact, CallAdded):
+            held.append(fact.call.arguments)
+        said = [getattr(fact, name, None) for name in ("arguments", "result", "error")]
+        if any(
+            is_sealed(it) or (isinstance(it, str) and it.startswith(TEXT)) for it in (*held, *said)
+        ):
+            break
+    else:
+        if not any(map(is_sealed, notes.values())):
+            return
+    raise SealBroken(
+        f"run {harmless(run_id)!r}: it keeps things sealed, which open in this run alone; begin a"
+        " new run, and tell it what it has to know"
+    )
+
+
+async def _begun(journal: Journal, twin: Run, origin: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Declare the new run and say where it comes from, and return the notes that it has.
+
+    Raises `NotForked` for a run that comes from elsewhere.
+    """
+    try:
+        there = await journal.entry(twin.run_id)
+        kept = await journal.notes(twin.run_id)
+    except UnknownRun:
+        await journal.declare(twin)
+        await _note(journal, twin.run_id, FORKED, origin)
+        return {FORKED: origin}
+    if kept.get(FORKED) != origin and (kept or there.sequence):
+        raise NotForked(
+            f"run {harmless(twin.run_id)!r}: it is there already, and another one; give a new id"
+        )
+    await journal.declare(twin)
+    await _note(journal, twin.run_id, FORKED, origin)
+    return {FORKED: origin, **kept}
+
+
+async def _append(journal: Journal, kernel: Kernel, history: Sequence[Fact]) -> None:
+    """Keep what is not kept yet, in batches of whole commits; `kernel` is the fold of them all."""
+    run_id = kernel.run.run_id
+    tally = Tally(kernel)
+    summary = Summary(
+        busy=kernel.busy,
+        status=tally.status(kernel, latest=history[-1]),
+        waiting=tally.waiting,
+        doubts=tally.doubts,
+    )
+    after = (await journal.entry(run_id)).sequence
+    while after < len(history):
+        end = history[min(after + BATCH, len(history)) - 1].commit
+        busy = summary if end == len(history) else True
+        batch = history[after:end]
+        _check(
+            await journal.append(run_id, fence=None, after=after, facts=batch, busy=busy), run_id
+        )
+        after = end
+
+
+async def _note(journal: Journal, run_id: str, name: str, value: Json) -> None:
+    _check(await journal.note(run_id, fence=None, name=name, value=value), run_id)
+
+
+def _check(appended: Appended, run_id: str) -> None:
+    """Raise where somebody else has come between."""
+    if appended is Appended.FENCED:
+        raise RunFenced(f"run {harmless(run_id)!r} has an owner already: the fork is not finished")
+    if appended is Appended.CONFLICT:
+        raise Conflict(f"run {harmless(run_id)!r}: somebody else forks it, too; try again")
+
+
+def _revocations(kernel: Kernel) -> Iterable[Delivery]:
+    return [Revoke(run_id=kernel.run.run_id, grant_id=it.grant_id) for it in kernel.grants]
