@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         CallBegan,
         CallEnded,
         CallText,
+        Elsewhere,
         Ended,
         Model,
         Question,
@@ -44,11 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Again", "Agent", "Answer", "CallBegan", "CallEnded", "CallText", "ChatCompletionsModel",
-    "Conversation", "ConversationBroken", "Ended", "Message", "MissingClient", "Model",
+    "Conversation", "ConversationBroken", "Elsewhere", "Ended", "Message", "MissingClient", "Model",
     "ModelError", "Owed", "Prompt", "Question", "Recorded", "Results", "Said", "Script",
-    "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed",
-    "SpeechStarted", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Transient", "Used",
-    "listen",
+    "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed", "SpeechStarted",
+    "Stop", "Text", "Thought", "Tokens", "ToolCall", "Transient", "Used", "listen",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -62,8 +62,8 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
             "script": "Recorded Script ScriptedCall ScriptedModel",
             "speaking": (
-                "Again CallBegan CallEnded CallText Ended Model Question Said Text Thought Used"
-                " listen"
+                "Again CallBegan CallEnded CallText Elsewhere Ended Model Question Said Text"
+                " Thought Used listen"
             ),
             "transients": "SpeechChunk SpeechEnded SpeechFailed SpeechStarted Transient",
         },

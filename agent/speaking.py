@@ -82,6 +82,14 @@ class CallEnded:
 
 
 @attrs.frozen
+class Elsewhere:
+    """The provider runs a call itself, which is no invocation (W-55); `text` is more of it."""
+
+    tool_name: str
+    text: str = ""
+
+
+@attrs.frozen
 class Again:
     """The response begins anew, a proxy having asked again: what was said before is void (W-54).
 
@@ -123,7 +131,9 @@ class Ended:
         object.__setattr__(self, "answer", answer)
 
 
-Said: TypeAlias = Text | Thought | CallBegan | CallText | CallEnded | Again | Used | Ended
+Said: TypeAlias = (
+    Text | Thought | CallBegan | CallText | CallEnded | Elsewhere | Again | Used | Ended
+)
 """One thing of what a model says, in order."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -11,6 +11,7 @@ from ...models.errors import InvalidValue
 from ...models.strict_json import parse
 from ...models.values import Json, freeze
 from ..messages import Stop, ToolCall
+from ..speaking import CallEnded
 
 NAMELESS: Final = "(no name)"
 """The tool of a call that names none."""
@@ -46,7 +47,11 @@ def tool_call(call_id: object, name: object, arguments: object) -> ToolCall:
     )
 
 
-def bounded(calls: Sequence[ToolCall], stop: Stop) -> tuple[ToolCall, ...]:
+UNCLOSED: Final = "the provider never said that this call was whole; send it again"
+"""The fault of a call that its provider has not closed, though the answer is whole (W-53)."""
+
+
+def bounded(calls: Sequence[ToolCall], stop: Stop | None) -> tuple[ToolCall, ...]:
     """Return the calls of an answer that stopped so: of one that was too long, the last is faulty.
 
     That its arguments parse is no proof that they are whole (W-52, W-53).
@@ -55,6 +60,24 @@ def bounded(calls: Sequence[ToolCall], stop: Stop) -> tuple[ToolCall, ...]:
         return tuple(calls)
     *before, last = calls
     return (*before, attrs.evolve(last, fault=last.fault or CUT_OFF))
+
+
+@attrs.define
+class Latest:
+    """The latest call that was closed. It is told of as soon as something follows it.
+
+    If that is the bound of the answer's length, the call is faulty (W-52), though it was closed and
+    its arguments may parse: who starts calls early must not see it whole.
+    """
+
+    ended: CallEnded | None = None
+
+    def told(self, stop: Stop | None = None) -> Iterator[CallEnded]:
+        """Yield it once, the answer having stopped or gone on."""
+        if self.ended is not None:
+            (call,) = bounded((self.ended.call,), stop)
+            yield attrs.evolve(self.ended, call=call)
+            self.ended = None
 
 
 def _object(text: object) -> Mapping[str, Json]:
