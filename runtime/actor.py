@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from math import inf
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..engine.inbox import Inbox
 from ..engine.kernel import Kernel
@@ -36,6 +36,9 @@ from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .tools.toolbox import Toolbox
 from .writer import Judged, RunWriter, facts_to_snapshot
+
+if TYPE_CHECKING:
+    from .dispatcher import OnContinue
 
 _log = logger(__name__)
 
@@ -69,7 +72,8 @@ class Actor:
         fence: int,
         journal: Journal,
         clock: Clock,
-        tools: Toolbox,
+        tools_of: Callable[[str], Toolbox],
+        on_continue: OnContinue,
         settings: Settings,
         listener: Listener,
         tasks: Tasks,
@@ -77,15 +81,20 @@ class Actor:
     ) -> None:
         """Take over a kernel that is the fold of the journal, owned under this fence.
 
-        `snapped` is the sequence of the journal's snapshot.
+        `tools_of` says at any time which tools the run has; what it raises now goes up. `snapped`
+        is the sequence of the journal's snapshot.
         """
+        self._tools_of = tools_of
+        self._declared = _declared_by(tools_of(kernel.run.run_id))
+        self.on_continue: Final = on_continue
+        """Who takes the continuations of this run."""
         self.run: Final = kernel.run
         self.fence: Final = fence
         self.writer: Final = RunWriter(
             kernel,
             journal=journal,
             clock=clock,
-            declared=Declared(policies=tools.policies, tools=tools),
+            declared=self._declared_now,
             fence=fence,
         )
         self.owned_until = -inf
@@ -112,6 +121,26 @@ class Actor:
     def kernel(self) -> Kernel:
         """What is known of the run."""
         return self.writer.kernel
+
+    @property
+    def tools(self) -> Toolbox:
+        """The tools of this run as they are now; where nobody can say, as they were last (W-60)."""
+        tools = self._declared_now().tools
+        if tools is None:
+            raise AssertionError(self.run.run_id)
+        return tools
+
+    def _declared_now(self) -> Declared:
+        try:
+            tools = self._tools_of(self.run.run_id)
+        except Exception:  # noqa: BLE001 - the host's own code
+            _log.exception(
+                "which tools run %r has is not known; it keeps those it had", self.run.run_id
+            )
+            return self._declared
+        if tools is not self._declared.tools:
+            self._declared = _declared_by(tools)
+        return self._declared
 
     async def deliver(self, delivery: Delivery) -> Verdict:
         """Have a delivery judged, and return the verdict once what it brought is durable.
@@ -285,6 +314,10 @@ class Actor:
         if not line:
             del self._waiting[id(delivery)]
         return wanted
+
+
+def _declared_by(tools: Toolbox) -> Declared:
+    return Declared(policies=tools.policies, tools=tools)
 
 
 class Actors(Mapping[str, Actor]):

@@ -48,7 +48,6 @@ class Dispatcher(Listener):
         *,
         runtime: RuntimeContext,
         streams: Streams,
-        on_continue: OnContinue,
     ) -> None:
         """Begin with nothing to do."""
         self.executions: Final = Executions(runtime)
@@ -58,7 +57,6 @@ class Dispatcher(Listener):
         self.approval_ages: Final = ApprovalAges()
         self._runtime = runtime
         self._streams = streams
-        self._on_continue = on_continue
         self._continuing: set[str] = set()
         self._waking: set[str] = set()
         self._performing = True
@@ -139,7 +137,7 @@ class Dispatcher(Listener):
 
     async def _continue(self, actor: Actor, effect: Continue) -> None:
         try:
-            await hand_over(actor, effect, self._on_continue, runtime=self._runtime)
+            await hand_over(actor, effect, runtime=self._runtime)
         finally:
             self._continuing.discard(effect.effect_id)
 
@@ -191,16 +189,14 @@ OnContinue: TypeAlias = Callable[[Continuation], Awaitable[None]]
 called again after a pause."""
 
 
-async def hand_over(
-    actor: Actor, effect: Continue, on_continue: OnContinue, *, runtime: RuntimeContext
-) -> None:
-    """Call the host until it returns, then acknowledge; never for a run that another has.
+async def hand_over(actor: Actor, effect: Continue, *, runtime: RuntimeContext) -> None:
+    """Call the run's host until it returns, then acknowledge; never for a run that another has.
 
     Before each call it is made sure that the run is owned. Raises what stopped it otherwise: then
     its next owner hands it over.
     """
     actors = runtime.actors
-    run_id, seals = actor.run.run_id, runtime.toolbox.seals
+    run_id = actor.run.run_id
 
     def failed(error: Exception, pause: float) -> None:
         _log.error(
@@ -211,15 +207,16 @@ async def hand_over(
         )
 
     async def tell() -> None:
-        await runtime.tenure.make_sure(actors.current(actor))
+        current = actors.current(actor)
+        await runtime.tenure.make_sure(current)
         told = Continuation(
             run_id=run_id,
             turn_id=effect.turn_id,
             effect_id=effect.effect_id,
-            results=seals.results(effect.results, run_id, effect.turn_id),
+            results=current.tools.seals.results(effect.results, run_id, effect.turn_id),
         )
         try:
-            await on_continue(told)
+            await current.on_continue(told)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -39,7 +39,10 @@ from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded
 from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
-from .tools.toolbox import Toolbox
+from .tools.toolbox import ToolsOf
+
+if TYPE_CHECKING:
+    from .dispatcher import OnContinue
 
 _log = logger(__name__)
 
@@ -51,7 +54,6 @@ RENEWALS: Final = 3
 class RuntimeContext:
     """What the parts of one runtime share."""
 
-    toolbox: Toolbox
     slots: Limiter
     tasks: Tasks
     threads: Threads
@@ -64,6 +66,10 @@ class RuntimeContext:
     worker: str
     actors: Actors
     tenure: Tenure
+    tools_of: ToolsOf
+    """The tools of the runs that are opened without their own."""
+    on_continue: OnContinue | None
+    """Who takes their continuations."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -72,6 +78,8 @@ class _Attempt(Slot):
 
     actor: Actor
     effect: Execute
+    declared: Tool | None
+    """The tool as its run had it when this was asked for; None: there was none."""
     context: ToolContext | None = None
     runs: bool = False
     claimed: bool = False
@@ -106,7 +114,7 @@ class Executions:
         key = key_of(effect)
         known = self._under_way.get(key)
         if self._starting and (known is None or known.actor is not actor):
-            tool = self._runtime.toolbox.get(effect.tool_name)
+            tool = actor.tools.get(effect.tool_name)
             attempt = self._under_way[key] = _Attempt(
                 run_id=actor.run.run_id,
                 tool=effect.tool_name,
@@ -116,6 +124,7 @@ class Executions:
                 start=self._start,
                 actor=actor,
                 effect=effect,
+                declared=tool,
             )
             if tool is None:
                 self._spawn(attempt, self._refuse(attempt))
@@ -208,7 +217,9 @@ class Executions:
 
     async def _attempted(self, attempt: _Attempt, effect: Execute) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
-        actor, tool = attempt.actor, self._runtime.toolbox[attempt.tool]
+        actor, tool = attempt.actor, attempt.declared
+        if tool is None:
+            raise AssertionError(effect)
         with self._runtime.slots.held(attempt):
             context = self._context(actor, effect, tool)
             if not self._may_start(actor) or _is_over(actor, effect):
@@ -230,7 +241,7 @@ class Executions:
         actor, context = attempt.actor, attempt.context
         if context is None:
             raise AssertionError(effect)
-        seals, place = self._runtime.toolbox.seals, _place_of(actor, effect)
+        seals, place = actor.tools.seals, _place_of(actor, effect)
         try:
             given = seals.clear_arguments(effect.arguments, place)
         except SealBroken as error:

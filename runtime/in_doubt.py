@@ -69,7 +69,7 @@ class InDoubtResolver:
                 await actor.deliver_surely(lost)
 
     def _settle(self, actor: Actor, call: CallView) -> None:
-        tool = self._runtime.toolbox.get(call.tool_name)
+        tool = actor.tools.get(call.tool_name)
         key = f"{call.path}/{call.attempt}"
         if call.waits is not Waits.RESOLUTION or key in self._under_way:
             return  # settled, authorised to be retried, or seen to already

@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
-from ..models.errors import CorruptJournal, TurnlockError
+from ..models.errors import CorruptJournal, InvalidValue, TurnlockError
 from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from .actor import Actor
-from .dispatcher import Dispatcher
-from .errors import ClockMoved, Closed, ForeignRun, JournalReplaced, RunDiffers
+from .dispatcher import Dispatcher, OnContinue
+from .errors import ClockMoved, Closed, ForeignRun, JournalReplaced, RunDiffers, RunOpen
 from .executions import RuntimeContext
 from .journal.contract import Journal, RunEntry
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
@@ -21,6 +21,7 @@ from .log import logger
 from .owners import is_dead
 from .scheduling import retried
 from .tools.performing import GRACE
+from .tools.toolbox import ToolsOf
 from .writer import fold_run
 
 _log = logger(__name__)
@@ -60,21 +61,32 @@ class Ownership:
         """Runs of which it was said why they are left alone."""
         self._closed = False
 
-    async def own(self, run: Run) -> None:
+    async def own(
+        self, run: Run, *, tools_of: ToolsOf | None = None, on_continue: OnContinue | None = None
+    ) -> None:
         """Declare a run, take it, fold it, and perform what it owes; idempotent.
 
-        Raises `ForeignRun` for one of another kind, before anything happens (K-61).
+        What is given counts for this run alone, in place of the runtime's own. Raises `ForeignRun`
+        for one of another kind, before anything happens (K-61), and `RunOpen` where something is
+        given for a run that is performed here already.
         """
         _check_kind(run)
+        if run.run_id in self._actors and (tools_of is not None or on_continue is not None):
+            raise _performed_here(run.run_id)
         try:
             await self._journal.declare(run)
         except RunDiffers:  # in its kind, perhaps: then no other configuration would do
             _check_kind((await self._journal.entry(run.run_id)).run)
             raise
-        await self._own(run)
+        await self._own(run, tools_of=tools_of, on_continue=on_continue)
 
     async def take_over(self) -> tuple[str, ...]:
-        """Take the runs that have something under way and no living owner; return their ids."""
+        """Take the runs that have something under way and no living owner; return their ids.
+
+        None, where nobody takes their continuations.
+        """
+        if self._runtime.on_continue is None:
+            return ()
         free, overdue = await self._look()
         taken = await self._take_all(free)
         if overdue:
@@ -214,14 +226,28 @@ class Ownership:
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
 
-    async def _own(self, run: Run, *, seen: RunEntry | None = None) -> None:
+    async def _own(
+        self,
+        run: Run,
+        *,
+        seen: RunEntry | None = None,
+        tools_of: ToolsOf | None = None,
+        on_continue: OnContinue | None = None,
+    ) -> None:
         """Take a run, unless it is ours; `seen` is its entry, if it was looked at as need be."""
         async with self._taking.setdefault(run.run_id, asyncio.Lock()):
             if run.run_id in self._actors:
+                if tools_of is not None or on_continue is not None:
+                    raise _performed_here(run.run_id)
                 return
             self._let_go.discard(run.run_id)
             try:
-                await self._take(run, seen or await self._looked_at(run.run_id))
+                await self._take(
+                    run,
+                    seen or await self._looked_at(run.run_id),
+                    tools_of=tools_of or self._runtime.tools_of,
+                    on_continue=on_continue or self._runtime.on_continue or _nobody(run.run_id),
+                )
             except BaseException:  # cancelled, too: nobody may own what nobody performs
                 await self._undo(run.run_id)
                 raise
@@ -241,7 +267,9 @@ class Ownership:
             raise lives_still(again)
         return again
 
-    async def _take(self, run: Run, seen: RunEntry) -> None:
+    async def _take(
+        self, run: Run, seen: RunEntry, *, tools_of: ToolsOf, on_continue: OnContinue
+    ) -> None:
         """Take a run whose owner is free to be put out, as far as this entry tells."""
         runtime = self._runtime
         fence, ends = await retried(
@@ -256,13 +284,15 @@ class Ownership:
             fence=fence,
             journal=self._journal,
             clock=runtime.clock,
-            tools=runtime.toolbox,
+            tools_of=tools_of,
+            on_continue=on_continue,
             settings=runtime.settings,
             listener=self._dispatcher,
             tasks=runtime.tasks,
             snapped=seen.snapped,
         )
         self._actors.add(actor)
+        runtime.telemetry.declared(tuple(actor.tools))
         actor.owned_until = ends
         await self._dispatcher.doubts.lose_what_died(actor)
         if actor.stopped is not None:
@@ -298,6 +328,20 @@ def _say_dropped(run_id: str, dropped: Iterable[str]) -> None:
         " in doubt",
         harmless(run_id),
         harmless(", ".join(dropped)),
+    )
+
+
+def _performed_here(run_id: str) -> RunOpen:
+    return RunOpen(
+        f"run {run_id!r} is performed here already; close_run it first, or take another run"
+    )
+
+
+def _nobody(run_id: str) -> OnContinue:
+    raise InvalidValue(
+        place=f"run {run_id!r}",
+        cause="has nobody who takes its continuations",
+        fix="give on_continue= to open_run, or to the Runtime",
     )
 
 

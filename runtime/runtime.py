@@ -51,7 +51,7 @@ from .telemetry import FailsafeTelemetry, Telemetry
 from .tenure import Tenure
 from .tools.sealing import Place
 from .tools.threads import Threads
-from .tools.toolbox import Toolbox
+from .tools.toolbox import Toolbox, ToolsOf
 from .watchdog import Watchdog
 from .writer import fold_run
 
@@ -65,8 +65,8 @@ class Runtime:
         self,
         *,
         journal: Journal,
-        tools: Toolbox,
-        on_continue: OnContinue,
+        tools: Toolbox | ToolsOf | None = None,
+        on_continue: OnContinue | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         telemetry: Telemetry | None = None,
@@ -74,15 +74,16 @@ class Runtime:
     ) -> None:
         """Prepare; nothing is owned before it is entered.
 
-        The journal is the caller's to close, afterwards. `clock` is what kernels count by, and
-        leases, if the journal has no clock of its own; it is read in tools' threads, too. `owner`
-        names this process in the journal and must never have been used before; leave it out unless
-        you know better.
+        The journal is the caller's to close, afterwards. `tools` are those of every run, or a
+        function of a run's id (W-60); they and `on_continue` count for runs that are opened without
+        their own. Without `on_continue` nothing is taken over: nobody could be told. `clock` is
+        what kernels count by, and leases, if the journal has no clock of its own; it is read in
+        tools' threads, too. `owner` names this process in the journal and must never have been used
+        before; leave it out unless you know better.
         """
         self.owner: Final = owner or new_owner()
         self.settings: Final = settings or Settings()
-        self.tools: Final = tools
-        self._journal = journal
+        self.journal: Final = journal
         self._actors = Actors()
         self._closed = False
         self._tasks = Tasks(failed=self._failed)
@@ -93,7 +94,6 @@ class Runtime:
         self._threads = Threads(lost=lost, now=clock.now)
         self._reading = Threads(lost=lost, now=clock.now, name="turnlock reader")
         self._runtime = RuntimeContext(
-            toolbox=tools,
             slots=Limiter(
                 all_runs=self.settings.executions,
                 each_run=self.settings.executions_of_run,
@@ -114,11 +114,12 @@ class Runtime:
                 actors=self._actors,
                 settings=self.settings,
             ),
+            tools_of=_tools_of(tools),
+            on_continue=on_continue,
         )
         self._dispatcher = Dispatcher(
             runtime=self._runtime,
             streams=self._streams,
-            on_continue=on_continue,
         )
         self._ownership = Ownership(
             journal=journal, runtime=self._runtime, dispatcher=self._dispatcher
@@ -132,7 +133,6 @@ class Runtime:
 
     async def __aenter__(self) -> Self:
         """Take over, unless told not to, what has something under way and no living owner."""
-        self._runtime.telemetry.declared(tuple(self.tools))
         self._unobserve = self._runtime.telemetry.observe(self._dispatcher.observed)
         self._watchers.spawn("renew the ownership", self._ownership.renew())
         self._watchers.spawn("watch for posts", self._mailbox.watch())
@@ -164,15 +164,24 @@ class Runtime:
         self._check_open()
         return await self._ownership.take_over()
 
-    async def open_run(self, run: Run) -> None:
+    async def open_run(
+        self,
+        run: Run,
+        *,
+        tools: Toolbox | ToolsOf | None = None,
+        on_continue: OnContinue | None = None,
+    ) -> None:
         """Begin a run, or go on with it; one that is owned here already stays as it is.
 
-        Raises `RunDiffers` if it has another configuration, `JournalOwned` if another process
+        `tools` and `on_continue` are those of this run alone, as an agent of many on one runtime
+        brings them (W-60); given for a run that is owned here already they raise `RunOpen`. Raises
+        `RunDiffers` if it has another configuration, `JournalOwned` if another process
         performs it, `ForeignRun` if another runtime does (K-61), and `CorruptJournal` for a journal
         that no run can have written.
         """
         self._check_open()
-        await self._ownership.own(run)
+        tools_of = None if tools is None else _tools_of(tools)
+        await self._ownership.own(run, tools_of=tools_of, on_continue=on_continue)
 
     async def close_run(self, run_id: str, *, drain: float | None = None) -> tuple[str, ...]:
         """Let a run go, whatever it owes: whoever opens it next goes on. Raises `UnknownRun`.
@@ -317,20 +326,25 @@ class Runtime:
 
     async def notes(self, run_id: str) -> Mapping[str, Json]:
         """Return the notes of a run, in the order in which they were kept."""
-        return await self._journal.notes(run_id)
+        return await self.journal.notes(run_id)
 
     def pending(self, run_id: str) -> tuple[CallView, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
         return tuple(calls_of(self._actor(run_id).kernel, gated=True))
 
+    def tools(self, run_id: str) -> Toolbox:
+        """Return the tools of a run that is open here, as they are now. Raises `UnknownRun`."""
+        return self._actor(run_id).tools
+
     def clear_arguments(self, call: CallView) -> Mapping[str, Json]:
         """Return the arguments of a call as its tool takes them, to show them to who decides.
 
         Views, like facts, have them as they are kept: sealed, where the tool declares it. Raises
-        `SealBroken` where they do not open.
+        `SealBroken` where they do not open, and `UnknownRun` for a run that is not open here.
         """
         place = Place(call.run_id, call.turn_id, call.invocation_id)
-        return self.tools.seals.clear_arguments(call.arguments or NO_ARGUMENTS, place)
+        seals = self._actor(call.run_id).tools.seals
+        return seals.clear_arguments(call.arguments or NO_ARGUMENTS, place)
 
     async def status(self, run_id: str) -> Standing:
         """Return what the agent of a run does, as the journal has it; it need not be open here."""
@@ -342,11 +356,11 @@ class Runtime:
         It is made of the journal's snapshot and the facts after it, so what no kernel remembers is
         None in it (`RunView.of_kernel`).
         """
-        run = (await self._journal.entry(run_id)).run
-        kernel = await fold_run(run, self._journal)
+        run = (await self.journal.entry(run_id)).run
+        kernel = await fold_run(run, self.journal)
         latest = None
         if kernel.sequence:
-            (latest,) = await self._journal.read(run_id, after=kernel.sequence - 1, limit=1)
+            (latest,) = await self.journal.read(run_id, after=kernel.sequence - 1, limit=1)
         return RunView.of_kernel(kernel, latest=latest)
 
     def subscribe(self, run_id: str, *, after: int = 0) -> Subscription:
@@ -424,3 +438,10 @@ class Runtime:
             _log.info("%s ended: %s", name, error)
         else:
             _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
+
+
+def _tools_of(tools: Toolbox | ToolsOf | None) -> ToolsOf:
+    if callable(tools):
+        return tools
+    toolbox = Toolbox() if tools is None else tools
+    return lambda _: toolbox

@@ -61,13 +61,13 @@ class RunWriter:
         *,
         journal: Journal,
         clock: Clock,
-        declared: Declared,
+        declared: Callable[[], Declared],
         fence: int | None,
     ) -> None:
         """Take over a kernel that is the fold of the journal.
 
-        Where the policies of the tools are not `declared`, a delivery that brings calls is not
-        judged. `fence` is what `Journal.own` returned, or
+        `declared` says what the tools declare now; where that is not known, a delivery that brings
+        calls is not judged. `fence` is what `Journal.own` returned, or
         None: then the run is written as long as nobody owns it.
         """
         self.run: Final = kernel.run
@@ -105,7 +105,7 @@ class RunWriter:
             for delivery in deliveries:
                 began = asyncio.get_running_loop().time()
                 try:
-                    declared = await self._declared.apply(delivery, self._judging)
+                    declared = await self._declared().apply(delivery, self._judging)
                 except InvalidValue as error:
                     unfit(delivery, error)
                     continue
@@ -319,7 +319,9 @@ class SharedRun:
         entry = await _entry_to_write(journal, run_id)
         kernel = await fold_run(entry.run, journal)
         declared = Declared.of(policies, tools)
-        writer = RunWriter(kernel, journal=journal, clock=clock, declared=declared, fence=None)
+        writer = RunWriter(
+            kernel, journal=journal, clock=clock, declared=lambda: declared, fence=None
+        )
         return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
 
     @property

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ...models.errors import InvalidValue
 from .errors import BadToolFile, said
@@ -85,6 +85,12 @@ class Toolbox(Mapping[str, Tool]):
     def as_function_schemas(self) -> list[dict[str, Any]]:
         """Return all declarations, as chat-completions endpoints take them in `tools`."""
         return [it.as_function_schema() for it in self._tools.values()]
+
+
+ToolsOf: TypeAlias = Callable[[str], Toolbox]
+"""The tools of a run by its id, as they are now (W-60). It is asked often, on the loop: return what
+is at hand, the same toolbox as long as nothing has changed. One that raises leaves a run that is
+open with those it had."""
 
 
 def load_tools(path: Path) -> tuple[Tool, ...]:

@@ -15,7 +15,7 @@ from turnlock.models.deliveries import Acknowledge
 from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.actor import Actor
-from turnlock.runtime.dispatcher import Continuation, OnContinue
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.tenure import Tenure
@@ -89,13 +89,11 @@ def unadmitted(*args: Any, threads: Executor, **_: Any) -> Calling:
     return begin(*args, threads=threads)
 
 
-async def acknowledged_first(
-    actor: Actor, effect: Continue, on_continue: OnContinue, *, runtime: RuntimeContext
-) -> None:
+async def acknowledged_first(actor: Actor, effect: Continue, *, runtime: RuntimeContext) -> None:
     """Instead of `hand_over`: take it off the books, then hand it over."""
     run_id = actor.run.run_id
     await actor.deliver_surely(Acknowledge(run_id=run_id, turn_id=effect.turn_id))
-    await on_continue(
+    await actor.on_continue(
         Continuation(
             run_id=run_id,
             turn_id=effect.turn_id,
