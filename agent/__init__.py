@@ -1,10 +1,10 @@
 """The agent loop: a model and its tools in conversation, on a runtime that survives crashes.
 
-An `Agent` asks a `Model`, performs the calls of its answer on a runtime of its own, and gives the
-results back, until the model asks for no more. All of it is in the journal before anything follows
-from it: the same lines after a crash go on where it stopped. `ChatCompletionsModel` speaks to any
-chat-completions endpoint (extra `openai`), `ScriptedModel` plays a script; any object with
-`speak` and `close` is a model. `docs/agent.md` shows it at work.
+An `Agent` asks a `Model`, performs the calls of its answer on a runtime, its own or a shared one,
+and gives the results back, until the model asks for no more. All of it is in the journal before
+anything follows from it: the same lines after a crash go on where it stopped.
+`ChatCompletionsModel` speaks to any chat-completions endpoint (extra `openai`), `ScriptedModel`
+plays a script; any object with `speak` and `close` is a model. `docs/agent.md` shows it at work.
 
 These names are public; every other name in here may change with any release.
 """
@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 from ..models.lazy import imported_when_asked
 
 if TYPE_CHECKING:
+    from .approving import Approve, AskApproval, Decision, Deny
     from .chat_completions import ChatCompletionsModel, MissingClient
     from .conversation import Conversation, Owed
-    from .errors import ConversationBroken, ModelError
+    from .errors import ConversationBroken, HookFailed, LimitReached, ModelError
+    from .events import Answered, CallUpdate, Event, RunResult
     from .loop import Agent
     from .messages import Answer, Message, Prompt, Results, Stop, Tokens, ToolCall
     from .script import Recorded, Script, ScriptedCall, ScriptedModel
+    from .setup import AfterAnswer, BeforeAnswer, Tools
     from .speaking import (
         Again,
         CallBegan,
@@ -44,23 +47,28 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Again", "Agent", "Answer", "CallBegan", "CallEnded", "CallText", "ChatCompletionsModel",
-    "Conversation", "ConversationBroken", "Elsewhere", "Ended", "Message", "MissingClient", "Model",
-    "ModelError", "Owed", "Prompt", "Question", "Recorded", "Results", "Said", "Script",
-    "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed", "SpeechStarted",
-    "Stop", "Text", "Thought", "Tokens", "ToolCall", "Transient", "Used", "listen",
+    "AfterAnswer", "Again", "Agent", "Answer", "Answered", "Approve", "AskApproval",
+    "BeforeAnswer", "CallBegan", "CallEnded", "CallText", "CallUpdate", "ChatCompletionsModel",
+    "Conversation", "ConversationBroken", "Decision", "Deny", "Elsewhere", "Ended", "Event",
+    "HookFailed", "LimitReached", "Message", "MissingClient", "Model", "ModelError", "Owed",
+    "Prompt", "Question", "Recorded", "Results", "RunResult", "Said", "Script", "ScriptedCall",
+    "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed", "SpeechStarted", "Stop",
+    "Text", "Thought", "Tokens", "ToolCall", "Tools", "Transient", "Used", "listen",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
     __getattr__ = imported_when_asked(
         "turnlock.agent",
         {
+            "approving": "Approve AskApproval Decision Deny",
             "chat_completions": "ChatCompletionsModel MissingClient",
             "conversation": "Conversation Owed",
-            "errors": "ConversationBroken ModelError",
+            "errors": "ConversationBroken HookFailed LimitReached ModelError",
+            "events": "Answered CallUpdate Event RunResult",
             "loop": "Agent",
             "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
             "script": "Recorded Script ScriptedCall ScriptedModel",
+            "setup": "AfterAnswer BeforeAnswer Tools",
             "speaking": (
                 "Again CallBegan CallEnded CallText Elsewhere Ended Model Question Said Text"
                 " Thought Used listen"

@@ -9,6 +9,17 @@ class ModelError(TurnlockError):
     """The model did not answer. Nothing is lost: the conversation still owes its answer."""
 
 
+class LimitReached(TurnlockError):
+    """The model was asked as often, or has used as much, as one prompt may cost (W-23).
+
+    What ran, ran, and is kept. The next prompt begins a new count.
+    """
+
+
+class HookFailed(TurnlockError):
+    """A hook of the host's raised. What was kept is kept; the conversation can be gone on with."""
+
+
 class ConversationBroken(TurnlockError):
     """A run whose facts or notes are not those of one conversation."""
 

@@ -1,97 +1,140 @@
-"""The agent loop: prompt, answer, tool calls, results, answer … until the model asks for no more.
+"""An agent: a model, its tools, and one conversation, which goes on where it stopped.
 
-    async with Agent(run=Run(run_id="r"), model=model, journal=journal, tools=tools) as agent:
-        print(await agent.ask("What is the weather?"))
+    async with Agent(model=model, tools=[weather, pay], journal="agent.db") as agent:
+        print(await agent.run("What is the weather?"))
 
 All that was said and done is in the journal before anything follows from it (see `conversation`):
-the same lines after a crash go on where it stopped, with `go_on` in place of `ask`.
+the same lines after a crash go on where it stopped.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from functools import partial
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 import attrs
 
-from ..models.deliveries import Reject
-from ..models.reasons import Reason
+from ..models.errors import InvalidValue
 from ..models.run import Run
 from ..models.values import Json
-from ..runtime.dispatcher import Continuation
-from ..runtime.errors import JournalError, RunFenced, TooSlow
-from ..runtime.journal.contract import Journal
+from ..models.verdicts import Verdict
+from ..runtime.errors import Closed
+from ..runtime.journal.contract import Journal, open_journal
+from ..runtime.journal.memory import MemoryJournal
 from ..runtime.runtime import Runtime
-from ..runtime.scheduling import Clock, backoff, retried
+from ..runtime.scheduling import Clock
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
-from ..runtime.tools.sealing import Place
-from ..runtime.tools.toolbox import Toolbox
+from ..runtime.tools.tool import Tool
 from ..views.call_view import CallView
-from .conversation import Conversation, Owed
-from .errors import ConversationBroken
-from .messages import Answer, Message, Prompt, Results, as_note
-from .speaking import Model, Question, listen
+from .approving import Approvals, Approve, AskApproval, Deny, decide
+from .conversation import Conversation
+from .delegating import Conversing, agent_tool
+from .events import Event, Events, RunResult
+from .messages import Prompt
+from .setup import ANSWERS, AfterAnswer, BeforeAnswer, Setup, Tools
+from .speaking import Model
 
-T = TypeVar("T")
-
-LOOK: Final = 1.0
-"""Seconds after which a loop that waits for results looks whether the run is still its own."""
-
-OPENED: Final = frozenset({Reason.TURN_OPEN, Reason.TURN_REUSED, Reason.STALE_EPOCH})
-"""Why a turn is refused that was opened before a crash, or before an answer was lost."""
+GRACE: Final = 10.0
+"""Seconds in which what runs may still report, once its turn was interrupted (K-53)."""
 
 
 class Agent:
-    """One conversation, on a runtime of its own that performs no other run."""
+    """One conversation of a model with its tools. Enter it in the loop that it is to live in.
 
-    def __init__(  # noqa: PLR0913 - what a runtime takes, and the model
+    It has a runtime of its own, or performs its run on one that is shared: give `runtime` to each
+    of many agents, and none of them polls by itself.
+    """
+
+    def __init__(  # noqa: PLR0913 - each but the model has a default that serves
         self,
         *,
-        run: Run,
         model: Model,
-        journal: Journal,
-        tools: Toolbox,
+        tools: Tools = (),
+        instructions: str = "",
+        run: str | Run = "agent",
+        journal: str | os.PathLike[str] | Journal | None = None,
+        runtime: Runtime | None = None,
+        approve: AskApproval | None = None,
+        answer_limit: int = ANSWERS,
+        token_limit: int | None = None,
+        before_answer: BeforeAnswer | None = None,
+        after_answer: AfterAnswer | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        """Prepare; nothing is owned before it is entered. The journal and the model are yours."""
-        self.run: Final = run
-        self.conversation: Final = Conversation(run.run_id)
-        self.runtime: Final = Runtime(
-            journal=journal,
+        """Prepare; nothing is owned before it is entered. The model is yours to close.
+
+        `journal` is a file or URL, which is opened and closed here, or one that is yours; without
+        any, all is in memory. `approve` is asked about calls that wait (see `AskApproval`), also of
+        agents that are tools. A shared `runtime` is yours to enter and to leave, and has journal,
+        settings, clock and telemetry of its own. Raises `InvalidValue`.
+        """
+        self._setup: Final = Setup(
+            model=model,
             tools=tools,
-            on_continue=self._take,
-            settings=attrs.evolve(settings or Settings(), takes_over=False),
-            clock=clock,
-            telemetry=telemetry,
+            instructions=instructions,
+            answer_limit=answer_limit,
+            token_limit=token_limit,
+            before_answer=before_answer,
+            after_answer=after_answer,
         )
-        self._journal = journal
-        self._model = model
-        self._changed = asyncio.Event()
-        self._following: asyncio.Task[None] | None = None
-        self._loaded = False
-        """Whether all that was said and done before is known."""
+        own = (journal, settings, clock, telemetry)
+        if runtime is not None and any(given is not None for given in own):
+            raise InvalidValue(
+                place="runtime",
+                cause="is shared, and has a journal, settings, clock and telemetry of its own",
+                fix="give these to the Runtime",
+            )
+        self._run: Final = Run(run_id=run) if isinstance(run, str) else run
+        self._shared = runtime
+        self._journal = MemoryJournal() if journal is None else journal
+        self._settings = attrs.evolve(settings or Settings(), takes_over=False)
+        self._clock = clock
+        self._telemetry = telemetry
+        self._approve = approve
+        self._conversing: Conversing | None = None
+        self._watching: set[Events] = set()
+        self._line = asyncio.Lock()
+        self._exit = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
-        await self.runtime.__aenter__()
-        try:
-            await self.runtime.open_run(self.run)
-            self.conversation.load(self._clear(await self.runtime.notes(self.run.run_id)))
-            self._following = asyncio.create_task(self._follow())
-            known = (await self._journal.entry(self.run.run_id)).sequence
-            await self._until(lambda: self.conversation.sequence >= known)
-            self._loaded = True
-            self._tell()
-        except BaseException as error:
-            await self.__aexit__(type(error), error, None)
-            raise
+        if self._conversing is not None:
+            raise InvalidValue(
+                place=f"run {self.run_id!r}", cause="is entered already", fix="make another Agent"
+            )
+        async with AsyncExitStack() as stack:
+            runtime = self._shared
+            if runtime is None:
+                journal = self._journal
+                if not isinstance(journal, Journal):
+                    journal = await stack.enter_async_context(await open_journal(journal))
+                runtime = Runtime(
+                    journal=journal,
+                    settings=self._settings,
+                    clock=self._clock,
+                    telemetry=self._telemetry,
+                )
+                await stack.enter_async_context(runtime)
+            approvals = None if self._approve is None else Approvals(self._approve)
+            if approvals is not None:
+                stack.push_async_callback(approvals.close)
+            self._conversing = Conversing(
+                run=self._run,
+                runtime=runtime,
+                setup=self._setup,
+                approvals=approvals,
+                hear=self._hear,
+            )
+            stack.push_async_exit(self._leave)
+            await self._conversing.open()
+            self._exit = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -101,173 +144,141 @@ class Agent:
         traceback: TracebackType | None,
     ) -> None:
         """Hand the run over; after an error at once, otherwise when what runs has ended."""
-        await self.runtime.__aexit__(kind, error, traceback)
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        await self._exit.__aexit__(kind, error, traceback)
 
-    async def ask(self, prompt: str) -> str | None:
-        """Say something to the model, once all before is settled, and return as `go_on` does."""
-        await self.go_on()
-        await self._say(Prompt(text=prompt))
-        return await self.go_on()
+    async def run(self, prompt: str | None = None, *, heard: Json = None) -> RunResult:
+        """Say something to the model, and return what came of it when a person has the word again.
 
-    async def go_on(self) -> str | None:
-        """Go on until a person has the word, and return what the model said last.
+        What is owed from before is done first. A prompt waits until those that came before it are
+        done, in order. The same prompt again, while it is unfinished – after a crash, or after an
+        error – is gone on with, and not said twice. Without a prompt, go on with what is owed.
+        `heard` is any JSON to be kept with it.
 
-        None: a turn was interrupted, or nothing was said yet. Raises `ModelError` when the model
-        does not answer; it is asked again when this is called again. Raises `RunFenced` once the
-        run is somebody else's.
+        Raises `ModelError` when the model does not answer, `LimitReached`, `HookFailed`, and
+        `RunFenced` once the run is somebody else's; what is owed then is done by the next call.
         """
-        conversation = self.conversation
-        while (owed := conversation.owed) is not Owed.PROMPT:
-            if owed is Owed.ANSWER:
-                said = tuple(map(self._as_told, conversation.messages()))
-                question = Question(messages=said, tools=self.runtime.tools)
-                await self._say((await listen(self._model, question)).answer)
-            elif owed is Owed.TURN:
-                await self._open_turn()
-            else:
-                await self._reject_faulty()
-                await self._until(lambda: conversation.owed is not Owed.RESULTS)
-        last = conversation.said[-1] if conversation.said else None
-        return (last.text or "") if isinstance(last, Answer) and not last.calls else None
+        return await self._ran(_prompt(prompt, heard), None)
+
+    async def stream(
+        self, prompt: str | None = None, *, heard: Json = None
+    ) -> AsyncGenerator[Event]:
+        """Do as `run` does, and yield what happens meanwhile; the last is the `RunResult`.
+
+        Who stops listening (`aclose`) stops the work as well; it is gone on with by the next call.
+        """
+        events = Events()
+        working = asyncio.ensure_future(self._ran(_prompt(prompt, heard), events))
+        working.add_done_callback(lambda _: events.end())
+        try:
+            async for event in events:
+                yield event
+            yield await working
+        finally:
+            working.cancel()
+            await asyncio.wait([working])
+
+    def run_sync(self, prompt: str | None = None, *, heard: Json = None) -> RunResult:
+        """Enter the agent, do as `run` does, and leave it: for scripts without a loop.
+
+        Raises `InvalidValue` where a loop is running, or the runtime is shared.
+        """
+        if self._shared is not None or _loop_is_running():
+            raise InvalidValue(
+                place="run_sync",
+                cause="is called where a loop is running",
+                fix="write: async with agent: await agent.run(…)",
+            )
+
+        async def play() -> RunResult:
+            async with self:
+                return await self.run(prompt, heard=heard)
+
+        return asyncio.run(play())
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run."""
+        return self._run.run_id
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime that performs it. Raises `Closed` where it is not entered."""
+        return self._entered.talk.runtime
+
+    @property
+    def conversation(self) -> Conversation:
+        """What was said and done. Raises `Closed` where it is not entered."""
+        return self._entered.talk.conversation
 
     def pending(self) -> tuple[CallView, ...]:
-        """Return the calls that wait for a person; those that will be rejected are none."""
-        faulty = self._faulty()
-        return tuple(
-            waiting
-            for waiting in self.runtime.pending(self.run.run_id)
-            if waiting.invocation_id not in faulty
-        )
+        """Return the calls that wait for a person, those of agents that are tools as well."""
+        return self._entered.pending()
 
-    async def _say(self, said: Prompt | Answer) -> None:
-        """Keep a message, then take it for said."""
-        name = self.conversation.next_name
-        note = self._as_kept(name, said)
-        await self._kept(partial(self.runtime.note, self.run.run_id, name, note))
-        self.conversation.said.append(said)
-        self._tell()
+    async def decide(self, call: CallView, decision: Approve | Deny) -> Verdict:
+        """Decide about a call of `pending()`: for what was shown, and nothing else (K-32).
 
-    def _as_kept(self, name: str, said: Prompt | Answer) -> Json:
-        """Return the note of a message; one that asks for calls with secret arguments is sealed."""
-        note, seals = as_note(said), self.runtime.tools.seals
-        calls = said.calls if isinstance(said, Answer) else ()
-        if any(seals.seals_arguments(call.tool_name) for call in calls):
-            return seals.note(note, run_id=self.run.run_id, name=name)
-        return note
+        Raises `BadArguments` for edited arguments that its tool does not take: it waits still.
+        """
+        return await decide(self.runtime, call, decision)
 
-    def _clear(self, notes: Mapping[str, Json]) -> dict[str, Json]:
-        """Return the notes as they were said. Raises `SealBroken`."""
-        seals, run_id = self.runtime.tools.seals, self.run.run_id
-        return {
-            name: seals.clear_note(note, run_id=run_id, name=name) for name, note in notes.items()
-        }
+    async def interrupt(self, *, reason: str | None = None, grace: float = GRACE) -> bool:
+        """Stop what goes on, and return once a person has the word; False where nothing did.
 
-    def _as_told(self, message: Message) -> Message:
-        """Return a message as the model is told it: results are kept sealed, perhaps."""
-        if not isinstance(message, Results):
-            return message
-        seals = self.runtime.tools.seals
-        clear = seals.results(message.results, self.run.run_id, message.turn_id)
-        return attrs.evolve(message, results=clear)
+        Calls that have not started are denied, what runs may still report for `grace` seconds
+        (K-53); the model is told with the next prompt. Agents that are tools are stopped, too.
+        """
+        return await self._entered.talk.interrupt(reason=reason, grace=grace)
 
-    async def _open_turn(self) -> None:
-        """Open the turn of the latest answer; whoever did it before a crash did it as well."""
-        answer, turn_id = self._latest(), self.conversation.turn_id
-        if answer is None or turn_id is None:
-            raise AssertionError(self.conversation.owed)
-        calls = answer.identified()
-        epoch = self.conversation.epoch
-        verdict = await self._kept(
-            partial(self.runtime.open_turn, self.run.run_id, calls, turn_id=turn_id, epoch=epoch)
-        )
-        entry = await self._journal.entry(self.run.run_id)
-        await self._until(lambda: self.conversation.sequence >= entry.sequence)
-        if verdict.reason is None or (
-            verdict.reason in OPENED and turn_id in self.conversation.turns
-        ):
-            return
-        raise ConversationBroken(
-            f"run {self.run.run_id!r}: the turn {turn_id!r} of {len(calls):,} calls was refused"
-            f" ({verdict.reason}); somebody else opens turns in this run, or the model asks for too"
-            " much: go on in another run"
-        )
+    def as_tool(self, *, name: str, description: str, approval: bool = False) -> Tool:
+        """Return a tool that has an agent like this one answer a prompt, in a run of its own.
 
-    async def _reject_faulty(self) -> None:
-        """Reject the calls whose arguments could not be read; done again, it changes nothing."""
-        turn_id = self.conversation.turn_id
-        for invocation_id, fault in self._faulty().items():
-            rejection = Reject(turn_id=turn_id, invocation_id=invocation_id, error=fault)
-            await self._kept(partial(self.runtime.deliver, self.run.run_id, rejection))
+        It takes model, tools, instructions, limits and hooks from here; who enters it performs it,
+        and is asked for its approvals. This agent itself need not be entered.
+        """
+        return agent_tool(self._setup, name=name, description=description, approval=approval)
 
-    def _faulty(self) -> dict[str, str]:
-        answer = self._latest()
-        if answer is None:
-            return {}
-        seals, turn_id = self.runtime.tools.seals, self.conversation.turn_id or ""
-        return {
-            call.invocation_id: seals.error(
-                asked.tool_name,
-                asked.fault,
-                Place(self.run.run_id, turn_id, call.invocation_id),
-            )
-            for call, asked in zip(answer.identified(), answer.calls, strict=True)
-            if asked.fault is not None
-        }
+    @property
+    def _entered(self) -> Conversing:
+        if self._conversing is None:
+            raise Closed(f"run {self.run_id!r}: enter the agent first (async with agent: …)")
+        return self._conversing
 
-    def _latest(self) -> Answer | None:
-        last = self.conversation.said[-1] if self.conversation.said else None
-        return last if isinstance(last, Answer) else None
-
-    async def _take(self, continuation: Continuation) -> None:
-        """Take a continuation off the books once the model's answer to it is kept (K-52)."""
-        with suppress(RunFenced):  # its next owner tells the model
-            await self._until(
-                lambda: self._loaded and self.conversation.answered(continuation.turn_id)
-            )
-
-    async def _follow(self) -> None:
-        """Fold the facts of the run as they come."""
-        while True:
-            subscription = self.runtime.subscribe(self.run.run_id, after=self.conversation.sequence)
-            with suppress(TooSlow):  # subscribe again: the journal has what was missed
-                async for fact in subscription:
-                    self.conversation.take(fact)
-                    self._tell()
-                return
-
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something to hold of the conversation. Raises `RunFenced`."""
-        while not holds():
-            changed = self._changed
+    async def _ran(self, prompt: Prompt | None, events: Events | None) -> RunResult:
+        conversing = self._entered
+        async with self._line:
+            if events is not None:
+                self._watching.add(events)
             try:
-                async with asyncio.timeout(LOOK):  # wait_for may swallow a cancellation (3.11)
-                    await changed.wait()
-            except TimeoutError:
-                self._check_ours()
+                if prompt is not None:
+                    await conversing.talk.say(prompt)
+                await conversing.talk.go_on()
+                return conversing.result()
+            finally:
+                if events is not None:
+                    self._watching.discard(events)
 
-    def _check_ours(self) -> None:
-        following = self._following
-        if following is not None and following.done():
-            following.result()
-        if self.runtime.failure is not None:
-            raise self.runtime.failure
-        if self.run.run_id not in self.runtime.runs:
-            raise RunFenced(
-                f"run {self.run.run_id!r} was taken over by another process; it goes on there"
-            )
+    def _hear(self, event: Event) -> None:
+        for events in self._watching:
+            events.add(event)
 
-    async def _kept(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do what may be done again until the journal has it."""
+    async def _leave(
+        self,
+        _: type[BaseException] | None,
+        error: BaseException | None,
+        __: TracebackType | None,
+    ) -> None:
+        conversing, self._conversing = self._conversing, None
+        if conversing is not None:
+            await conversing.talk.close(drain=None if error is None else 0.0)
 
-        def failed(_: Exception, __: float) -> None:
-            self._check_ours()
 
-        pauses = backoff(self.runtime.settings)
-        return await retried(work, pauses=pauses, on=(JournalError,), failed=failed)
+def _prompt(prompt: str | None, heard: Json) -> Prompt | None:
+    return None if prompt is None else Prompt(text=prompt, heard=heard)
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

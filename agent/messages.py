@@ -17,16 +17,22 @@ from ..models.record import changed
 from ..models.values import Json, freeze
 
 
+def _frozen(heard: object) -> Json:
+    return cast("Json", freeze(heard, place="heard"))
+
+
 @attrs.frozen(kw_only=True)
 class Prompt:
     """What a person says, or, with `misfit`, what a model is told of an answer that does not fit.
 
-    `output` is the JSON Schema that the answer to it must fit (W-59).
+    `output` is the JSON Schema that the answer to it must fit (W-59). `heard` is any JSON that a
+    host keeps in the same note: how far it has read a chat, say (W-30).
     """
 
     text: str
     output: Mapping[str, Json] | None = None
     misfit: bool = False
+    heard: Json = attrs.field(default=None, converter=_frozen)
 
 
 @attrs.frozen(kw_only=True)
@@ -138,11 +144,17 @@ def _identified(
 
 @attrs.frozen(kw_only=True)
 class Results:
-    """What became of one answer's calls, in their order."""
+    """What became of one answer's calls, in their order.
+
+    `edited` are the arguments that ran in place of the model's own, by invocation: a person has
+    edited them, and the model does not know it. `reason` is what whoever interrupted the turn said.
+    """
 
     turn_id: str
     results: tuple[CallResult, ...]
     interrupted: bool = False
+    reason: str | None = None
+    edited: Mapping[str, Mapping[str, Json]] = attrs.field(factory=dict[str, Mapping[str, Json]])
 
 
 Message: TypeAlias = Prompt | Answer | Results
@@ -157,6 +169,8 @@ def as_note(said: Prompt | Answer) -> Json:
             prompt["output"] = said.output
         if said.misfit:
             prompt["misfit"] = True
+        if said.heard is not None:
+            prompt["heard"] = said.heard
         return cast("Json", freeze(prompt, place="prompt"))
     calls = [
         attrs.asdict(call, recurse=False) | {"arguments": call.arguments} for call in said.calls
@@ -182,7 +196,10 @@ def from_note(note: Any) -> Prompt | Answer:  # noqa: ANN401 - any JSON
     """
     if note["role"] == "user":
         return Prompt(
-            text=note["text"], output=note.get("output"), misfit=note.get("misfit", False)
+            text=note["text"],
+            output=note.get("output"),
+            misfit=note.get("misfit", False),
+            heard=note.get("heard"),
         )
     calls = tuple(ToolCall(**call) for call in note["calls"])
     return Answer(

@@ -205,7 +205,7 @@ class ApprovalPrompts:
     async def _delivered(self, delivery: Delivery) -> bool:
         """Have it judged, and say why it was not accepted; False where it can be said better."""
         try:
-            verdict = await self._agent.runtime.deliver(self._agent.run.run_id, delivery)
+            verdict = await self._agent.runtime.deliver(self._agent.run_id, delivery)
         except TurnlockError as error:
             self._screen.tell(f"  not decided: {harmless(str(error))}")
             return not isinstance(error, InvalidValue)
@@ -238,7 +238,7 @@ class ApprovalPrompts:
 
     def _asks(self, call: CallView) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""
-        tool = self._agent.runtime.tools.get(call.tool_name)
+        tool = self._agent.runtime.tools(call.run_id).get(call.tool_name)
         rule = InDoubt.ASK if tool is None else tool.policy.doubt_rule
         if rule is InDoubt.PROBE:
             return time.time() - (call.since or 0.0) >= PROBED

@@ -16,6 +16,7 @@ import click
 from rich.text import Text
 
 from ..agent.conversation import Owed
+from ..agent.events import RunResult
 from ..agent.loop import Agent
 from ..agent.speaking import Model
 from ..models.errors import TurnlockError, UnknownRun
@@ -66,7 +67,7 @@ class Session:
         self._agent: Final = agent
         self._settings = settings
         self._lines = Lines()
-        self.screen = Screen(agent.run, told_until=known)
+        self.screen = Screen(settings.run, told_until=known)
         decider = settings.decider or Terminal(self.screen, self._lines)
         self._prompts = ApprovalPrompts(agent, decider=decider, screen=self.screen)
         self._work: asyncio.Task[End] | None = None
@@ -97,22 +98,23 @@ class Session:
         unfinished = agent.conversation.owed is not Owed.PROMPT
         prompt = settings.prompt
         if unfinished:
-            self.screen.tell(f"going on with run {harmless(agent.run.run_id)}")
-            if prompt == agent.conversation.last_prompt:
+            self.screen.tell(f"going on with run {harmless(agent.run_id)}")
+            last = agent.conversation.last_prompt
+            if last is not None and prompt == last.text:
                 prompt = None  # the same command line again: it was asked already
-            end = await self._said(agent.go_on)
+            end = await self._said(agent.run)
             if end is not End.ANSWERED and not settings.converses:
                 return end
         elif prompt is None and not agent.conversation.said:
             prompt = settings.opening
         if prompt is None and not unfinished and not settings.converses:
             self.screen.tell("nothing is left to do: give a PROMPT, or begin another --run")
-            return await self._said(agent.go_on)
+            return await self._said(agent.run)
         while prompt is not None or settings.converses:
             prompt = prompt if prompt is not None else await self._prompted()
             if prompt is None:
                 return End.ANSWERED
-            end = await self._said(partial(agent.ask, prompt))
+            end = await self._said(partial(agent.run, prompt))
             if not settings.converses:
                 return end
             prompt = None
@@ -125,7 +127,7 @@ class Session:
             if line is None or line.strip():
                 return line
 
-    async def _said(self, work: Callable[[], Awaitable[str | None]]) -> End:
+    async def _said(self, work: Callable[[], Awaitable[RunResult]]) -> End:
         """Have the agent work, print its answer, and say how that ended."""
         working = asyncio.ensure_future(work())
         asking = asyncio.create_task(self._prompts.work())
@@ -139,11 +141,11 @@ class Session:
             for task in (working, asking):
                 task.cancel()
             await asyncio.wait({working, asking})
-        answer = working.result()
-        if answer is None:
+        result = working.result()
+        if result.interrupted or not result.answers:
             return End.INTERRUPTED
         self.screen.refresh()
-        click.echo(harmless_lines(answer), file=self._answers)
+        click.echo(harmless_lines(result.text), file=self._answers)
         return End.ANSWERED
 
     def _left(self) -> End:
@@ -162,7 +164,7 @@ class Session:
         """Fold and show the facts as they come."""
         agent, sequence = self._agent, 0
         while True:
-            facts = agent.runtime.subscribe(agent.run.run_id, after=sequence)
+            facts = agent.runtime.subscribe(agent.run_id, after=sequence)
             try:
                 async for fact in facts:
                     sequence = fact.sequence
@@ -188,7 +190,7 @@ class Session:
     async def _stop(self, turn_id: str) -> None:
         try:
             await self._agent.runtime.interrupt(
-                self._agent.run.run_id, turn_id=turn_id, reason="Ctrl-C"
+                self._agent.run_id, turn_id=turn_id, reason="Ctrl-C"
             )
         except TurnlockError as error:
             self.screen.tell(f"  not interrupted: {harmless(str(error))}")

@@ -49,6 +49,9 @@ _log = logger(__name__)
 RENEWALS: Final = 3
 """Times that a lease is renewed before it would be over."""
 
+INTERRUPTED: Final = "the turn was interrupted"
+"""Why a tool is asked to stop whose turn is stopped (K-53)."""
+
 
 @attrs.frozen(kw_only=True)
 class RuntimeContext:
@@ -121,6 +124,7 @@ class Executions:
                 concurrency=None if tool is None else tool.policy.concurrency,
                 sequential=tool is not None and tool.policy.sequential,
                 threaded=tool is not None and tool.needs_thread,
+                delegates=tool is not None and tool.delegates,
                 start=self._start,
                 actor=actor,
                 effect=effect,
@@ -135,7 +139,7 @@ class Executions:
         """Ask a running tool to stop (K-53); it may still report truthfully."""
         attempt = self._under_way.get(key_of(effect))
         if attempt is not None and attempt.context is not None:
-            attempt.context.cancel("the turn was interrupted")
+            attempt.context.cancel(INTERRUPTED)
 
     def abandon(self, run_id: str) -> None:
         """Ask what runs for this run to stop: it is not performed here any more."""

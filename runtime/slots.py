@@ -48,6 +48,8 @@ class Slot:
     """Of the sequential tools of a run one runs at a time, in the order in which they asked."""
     threaded: bool = False
     """Whether it runs in a thread."""
+    delegates: bool = False
+    """Whether it does nothing but wait for calls of other runs: those find a slot all the same."""
     place: Place = (0, 0)
     """Given by the `Limiter`."""
     taken: bool = False
@@ -121,7 +123,7 @@ class Limiter:
             self._leave(slot)
             return
         slot.taken = False
-        self._taken -= 1
+        self._taken -= not slot.delegates
         for bound in slot.bounds:
             self._of[bound] -= 1
             if not self._of[bound]:
@@ -194,7 +196,7 @@ class Limiter:
         self._ready_first(slot.line)
         self._waits_no_more(slot)
         self._round = max(self._round, slot.place[0])
-        self._taken += 1
+        self._taken += not slot.delegates
         for bound in slot.bounds:
             self._of[bound] += 1
         slot.taken = True

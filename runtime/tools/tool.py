@@ -73,6 +73,8 @@ class Tool:
         default=None, alias="parameters", converter=_optional_schema, repr=False
     )
     """The JSON Schema as it was declared; None where type hints count."""
+    delegates: bool = attrs.field(default=False, validator=instance(bool), repr=False)
+    """Whether it does nothing but wait for calls of other runs; then it takes no slot from them."""
 
     parameters: Mapping[str, Json] = attrs.field(init=False, repr=False)
     """The JSON Schema of the arguments, for models."""

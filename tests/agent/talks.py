@@ -17,6 +17,7 @@ from turnlock.agent.script import Recorded, Script, ScriptedCall, ScriptedModel
 from turnlock.agent.speaking import Question, Said
 from turnlock.runtime.errors import Closed
 from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.policy import InDoubt
@@ -109,11 +110,13 @@ class Listening:
 
 async def crash(agent: Agent) -> None:
     """End a process without a word, and let its lease run out."""
-    runtime = agent.runtime
+    await end(agent.runtime)
+    await asyncio.sleep(2 * BRIEF.ownership)
+
+
+async def end(runtime: Runtime) -> None:
+    """End a process without a word: nothing more is written or performed."""
     await runtime._watchers.cancel()
     for actor in runtime._actors.values():
         actor.stop(Closed("crashed"))
     await runtime._tasks.cancel()
-    if agent._following is not None:
-        agent._following.cancel()
-    await asyncio.sleep(2 * BRIEF.ownership)

@@ -49,7 +49,7 @@ def converse(
                 journal=journal or MemoryJournal(),
                 tools=Toolbox([look]),
             ) as agent:
-                return await (agent.go_on() if prompt is None else agent.ask(prompt))
+                return (await agent.run(prompt)).text
         finally:
             await model.close()
 

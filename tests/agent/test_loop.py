@@ -36,7 +36,7 @@ def test_it_asks_until_the_model_asks_for_no_more() -> None:
     async def play() -> None:
         world = World(MemoryJournal())
         async with world.agent() as agent:
-            assert await agent.ask("go") == GOODBYE
+            assert (await agent.run("go")).text == GOODBYE
 
         kinds = [type(message) for message in world.heard[-1]]
         assert kinds == [Prompt, Answer, Results, Answer, Results, Answer, Results]
@@ -62,11 +62,11 @@ def test_a_second_prompt_goes_on_in_the_same_run() -> None:
         world = World(MemoryJournal())
         script = Script(name="s", turns=((asked(at="x"),),))
         async with world.agent(script) as agent:
-            assert await agent.go_on() is None
-            await agent.ask("one")
+            assert (await agent.run()).answers == 0
+            await agent.run("one")
         async with world.agent(script) as agent:
-            assert agent.conversation.last_prompt == "one"
-            assert (await agent.ask("two") or "").startswith("The recording s ends")
+            assert agent.conversation.last_prompt == Prompt(text="one")
+            assert (await agent.run("two")).text.startswith("The recording s ends")
             assert [said.text for said in agent.conversation.said if isinstance(said, Prompt)] == [
                 "one",
                 "two",
@@ -79,7 +79,7 @@ async def honest() -> tuple[list[Message], dict[str, int]]:
     """What is said when nothing fails, and how often the journal was written."""
     faulty = FaultyJournal(MemoryJournal())
     async with World(faulty).agent() as agent:
-        await agent.ask("go")
+        await agent.run("go")
         messages = [*agent.conversation.messages()]
     return messages, {method: faulty.calls[method] for method in ("note", "append")}
 
@@ -100,7 +100,7 @@ def test_a_crash_at_any_write_changes_nothing_that_is_said() -> None:
         world = World(faulty)
         first = world.agent()
         await first.__aenter__()
-        work = asyncio.ensure_future(first.ask("go"))
+        work = asyncio.ensure_future(first.run("go"))
         await asyncio.sleep(5)
         died_working = not work.done()
         work.cancel()
@@ -110,9 +110,9 @@ def test_a_crash_at_any_write_changes_nothing_that_is_said() -> None:
         async with world.agent() as second:
             if second.conversation.owed is Owed.PROMPT and not second.conversation.said:
                 assert method == "note"
-                await second.ask("go")
+                await second.run("go")
             else:
-                assert await second.go_on() == GOODBYE
+                assert (await second.run()).text == GOODBYE
             assert [*second.conversation.messages()] == messages
         facts = [fact.type async for fact in faulty.facts("r")]
         assert died_working or method == "append"
@@ -137,7 +137,7 @@ def test_a_journal_that_fails_for_a_while_is_waited_for(method: str, fault: Faul
             faulty = FaultyJournal(MemoryJournal(), {(method, number): fault})
             world = World(faulty)
             async with world.agent() as agent:
-                assert await agent.ask("go") == GOODBYE
+                assert (await agent.run("go")).text == GOODBYE
             assert set(world.done.values()) == {1}
 
     run(play())
@@ -178,15 +178,15 @@ def test_a_model_that_fails_leaves_the_turn_owed() -> None:
         for failures in (1, 2):
             with pytest.raises(ModelError, match="away"):
                 async with agent(failures) as first:
-                    await (first.ask("go") if failures == 1 else first.go_on())
+                    await (first.run("go") if failures == 1 else first.run())
             assert (await journal.entry("r")).busy
             facts = [fact.type async for fact in journal.facts("r")]
             assert facts.count(FactType.CONTINUATION_TAKEN) == 0
 
         async with agent(1) as second:
             with pytest.raises(ModelError):
-                await second.go_on()
-            assert await second.go_on() == GOODBYE
+                await second.run()
+            assert (await second.run()).text == GOODBYE
 
     run(play())
 
@@ -198,16 +198,16 @@ def test_an_interrupted_turn_gives_the_word_back() -> None:
         world = World(MemoryJournal())
         script = Script(name="s", turns=((asked(requires_approval=True, at="x"),),))
         async with world.agent(script) as agent:
-            work = asyncio.ensure_future(agent.ask("go"))
+            work = asyncio.ensure_future(agent.run("go"))
             await settled()
             assert [it.tool_name for it in agent.pending()] == ["look"]
             await agent.runtime.interrupt("r", turn_id="t1")
-            assert await work is None
-            assert await agent.go_on() is None
+            assert (await work).interrupted
+            assert (await agent.run()).interrupted
 
         async with world.agent(script) as agent:
             assert agent.conversation.owed is Owed.PROMPT
-            await agent.ask("never mind")
+            await agent.run("never mind")
         told = [it for it in world.heard[-1] if isinstance(it, Results)]
         assert [(it.interrupted, it.results[0].status) for it in told] == [(True, Status.DENIED)]
         assert world.done == {}
@@ -224,14 +224,14 @@ def test_a_call_that_cannot_be_read_is_nobodys_to_approve() -> None:
         script = Script(name="s", turns=((asked(fault="no JSON", text="{"),),))
         first = world.agent(script)
         await first.__aenter__()
-        work = asyncio.ensure_future(first.ask("go"))
+        work = asyncio.ensure_future(first.run("go"))
         await asyncio.sleep(1)
         assert [it.tool_name for it in first.runtime.pending("r")] in ([], ["look"])
         assert first.pending() == ()
         work.cancel()
         await crash(first)
         async with world.agent(script) as second:
-            await second.go_on()
+            await second.run()
         assert world.done == {}
 
     run(play())
@@ -247,7 +247,7 @@ def test_a_run_that_is_taken_over_says_so() -> None:
         await zombie.__aenter__()
         with pytest.raises(JournalOwned):
             await world.agent(script).__aenter__()
-        work = asyncio.ensure_future(zombie.ask("go"))
+        work = asyncio.ensure_future(zombie.run("go"))
         await settled()
         await zombie.runtime._watchers.cancel()
         await asyncio.sleep(2)
@@ -272,10 +272,10 @@ def test_another_ones_turns_are_told() -> None:
         await journal.append("r", fence=fence, after=0, facts=opened.facts, busy=True)
         async with World(journal).agent() as agent:
             with pytest.raises(ConversationBroken, match="turn_busy"):
-                await agent.ask("go")
+                await agent.run("go")
             await agent.runtime.interrupt("r", turn_id="x")
             with pytest.raises(ConversationBroken, match="stale_epoch"):
-                await agent.go_on()
+                await agent.run()
 
     run(play())
 
@@ -304,9 +304,10 @@ def test_leaving_at_the_moment_of_a_change_is_not_lost() -> None:
 
     async def play() -> None:
         async with World(MemoryJournal()).agent() as agent:
-            waiting = asyncio.ensure_future(agent._until(lambda: False))
+            talk = agent._entered.talk
+            waiting = asyncio.ensure_future(talk._until(lambda: False))
             await settled()
-            agent._tell()
+            talk._tell()
             await asyncio.sleep(0)
             waiting.cancel()
             await settled()

@@ -32,7 +32,7 @@ def test_tools_answer_what_was_recorded_at_their_place() -> None:
         script = Script(name="s", turns=(TURN, (asked("look", at="sky", content="grey"),)))
         world = World(MemoryJournal())
         async with world.agent(script, script.toolbox(Toolbox())) as agent:
-            work = asyncio.ensure_future(agent.ask("go"))
+            work = asyncio.ensure_future(agent.run("go"))
             await settled()
             (waiting,) = agent.pending()
             reason = script.denial(waiting.turn_id, waiting.invocation_id)
@@ -79,7 +79,7 @@ def test_arguments_of_any_name_are_taken(name: str) -> None:
         )
         world = World(MemoryJournal())
         async with world.agent(script, script.toolbox(Toolbox())) as agent:
-            await agent.ask("go")
+            await agent.run("go")
             assert agent.conversation.turns["t1"].results[0].result == "fine"
 
     run(play())

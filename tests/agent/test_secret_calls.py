@@ -74,9 +74,9 @@ def test_notes_and_facts_hold_envelopes_and_the_model_what_is_in_them(keep: Keep
             model = Model()
             async with agent(journal, model, keep) as it:
                 if asked:
-                    assert await it.ask("fetch it") == "done"
+                    assert (await it.run("fetch it")).text == "done"
                 else:
-                    await it.ask("and again?")
+                    await it.run("and again?")
             (results,) = [one for one in model.heard[-1] if isinstance(one, Results)]
             assert results.results[0].result == RESULT
             assert results.results[1].error == f"line 1: {SECRET} is no JSON"

@@ -1,0 +1,183 @@
+"""A conversation with those of the agents that are tools in it, each a run of its own.
+
+The run of such an agent is named by the call it answers, which has one name at each attempt
+(`ToolContext.idempotency_key`): after a crash the call is repeated, opens the same run, and that
+goes on where it stopped. So nothing in it is done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import attrs
+
+from ..models.run import Run
+from ..runtime.executions import INTERRUPTED
+from ..runtime.runtime import Runtime
+from ..runtime.tools.calling import ToolContext
+from ..runtime.tools.errors import ToolCancelled
+from ..runtime.tools.policy import InDoubt, Policy
+from ..runtime.tools.tool import Tool
+from ..runtime.tools.toolbox import Toolbox
+from ..views.call_view import CallView
+from .approving import Approvals
+from .events import CallUpdate, Event, Hear, RunResult
+from .messages import Answer, Prompt, Stop, Tokens
+from .setup import Setup
+from .talk import Talk
+
+LEASE: Final = 300.0
+"""Seconds of silence after which a call of an agent is in doubt; a crash is known without it."""
+STOPPING: Final = 1.0
+"""Seconds that the calls of an agent have to end, when the call that it answers is interrupted."""
+
+
+class Conversing:
+    """A conversation that is open here, and those that its calls have begun."""
+
+    def __init__(
+        self, *, run: Run, runtime: Runtime, setup: Setup, approvals: Approvals | None, hear: Hear
+    ) -> None:
+        """Prepare; nothing is owned before it is opened."""
+        self.children: Final[dict[str, Conversing]] = {}
+        """By their runs."""
+        self.talk: Final = Talk(
+            run=run,
+            runtime=runtime,
+            setup=attrs.evolve(setup, tools=self._bound),
+            hear=self._heard,
+        )
+        self._tools_of = setup.tools
+        self._given: Toolbox | None = None
+        self._tools = Toolbox()
+        self._approvals = approvals
+        self._looking = False
+        self._hear = hear
+
+    async def open(self) -> None:
+        """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
+        await self.talk.open()
+        self._look_soon()
+
+    def pending(self) -> tuple[CallView, ...]:
+        """Return the calls that wait for a person, here and in what was begun here."""
+        below = (call for child in (*self.children.values(),) for call in child.pending())
+        return (*self.talk.pending(), *below)
+
+    def result(self) -> RunResult:
+        """Return what came of the latest prompt."""
+        conversation = self.talk.conversation
+        answers, turn_id = conversation.answers, conversation.turn_id
+        last = answers[-1] if answers else Answer()
+        turn = conversation.turns.get(turn_id or "") if last.calls else None
+        return RunResult(
+            text=last.text or "",
+            stop=last.stop if answers else Stop.OTHER,
+            tokens=sum((answer.tokens for answer in answers), Tokens()),
+            answers=len(answers),
+            run_id=self.talk.run_id,
+            interrupted=conversation.is_stopped or (turn is not None and turn.interrupted),
+        )
+
+    async def perform(self, context: ToolContext, setup: Setup, prompt: str) -> str:
+        """Have another agent work for a call of this conversation, and return what it says."""
+        run_id = context.idempotency_key
+        child = Conversing(
+            run=Run(run_id=run_id),
+            runtime=self.talk.runtime,
+            setup=setup,
+            approvals=self._approvals,
+            hear=self._heard_below,
+        )
+        self.children[run_id] = child
+        try:
+            await child.open()
+            if not child.talk.conversation.said:
+                await child.talk.say(Prompt(text=prompt))
+            await child.talk.go_on()
+        except asyncio.CancelledError:
+            if context.why_cancelled == INTERRUPTED:
+                await child.talk.interrupt(reason=INTERRUPTED, grace=STOPPING)
+            raise
+        finally:
+            del self.children[run_id]
+            await child.talk.close(drain=0.0)
+        result = child.result()
+        if result.interrupted:
+            raise ToolCancelled("a person has stopped it")
+        return result.text
+
+    def _bound(self, run_id: str) -> Toolbox:
+        """Return the tools of this run; those that are agents work for it."""
+        given = self._tools_of(run_id)
+        if given is not self._given:
+            tools = (it.bound(self) if isinstance(it, AgentTool) else it for it in given.values())
+            self._given, self._tools = given, Toolbox(tools, cipher=given.cipher)
+        return self._tools
+
+    def _heard(self, event: Event) -> None:
+        self._hear(event)
+        if isinstance(event, CallUpdate):
+            self._look_soon()
+
+    def _heard_below(self, event: Event) -> None:
+        if isinstance(event, CallUpdate):
+            self._hear(event)
+
+    def _look_soon(self) -> None:
+        """Have people asked about what waits, once for all that changes at the same time."""
+        if self._approvals is not None and not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        if self._approvals is not None:
+            self._approvals.look(self.talk.runtime, self.talk.run_id, self.talk.pending())
+
+
+async def _belongs_to_nobody(prompt: str) -> str:
+    raise ToolCancelled(f"no agent has this tool: give it to one in tools=[…] ({prompt!r})")
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class AgentTool(Tool):
+    """An agent as a tool: it is asked by a prompt, and its last answer is the result.
+
+    It is safe to repeat, whatever its own tools do: they are called in a run of its own, which is
+    gone on with. What waits for approval there waits for the same people.
+    """
+
+    setup: Setup
+
+    def bound(self, host: Conversing) -> Tool:
+        """Return the tool as it works for one conversation."""
+        setup = self.setup
+
+        async def ask(prompt: str, context: ToolContext) -> str:
+            return await host.perform(context, setup, prompt)
+
+        return Tool(
+            name=self.name,
+            call=ask,
+            description=self.description,
+            policy=self.policy,
+            delegates=True,
+        )
+
+
+def agent_tool(setup: Setup, *, name: str, description: str, approval: bool = False) -> Tool:
+    """Return an agent of this setup as a tool. Raises `InvalidValue`."""
+    return AgentTool(
+        name=name,
+        call=_belongs_to_nobody,
+        description=description,
+        policy=Policy(
+            approval=approval,
+            safe_to_repeat=True,
+            in_doubt=InDoubt.RETRY_IF_SAFE,
+            lease=LEASE,
+        ),
+        setup=setup,
+    )

@@ -1,0 +1,108 @@
+"""What an agent is made of: its model, its tools, and how much it may do at one prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from inspect import isawaitable
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from ..models.errors import InvalidValue, shown
+from ..runtime.tools.errors import said
+from ..runtime.tools.tool import Tool
+from ..runtime.tools.toolbox import Toolbox, ToolsOf
+from .errors import HookFailed, LimitReached
+from .messages import Answer
+from .speaking import Model, Question
+
+ANSWERS: Final = 50
+"""Answers to one prompt, with tool calls between, unless told otherwise (W-23)."""
+
+Tools: TypeAlias = Toolbox | ToolsOf | Iterable[Tool | Callable[..., Any]]
+"""Tools as an agent takes them: one by one, where a plain function is a tool with the default
+policy; or a toolbox; or a function of the run's id that says which they are now (W-60)."""
+
+BeforeAnswer: TypeAlias = Callable[[Question], Question | Awaitable[Question]]
+"""Called before the model is asked; what it returns is asked. What was kept is not changed."""
+AfterAnswer: TypeAlias = Callable[[Answer], Awaitable[None] | None]
+"""Called once an answer is kept, and before anything follows from it; at most once for each."""
+
+
+def tools_of(tools: Tools) -> ToolsOf:
+    """Return the function that says which tools a run has now. Raises `InvalidValue`."""
+    if isinstance(tools, Toolbox):
+        return lambda _: tools
+    if isinstance(tools, Tool):
+        raise InvalidValue(place="tools", cause="is one tool", fix="give a list: tools=[…]")
+    if callable(tools):
+        return tools
+    toolbox = Toolbox.of(*tools)
+    return lambda _: toolbox
+
+
+def _bound(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise InvalidValue(
+            place=field.name, cause=f"{shown(value)} is no bound", fix="give a whole number from 1"
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Setup:
+    """What many conversations may share: nothing here belongs to one of them."""
+
+    model: Model
+    tools: ToolsOf = attrs.field(converter=tools_of)
+    instructions: str = ""
+    answer_limit: int = attrs.field(default=ANSWERS, validator=_bound)
+    """Answers to one prompt; the next is not asked for."""
+    token_limit: int | None = attrs.field(default=None, validator=_bound)
+    """Tokens, of questions and answers, that the answers to one prompt may have used when the next
+    is asked for. Those of agents that are its tools are their own."""
+    before_answer: BeforeAnswer | None = None
+    after_answer: AfterAnswer | None = None
+
+    def check_limits(self, run_id: str, answers: Sequence[Answer]) -> None:
+        """Raise `LimitReached` where no more answers may be asked for after these (W-23)."""
+        used = sum(answer.tokens.input + answer.tokens.output for answer in answers)
+        if len(answers) >= self.answer_limit:
+            cause = f"{len(answers):,} answers to one prompt: answer_limit={self.answer_limit}"
+        elif self.token_limit is not None and used >= self.token_limit:
+            cause = f"{used:,} tokens for one prompt: token_limit={self.token_limit}"
+        else:
+            return
+        raise LimitReached(
+            f"run {run_id!r}: {cause}, and the model is not done; say something else, or give a"
+            " higher limit and go on: all that was said and done is kept"
+        )
+
+    async def asked(self, run_id: str, question: Question) -> Question:
+        """Return the question as the hook has it. Raises `HookFailed`."""
+        if self.before_answer is None:
+            return question
+        asked = await _hooked(run_id, "before_answer", self.before_answer, question)
+        if not isinstance(asked, Question):
+            raise _hook_failed(run_id, "before_answer", f"returned {shown(asked)}, no Question")
+        return asked
+
+    async def answered(self, run_id: str, answer: Answer) -> None:
+        """Have the hook hear an answer that is kept. Raises `HookFailed`."""
+        if self.after_answer is not None:
+            await _hooked(run_id, "after_answer", self.after_answer, answer)
+
+
+async def _hooked(
+    run_id: str, name: str, hook: Callable[[Any], object], about: Question | Answer
+) -> object:
+    try:
+        value = hook(about)
+        return await value if isawaitable(value) else value
+    except Exception as error:
+        raise _hook_failed(run_id, name, f"raised {said(error)}") from error
+
+
+def _hook_failed(run_id: str, name: str, cause: str) -> HookFailed:
+    return HookFailed(
+        f"run {run_id!r}: {name} {cause}; mend it, and go on: nothing that was said or done is lost"
+    )

@@ -1,0 +1,319 @@
+"""One conversation at work on a runtime: what is owed next is done, and kept before it counts.
+
+What is owed, the notes and facts say (`conversation`); so whoever opens the same run after a crash
+goes on where it stopped. The runtime may perform any number of other runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeVar
+
+from ..models.deliveries import Reject
+from ..models.errors import TurnlockError
+from ..models.facts import ExecutionFact, Fact, LeaseRenewed, LifecycleFact, TurnOpened
+from ..models.reasons import Reason
+from ..models.run import Run
+from ..runtime.dispatcher import Continuation
+from ..runtime.errors import JournalError, RunFenced, TooSlow
+from ..runtime.runtime import Runtime
+from ..runtime.scheduling import backoff, retried
+from ..runtime.tools.sealing import Seals
+from ..views.call_view import CallView
+from .conversation import Conversation, Owed
+from .errors import ConversationBroken, LimitReached, ModelError
+from .events import Answered, CallUpdate, Hear
+from .keeping import as_kept, as_said, as_told, faults_of
+from .messages import Answer, Prompt
+from .setup import Setup
+from .speaking import Ended, Question, listen
+
+T = TypeVar("T")
+
+LOOK: Final = 1.0
+"""Seconds after which a loop that waits for results looks whether the run is still its own."""
+
+OPENED: Final = frozenset({Reason.TURN_OPEN, Reason.TURN_REUSED, Reason.STALE_EPOCH})
+"""Why a turn is refused that was opened before a crash, or before an answer was lost."""
+
+
+class Talk:
+    """One conversation, performed here as long as the run is open on the runtime."""
+
+    def __init__(self, *, run: Run, runtime: Runtime, setup: Setup, hear: Hear) -> None:
+        """Prepare; `hear` takes what happens from the moment when all before is known."""
+        self.run_id: Final = run.run_id
+        self.conversation: Final = Conversation(run.run_id)
+        self.runtime: Final = runtime
+        self._run = run
+        self._setup = setup
+        self._hear = hear
+        self._changed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+        self._speaking: asyncio.Task[Ended] | None = None
+        self._keeping = asyncio.Lock()
+        """Held while a note is kept: an answer is kept, or was stopped."""
+        self._loaded = False
+        """Whether all that was said and done before is known."""
+
+    async def open(self) -> None:
+        """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
+        tools = self._setup.tools
+        await self.runtime.open_run(self._run, tools=tools, on_continue=self._take)
+        notes = await self.runtime.notes(self.run_id)
+        self.conversation.load(as_said(notes, self._seals, run_id=self.run_id))
+        self._following = asyncio.create_task(self._follow())
+        known = (await self.runtime.journal.entry(self.run_id)).sequence
+        await self._until(lambda: self.conversation.sequence >= known)
+        self._loaded = True
+        self._tell()
+
+    async def close(self, *, drain: float | None = None) -> None:
+        """Let the run go; what runs has `drain` seconds, the runtime's own unless given."""
+        drain = self.runtime.settings.drain if drain is None else drain
+        with suppress(TurnlockError, TimeoutError):  # it was let go before: taken over, say
+            async with asyncio.timeout(drain):
+                await self._until(self._is_taken)
+        with suppress(TurnlockError):
+            await self.runtime.close_run(self.run_id, drain=drain)
+        self._tell()  # who waits for something here waits in vain
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+
+    async def say(self, prompt: Prompt) -> None:
+        """Say something to the model, once all before is settled, or has reached its limit.
+
+        The very prompt that is still unfinished was said before, and is not said again.
+        """
+        if self.conversation.last_prompt == prompt and self._is_unfinished():
+            return
+        with suppress(LimitReached):
+            await self.go_on()
+        await self._keep(prompt)
+
+    async def go_on(self) -> None:
+        """Go on until a person has the word.
+
+        Raises `ModelError` when the model does not answer, `LimitReached` when it must not be
+        asked again, and `HookFailed`; what is owed is still owed then. Raises `RunFenced` once the
+        run is somebody else's.
+        """
+        conversation = self.conversation
+        while (owed := conversation.owed) is not Owed.PROMPT:
+            if owed is Owed.ANSWER:
+                await self._answer()
+            elif owed is Owed.TURN:
+                await self._open_turn()
+            else:
+                await self._reject_faulty()
+                await self._until(lambda: conversation.owed is not Owed.RESULTS)
+
+    def _is_unfinished(self) -> bool:
+        """Whether anything follows from what was said last; at a limit nothing does."""
+        if self.conversation.owed is not Owed.ANSWER:
+            return self.conversation.owed is not Owed.PROMPT
+        with suppress(LimitReached):
+            self._setup.check_limits(self.run_id, self.conversation.answers)
+            return True
+        return False
+
+    async def interrupt(self, *, reason: str | None, grace: float) -> bool:
+        """Stop what is going on, and return once a person has the word; False where one had it.
+
+        The model that is being asked is not listened to any more, which a note says. A turn is
+        interrupted (K-53), once it is open.
+        """
+        conversation, stopped = self.conversation, False
+        while (owed := conversation.owed) is not Owed.PROMPT:
+            stopped = True
+            if owed is Owed.ANSWER:
+                await self._stop_asking()
+            elif owed is Owed.TURN:
+                await self._open_turn()
+            else:
+                interrupt, turn_id = self.runtime.interrupt, conversation.turn_id or ""
+                await self._kept(
+                    partial(interrupt, self.run_id, turn_id=turn_id, reason=reason, grace=grace)
+                )
+                await self._until(lambda: conversation.owed is not Owed.RESULTS)
+        return stopped
+
+    def pending(self) -> tuple[CallView, ...]:
+        """Return the calls that wait for a person; those that will be rejected are none."""
+        if self.run_id not in self.runtime.runs:
+            return ()
+        faulty = self._faulty()
+        return tuple(
+            waiting
+            for waiting in self.runtime.pending(self.run_id)
+            if waiting.invocation_id not in faulty
+        )
+
+    async def _answer(self) -> None:
+        """Ask the model, and keep what it answers; nothing is kept where a person stops it."""
+        conversation, setup, tools = self.conversation, self._setup, self.runtime.tools(self.run_id)
+        setup.check_limits(self.run_id, conversation.answers)
+        said = (
+            as_told(message, tools.seals, run_id=self.run_id) for message in conversation.messages()
+        )
+        question = Question(tuple(said), tools, instructions=setup.instructions)
+        question = await setup.asked(self.run_id, question)
+        if conversation.is_stopped:
+            return
+        self._speaking = asyncio.create_task(listen(setup.model, question, hear=self._hear))
+        try:
+            await asyncio.wait([self._speaking])
+        finally:
+            speaking, self._speaking = self._speaking, None
+            if not speaking.done():
+                speaking.cancel()
+                await asyncio.wait([speaking])
+        if speaking.cancelled():
+            if conversation.is_stopped:
+                return
+            raise ModelError(f"{type(setup.model).__name__} was cancelled by something of its own")
+        answer = speaking.result().answer
+        if await self._keep(answer):
+            self._hear(Answered(answer))
+            await setup.answered(self.run_id, answer)
+
+    async def _stop_asking(self) -> None:
+        """Keep that nobody waits for the answer that is owed, unless it is there by then."""
+        async with self._keeping:
+            conversation = self.conversation
+            if conversation.owed is not Owed.ANSWER:
+                return
+            note = partial(self.runtime.note, self.run_id, conversation.stop_name, value=True)
+            await self._kept(note)
+            conversation.stop()
+            if self._speaking is not None:
+                self._speaking.cancel()
+        self._tell()
+
+    async def _keep(self, said: Prompt | Answer) -> bool:
+        """Keep a message, then take it for said; not an answer that a person has stopped."""
+        async with self._keeping:
+            conversation, run_id = self.conversation, self.run_id
+            if isinstance(said, Answer) and conversation.is_stopped:
+                return False
+            name = conversation.next_name
+            note = as_kept(said, self._seals, run_id=run_id, name=name)
+            await self._kept(partial(self.runtime.note, run_id, name, note))
+            conversation.say(said)
+        self._tell()
+        return True
+
+    @property
+    def _seals(self) -> Seals:
+        return self.runtime.tools(self.run_id).seals
+
+    async def _open_turn(self) -> None:
+        """Open the turn of the latest answer; whoever did it before a crash did it as well."""
+        answer, turn_id = self._latest(), self.conversation.turn_id
+        if answer is None or turn_id is None:
+            raise AssertionError(self.conversation.owed)
+        calls = answer.identified()
+        epoch = self.conversation.epoch
+        verdict = await self._kept(
+            partial(self.runtime.open_turn, self.run_id, calls, turn_id=turn_id, epoch=epoch)
+        )
+        entry = await self.runtime.journal.entry(self.run_id)
+        await self._until(lambda: self.conversation.sequence >= entry.sequence)
+        if verdict.reason is None or (
+            verdict.reason in OPENED and turn_id in self.conversation.turns
+        ):
+            return
+        raise ConversationBroken(
+            f"run {self.run_id!r}: the turn {turn_id!r} of {len(calls):,} calls was refused"
+            f" ({verdict.reason}); somebody else opens turns in this run, or the model asks for too"
+            " much: go on in another run"
+        )
+
+    async def _reject_faulty(self) -> None:
+        """Reject the calls whose arguments could not be read; done again, it changes nothing."""
+        turn_id = self.conversation.turn_id
+        for invocation_id, fault in self._faulty().items():
+            rejection = Reject(turn_id=turn_id, invocation_id=invocation_id, error=fault)
+            await self._kept(partial(self.runtime.deliver, self.run_id, rejection))
+
+    def _faulty(self) -> dict[str, str]:
+        answer = self._latest()
+        if answer is None:
+            return {}
+        turn_id = self.conversation.turn_id or ""
+        return faults_of(answer, self._seals, run_id=self.run_id, turn_id=turn_id)
+
+    def _latest(self) -> Answer | None:
+        last = self.conversation.said[-1] if self.conversation.said else None
+        return last if isinstance(last, Answer) else None
+
+    async def _take(self, continuation: Continuation) -> None:
+        """Take a continuation off the books once the model's answer to it is kept (K-52).
+
+        Raises `RunFenced` where the run is let go before: its next owner tells the model.
+        """
+        await self._until(lambda: self._loaded and self.conversation.answered(continuation.turn_id))
+
+    def _is_taken(self) -> bool:
+        """Whether no continuation is on its way off the books."""
+        return not any(map(self.conversation.answered, self.conversation.untaken))
+
+    async def _follow(self) -> None:
+        """Fold the facts of the run as they come."""
+        while True:
+            subscription = self.runtime.subscribe(self.run_id, after=self.conversation.sequence)
+            with suppress(TooSlow):  # subscribe again: the journal has what was missed
+                async for fact in subscription:
+                    self.conversation.take(fact)
+                    if self._loaded:
+                        self._tell_calls(fact)
+                    self._tell()
+                return
+
+    def _tell_calls(self, fact: Fact) -> None:
+        """Tell whoever watches of the calls that a fact is about."""
+        if isinstance(fact, TurnOpened):
+            for call in self.conversation.turns[fact.turn_id].calls:
+                self._hear(CallUpdate(call))
+        elif isinstance(fact, LifecycleFact | ExecutionFact) and not isinstance(fact, LeaseRenewed):
+            found = self.conversation.turns[fact.turn_id].calls.get(fact.invocation_id)
+            if found is not None:
+                self._hear(CallUpdate(found))
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something to hold of the conversation. Raises `RunFenced`."""
+        while not holds():
+            self._check_ours()
+            changed = self._changed
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK):  # wait_for may swallow a cancellation (3.11)
+                    await changed.wait()
+
+    def _check_ours(self) -> None:
+        following = self._following
+        if following is not None and following.done() and not following.cancelled():
+            following.result()
+        if self.runtime.failure is not None:
+            raise self.runtime.failure
+        if self.run_id not in self.runtime.runs:
+            raise RunFenced(
+                f"run {self.run_id!r} is not performed here any more; it goes on wherever it is"
+                " opened next"
+            )
+
+    async def _kept(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do what may be done again until the journal has it."""
+
+        def failed(_: Exception, __: float) -> None:
+            self._check_ours()
+
+        pauses = backoff(self.runtime.settings)
+        return await retried(work, pauses=pauses, on=(JournalError,), failed=failed)
