@@ -45,6 +45,7 @@ PACKAGES = (
     "turnlock",
     "turnlock.runtime",
     "turnlock.agent",
+    "turnlock.toolkits",
     "turnlock.verification",
     "turnlock.diagrams",
 )

@@ -32,6 +32,7 @@ REFERENCE: Final = (
     "turnlock",
     "turnlock.runtime",
     "turnlock.agent",
+    "turnlock.toolkits",
     "turnlock.verification",
     "turnlock.diagrams",
 )

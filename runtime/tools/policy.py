@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 import attrs
 
@@ -50,24 +50,32 @@ InDoubtWord: TypeAlias = InDoubt | Literal["ask", "retry if safe", "retry_if_saf
 KeepWord: TypeAlias = Keep | Literal["clear", "sealed", "digest"]
 
 
-def _in_words(kind: type[StrEnum], *, optional: bool = False) -> Any:  # noqa: ANN401 - the converter type differs in each checker
-    """Turn a word for one of a few things into that thing; _ may stand for a blank."""
-    members = {str(member): member for member in kind}
+_Word = TypeVar("_Word", bound=StrEnum)
 
-    def choose(value: object, field: attrs.Attribute[Any]) -> StrEnum | None:
-        if optional and value is None:
-            return None
-        member = members.get(value.replace("_", " ")) if isinstance(value, str) else None
-        if member is not None:
+
+def _in_words(kind: type[_Word], value: object, place: str) -> _Word:
+    """Return what a word stands for; _ may stand for a blank in it."""
+    for member in kind:
+        if isinstance(value, str) and value.replace("_", " ") == member:
             return member
-        words = ", ".join(f'"{it}"' for it in kind)
-        raise InvalidValue(
-            place=field.name,
-            cause=f"{shown(value)} is none of its words",
-            fix=f"give {words}, or a member of {kind.__name__}",
-        )
+    words = ", ".join(f'"{it}"' for it in kind)
+    raise InvalidValue(
+        place=place,
+        cause=f"{shown(value)} is none of its words",
+        fix=f"give {words}, or a member of {kind.__name__}",
+    )
 
-    return attrs.Converter(choose, takes_field=True)
+
+def _in_doubt(value: InDoubtWord | None) -> InDoubt | None:
+    return None if value is None else _in_words(InDoubt, value, "in_doubt")
+
+
+def _keep_arguments(value: KeepWord) -> Keep:
+    return _in_words(Keep, value, "keep_arguments")
+
+
+def _keep_result(value: KeepWord) -> Keep:
+    return _in_words(Keep, value, "keep_result")
 
 
 @attrs.frozen
@@ -129,9 +137,7 @@ class Policy:
     """How long the host may be silent before the execution is in doubt; renewed while it runs."""
     safe_to_repeat: bool = attrs.field(default=False, validator=flag)
     """Whether running it twice, with one idempotency key, is as good as running it once."""
-    in_doubt: InDoubt | None = attrs.field(
-        default=None, converter=_in_words(InDoubt, optional=True)
-    )
+    in_doubt: InDoubt | None = attrs.field(default=None, converter=_in_doubt)
     """What becomes of it when nobody knows whether it happened; see `doubt_rule` for None."""
     probe: Probe | None = attrs.field(default=None, validator=optional(_probe))
     """Finds out whether an execution happened, by its idempotency key for instance."""
@@ -141,9 +147,9 @@ class Policy:
     concurrency: int | None = attrs.field(default=None, validator=optional(_at_least_one))
     """How many calls of this tool may run at once, over all runs of one runtime."""
 
-    keep_arguments: Keep = attrs.field(default=Keep.CLEAR, converter=_in_words(Keep))
+    keep_arguments: Keep = attrs.field(default=Keep.CLEAR, converter=_keep_arguments)
     """In which form the arguments are kept; as a digest they could not be run."""
-    keep_result: Keep = attrs.field(default=Keep.CLEAR, converter=_in_words(Keep))
+    keep_result: Keep = attrs.field(default=Keep.CLEAR, converter=_keep_result)
     """In which form the result is kept. Where anything is not kept clear, errors are not either."""
 
     def __attrs_post_init__(self) -> None:
