@@ -131,15 +131,17 @@ def _matched(
 ) -> Iterator[Difference]:
     """Pair what is about the same, and tell what is missing, too many, misplaced or otherwise."""
     left = dict(enumerate(got))
+    meant = _places(got, about)
     pairs: list[tuple[int, int]] = []
     missing: list[int] = []
     for place, part in enumerate(expected):
-        meant = [at for at, other in left.items() if about(other) == about(part)]
-        if not meant:
+        places = meant.get(about(part))
+        if not places:
             missing.append(place)
             continue
-        at = next((at for at in meant if alike(left[at], part)), meant[0])
+        at = next((at for at in places if alike(got[at], part)), places[0])
         pairs.append((place, at))
+        places.remove(at)
         del left[at]
     yield from _unpaired(name, expected, missing, left)
     if name == "facts":
@@ -148,17 +150,27 @@ def _matched(
         yield from _between_fields(name, place, at, expected[place], got[at])
 
 
+def _places(got: Sequence[Raw], about: Any) -> dict[tuple[Any, ...], list[int]]:  # noqa: ANN401
+    """Return where each thing stands that a right answer could be about: texts, or nothing."""
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for at, part in enumerate(got):
+        key = about(part)
+        if all(one is None or isinstance(one, str) for one in key):
+            places.setdefault(key, []).append(at)
+    return places
+
+
 def _unpaired(
     name: str, expected: Sequence[Raw], missing: Sequence[int], extra: dict[int, Raw]
 ) -> Iterator[Difference]:
     """Tell what is missing and what is too many; one in the place of another about one call."""
     for place in missing:
         part = expected[place]
-        instead = [at for at, other in extra.items() if _replaces(other, part)]
-        if instead:
-            other = extra.pop(instead[0])
+        instead = next((at for at, other in extra.items() if _replaces(other, part)), None)
+        if instead is not None:
+            other = extra.pop(instead)
             path = f"{name}[{place}]"
-            yield Difference(path, part, other, part=part, at=f"{name}[{instead[0]}]")
+            yield Difference(path, part, other, part=part, at=f"{name}[{instead}]")
         else:
             yield Difference(f"{name}[{place}]", part, ABSENT, part=part)
     for at, other in extra.items():
