@@ -66,6 +66,15 @@ def test_every_benchmark_has_its_file() -> None:
     }
 
 
+HEAVY = {
+    *("pydantic", "pydantic_core", "openai", "anthropic", "google.genai", "mcp"),
+    *("httpx", "httpx2", "jsonschema", "docstring_parser", "opentelemetry"),
+}
+AGENT = """
+import sys
+from turnlock.agent import *
+print(*sys.modules)
+"""
 RECEIVE = """
 import sys
 from turnlock import Call, Kernel, OpenTurn, Run
@@ -82,3 +91,15 @@ def test_the_kernel_imports_nothing_foreign() -> None:
 
     assert "attrs" in modules
     assert modules & FOREIGN == set()
+
+
+def test_w_50_importing_the_agent_loads_no_client_and_no_pydantic() -> None:
+    """All that is public of it: an extra is loaded where something that needs it is made (W-50).
+
+    The control: pydantic is there to be seen, or none of it being seen says nothing.
+    """
+    modules = set(run("-c", AGENT).split())
+
+    assert "turnlock.agent.loop" in modules
+    assert modules & HEAVY == set()
+    assert "pydantic" in run("-c", "import pydantic" + AGENT).split()
