@@ -135,5 +135,5 @@ mutants: $(VENV)/.installed-dev
 	$(BIN)/python tools/mutants.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) examples/double-payment/.venv build dist *.egg-info htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) examples/double-payment/.venv examples/compare-agents/.venv build dist *.egg-info htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
