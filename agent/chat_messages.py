@@ -51,7 +51,7 @@ def _tools(results: Results) -> Iterable[dict[str, Any]]:
         yield {
             "role": "tool",
             "tool_call_id": result.invocation_id,
-            "content": told(result),
+            "content": told(result, results),
         }
 
 
