@@ -15,12 +15,15 @@ from ..models.lazy import imported_when_asked
 
 if TYPE_CHECKING:
     from .approving import Approve, AskApproval, Decision, Deny
-    from .chat_completions import ChatCompletionsModel, MissingClient
     from .conversation import Conversation, Owed
     from .errors import ConversationBroken, HookFailed, LimitReached, ModelError
     from .events import Answered, CallUpdate, Event, RunResult
     from .loop import Agent
     from .messages import Answer, Message, Prompt, Results, Stop, Tokens, ToolCall
+    from .providers import open_model
+    from .providers.chat_completions import ChatCompletionsModel
+    from .providers.client import MissingClient
+    from .providers.responses import ResponsesModel
     from .script import Recorded, Script, ScriptedCall, ScriptedModel
     from .setup import AfterAnswer, BeforeAnswer, Tools
     from .speaking import (
@@ -51,9 +54,10 @@ __all__ = [
     "BeforeAnswer", "CallBegan", "CallEnded", "CallText", "CallUpdate", "ChatCompletionsModel",
     "Conversation", "ConversationBroken", "Decision", "Deny", "Elsewhere", "Ended", "Event",
     "HookFailed", "LimitReached", "Message", "MissingClient", "Model", "ModelError", "Owed",
-    "Prompt", "Question", "Recorded", "Results", "RunResult", "Said", "Script", "ScriptedCall",
-    "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed", "SpeechStarted", "Stop",
-    "Text", "Thought", "Tokens", "ToolCall", "Tools", "Transient", "Used", "listen",
+    "Prompt", "Question", "Recorded", "ResponsesModel", "Results", "RunResult", "Said",
+    "Script", "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed",
+    "SpeechStarted", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Tools", "Transient",
+    "Used", "listen", "open_model",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -61,12 +65,15 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
         "turnlock.agent",
         {
             "approving": "Approve AskApproval Decision Deny",
-            "chat_completions": "ChatCompletionsModel MissingClient",
             "conversation": "Conversation Owed",
             "errors": "ConversationBroken HookFailed LimitReached ModelError",
             "events": "Answered CallUpdate Event RunResult",
             "loop": "Agent",
             "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
+            "providers": "open_model",
+            "providers.chat_completions": "ChatCompletionsModel",
+            "providers.client": "MissingClient",
+            "providers.responses": "ResponsesModel",
             "script": "Recorded Script ScriptedCall ScriptedModel",
             "setup": "AfterAnswer BeforeAnswer Tools",
             "speaking": (

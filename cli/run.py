@@ -152,7 +152,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
 def _endpoint(model: str | None, base_url: str | None) -> Model:
     if model is None:
         raise AssertionError("a model or a script")
-    from ..agent.chat_completions import ChatCompletionsModel  # noqa: PLC0415 - heavy, and an extra
+    from ..agent.providers.chat_completions import ChatCompletionsModel  # noqa: PLC0415 - heavy
 
     return ChatCompletionsModel(model=model, base_url=base_url)
 

@@ -19,6 +19,7 @@ import attrs
 from ...models.errors import TurnlockError
 from ...models.safe_text import harmless
 from ..errors import ModelError, ProviderFailure
+from ..messages import Answer
 from ..speaking import Fold, Said
 
 RETRIES: Final = 4
@@ -33,7 +34,7 @@ _TRANSPORTS: Final = {
     "aiohttp": ("ClientError",),
 }
 """What clients speak HTTP with, and the bases of what they raise."""
-_NO_EVENT: Final = (LookupError, TypeError, ValueError, AttributeError)
+_NO_EVENT: Final = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """What a fold raises for an event that is none."""
 
 
@@ -49,6 +50,12 @@ def client_module(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module t
         raise MissingClient(
             f"the {extra} client is not installed; pip install 'turnlock[{extra}]'"
         ) from error
+
+
+def own_raw(answer: Answer, provider: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return the provider's own message of an answer, None if another provider said it (W-56)."""
+    said_by = (answer.spec or "").partition(":")[0]
+    return answer.raw if said_by == provider else None
 
 
 def no_key(variable: str) -> MissingClient:
@@ -77,7 +84,9 @@ class Asked:
         """Yield what the events of a response say, then the `Ended` of its fold.
 
         `events` begin to be asked for here; they are closed whatever happens. Those of a response
-        that came at once are what its fold's `as_events` makes of it. Raises `ModelError`.
+        that came at once are what its fold's `as_events` makes of it. A connection that breaks
+        after the first event leaves what was said, which is cut unless the reason had come (W-52);
+        what else fails raises `ModelError`.
         """
         failures = (*self.errors, *_transport_errors())
         event: Any = None
@@ -90,9 +99,12 @@ class Asked:
             except ProviderFailure as error:
                 raise self.error(f"it failed: {_short(error)}", "try again later") from error
             except failures as error:
-                raise self._failed(error) from error
+                if event is None or not _is_connection(error):
+                    raise self._failed(error) from error
+                ended = fold.end()
             except _NO_EVENT as error:
-                cause = f"this is no answer ({error!r}): {_short(event)}"
+                shown = "" if event is None else f" in {_short(event)}"
+                cause = f"this is no answer: {_short(error)}{shown}"
                 raise self.error(cause, "is this its base URL?") from error
         yield ended
 
@@ -139,7 +151,7 @@ async def posted(  # noqa: PLR0913 - a request and what it is answered with
     answers JSON at once: that counts, too. Raises ValueError for what is neither.
     """
     if not streams:
-        for event in as_events(await client.post(path, cast_to=object, body=body)):
+        for event in _all(as_events, await client.post(path, cast_to=object, body=body)):
             yield event
         return
     stream = await client.post(
@@ -152,7 +164,7 @@ async def posted(  # noqa: PLR0913 - a request and what it is answered with
     async with stream:  # its end closes the response
         kind = stream.response.headers.get("content-type", "")
         if "json" in kind or "html" in kind:
-            for event in as_events(_whole(await stream.response.aread())):
+            for event in _all(as_events, _whole(await stream.response.aread())):
                 yield event
             return
         async for event in stream:
@@ -167,6 +179,13 @@ def _whole(content: bytes) -> Any:  # noqa: ANN401 - any JSON
         raise ValueError(f"{error}, in {harmless(text, limit=_SHOWN)!r}") from None
 
 
+def _all(as_events: Callable[[Any], Iterable[Any]], body: Any) -> list[Any]:  # noqa: ANN401
+    try:
+        return [*as_events(body)]
+    except _NO_EVENT as error:
+        raise ValueError(f"{error!r} in {_short(body)}") from error
+
+
 def _transport_errors() -> tuple[type[Exception], ...]:
     """Return what the transports raise that are loaded, and the sockets below them."""
     loaded = [
@@ -179,7 +198,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 def _is_connection(error: Exception) -> bool:
-    named = type(error).__name__ == "APIConnectionError"
+    named = any(kind.__name__ == "APIConnectionError" for kind in type(error).__mro__)
     return named or isinstance(error, _transport_errors())
 
 

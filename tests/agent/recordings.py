@@ -1,4 +1,4 @@
-"""Recorded responses of real providers (tests/agent/recordings/SOURCES.md says whose)."""
+"""Recorded responses of real providers (tests/agent/recorded/SOURCES.md says whose)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def recording(name: str) -> Recording:
 
 @cache
 def _all() -> tuple[Recording, ...]:
-    place = Path(__file__).with_name("recordings") / "responses.jsonl.xz"
+    place = Path(__file__).with_name("recorded") / "responses.jsonl.xz"
     with lzma.open(place, "rt", encoding="utf-8", newline="\n") as lines:
         return tuple(_read(json.loads(line)) for line in lines)
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from turnlock import Run
-from turnlock.agent.chat_completions import ChatCompletionsModel, MissingClient
 from turnlock.agent.errors import ModelError
 from turnlock.agent.loop import Agent
+from turnlock.agent.providers.chat_completions import ChatCompletionsModel
+from turnlock.agent.providers.client import MissingClient
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.tool import tool
@@ -80,9 +81,9 @@ def test_tools_are_declared_and_results_go_back_under_the_ids_of_their_calls() -
 
 
 IDS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "one id twice": ([{"id": "c"}, {"id": "c"}], ["c", "c~2"]),
-    "no ids": ([{}, {}], ["call~1", "call~2"]),
-    "empty ids": ([{"id": ""}, {"id": None}], ["call~1", "call~2"]),
+    "one id twice": ([{"id": "c"}, {"id": "c"}], ["c", "call_1_2"]),
+    "no ids": ([{}, {}], ["call_1_1", "call_1_2"]),
+    "empty ids": ([{"id": ""}, {"id": None}], ["call_1_1", "call_1_2"]),
 }
 
 
@@ -153,11 +154,11 @@ FAILURES: dict[str, tuple[Reply, str]] = {
     "401": (Reply({"error": "who?"}, status=401), r"answered 401.*see to OPENAI_API_KEY"),
     "404": (Reply({}, status=404), r"answered 404.*see to --model and --base-url"),
     "400": (Reply({"error": "\x1b[2J"}, status=400), r"answered 400.*see what it says"),
-    "no JSON": (Reply(b"<html>"), r"no JSON.*base URL"),
-    "no choices": (Reply({"choices": []}), r"no chat completion.*base URL"),
-    "no object": (Reply([]), r"no chat completion"),
-    "no text": (says(3), r"no chat completion"),  # type: ignore[arg-type]
-    "no calls": (Reply({"choices": [{"message": {"tool_calls": 3}}]}), r"no chat completion"),
+    "no JSON": (Reply(b"<html>"), r"no answer: .*<html>.*base URL"),
+    "no choices": (Reply({"choices": []}), r"no answer: IndexError.*choices.*base URL"),
+    "no object": (Reply([]), r"no answer: "),
+    "no text": (says(3), r"no answer: "),  # type: ignore[arg-type]
+    "no calls": (Reply({"choices": [{"message": {"tool_calls": 3}}]}), r"no answer: "),
     "slow": (Reply({}, hangs=0.4), r"it took too long; try again later"),
 }
 

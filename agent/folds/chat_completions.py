@@ -1,0 +1,296 @@
+"""What a stream of chat completions means, of OpenAI's endpoint and of all that speak like it.
+
+They close no call: calls are complete when the response has ended (W-53), so `Ended` alone tells
+them. How the fragments of calls belong together differs from endpoint to endpoint (W-54).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from ...models.errors import InvalidValue
+from ...models.strict_json import parse
+from ...models.values import freeze
+from ..errors import ProviderFailure
+from ..messages import Answer, Stop, Tokens, ToolCall
+from ..speaking import Again, CallBegan, CallText, Ended, Said, Text, Thought, Used
+from .calls import NAMELESS, bounded, tool_call
+
+STOPS: Final = {
+    "stop": Stop.DONE,
+    "tool_calls": Stop.CALLS,
+    "function_call": Stop.CALLS,
+    "length": Stop.LENGTH,
+    "content_filter": Stop.REFUSED,
+}
+"""What the reasons mean; any other is `Stop.OTHER` (W-52)."""
+
+_SAID: Final[Mapping[str, type[Text | Thought]]] = {
+    "content": Text,
+    "refusal": Text,
+    "reasoning_content": Thought,
+    "reasoning": Thought,
+}
+"""The parts of a message that are texts, which come in pieces."""
+_PIECES: Final = frozenset({"text", "thinking", "summary", "data"})
+"""What comes in pieces in the items of a list, such as OpenRouter's `reasoning_details`."""
+_OF_CALLS: Final = frozenset({"tool_calls", "function_call", "role"})
+
+
+def as_events(body: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
+    """Yield a response that came whole as the one event of a stream; it cannot be cut."""
+    if body.get("error"):
+        raise ProviderFailure(_message(body["error"]))
+    first = body["choices"][0]
+    message = first["message"]
+    calls = [{**call, "index": place} for place, call in enumerate(message.get("tool_calls") or ())]
+    reason = first.get("finish_reason") or "stop"
+    choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": reason}
+    yield {**body, "choices": [choice]}
+
+
+@attrs.define
+class _Call:
+    """A call as far as it has come."""
+
+    place: int
+    call_id: str | None
+    name: str
+    arguments: list[str] = attrs.field(factory=list[str])
+    odd: Any = None
+    """What was sent for arguments and is no text."""
+    more: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    """What else its endpoint said of it, signatures perhaps."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.arguments)
+
+    @property
+    def complete(self) -> bool:
+        """Whether its arguments are a whole JSON object."""
+        try:
+            return isinstance(parse(self.text), dict)
+        except InvalidValue:
+            return False
+
+    def made(self) -> ToolCall:
+        return tool_call(self.call_id, self.name, self.odd if self.odd is not None else self.text)
+
+    def raw(self) -> dict[str, Any]:
+        """Return it as a message holds it."""
+        function = {"name": self.name, "arguments": self.text}
+        return {"type": "function", **self.more, "id": self.call_id, "function": function}
+
+
+class ChatCompletionsFold:
+    """One answer, from the events of its stream."""
+
+    def __init__(self, *, spec: str, reasonless: bool = False) -> None:
+        """Begin an answer of this model; `reasonless` endpoints never say why they stop."""
+        self._spec: Final = spec
+        self._reasonless: Final = reasonless
+        self._response: Any = None
+        """The id of the response: another begins it anew."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._reason: Any = None
+        self._tokens = Tokens()
+        self._text: list[str] = []
+        self._texts: dict[str, list[str]] = {}
+        """The texts of the message, in pieces, by their names."""
+        self._parts: list[Any] = []
+        """Its content, of those who send a list of parts."""
+        self._more: dict[str, Any] = {}
+        self._calls: list[_Call] = []
+        self._by_index: dict[Any, _Call] = {}
+
+    def feed(self, event: Any) -> Iterable[Said]:  # noqa: ANN401 - any JSON
+        """Take the next event, and return what it says; `Again` at a second start (W-54).
+
+        Raises `ProviderFailure`, or LookupError, TypeError, ValueError, AttributeError for what is
+        no event.
+        """
+        if event.get("error"):
+            raise ProviderFailure(_message(event["error"]))
+        said: list[Said] = []
+        for choice in event.get("choices") or ():
+            if not choice.get("index"):  # others are not looked at
+                self._take(event, choice, said)
+        usage = event.get("usage") or (event.get("x_groq") or {}).get("usage")
+        if usage:
+            self._tokens = _tokens(usage)
+            said.append(Used(self._tokens))
+        return said
+
+    def end(self) -> Ended:
+        """Return the answer; a stream that never said why it ended is cut, unless none does."""
+        calls = [call.made() for call in self._calls]
+        stop = self._stop(calls)
+        answer = Answer(
+            text="".join(self._text) or None,
+            calls=bounded(calls, stop),
+            raw=freeze(self._raw(), place="message"),
+            spec=self._spec,
+            stop=stop,
+            tokens=self._tokens,
+        )
+        return Ended(answer)
+
+    def _take(self, event: Any, choice: Any, said: list[Said]) -> None:  # noqa: ANN401
+        delta: Mapping[str, Any] = choice.get("delta") or {}
+        response = event.get("id") or self._response
+        if delta.get("role") and response != self._response:
+            if self._response is not None:
+                self._begin()
+                said.append(Again())
+            self._response = response
+        for name, value in delta.items():
+            if name in _SAID:
+                self._say(name, value, said)
+            elif name not in _OF_CALLS and value is not None:
+                self._more[name] = _joined(self._more.get(name), value)
+        fragments = delta.get("tool_calls") or ()
+        once = delta.get("function_call")  # as tools were called once
+        if once and any(once.values()):
+            fragments = [{"function": once}]
+        for fragment in fragments:
+            self._put(fragment, said)
+        self._reason = choice.get("finish_reason") or self._reason
+
+    def _say(self, name: str, value: Any, said: list[Said]) -> None:  # noqa: ANN401
+        """Take more of a text: some send a list of parts, thoughts among them."""
+        if isinstance(value, list):
+            self._parts += value
+            for part in value:
+                self._tell(_part(part), said)
+        elif value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} is no text")
+        elif value:
+            self._texts.setdefault(name, []).append(value)
+            if name != "reasoning" or "reasoning_content" not in self._texts:  # some send both
+                self._tell(_SAID[name](value), said)
+
+    def _tell(self, text: Text | Thought, said: list[Said]) -> None:
+        if text.text:
+            said.append(text)
+            if isinstance(text, Text):
+                self._text.append(text.text)
+
+    def _put(self, fragment: Any, said: list[Said]) -> None:  # noqa: ANN401 - any JSON
+        """Put a fragment to its call (W-54)."""
+        function = fragment.get("function") or {}
+        call_id, name = _text(fragment.get("id")) or None, _text(function.get("name"))
+        call = self._call_of(fragment.get("index"), call_id, name)
+        if call is None:
+            call = _Call(len(self._calls), call_id, name)
+            self._calls.append(call)
+            said.append(CallBegan(call.place, name or NAMELESS))
+        call.call_id = call.call_id or call_id
+        call.name = call.name or name
+        if fragment.get("index") is not None:
+            self._by_index[fragment["index"]] = call
+        for key, value in fragment.items():
+            if key not in {"index", "id", "function"} and value is not None:
+                call.more[key] = value
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            if arguments:
+                call.arguments.append(arguments)
+                said.append(CallText(call.place, arguments))
+        elif arguments is not None:
+            call.odd = arguments
+
+    def _call_of(self, index: Any, call_id: str | None, name: str) -> _Call | None:  # noqa: ANN401
+        """Return the call that a fragment goes on with; None where it begins one."""
+        if index is None:
+            if name or not self._calls:
+                return None
+            known = (it for it in self._calls if call_id is not None and it.call_id == call_id)
+            return next(known, self._calls[-1])
+        call = self._by_index.get(index)
+        if call is None or (call_id is not None and call_id == call.call_id):
+            return call
+        if call_id is not None and call.call_id is not None:
+            return None
+        return None if name and call.complete else call
+
+    def _stop(self, calls: list[ToolCall]) -> Stop:
+        if self._reason is None and not self._reasonless:
+            return Stop.CUT
+        stop = STOPS.get(self._reason or "stop", Stop.OTHER)
+        if stop in {Stop.DONE, Stop.CALLS}:  # some say stop after calls
+            stop = Stop.CALLS if calls else Stop.DONE
+        return Stop.REFUSED if stop is Stop.DONE and "refusal" in self._texts else stop
+
+    def _raw(self) -> dict[str, Any]:
+        """Return the message as it would have come whole."""
+        texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
+        message = {"role": "assistant", "content": None, **self._more, **texts}
+        if self._parts:
+            text = [{"type": "text", "text": texts["content"]}] if "content" in texts else []
+            message["content"] = self._parts + text
+        if self._calls:
+            message["tool_calls"] = [call.raw() for call in self._calls]
+        return message
+
+
+def _tokens(usage: Mapping[str, Any]) -> Tokens:
+    asked, answered = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    total = usage.get("total_tokens") or 0
+    before = usage.get("prompt_tokens_details") or {}
+    after = usage.get("completion_tokens_details") or {}
+    return Tokens(
+        input=asked,
+        output=max(answered, total - asked),  # some leave thoughts out of what was answered
+        cached=before.get("cached_tokens") or 0,
+        thought=after.get("reasoning_tokens") or 0,
+    )
+
+
+def _joined(before: Any, more: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a field of a message with its next value: lists go on, other values are replaced."""
+    if not isinstance(before, list) or not isinstance(more, list):
+        return more
+    items = [*before]
+    for item in more:
+        at = item.get("index") if isinstance(item, dict) else None
+        place = next((n for n, it in enumerate(items) if at is not None and it["index"] == at), -1)
+        if place < 0:
+            items.append(item)
+        else:
+            items[place] = _item(items[place], item)
+    return items
+
+
+def _item(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a list with its next piece."""
+    item = {**before}
+    for key, value in more.items():
+        pieces = key in _PIECES and isinstance(value, str) and isinstance(item.get(key), str)
+        if value is not None:
+            item[key] = item[key] + value if pieces else value
+    return item
+
+
+def _part(part: Mapping[str, Any]) -> Text | Thought:
+    """Return what a part of a content says; thoughts may be in parts of their own."""
+    thought = part.get("thinking")
+    if thought is None:
+        return Text(part.get("text") or "")
+    if isinstance(thought, str):
+        return Thought(thought)
+    return Thought("".join(it.get("text") or "" for it in thought))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _message(error: Any) -> str:  # noqa: ANN401 - any JSON
+    told = error.get("message") if isinstance(error, dict) else error
+    return str(told or error)

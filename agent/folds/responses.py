@@ -1,0 +1,257 @@
+"""What a stream of the responses API means: items, each of which its provider closes (W-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from ...models.values import Json, freeze
+from ..errors import ProviderFailure
+from ..messages import Answer, Stop, Tokens, ToolCall
+from ..speaking import (
+    Again,
+    CallBegan,
+    CallEnded,
+    CallText,
+    Elsewhere,
+    Ended,
+    Said,
+    Text,
+    Thought,
+    Used,
+)
+from .calls import CUT_OFF, NAMELESS, bounded, tool_call
+from .response_items import Kind, call_of, kind_of, tool_name
+
+STOPS: Final = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSED}
+"""Why a response is incomplete; any other reason is `Stop.OTHER` (W-52)."""
+
+_TEXTS: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
+_THOUGHTS: Final = frozenset(
+    {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
+)
+_OF_ITEMS: Final = frozenset({"response.output_item.added", "response.output_item.done"})
+_LAST: Final = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+)
+_BETWEEN: Final = "\n\n"
+"""Stands between two messages of one response."""
+
+
+def as_events(body: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
+    """Yield the events that a response which came whole would have streamed, no pieces."""
+    if body.get("error"):
+        raise ProviderFailure(_complaint(body["error"]))
+    for place, item in enumerate(body["output"]):
+        yield {"type": "response.output_item.done", "output_index": place, "item": item}
+    yield {"type": f"response.{body.get('status') or 'completed'}", "response": body}
+
+
+@attrs.define
+class _Open:
+    """An item as far as it has come."""
+
+    item: Mapping[str, Any]
+    kind: Kind | None
+    place: int | None
+    """That of the call, if it is one that is ours."""
+    done: bool = False
+    said: list[str] = attrs.field(factory=list[str])
+    """The pieces of its text, of its arguments, or of its thoughts."""
+
+    def call(self) -> ToolCall:
+        """Return the call that it is; one that was never closed is faulty."""
+        assert self.kind is not None  # noqa: S101 - asked of calls alone
+        if self.done:
+            call = call_of(self.item, self.kind)
+            unfinished = self.item.get("status") == "incomplete"
+        else:
+            text = "".join(self.said)
+            call = tool_call(self.item.get("call_id"), tool_name(self.item, self.kind), text)
+            unfinished = True
+        return attrs.evolve(call, fault=call.fault or CUT_OFF) if unfinished else call
+
+
+class ResponsesFold:
+    """One answer, from the events of its stream."""
+
+    def __init__(self, *, spec: str) -> None:
+        """Begin an answer of this model."""
+        self._spec: Final = spec
+        self._begin()
+
+    def _begin(self) -> None:
+        self._stop = Stop.CUT
+        self._tokens = Tokens()
+        self._text: list[str] = []
+        self._refused = False
+        self._items: dict[int, _Open] = {}
+        self._calls: list[_Open] = []
+        self._told = 0
+        """Calls that were told to have ended: all before the last, which `length` may have cut."""
+        self._last_message: int | None = None
+
+    def feed(self, event: Any) -> Iterable[Said]:  # noqa: ANN401 - any JSON
+        """Take the next event, and return what it says; `Again` at a second start.
+
+        A call is told to have ended when the next begins or the response has ended, since the last
+        one of a response that was too long is faulty (W-52). Raises `ProviderFailure`, or
+        LookupError, TypeError, ValueError or AttributeError for what is no event.
+        """
+        kind: str = event["type"]
+        said: list[Said] = []
+        if kind.endswith(".delta"):
+            self._more(kind, event, said)
+        elif kind in _OF_ITEMS:
+            self._item(event["output_index"], event["item"], said, done=kind.endswith("done"))
+        elif kind in _LAST:
+            self._last(kind, event["response"], said)
+        elif kind == "error":
+            raise ProviderFailure(_complaint(event.get("error") or event))
+        elif kind == "response.created" and self._items:
+            self._begin()
+            said.append(Again())
+        return said
+
+    def end(self) -> Ended:
+        """Return the answer; cut where the stream never said that the response has ended."""
+        answer = Answer(
+            text="".join(self._text) or None,
+            calls=bounded([it.call() for it in self._calls], self._stop),
+            raw=self._raw(),
+            spec=self._spec,
+            stop=self._stop,
+            tokens=self._tokens,
+        )
+        return Ended(answer)
+
+    def _more(self, kind: str, event: Any, said: list[Said]) -> None:  # noqa: ANN401 - any JSON
+        """Take a piece of an item, by its place: some proxies change the ids of items."""
+        item, piece = self._items.get(event.get("output_index", -1)), event["delta"]
+        if item is None or not isinstance(piece, str):
+            return
+        if kind in _TEXTS:
+            self._refused |= kind == "response.refusal.delta"
+            self._say(event["output_index"], item, piece, said)
+            return
+        item.said.append(piece)
+        if kind in _THOUGHTS:
+            said.append(Thought(piece))
+        elif item.place is not None:
+            said.append(CallText(item.place, piece))
+        else:
+            said.append(Elsewhere(_name(item.item), piece))
+
+    def _say(self, index: int, item: _Open, piece: str, said: list[Said]) -> None:
+        if not piece:
+            return
+        if self._last_message not in {None, index}:
+            self._text.append(_BETWEEN)
+            said.append(Text(_BETWEEN))
+        self._last_message = index
+        item.said.append(piece)
+        self._text.append(piece)
+        said.append(Text(piece))
+
+    def _item(self, index: int, item: Any, said: list[Said], *, done: bool) -> None:  # noqa: ANN401
+        known = self._items.get(index)
+        if known is None:
+            known = self._items[index] = self._began(item, said)
+        if not done:
+            return
+        known.item, known.done = item, True
+        streamed = "".join(known.said)
+        whole = _whole(item)
+        rest = whole[len(streamed) :] if whole.startswith(streamed) else ""
+        if item["type"] == "message":
+            self._refused |= any(part.get("type") == "refusal" for part in item["content"])
+            self._say(index, known, rest, said)
+        elif rest and item["type"] == "reasoning":
+            said.append(Thought(rest))
+        elif rest and known.place is not None:
+            said.append(CallText(known.place, rest))
+
+    def _began(self, item: Any, said: list[Said]) -> _Open:  # noqa: ANN401 - any JSON
+        kind = kind_of(item)
+        if kind is None:
+            if item["type"].endswith("_call"):
+                said.append(Elsewhere(_name(item)))
+            return _Open(item, None, None)
+        self._tell(len(self._calls), said)
+        began = _Open(item, kind, len(self._calls))
+        self._calls.append(began)
+        name = tool_name(item, kind)
+        said.append(CallBegan(len(self._calls) - 1, name if isinstance(name, str) else NAMELESS))
+        return began
+
+    def _last(self, kind: str, response: Any, said: list[Said]) -> None:  # noqa: ANN401 - any JSON
+        if kind in {"response.failed", "response.cancelled"}:
+            raise ProviderFailure(_complaint(response.get("error") or {"message": kind}))
+        for index, item in enumerate(response.get("output") or ()):
+            known = self._items.get(index)
+            if known is None or (not known.done and known.item["type"] == item["type"]):
+                self._item(index, item, said, done=True)  # some proxies leave the closing out
+        if kind == "response.incomplete":
+            reason = (response.get("incomplete_details") or {}).get("reason")
+            self._stop = STOPS.get(str(reason), Stop.OTHER)
+        elif self._calls:
+            self._stop = Stop.CALLS
+        else:
+            self._stop = Stop.REFUSED if self._refused else Stop.DONE
+        if self._stop is not Stop.LENGTH:
+            self._tell(len(self._calls), said)
+        if response.get("usage"):
+            self._tokens = _tokens(response["usage"])
+            said.append(Used(self._tokens))
+
+    def _tell(self, upto: int, said: list[Said]) -> None:
+        """Tell the calls before this place that were closed, in their order."""
+        while self._told < upto and self._calls[self._told].done:
+            call = self._calls[self._told]
+            said.append(CallEnded(self._told, call.call(), self._raw(call)))
+            self._told += 1
+
+    def _raw(self, upto: _Open | None = None) -> Json:
+        """Return the items in their order, up to one of them and with it."""
+        items: list[Mapping[str, Any]] = []
+        for _, item in sorted(self._items.items()):
+            items.append(item.item)
+            if item is upto:
+                break
+        raw: Json = freeze(items, place="output")
+        return raw
+
+
+def _whole(item: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the text of an item that came whole, as its pieces would have told it."""
+    kind = item["type"]
+    if kind == "message":
+        return "".join(part.get("text") or part.get("refusal") or "" for part in item["content"])
+    if kind == "reasoning":
+        parts = item.get("summary") or item.get("content") or ()
+        return "".join(part.get("text") or "" for part in parts)
+    text = item.get("arguments" if kind == "function_call" else "input")
+    return text if isinstance(text, str) else ""
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    """Return what the provider runs: a tool of a server, or its own."""
+    name = item.get("name")
+    return name if isinstance(name, str) else str(item["type"]).removesuffix("_call")
+
+
+def _tokens(usage: Mapping[str, Any]) -> Tokens:
+    asked, answered = usage.get("input_tokens_details"), usage.get("output_tokens_details")
+    return Tokens(
+        input=usage.get("input_tokens") or 0,
+        output=usage.get("output_tokens") or 0,
+        cached=(asked or {}).get("cached_tokens") or 0,
+        thought=(answered or {}).get("reasoning_tokens") or 0,
+    )
+
+
+def _complaint(error: Any) -> str:  # noqa: ANN401 - any JSON
+    told = error.get("message") if isinstance(error, dict) else error
+    return str(told or error)
