@@ -8,10 +8,13 @@ goes on where it stopped. So nothing in it is done twice.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 import attrs
 
+from ..models.errors import UnknownRun
+from ..models.ids import idempotency_key
 from ..models.run import Run
 from ..runtime.executions import INTERRUPTED
 from ..runtime.runtime import Runtime
@@ -59,6 +62,7 @@ class Conversing:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
         await self.talk.open()
         self._look_soon()
+        await self._stop_left_over()
 
     def pending(self) -> tuple[CallView, ...]:
         """Return the calls that wait for a person, here and in what was begun here."""
@@ -82,15 +86,8 @@ class Conversing:
 
     async def perform(self, context: ToolContext, setup: Setup, prompt: str) -> str:
         """Have another agent work for a call of this conversation, and return what it says."""
-        run_id = context.idempotency_key
-        child = Conversing(
-            run=Run(run_id=run_id),
-            runtime=self.talk.runtime,
-            setup=setup,
-            approvals=self._approvals,
-            hear=self._heard_below,
-        )
-        self.children[run_id] = child
+        run = run_of(context.idempotency_key)
+        child = self.children[run.run_id] = self._child(run, setup)
         try:
             await child.open()
             if not child.talk.conversation.said:
@@ -101,12 +98,41 @@ class Conversing:
                 await child.talk.interrupt(reason=INTERRUPTED, grace=STOPPING)
             raise
         finally:
-            del self.children[run_id]
+            del self.children[run.run_id]
             await child.talk.close(drain=0.0)
         result = child.result()
         if result.interrupted:
             raise ToolCancelled("a person has stopped it")
         return result.text
+
+    def _child(self, run: Run, setup: Setup) -> Conversing:
+        return Conversing(
+            run=run,
+            runtime=self.talk.runtime,
+            setup=setup,
+            approvals=self._approvals,
+            hear=self._heard_below,
+        )
+
+    async def _stop_left_over(self) -> None:
+        """Stop the agents whose calls were interrupted when nobody was there to tell them."""
+        conversation, runtime = self.talk.conversation, self.talk.runtime
+        turn = conversation.turns.get(conversation.turn_id or "")
+        tools = self._tools_of(self.talk.run_id)
+        for call in () if turn is None or turn.grace_until is None else turn.calls:
+            asked = tools.get(call.tool_name)
+            if not isinstance(asked, AgentTool):
+                continue
+            run = run_of(idempotency_key(call.path))
+            with suppress(UnknownRun):  # it had not begun
+                if not (await runtime.journal.entry(run.run_id)).busy:
+                    continue
+                child = self._child(run, asked.setup)
+                try:
+                    await child.open()
+                    await child.talk.interrupt(reason=INTERRUPTED, grace=STOPPING)
+                finally:
+                    await child.talk.close(drain=0.0)
 
     def _bound(self, run_id: str) -> Toolbox:
         """Return the tools of this run; those that are agents work for it."""
@@ -135,6 +161,11 @@ class Conversing:
         self._looking = False
         if self._approvals is not None:
             self._approvals.look(self.talk.runtime, self.talk.run_id, self.talk.pending())
+
+
+def run_of(key: str) -> Run:
+    """Return the run of the agent that answers a call, by the call's idempotency key (K-7)."""
+    return Run(run_id=key)
 
 
 async def _belongs_to_nobody(prompt: str) -> str:

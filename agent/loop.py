@@ -152,7 +152,7 @@ class Agent:
         What is owed from before is done first. A prompt waits until those that came before it are
         done, in order. The same prompt again, while it is unfinished – after a crash, or after an
         error – is gone on with, and not said twice. Without a prompt, go on with what is owed.
-        `heard` is any JSON to be kept with it.
+        `heard` is any JSON to be kept with it; what it came with last is never said twice.
 
         Raises `ModelError` when the model does not answer, `LimitReached`, `HookFailed`, and
         `RunFenced` once the run is somebody else's; what is owed then is done by the next call.

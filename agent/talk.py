@@ -56,6 +56,8 @@ class Talk:
         self._speaking: asyncio.Task[Ended] | None = None
         self._keeping = asyncio.Lock()
         """Held while a note is kept: an answer is kept, or was stopped."""
+        self._opened = False
+        """Whether the run was opened here, and is ours to let go."""
         self._loaded = False
         """Whether all that was said and done before is known."""
 
@@ -63,6 +65,7 @@ class Talk:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
         tools = self._setup.tools
         await self.runtime.open_run(self._run, tools=tools, on_continue=self._take)
+        self._opened = True
         notes = await self.runtime.notes(self.run_id)
         self.conversation.load(as_said(notes, self._seals, run_id=self.run_id))
         self._following = asyncio.create_task(self._follow())
@@ -73,6 +76,8 @@ class Talk:
 
     async def close(self, *, drain: float | None = None) -> None:
         """Let the run go; what runs has `drain` seconds, the runtime's own unless given."""
+        if not self._opened:
+            return
         drain = self.runtime.settings.drain if drain is None else drain
         with suppress(TurnlockError, TimeoutError):  # it was let go before: taken over, say
             async with asyncio.timeout(drain):
@@ -87,9 +92,12 @@ class Talk:
     async def say(self, prompt: Prompt) -> None:
         """Say something to the model, once all before is settled, or has reached its limit.
 
-        The very prompt that is still unfinished was said before, and is not said again.
+        The latest prompt again, while it is unfinished or with what was `heard`, was said before,
+        and is not said again.
         """
-        if self.conversation.last_prompt == prompt and self._is_unfinished():
+        if self.conversation.last_prompt == prompt and (
+            prompt.heard is not None or self._is_unfinished()
+        ):
             return
         with suppress(LimitReached):
             await self.go_on()

@@ -66,15 +66,12 @@ class Speaker:
         if spoken < len(self.answers):
             answer = self.answers[spoken]
         else:
-            text = f"done: {self.last_prompt}"
+            prompts = [it.text for it in question.messages if isinstance(it, Prompt)]
+            text = f"done: {prompts[-1]}"
             for word in text.split():
                 yield Text(word)
             answer = Answer(text=text, tokens=USED)
         yield Ended(answer)
-
-    @property
-    def last_prompt(self) -> str:
-        return next(it.text for it in reversed(self.asked[-1].messages) if isinstance(it, Prompt))
 
     @property
     def results(self) -> list[Results]:
@@ -411,6 +408,11 @@ def test_w_30_what_was_heard_is_kept_with_the_prompt() -> None:
                 await agent.run("go", heard=object())  # type: ignore[arg-type]
         async with made(Speaker(), journal=journal) as agent:
             assert agent.conversation.last_prompt == Prompt(text="go", heard=heard)
+            assert (await agent.run("go", heard=heard)).answers == 1
+            assert len(agent.conversation.said) == 2
+            await agent.run("go", heard={"number": 8})
+            await agent.run("go")
+            assert len(agent.conversation.said) == 6
 
     run(play())
 
