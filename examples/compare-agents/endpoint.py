@@ -1,0 +1,83 @@
+"""A chat-completions endpoint on loopback that plays one fixed conversation, streamed or not.
+
+The official clients of all frameworks speak to it as they would to the real one: it asks for both
+tools at once, and when it has heard their results it says how it went.
+"""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+CALLS: Final = (
+    ("call_weather", "weather", '{"city": "Oslo"}'),
+    ("call_pay", "pay", '{"to": "Ada", "amount": 5}'),
+)
+SAID: Final = "It rains in Oslo, and Ada has her 5 euros."
+"""What it says when it has heard that both tools have done their work …"""
+TROUBLE: Final = "It rains in Oslo, and I do not know that Ada was paid."
+"""… and when it has not."""
+USED: Final = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+
+
+def answer(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], str]:
+    """Return the assistant's message, and why it stopped."""
+    results = [said for said in messages if said["role"] == "tool"]
+    if not results:
+        calls = [
+            {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+            for id_, name, arguments in CALLS
+        ]
+        return {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls"
+    heard = " ".join(map(str, (said["content"] for said in results)))
+    done = "rain in Oslo" in heard and "paid 5 to Ada" in heard
+    return {"role": "assistant", "content": SAID if done else TROUBLE}, "stop"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers POST …/chat/completions."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Answer one request."""
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if not self.path.endswith("/chat/completions"):
+            return self._sent(404, "application/json", "{}")
+        message, stop = answer(asked["messages"])
+        about = {"id": "chatcmpl-1", "created": 1, "model": asked["model"], "usage": USED}
+        if not asked.get("stream"):
+            whole = {"index": 0, "message": message, "finish_reason": stop, "logprobs": None}
+            body = {**about, "object": "chat.completion", "choices": [whole]}
+            return self._sent(200, "application/json", json.dumps(body))
+        for place, call in enumerate(message.get("tool_calls", ())):
+            call["index"] = place
+        chunk = {**about, "object": "chat.completion.chunk"}
+        parts = [
+            {
+                **chunk,
+                "usage": None,
+                "choices": [{"index": 0, "delta": delta, "finish_reason": end}],
+            }
+            for delta, end in ((message, None), ({}, stop))
+        ]
+        events = [json.dumps(part) for part in (*parts, {**chunk, "choices": []})]
+        stream = "".join(f"data: {event}\n\n" for event in (*events, "[DONE]"))
+        return self._sent(200, "text/event-stream", stream)
+
+    def _sent(self, status: int, kind: str, body: str) -> None:
+        sent = body.encode()
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def endpoint() -> ThreadingHTTPServer:
+    """Return the endpoint, bound to a free port of loopback."""
+    return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
