@@ -105,6 +105,14 @@ class Used:
     tokens: Tokens
 
 
+def _stop_of(ended: Ended) -> Stop:
+    return ended.answer.stop
+
+
+def _tokens_of(ended: Ended) -> Tokens:
+    return ended.answer.tokens
+
+
 @attrs.frozen
 class Ended:
     """The answer, whole: why it stopped, and what it used, stand in it, too.
@@ -114,16 +122,8 @@ class Ended:
     """
 
     answer: Answer
-    stop: Stop = attrs.field(converter=Stop)
-    tokens: Tokens = attrs.field()
-
-    @stop.default
-    def _(self) -> Stop:
-        return self.answer.stop
-
-    @tokens.default
-    def _(self) -> Tokens:
-        return self.answer.tokens
+    stop: Stop = attrs.field(default=attrs.Factory(_stop_of, takes_self=True), converter=Stop)
+    tokens: Tokens = attrs.field(default=attrs.Factory(_tokens_of, takes_self=True))
 
     def __attrs_post_init__(self) -> None:
         """Say it in the answer, too."""
