@@ -13,7 +13,7 @@ help:
 	@echo 'make lint    ruff, mypy, pyright'
 	@echo 'make docs    the site, in build/site; a broken link fails'
 	@echo 'make format  let ruff rewrite what it can'
-	@echo 'make tables  write the generated pages of docs/ anew: tables, index, pypi, commands, edges'
+	@echo 'make tables  write the generated pages of docs/ anew: tables, index, pypi, commands, edges, limits'
 	@echo 'make diagrams       draw the pictures of the documentation anew, its tables too'
 	@echo 'make check-mermaid  parse all our Mermaid with the real parser; needs npm'
 	@echo 'make pythons kernel, codec, wire and oracle in every Python that is claimed; needs npm'
@@ -77,6 +77,7 @@ tables: $(VENV)/.installed-dev
 	$(BIN)/python tools/write_pypi.py
 	$(BIN)/python tools/write_commands.py
 	$(BIN)/python tools/write_edges.py
+	$(BIN)/python tools/write_limits.py
 
 diagrams: tables
 	$(BIN)/python tools/draw_docs.py

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("page", ["tables", "index", "pypi", "commands", "edges"])
+@pytest.mark.parametrize("page", ["tables", "index", "pypi", "commands", "edges", "limits"])
 def test_what_is_generated_is_what_would_be_generated_now(page: str) -> None:
     """K-4: the tables and the index that people read are those that are enforced; PyPI's page."""
     command = [sys.executable, str(ROOT / "tools" / f"write_{page}.py"), "--check"]
@@ -44,6 +44,27 @@ def test_other():  # K-2
     ]
 
     assert named == [{"K-33", "K-7", "K-20", "K-22"}, frozenset(), frozenset()]
+
+
+def test_bounds_are_read_from_the_modules_with_the_texts_below_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Numbers with public names only; the negative control is one that says nothing of itself."""
+    tool = loaded("write_limits", monkeypatch)
+    source = (
+        "A: Final = 1\n'Seconds of\nit.'\n_B: Final = 2\n'No.'\nC: Final = 3\nd: int = 4\n'No.'\n"
+    )
+
+    assert list(tool.named(source)) == [("A", "Seconds of it."), ("C", "")]
+    assert [tool._is_bound(value) for value in (1, (0.5, 2.0), True, (), -1, "1")] == [
+        *(True, True, False, False, False, False)
+    ]
+    path = tmp_path / "agent" / "talk.py"
+    path.parent.mkdir()
+    path.write_text("LOOK: Final = 1.0\n", encoding="utf-8")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"agent/talk.py: LOOK needs a text below it"):
+        list(tool._rows(path))
 
 
 def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
