@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .providers.client import MissingClient
     from .providers.responses import ResponsesModel
     from .script import Recorded, Script, ScriptedCall, ScriptedModel
-    from .setup import AfterAnswer, BeforeAnswer, Tools
+    from .setup import AfterAnswer, BeforeAnswer, Start, Tools
     from .speaking import (
         Again,
         CallBegan,
@@ -56,8 +56,8 @@ __all__ = [
     "HookFailed", "LimitReached", "Message", "MissingClient", "Model", "ModelError", "Owed",
     "Prompt", "Question", "Recorded", "ResponsesModel", "Results", "RunResult", "Said",
     "Script", "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed",
-    "SpeechStarted", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Tools", "Transient",
-    "Used", "listen", "open_model",
+    "SpeechStarted", "Start", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Tools",
+    "Transient", "Used", "listen", "open_model",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -75,7 +75,7 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "providers.client": "MissingClient",
             "providers.responses": "ResponsesModel",
             "script": "Recorded Script ScriptedCall ScriptedModel",
-            "setup": "AfterAnswer BeforeAnswer Tools",
+            "setup": "AfterAnswer BeforeAnswer Start Tools",
             "speaking": (
                 "Again CallBegan CallEnded CallText Elsewhere Ended Model Question Said Text"
                 " Thought Used listen"

@@ -19,20 +19,17 @@ from .errors import ModelError
 from .messages import Answer, Stop, Tokens
 from .speaking import (
     Again,
-    CallBegan,
     CallEnded,
-    CallText,
     Ended,
     Model,
     Question,
     Said,
     Text,
-    Thought,
     Used,
     hear_nothing,
 )
 from .structured import ANSWER, has_field, unwrapped, with_tool
-from .transients import SpeechChunk, SpeechEnded, SpeechFailed, SpeechStarted, Transient
+from .transients import Shown, SpeechChunk, SpeechEnded, SpeechFailed, SpeechStarted, Transient
 
 _log = logger(__name__)
 
@@ -87,6 +84,7 @@ class Asking:
             if answer.stop is not Stop.CUT or speech.closed.calls:
                 return answer
             if pause is not None:
+                self.hear(Again())
                 await asyncio.sleep(pause)
         raise ModelError(
             f"{speech.entry_id}: the model was cut off {len(self.pauses) + 1} times before it said"
@@ -139,7 +137,7 @@ class _Speech:
 
     async def _goes_on(self, said: Said) -> bool:
         """Take what is said; False: nothing more is taken."""
-        if isinstance(said, Text | Thought | CallBegan | CallText):
+        if isinstance(said, Shown):
             self.asking.tell(SpeechChunk(entry_id=self.entry_id, said=said))
             if isinstance(said, Text):
                 self.text += said.text

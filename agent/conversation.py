@@ -7,12 +7,15 @@ knows how to go on, whatever was kept last before a crash:
 - a prompt, or the facts that close a turn: the model has to answer, again if need be;
 - an answer with calls, and no TURN_OPENED: the turn has to be opened; its epoch refuses it if it
   was opened after all (K-55);
-- an answer with calls, and its turn open: its results are awaited;
-- an answer without calls, a turn that was interrupted, or a note that the model was stopped while
-  it was asked: a person has the word.
+- an answer with calls, and its turn not sealed: it lacks calls, perhaps, and the seal (W-58);
+- an answer with calls, and its turn sealed: its results are awaited;
+- a part of an answer: calls of it have begun, and it is the answer, as far as it goes (W-58);
+- an answer that paused: the model has to go on with it (W-52);
+- another answer without calls, a turn that was interrupted, or a note that the model was stopped
+  while it was asked: a person has the word.
 
 Notes go before the facts that follow from them: an answer is kept before its turn is opened, and
-before the continuation that led to it is acknowledged.
+before the continuation that led to it is acknowledged; a part before its latest call is added.
 """
 
 from __future__ import annotations
@@ -22,15 +25,20 @@ from enum import Enum
 from itertools import takewhile
 from typing import Final, TypeGuard
 
+from ..models.calls import CallResult, Status
 from ..models.facts import ContinuationTaken, Fact, TurnFact, TurnOpened, TurnSettled
 from ..models.values import Json
 from ..runtime.forking import FORKED, WHOLE
+from ..turn.phases import TurnPhase
 from ..views.turn_view import TurnView
 from .errors import ConversationBroken
-from .messages import Answer, Message, Prompt, Results, from_note
+from .messages import Answer, Message, Prompt, Results, Stop, from_note
 
 PREFIX: Final = "said/"
 """Begins the names of notes that are messages; their number follows, from 1."""
+PART: Final = "part/"
+"""Begins the names of notes of answers that were still spoken, as far as they went: the number of
+the message follows, and that of the call they end with."""
 STOPPED: Final = "stopped/"
 """Begins the name of a note that nobody waits for the answer to the message of this number any
 more: a person has stopped it, and has the word."""
@@ -41,7 +49,7 @@ class Owed(Enum):
 
     PROMPT = "a person has the word"
     ANSWER = "the model has to answer"
-    TURN = "the turn of an answer has to be opened"
+    TURN = "the turn of an answer has to be opened, or sealed"
     RESULTS = "the results of a turn are awaited"
 
 
@@ -53,7 +61,9 @@ class Conversation:
         self.run_id: Final = run_id
         self.said: list[Prompt | Answer] = []
         self.epoch = 0
-        """Answers with calls: the epoch of the turn of the latest."""
+        """Answers with calls, the one that has begun included: the epoch of the latest turn."""
+        self.begun: Answer | None = None
+        """The answer that is owed, as far as calls of it have begun."""
         self.stopped = 0
         """The number of the latest message of which a person has stopped the answer."""
         self.turns: dict[str, TurnView] = {}
@@ -69,20 +79,37 @@ class Conversation:
         for name, note in notes.items():
             if name.startswith(STOPPED):
                 self.stopped = max(self.stopped, int(name.removeprefix(STOPPED)))
-            if not name.startswith(PREFIX):
+            is_part = name.startswith(PART)
+            if not is_part and not name.startswith(PREFIX):
                 continue
-            if name != self.next_name:
-                raise self._broken(f"the note {name!r} stands where {self.next_name!r} should")
+            expected = self.next_part if is_part else self.next_name
+            if name != expected:
+                raise self._broken(f"the note {name!r} stands where {expected!r} should")
             try:
-                self.say(from_note(note))
+                self._load(from_note(note), is_part=is_part)
             except (LookupError, TypeError, ValueError) as error:
                 raise self._broken(f"the note {name!r} is no message ({error})") from error
+
+    def _load(self, said: Prompt | Answer, *, is_part: bool) -> None:
+        if not is_part:
+            self.say(said)
+        elif isinstance(said, Answer):
+            self.begin(said)
+        else:
+            raise TypeError("a prompt has no parts")
 
     def say(self, said: Prompt | Answer) -> None:
         """Take what was said, once its note is kept."""
         self.said.append(said)
-        if isinstance(said, Answer) and said.calls:
+        if isinstance(said, Answer) and said.calls and self.begun is None:
             self.epoch += 1
+        self.begun = None
+
+    def begin(self, answer: Answer) -> None:
+        """Take an answer as far as it goes, once its note is kept: its latest call begins."""
+        if self.begun is None:
+            self.epoch += 1
+        self.begun = answer
 
     def stop(self) -> None:
         """Take it that a person has stopped the answer that is owed, once its note is kept."""
@@ -97,6 +124,20 @@ class Conversation:
     def next_name(self) -> str:
         """The name of the note that the next message will be."""
         return f"{PREFIX}{len(self.said) + 1}"
+
+    @property
+    def next_part(self) -> str:
+        """The name of the note that the next part of the answer that is owed will be."""
+        count = len(self.begun.calls) if self.begun is not None else 0
+        return f"{PART}{len(self.said) + 1}/{count + 1}"
+
+    @property
+    def latest(self) -> Answer | None:
+        """The answer that was said last, or is being said, as far as calls of it have begun."""
+        if self.begun is not None:
+            return self.begun
+        last = self.said[-1] if self.said else None
+        return last if isinstance(last, Answer) else None
 
     def take(self, fact: Fact) -> None:
         """Take the next fact of the run."""
@@ -118,16 +159,19 @@ class Conversation:
     @property
     def owed(self) -> Owed:
         """What has to happen next."""
-        if not self.said or self.is_stopped:
-            return Owed.PROMPT
-        last = self.said[-1]
-        if isinstance(last, Prompt):
+        if self.begun is not None:
             return Owed.ANSWER
-        turn_id = self.turn_id
-        if not last.calls or turn_id is None:
+        last = self.said[-1] if self.said else None
+        if last is None or self.is_stopped:
             return Owed.PROMPT
-        turn = self.turns.get(turn_id)
-        if turn is None:
+        if isinstance(last, Answer) and last.calls:
+            return self._owed_by_turn()
+        goes_on = isinstance(last, Prompt) or last.stop is Stop.PAUSED
+        return Owed.ANSWER if goes_on else Owed.PROMPT
+
+    def _owed_by_turn(self) -> Owed:
+        turn = self.turns.get(self.turn_id or "")
+        if turn is None or turn.phase is TurnPhase.OPEN:
             return Owed.TURN
         if not turn.closed:
             return Owed.RESULTS
@@ -148,6 +192,22 @@ class Conversation:
         """The answers to the latest prompt, in order."""
         answers = [*takewhile(lambda said: not _is_prompt(said), reversed(self.said))]
         return tuple(said for said in reversed(answers) if isinstance(said, Answer))
+
+    @property
+    def misfits(self) -> int:
+        """How often the model was told that its answer to the latest prompt does not fit (W-59)."""
+        told = takewhile(lambda said: not _is_prompt(said), reversed(self.said))
+        return sum(isinstance(said, Prompt) for said in told)
+
+    @property
+    def text(self) -> str:
+        """What the model said last; an answer that paused goes before the one that goes on."""
+        texts: list[str] = []
+        for number, answer in enumerate(reversed(self.answers)):
+            if number and answer.stop is not Stop.PAUSED:
+                break
+            texts.append(answer.text or "")
+        return "".join(reversed(texts))
 
     def answered(self, turn_id: str) -> bool:
         """Whether the model has answered the results of this turn, or was told something else.
@@ -170,7 +230,7 @@ class Conversation:
                 if turn is not None and turn.closed:
                     yield Results(
                         turn_id=f"t{epoch}",
-                        results=turn.results,
+                        results=tuple(_results(said, turn)),
                         interrupted=turn.interrupted,
                         reason=turn.interrupt_reason,
                         edited={
@@ -184,6 +244,19 @@ class Conversation:
         return ConversationBroken(
             f"run {self.run_id!r}: {cause}; this is not the conversation of one agent: take another"
             " run"
+        )
+
+
+def _results(answer: Answer, turn: TurnView) -> Iterator[CallResult]:
+    """Yield what became of each call; one that its turn did not take any more was never begun."""
+    known = {result.invocation_id: result for result in turn.results}
+    for call in answer.identified():
+        yield known.get(call.invocation_id) or CallResult(
+            invocation_id=call.invocation_id,
+            tool_name=call.tool_name,
+            status=Status.DENIED,
+            reason="the turn was stopped before this call could begin",
+            provider_call_id=call.provider_call_id,
         )
 
 

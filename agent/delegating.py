@@ -76,7 +76,7 @@ class Conversing:
         last = answers[-1] if answers else Answer()
         turn = conversation.turns.get(turn_id or "") if last.calls else None
         return RunResult(
-            text=last.text or "",
+            text=conversation.text,
             stop=last.stop if answers else Stop.OTHER,
             tokens=sum((answer.tokens for answer in answers), Tokens()),
             answers=len(answers),

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar, overload
 
 import attrs
 
@@ -32,12 +32,18 @@ from ..runtime.telemetry import Telemetry
 from ..runtime.tools.tool import Tool
 from ..views.call_view import CallView
 from .approving import Approvals, Approve, AskApproval, Deny, decide
+from .asking import tell_nobody
 from .conversation import Conversation
 from .delegating import Conversing, agent_tool
+from .errors import ModelError
 from .events import Event, Events, RunResult
 from .messages import Prompt
-from .setup import ANSWERS, AfterAnswer, BeforeAnswer, Setup, Tools
-from .speaking import Model
+from .setup import ANSWERS, AfterAnswer, BeforeAnswer, Setup, Start, Tools
+from .speaking import JsonSchema, Model
+from .structured import Form, Misfit, form_of
+from .transients import Transient
+
+T = TypeVar("T")
 
 GRACE: Final = 10.0
 """Seconds in which what runs may still report, once its turn was interrupted (K-53)."""
@@ -64,6 +70,8 @@ class Agent:
         token_limit: int | None = None,
         before_answer: BeforeAnswer | None = None,
         after_answer: AfterAnswer | None = None,
+        start: Start = "whole",
+        tell: Callable[[Transient], None] = tell_nobody,
         settings: Settings | None = None,
         clock: Clock | None = None,
         telemetry: Telemetry | None = None,
@@ -72,8 +80,10 @@ class Agent:
 
         `journal` is a file or URL, which is opened and closed here, or one that is yours; without
         any, all is in memory. `approve` is asked about calls that wait (see `AskApproval`), also of
-        agents that are tools. A shared `runtime` is yours to enter and to leave, and has journal,
-        settings, clock and telemetry of its own. Raises `InvalidValue`.
+        agents that are tools. With `start="early"` a call starts as soon as the model has closed
+        it, while it still speaks (W-58). `tell` hears what is said as transients of the entry
+        `RUN/said/N`, and must not raise. A shared `runtime` is yours to enter and to leave, and has
+        journal, settings, clock and telemetry of its own. Raises `InvalidValue`.
         """
         self._setup: Final = Setup(
             model=model,
@@ -83,6 +93,8 @@ class Agent:
             token_limit=token_limit,
             before_answer=before_answer,
             after_answer=after_answer,
+            start=start,
+            tell=tell,
         )
         own = (journal, settings, clock, telemetry)
         if runtime is not None and any(given is not None for given in own):
@@ -158,6 +170,29 @@ class Agent:
         `RunFenced` once the run is somebody else's; what is owed then is done by the next call.
         """
         return await self._ran(_prompt(prompt, heard), None)
+
+    @overload
+    async def ask(self, prompt: str, output: type[T]) -> T: ...
+    @overload
+    async def ask(self, prompt: str, output: JsonSchema) -> Json: ...
+
+    async def ask(self, prompt: str, output: type[Any] | JsonSchema) -> Any:
+        """Do as `run` does, and return the answer as a value of a type, or that a schema allows.
+
+        Types are what pydantic knows, as a BaseModel, a dataclass or list[int] (W-59). An answer
+        that does not fit is told back twice. Raises `ModelError` for the third, or where it was
+        interrupted; and what `run` and `form_of` raise.
+        """
+        form = form_of(output)
+        result = await self._ran(Prompt(text=prompt, output=form.schema), None, form=form)
+        try:
+            return form.read(result.text)
+        except Misfit as misfit:
+            cause = "it was interrupted" if result.interrupted else f"it does not fit: {misfit}"
+            raise ModelError(
+                f"run {self.run_id!r}: there is no answer in the form that was asked for ({cause});"
+                " say what is wanted in other words, or give a simpler form"
+            ) from misfit
 
     async def stream(
         self, prompt: str | None = None, *, heard: Json = None
@@ -243,11 +278,14 @@ class Agent:
             raise Closed(f"run {self.run_id!r}: enter the agent first (async with agent: …)")
         return self._conversing
 
-    async def _ran(self, prompt: Prompt | None, events: Events | None) -> RunResult:
+    async def _ran(
+        self, prompt: Prompt | None, events: Events | None, *, form: Form[Any] | None = None
+    ) -> RunResult:
         conversing = self._entered
         async with self._line:
             if events is not None:
                 self._watching.add(events)
+            conversing.talk.form = form
             try:
                 if prompt is not None:
                     await conversing.talk.say(prompt)

@@ -21,6 +21,11 @@ def _frozen(heard: object) -> Json:
     return cast("Json", freeze(heard, place="heard"))
 
 
+def _schema(given: Mapping[str, Json] | None) -> Mapping[str, Json] | None:
+    frozen: Mapping[str, Json] | None = None if given is None else freeze(given, place="output")
+    return frozen
+
+
 @attrs.frozen(kw_only=True)
 class Prompt:
     """What a person says, or, with `misfit`, what a model is told of an answer that does not fit.
@@ -30,7 +35,7 @@ class Prompt:
     """
 
     text: str
-    output: Mapping[str, Json] | None = None
+    output: Mapping[str, Json] | None = attrs.field(default=None, converter=_schema)
     misfit: bool = False
     heard: Json = attrs.field(default=None, converter=_frozen)
 

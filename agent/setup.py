@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -12,9 +12,11 @@ from ..models.errors import InvalidValue, shown
 from ..runtime.tools.errors import said
 from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox, ToolsOf
+from .asking import tell_nobody
 from .errors import HookFailed, LimitReached
 from .messages import Answer
 from .speaking import Model, Question
+from .transients import Transient
 
 ANSWERS: Final = 50
 """Answers to one prompt, with tool calls between, unless told otherwise (W-23)."""
@@ -27,6 +29,10 @@ BeforeAnswer: TypeAlias = Callable[[Question], Question | Awaitable[Question]]
 """Called before the model is asked; what it returns is asked. What was kept is not changed."""
 AfterAnswer: TypeAlias = Callable[[Answer], Awaitable[None] | None]
 """Called once an answer is kept, and before anything follows from it; at most once for each."""
+
+Start: TypeAlias = Literal["whole", "early"]
+"""When the calls of an answer start: once it is whole, or each as soon as it is closed (W-58)."""
+STARTS: Final = get_args(Start)
 
 
 def tools_of(tools: Tools) -> ToolsOf:
@@ -48,6 +54,15 @@ def _bound(_: object, field: attrs.Attribute[Any], value: object) -> None:
         )
 
 
+def _is_start(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if value not in STARTS:
+        raise InvalidValue(
+            place=field.name,
+            cause=f"{shown(value)} is no moment at which calls start",
+            fix=f"give one of {', '.join(STARTS)}",
+        )
+
+
 @attrs.frozen(kw_only=True)
 class Setup:
     """What many conversations may share: nothing here belongs to one of them."""
@@ -62,6 +77,8 @@ class Setup:
     is asked for. Those of agents that are its tools are their own."""
     before_answer: BeforeAnswer | None = None
     after_answer: AfterAnswer | None = None
+    start: Start = attrs.field(default="whole", validator=_is_start)
+    tell: Callable[[Transient], None] = tell_nobody
 
     def check_limits(self, run_id: str, answers: Sequence[Answer]) -> None:
         """Raise `LimitReached` where no more answers may be asked for after these (W-23)."""

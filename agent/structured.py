@@ -20,6 +20,7 @@ from ..runtime.tools.errors import BadArguments
 from ..runtime.tools.schemas import Schema
 from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox
+from .conversation import Conversation, Owed
 from .messages import Answer, Prompt, Stop
 from .speaking import JsonSchema, Model, Question
 
@@ -144,6 +145,25 @@ def told_of(misfit: Misfit, schema: JsonSchema) -> Prompt:
         f" alone; where you have a tool {ANSWER!r}, call it."
     )
     return Prompt(text=text, output=schema, misfit=True)
+
+
+def untold_misfit(conversation: Conversation, form: Form[Any] | None) -> Prompt | None:
+    """Return what the model has to be told of its last answer; None: it fits, or was told enough.
+
+    `form` reads it, or else what the prompt asked for.
+    """
+    prompt, last = conversation.last_prompt, conversation.latest
+    if prompt is None or prompt.output is None or last is None or last.calls:
+        return None
+    if conversation.owed is not Owed.PROMPT or conversation.is_stopped:
+        return None
+    if conversation.misfits >= MISFITS:
+        return None
+    try:
+        (form or form_of(prompt.output)).read(last.text or "")
+    except Misfit as misfit:
+        return told_of(misfit, prompt.output)
+    return None
 
 
 def has_field(model: Model) -> bool:

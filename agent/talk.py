@@ -7,29 +7,34 @@ goes on where it stopped. The runtime may perform any number of other runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from ..models.calls import Call
 from ..models.deliveries import Reject
 from ..models.errors import TurnlockError
 from ..models.facts import ExecutionFact, Fact, LeaseRenewed, LifecycleFact, TurnOpened
 from ..models.reasons import Reason
 from ..models.run import Run
+from ..models.verdicts import Verdict
 from ..runtime.dispatcher import Continuation
 from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
 from ..runtime.tools.sealing import Seals
+from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
+from .asking import Asking
 from .conversation import Conversation, Owed
 from .errors import ConversationBroken, LimitReached, ModelError
 from .events import Answered, CallUpdate, Hear
 from .keeping import as_kept, as_said, as_told, faults_of
-from .messages import Answer, Prompt
+from .messages import Answer, Prompt, Stop
 from .setup import Setup
-from .speaking import Ended, Question, listen
+from .speaking import Question
+from .structured import Form, untold_misfit
 
 T = TypeVar("T")
 
@@ -53,11 +58,13 @@ class Talk:
         self._hear = hear
         self._changed = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._speaking: asyncio.Task[Ended] | None = None
+        self._speaking: asyncio.Task[Answer] | None = None
         self._keeping = asyncio.Lock()
-        """Held while a note is kept: an answer is kept, or was stopped."""
+        """Held while a note is kept: an answer is kept, or a part of it, or was stopped."""
         self._opened = False
         """Whether the run was opened here, and is ours to let go."""
+        self.form: Form[Any] | None = None
+        """How the answer to the latest prompt is read; None: as its schema says (W-59)."""
         self._loaded = False
         """Whether all that was said and done before is known."""
 
@@ -95,21 +102,29 @@ class Talk:
         The latest prompt again, while it is unfinished or with what was `heard`, was said before,
         and is not said again.
         """
+        await self._all_kept()
         if self.conversation.last_prompt == prompt and (
             prompt.heard is not None or self._is_unfinished()
         ):
             return
         with suppress(LimitReached):
-            await self.go_on()
+            await self._settle()
         await self._keep(prompt)
 
     async def go_on(self) -> None:
-        """Go on until a person has the word.
+        """Go on until a person has the word; a model is told of answers that do not fit (W-59).
 
         Raises `ModelError` when the model does not answer, `LimitReached` when it must not be
         asked again, and `HookFailed`; what is owed is still owed then. Raises `RunFenced` once the
         run is somebody else's.
         """
+        await self._all_kept()
+        await self._settle()
+        while (told := self._untold()) is not None:
+            await self._keep(told)
+            await self._settle()
+
+    async def _settle(self) -> None:
         conversation = self.conversation
         while (owed := conversation.owed) is not Owed.PROMPT:
             if owed is Owed.ANSWER:
@@ -120,10 +135,18 @@ class Talk:
                 await self._reject_faulty()
                 await self._until(lambda: conversation.owed is not Owed.RESULTS)
 
+    async def _all_kept(self) -> None:
+        """Wait for what was being kept when who waited for it was cancelled: it counts."""
+        async with self._keeping:
+            pass
+
+    def _untold(self) -> Prompt | None:
+        return untold_misfit(self.conversation, self.form)
+
     def _is_unfinished(self) -> bool:
         """Whether anything follows from what was said last; at a limit nothing does."""
         if self.conversation.owed is not Owed.ANSWER:
-            return self.conversation.owed is not Owed.PROMPT
+            return self.conversation.owed is not Owed.PROMPT or self._untold() is not None
         with suppress(LimitReached):
             self._setup.check_limits(self.run_id, self.conversation.answers)
             return True
@@ -162,84 +185,163 @@ class Talk:
         )
 
     async def _answer(self) -> None:
-        """Ask the model, and keep what it answers; nothing is kept where a person stops it."""
+        """Keep what the model answers; what has begun of it is the answer, if nobody asks any more.
+
+        Nothing is kept where a person stops it.
+        """
+        answer = self.conversation.begun or await self._asked()
+        if answer is not None and await self._keep(answer):
+            self._hear(Answered(answer))
+            await self._setup.answered(self.run_id, answer)
+
+    async def _asked(self) -> Answer | None:
+        """Ask the model, and return what it answers; None: a person has stopped it."""
         conversation, setup, tools = self.conversation, self._setup, self.runtime.tools(self.run_id)
         setup.check_limits(self.run_id, conversation.answers)
         said = (
             as_told(message, tools.seals, run_id=self.run_id) for message in conversation.messages()
         )
-        question = Question(tuple(said), tools, instructions=setup.instructions)
+        prompt = conversation.last_prompt
+        question = Question(
+            tuple(said),
+            tools,
+            instructions=setup.instructions,
+            output=None if prompt is None else prompt.output,
+        )
         question = await setup.asked(self.run_id, question)
         if conversation.is_stopped:
-            return
-        self._speaking = asyncio.create_task(listen(setup.model, question, hear=self._hear))
+            return None
+        asking = Asking(model=setup.model, agent=self.run_id, tell=setup.tell, hear=self._hear)
+        speaking = self._speaking = asyncio.create_task(
+            asking.answer(
+                question,
+                entry_id=f"{self.run_id}/{conversation.next_name}",
+                begin=self._begin if setup.start == "early" else None,
+            )
+        )
         try:
-            await asyncio.wait([self._speaking])
+            await asyncio.wait([speaking])
         finally:
-            speaking, self._speaking = self._speaking, None
+            was_stopped, self._speaking = self._speaking is None, None
             if not speaking.done():
                 speaking.cancel()
                 await asyncio.wait([speaking])
-        if speaking.cancelled():
-            if conversation.is_stopped:
-                return
+        if not speaking.cancelled():
+            return speaking.result()
+        if not was_stopped:
             raise ModelError(f"{type(setup.model).__name__} was cancelled by something of its own")
-        answer = speaking.result().answer
-        if await self._keep(answer):
-            self._hear(Answered(answer))
-            await setup.answered(self.run_id, answer)
+        return conversation.begun
+
+    async def _begin(self, answer: Answer) -> bool:
+        """Keep an answer as far as it goes, and have its latest call begin (W-58).
+
+        False: no more calls may begin, since their turn was stopped, or the answer.
+        """
+        conversation = self.conversation
+        if not await self._keep(answer, is_part=True):
+            return False
+        await self._open_turn(sealed=False)
+        await self._reject_faulty()
+        turn = conversation.turns[conversation.turn_id or ""]
+        return turn.phase is TurnPhase.OPEN and len(turn.calls) == len(answer.calls)
 
     async def _stop_asking(self) -> None:
-        """Keep that nobody waits for the answer that is owed, unless it is there by then."""
+        """Keep that nobody waits for the answer that is owed, unless it is there by then.
+
+        What has begun of it is the answer.
+        """
+        conversation = self.conversation
         async with self._keeping:
-            conversation = self.conversation
             if conversation.owed is not Owed.ANSWER:
                 return
-            note = partial(self.runtime.note, self.run_id, conversation.stop_name, value=True)
-            await self._kept(note)
-            conversation.stop()
+            if conversation.begun is None:
+                note = partial(self.runtime.note, self.run_id, conversation.stop_name, value=True)
+                await self._kept(note)
+                conversation.stop()
             if self._speaking is not None:
                 self._speaking.cancel()
+                self._speaking = None
         self._tell()
+        if conversation.begun is not None:
+            await self._keep(conversation.begun)
 
-    async def _keep(self, said: Prompt | Answer) -> bool:
-        """Keep a message, then take it for said; not an answer that a person has stopped."""
-        async with self._keeping:
-            conversation, run_id = self.conversation, self.run_id
-            if isinstance(said, Answer) and conversation.is_stopped:
-                return False
-            name = conversation.next_name
-            note = as_kept(said, self._seals, run_id=run_id, name=name)
-            await self._kept(partial(self.runtime.note, run_id, name, note))
-            conversation.say(said)
-        self._tell()
-        return True
+    async def _keep(self, said: Prompt | Answer, *, is_part: bool = False) -> bool:
+        """Keep a message, then take it for said; not an answer that is not owed any more.
+
+        A part is an answer as far as it goes. It is done to its end, though who waits for it be
+        cancelled: a note never changes.
+        """
+
+        async def keep() -> bool:
+            async with self._keeping:
+                conversation, run_id = self.conversation, self.run_id
+                if isinstance(said, Answer) and conversation.owed is not Owed.ANSWER:
+                    return False
+                name = conversation.next_part if is_part else conversation.next_name
+                note = as_kept(said, self._seals, run_id=run_id, name=name)
+                await self._kept(partial(self.runtime.note, run_id, name, note))
+                if is_part and isinstance(said, Answer):
+                    conversation.begin(said)
+                else:
+                    conversation.say(said)
+            self._tell()
+            return True
+
+        return await _to_its_end(keep())
 
     @property
     def _seals(self) -> Seals:
         return self.runtime.tools(self.run_id).seals
 
-    async def _open_turn(self) -> None:
-        """Open the turn of the latest answer; whoever did it before a crash did it as well."""
-        answer, turn_id = self._latest(), self.conversation.turn_id
+    async def _open_turn(self, *, sealed: bool = True) -> None:
+        """Have the turn of the latest answer hold its calls, and no others once it is `sealed`.
+
+        Whoever did so before a crash did it as well. Of an answer that was refused, what has not
+        started is interrupted (W-58).
+        """
+        conversation, run_id = self.conversation, self.run_id
+        answer, turn_id = conversation.latest, conversation.turn_id
         if answer is None or turn_id is None:
-            raise AssertionError(self.conversation.owed)
-        calls = answer.identified()
-        epoch = self.conversation.epoch
-        verdict = await self._kept(
-            partial(self.runtime.open_turn, self.run_id, calls, turn_id=turn_id, epoch=epoch)
+            raise AssertionError(conversation.owed)
+        calls, refused = answer.identified(), answer.stop is Stop.REFUSED
+        if turn_id not in conversation.turns:
+            await self._open_new(calls, turn_id, sealed=sealed and not refused)
+        turn = conversation.turns[turn_id]
+        if turn.phase is not TurnPhase.OPEN:
+            return
+        add, seal, interrupt = (
+            partial(work, run_id, turn_id=turn_id)
+            for work in (self.runtime.add_call, self.runtime.seal_turn, self.runtime.interrupt)
         )
+        for call in calls:
+            if turn.calls.get(call.invocation_id) is None:
+                await self._kept(partial(add, call))  # refused where somebody stopped the turn
+        if refused:
+            seal = partial(interrupt, reason="the model's answer was refused")
+        verdict = await self._kept(seal) if sealed else None
+        await self._caught_up()
+        if verdict is not None and conversation.turns[turn_id].phase is TurnPhase.OPEN:
+            raise self._refused(turn_id, verdict)
+
+    async def _open_new(self, calls: Sequence[Call], turn_id: str, *, sealed: bool) -> None:
+        conversation = self.conversation
+        opening = partial(self.runtime.open_turn, self.run_id, calls, turn_id=turn_id)
+        verdict = await self._kept(partial(opening, epoch=conversation.epoch, sealed=sealed))
+        await self._caught_up()
+        opened = verdict.reason is None or verdict.reason in OPENED
+        if not opened or turn_id not in conversation.turns:
+            raise self._refused(turn_id, verdict)
+
+    def _refused(self, turn_id: str, verdict: Verdict) -> ConversationBroken:
+        return ConversationBroken(
+            f"run {self.run_id!r}: the turn {turn_id!r} was refused ({verdict.reason}); somebody"
+            " else opens turns in this run, or the model asks for too much: go on in another run"
+        )
+
+    async def _caught_up(self) -> None:
+        """Wait until the conversation has taken what is in the journal now."""
         entry = await self.runtime.journal.entry(self.run_id)
         await self._until(lambda: self.conversation.sequence >= entry.sequence)
-        if verdict.reason is None or (
-            verdict.reason in OPENED and turn_id in self.conversation.turns
-        ):
-            return
-        raise ConversationBroken(
-            f"run {self.run_id!r}: the turn {turn_id!r} of {len(calls):,} calls was refused"
-            f" ({verdict.reason}); somebody else opens turns in this run, or the model asks for too"
-            " much: go on in another run"
-        )
 
     async def _reject_faulty(self) -> None:
         """Reject the calls whose arguments could not be read; done again, it changes nothing."""
@@ -249,15 +351,11 @@ class Talk:
             await self._kept(partial(self.runtime.deliver, self.run_id, rejection))
 
     def _faulty(self) -> dict[str, str]:
-        answer = self._latest()
+        answer = self.conversation.latest
         if answer is None:
             return {}
         turn_id = self.conversation.turn_id or ""
         return faults_of(answer, self._seals, run_id=self.run_id, turn_id=turn_id)
-
-    def _latest(self) -> Answer | None:
-        last = self.conversation.said[-1] if self.conversation.said else None
-        return last if isinstance(last, Answer) else None
 
     async def _take(self, continuation: Continuation) -> None:
         """Take a continuation off the books once the model's answer to it is kept (K-52).
@@ -325,3 +423,10 @@ class Talk:
 
         pauses = backoff(self.runtime.settings)
         return await retried(work, pauses=pauses, on=(JournalError,), failed=failed)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Do it to its end, also where nobody waits for it any more."""
+    working = asyncio.ensure_future(work)
+    working.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(working)

@@ -11,7 +11,10 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from .messages import Stop, Tokens
-from .speaking import CallBegan, CallText, Text, Thought
+from .speaking import CallBegan, CallText, Elsewhere, Text, Thought
+
+Shown: TypeAlias = Text | Thought | CallBegan | CallText | Elsewhere
+"""What is shown of an answer while it comes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +31,7 @@ class SpeechChunk:
     """Some more of the answer."""
 
     entry_id: str
-    said: Text | Thought | CallBegan | CallText
+    said: Shown
 
 
 @attrs.frozen(kw_only=True)
@@ -63,7 +66,8 @@ def _chunk(chunk: SpeechChunk) -> dict[str, Any]:
         return {"text": said.text}
     if isinstance(said, Thought):
         return {"thought": said.text}
-    return {"call": attrs.asdict(said)}
+    call = attrs.asdict(said)
+    return {"call": call | {"elsewhere": True} if isinstance(said, Elsewhere) else call}
 
 
 _FIELDS: Final[dict[type[Transient], Any]] = {

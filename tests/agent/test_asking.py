@@ -12,7 +12,7 @@ import pytest
 from turnlock.agent.asking import PAUSES, Asking
 from turnlock.agent.errors import ModelError
 from turnlock.agent.messages import Answer, Prompt, Stop, Tokens, as_note, from_note
-from turnlock.agent.speaking import Again, CallEnded, Ended, Question, Text, Thought
+from turnlock.agent.speaking import Again, CallEnded, Elsewhere, Ended, Question, Text, Thought
 from turnlock.agent.transients import (
     SpeechChunk,
     SpeechEnded,
@@ -73,11 +73,16 @@ def ask(*speeches: Sequence[Piece], early: bool = False, refuses: int | None = N
 
 def test_listeners_hear_all_of_it_as_json() -> None:
     """W-59: start, chunks and end go by the id that the answer will have."""
-    said = [Thought("hm"), *speech("so be it", asked(at="sky"))]
+    said = [Thought("hm"), Elsewhere("search", "sky"), *speech("so be it", asked(at="sky"))]
 
     assert [as_json(it) for it in ask(said).told] == [
         {"kind": "start", "entry_id": "said/2", "agent": "ada", "try": 1},
         {"kind": "chunk", "entry_id": "said/2", "thought": "hm"},
+        {
+            "kind": "chunk",
+            "entry_id": "said/2",
+            "call": {"tool_name": "search", "text": "sky", "elsewhere": True},
+        },
         {"kind": "chunk", "entry_id": "said/2", "text": "so "},
         {"kind": "chunk", "entry_id": "said/2", "text": "be "},
         {"kind": "chunk", "entry_id": "said/2", "text": "it"},
