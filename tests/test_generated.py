@@ -51,9 +51,16 @@ def test_bounds_are_read_from_the_modules_with_the_texts_below_them(
 ) -> None:
     """Numbers with public names only; the negative control is one that says nothing of itself."""
     tool = loaded("write_limits", monkeypatch)
-    source = (
-        "A: Final = 1\n'Seconds of\nit.'\n_B: Final = 2\n'No.'\nC: Final = 3\nd: int = 4\n'No.'\n"
-    )
+    source = """
+A: Final = 1
+'''Seconds of
+it.'''
+_B: Final = 2
+'''No.'''
+C: Final = 3
+d: int = 4
+'''No.'''
+"""
 
     assert list(tool.named(source)) == [("A", "Seconds of it."), ("C", "")]
     assert [tool._is_bound(value) for value in (1, (0.5, 2.0), True, (), -1, "1")] == [
