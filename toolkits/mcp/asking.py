@@ -7,7 +7,8 @@ Before that its requests name no call: it is known only while one call runs (W-6
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -73,19 +74,46 @@ class RunningCall:
         self.secretive: Final = secretive
         self.questions = 0
         self.samples = 0
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._limit: asyncio.Timeout | None = None
+        self._asked = 0
+        """What is being asked now."""
+        self._left = 0.0
+        """Seconds that are left once nothing is asked any more."""
 
     def end(self) -> None:
         """Have nothing more asked for it; what is being asked is taken back."""
         if not self._ended.done():
             self._ended.set_result(None)
 
+    def limited(self, seconds: float | None) -> asyncio.Timeout:
+        """Return a bound of its time, in which it must be entered at once."""
+        self._limit = asyncio.timeout(seconds)
+        return self._limit
+
+    @contextmanager
+    def _not_counted(self) -> Generator[None]:
+        """Stop its clock: people are slow."""
+        limit, now = self._limit, self._loop.time
+        self._asked += 1
+        if limit is not None and self._asked == 1 and (when := limit.when()) is not None:
+            self._left = when - now()
+            limit.reschedule(None)
+        try:
+            yield
+        finally:
+            self._asked -= 1
+            if limit is not None and not (self._asked or self._ended.done()) and self._left:
+                limit.reschedule(now() + self._left)
+
     async def while_it_runs(self, asking: Awaitable[T], otherwise: T) -> T:
         """Return what is answered; `otherwise` where the call ends first, or nobody can answer."""
         task = asyncio.ensure_future(asking)
         try:
             first: set[asyncio.Future[Any]] = {task, self._ended}
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            with self._not_counted():
+                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if not task.done() or task.cancelled():
                 return otherwise
             error = task.exception()

@@ -17,11 +17,12 @@ from ...models.safe_text import harmless
 from ...runtime.log import logger
 from ...runtime.tools.calling import ToolContext
 from ...runtime.tools.errors import OutcomeUnknown, bounded, said
+from ...runtime.tools.policy import Policy, is_secretive
 from .asking import RUNNING, Asking, Host, RunningCall
 from .declared import McpServer
 from .errors import McpServerError, McpToolError
 from .http import connected
-from .outcomes import failure_of, result_of
+from .outcomes import CLOSED, failure_of, result_of
 from .stdio import Program
 
 if TYPE_CHECKING:
@@ -34,14 +35,16 @@ _log = logger(__name__)
 
 KEY: Final = "turnlock/idempotency-key"
 """Where the idempotency key of a call stands in the `_meta` of its request (W-65)."""
-TOOLS: Final = 1_000
-"""Tools that one server may offer."""
+TOOLS: Final = 500
+"""Tools that one server may offer; one with more cannot be used."""
 PAGES: Final = 100
-"""Pages that its list may have."""
+"""Pages that its list may have; beyond it, it cannot be used."""
 PAUSE: Final = 0.2
 """Seconds between two readings of its list, however often it says that it has changed."""
 LISTEN_AGAIN: Final = 5.0
 """Seconds after which is listened again, where the stream of changes was cut."""
+OVER: Final = frozenset({"Connection closed", "Session terminated"})
+"""How the client says over HTTP that nothing more can be asked of this connection."""
 CLOSING: Final = 10.0
 """Seconds that a connection has to end; its program is killed within these."""
 
@@ -57,6 +60,8 @@ class Life:
         self.ready = asyncio.Event()
         self.over = False
         """Whether nothing can be asked of it any more."""
+        self.suspect = False
+        """Whether an answer failed to come, at a URL."""
         self.stale = False
         """Whether its list of tools has changed."""
         self._wake = asyncio.Event()
@@ -99,6 +104,8 @@ class Connection:
         self._changed = changed
         self._asking = Asking(name, server.roots, host)
         self._life: Life | None = None
+        self._names_asker = False
+        """Whether it asks within its answers to calls, as MCP of 2026-07-28 has it."""
         self._beginning = asyncio.Lock()
         self._one_at_a_time = asyncio.Lock()
 
@@ -111,20 +118,31 @@ class Connection:
     @property
     def takes_turns(self) -> bool:
         """Whether one call runs at a time: otherwise nobody could know which one asks (W-67)."""
-        if not self.server.asks or not self._host.answers:
-            return False
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS  # noqa: PLC0415 - an extra
-
-        client = None if self._life is None else self._life.client
-        return client is None or client.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        return self.server.asks and self._host.answers and not self._names_asker
 
     async def open(self) -> Life:
         """Return the connection; one that has died is begun anew. Raises `McpServerError`."""
         async with self._beginning:
+            if self._life is not None and self._life.suspect:
+                await self._check(self._life)
             if self._life is None or self._life.over:
                 await self._end()
                 self._life = await self._begun()
             return self._life
+
+    async def _check(self, life: Life) -> None:
+        """See whether a server at a URL answers still, by what may be asked again and again.
+
+        The next call may be no such thing, and a connection that the HTTP client has in stock may
+        be that of a process which has died.
+        """
+        life.suspect = False
+        if life.client is not None and not life.over:
+            try:
+                async with asyncio.timeout(self.server.start_within):
+                    await life.client.list_tools()
+            except Exception:  # noqa: BLE001 - whatever it is, it is begun anew
+                life.end()
 
     async def close(self) -> None:
         """End the connection, and the program with it."""
@@ -132,7 +150,12 @@ class Connection:
             await self._end()
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], context: ToolContext, *, secretive: bool
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        context: ToolContext,
+        *,
+        policy: Policy,
     ) -> object:
         """Call a tool once, and return its result as JSON (W-65).
 
@@ -145,18 +168,25 @@ class Connection:
                 life = await self.open()
             except McpServerError as error:
                 raise McpToolError(f"nothing was sent: {error}") from None
-            running = RunningCall(context, secretive=secretive)
+            running = RunningCall(context, secretive=is_secretive(policy))
             self._asking.running.add(running)
             token = RUNNING.set(running)
             try:
-                return await self._called(life, tool, arguments, running)
+                within = self.server.call_within if policy.timeout is None else None
+                return await self._called(life, tool, arguments, running, within=within)
             finally:
                 RUNNING.reset(token)
                 self._asking.running.discard(running)
                 running.end()
 
     async def _called(
-        self, life: Life, tool: str, arguments: Mapping[str, Any], running: RunningCall
+        self,
+        life: Life,
+        tool: str,
+        arguments: Mapping[str, Any],
+        running: RunningCall,
+        *,
+        within: float | None,
     ) -> object:
         from mcp import MCPError  # noqa: PLC0415 - an extra
         from pydantic import ValidationError  # noqa: PLC0415 - comes with mcp
@@ -170,15 +200,17 @@ class Connection:
             context.log(f"{progress:g}{of}{': ' if message else ''}{harmless(message or '')}")
 
         try:
-            result = await client.call_tool(
-                tool,
-                dict(arguments),
-                progress_callback=told,
-                meta=cast("Any", {KEY: context.idempotency_key}),
-            )
+            async with running.limited(within):
+                result = await client.call_tool(
+                    tool,
+                    dict(arguments),
+                    progress_callback=told,
+                    meta=cast("Any", {KEY: context.idempotency_key}),
+                )
         except MCPError as error:
-            if error.message == "Session terminated":  # a server that was started anew, over HTTP
-                life.end()
+            if life.program is None:
+                life.over |= error.message in OVER
+                life.suspect |= error.code == CLOSED
             begun = running.questions + running.samples > 0
             why = await life.why_over()
             lives = life.program is not None and not life.program.over
@@ -188,9 +220,12 @@ class Connection:
         except RuntimeError as error:
             why = f"the tool ran, but its result is not what it declares: {_short(error)}"
             raise McpToolError(why) from None
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, TimeoutError) as error:
             if life.over:
                 raise OutcomeUnknown("the connection was closed") from None
+            if isinstance(error, TimeoutError):
+                why = f"timed out after {within:g} s; its request was cancelled, and what it had"
+                raise McpToolError(f"{why} done may stay done") from None
             raise
         return result_of(result)
 
@@ -209,8 +244,10 @@ class Connection:
             if life.ready.is_set():
                 return life
             if life.task.done():
+                error = _first(life.task.exception())
+                if isinstance(error, McpServerError):
+                    raise error
                 why = await life.why_over()
-                error = life.task.exception()
                 raise self._unusable(why or ("it ended" if error is None else _short(error)))
             raise self._unusable(f"did not start and list its tools within {within:g} s")
         finally:
@@ -220,9 +257,12 @@ class Connection:
 
     async def _live(self, life: Life) -> None:
         """Be connected, from here to its end: all scopes of the client are this task's."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS  # noqa: PLC0415 - an extra
+
         try:
             async with self._client(life) as client:
                 life.client = client
+                self._names_asker = client.protocol_version in MODERN_PROTOCOL_VERSIONS
                 self.offered = await self._listed(client)
                 life.ready.set()
                 self._changed()
@@ -350,6 +390,13 @@ class Connection:
             f"MCP server {self.name}: {cause}; see that {bounded(where, limit=200)!r} is such a"
             " server, and works"
         )
+
+
+def _first(error: BaseException | None) -> BaseException | None:
+    """Return what was raised first: task groups wrap it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseException", error.exceptions[0])
+    return error
 
 
 def _short(error: BaseException) -> str:

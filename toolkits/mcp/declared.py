@@ -6,22 +6,26 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 import attrs
 
 from ...models.errors import InvalidValue, shown
+from ...models.record import optional
 from ...runtime.tools.policy import Policy, positive
 
 START_WITHIN: Final = 30.0
 """Seconds that a server has to start and to list its tools."""
+CALL_WITHIN: Final = 120.0
+"""Seconds of a call, those not counted in which a person or the model is asked; then its request is
+cancelled, and it has failed."""
 
 _URL: Final = re.compile(r"https?://", re.IGNORECASE)
 _NAMED: Final = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 
 
-def _words(value: object) -> tuple[str, ...]:
+def _words(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - whatever a user gives
     """Read a command, a text as a shell would split it; no shell runs it."""
     if isinstance(value, str):
         try:
@@ -30,10 +34,9 @@ def _words(value: object) -> tuple[str, ...]:
             raise InvalidValue(
                 place="command", cause=f"{shown(value)}: {error}", fix="close it"
             ) from None
-    if isinstance(value, list | tuple):
-        words = cast("tuple[object, ...]", tuple(cast("Iterable[object]", value)))
-        if all(isinstance(word, str) for word in words):
-            return cast("tuple[str, ...]", words)
+    words: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple) else (None,)
+    if all(isinstance(word, str) for word in words):
+        return words
     raise InvalidValue(
         place="command", cause=f"{shown(value)} is no command", fix="give a text or a list of texts"
     )
@@ -91,6 +94,9 @@ class McpServer:
     """Directories that it is told of when it asks for roots; none: it may not ask (W-68)."""
     start_within: float = attrs.field(default=START_WITHIN, validator=positive)
     """Seconds that it has to start and to list its tools."""
+    call_within: float | None = attrs.field(default=CALL_WITHIN, validator=optional(positive))
+    """Seconds of a call whose tool has no timeout by a policy; None: no bound. Time in which it has
+    somebody asked is not counted."""
 
     def __attrs_post_init__(self) -> None:
         """Refuse what cannot be meant."""

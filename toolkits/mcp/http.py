@@ -28,9 +28,9 @@ UNANSWERED: Final = -31_992
 """An HTTP status from 500 on and no word of MCP, a gateway's perhaps; or an answer too large."""
 
 CONNECT_WITHIN: Final = 30.0
-"""Seconds to reach the server, and to send a request."""
+"""Seconds to reach the server, and to send a request; then nothing was sent."""
 SILENCE: Final = 300.0
-"""Seconds that a server may say nothing at all while it works."""
+"""Seconds that a server may say nothing at all while it works; then the call is in doubt."""
 
 _UNAVAILABLE: Final = 503
 _SERVER_ERROR: Final = 500
@@ -63,7 +63,7 @@ async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Tran
                     if len(body) > LINE:
                         await response.aclose()
                         why = f"it sent an answer of more than {LINE:,} bytes"
-                        return error(request, status, UNANSWERED, why)
+                        return error(request, _SERVER_ERROR, UNANSWERED, why)
                 await response.aclose()
                 kept = {
                     name: value

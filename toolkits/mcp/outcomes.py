@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mcp import MCPError
     from mcp_types import CallToolResult, ContentBlock
 
+CLOSED: Final = -32_000
+"""The client's code for a closed connection; servers use it for errors of their own as well."""
 NOT_RUN: Final = {
     NOT_SENT: "nothing was sent",
     REFUSED: "nothing was run",
@@ -29,7 +31,7 @@ NOT_RUN: Final = {
 """Error codes after which nothing has happened, and what they say."""
 NOBODY_KNOWS: Final = {
     UNANSWERED: "no answer of the server itself came",
-    -32_000: "the connection was closed",
+    CLOSED: "the connection was closed",
     -32_001: "no answer came in time",
     -32_700: "its answer could not be read",
 }
@@ -74,28 +76,21 @@ def failure_of(
         return OutcomeUnknown(f"{NOBODY_KNOWS[-32_700]} ({text})")
     if code == NOT_SENT and begun:
         return OutcomeUnknown(f"it had begun, and then {text}")
-    if code in NOBODY_KNOWS and not (lives and code == _CLOSED):
+    if code in NOBODY_KNOWS and not (lives and code == CLOSED):
         return OutcomeUnknown(f"{NOBODY_KNOWS[code]} ({why or text})")
     if code in NOT_RUN:
         return McpToolError(f"{NOT_RUN[code]}: {text}")
     return McpToolError(f"the server answered with the error {code}: {text}")
 
 
-_CLOSED: Final = -32_000
-"""The client's code for a closed connection; servers use it for errors of their own as well."""
-
-
 def _as_json(block: ContentBlock) -> object:
     return block.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _wrapped(structured: object) -> object:
+def _wrapped(structured: Any) -> object:  # noqa: ANN401 - any JSON
     """Return what stands in ``{"result": value}``; anything else as it is."""
-    if isinstance(structured, dict):
-        held = cast("dict[str, object]", structured)
-        if held.keys() == {"result"}:
-            return held["result"]
-    return structured
+    wraps = isinstance(structured, dict) and list(cast("Any", structured)) == ["result"]
+    return cast("object", structured["result"] if wraps else structured)
 
 
 def _says(text: str, value: object) -> bool:

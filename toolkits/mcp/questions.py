@@ -221,7 +221,10 @@ def _reply_id(question: Question) -> str:
 def _properties(form: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """Return the fields; one that may be anything (true, in JSON Schema) has an empty schema."""
     fields: Any = form.get("properties") or {}
-    return {name: part if isinstance(part, Mapping) else {} for name, part in fields.items()}
+    return {
+        name: cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else {}
+        for name, part in fields.items()
+    }
 
 
 def _why_secret(name: str, part: Mapping[str, Any]) -> str | None:

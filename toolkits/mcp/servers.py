@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -18,7 +19,7 @@ from ...models.errors import InvalidValue, TurnlockError, shown
 from ...runtime.log import logger
 from ...runtime.tools.calling import ToolContext
 from ...runtime.tools.errors import bounded
-from ...runtime.tools.policy import Policy, is_secretive
+from ...runtime.tools.policy import Policy
 from ...runtime.tools.sealing import Cipher
 from ...runtime.tools.tool import Tool
 from ...runtime.tools.toolbox import Toolbox
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 
 _log = logger(__name__)
 
+SERVERS: Final = 32
+"""Servers of one host; more are refused where they are named."""
 NAME: Final = 64
-"""Characters that a tool's name may have: models' providers take no more."""
+"""Characters of a tool's name, the rest is cut off: models' providers take no more."""
 DESCRIPTION: Final = 10_000
 """Characters of a tool's description; the rest is cut off, and that is seen."""
 CONTEXT: Final = "turnlock_context"
@@ -69,6 +72,10 @@ class McpServers:
                 cause="and approve_sample come together",
                 fix="give both, or neither: no server asks the model unseen",
             )
+        if len(servers) > SERVERS:
+            raise InvalidValue(
+                place="servers", cause=f"are {len(servers)}", fix=f"name {SERVERS} at most"
+            )
         self._host = Host(elicit=elicit, sample=sample, approve_sample=approve_sample)
         self._connections = {
             _checked(name): Connection(
@@ -88,11 +95,8 @@ class McpServers:
 
         Raises `McpServerError`, which names the server and the tool at fault; then none runs.
         """
-        try:
-            import mcp  # noqa: F401, PLC0415 - an extra
-        except ImportError:
-            message = "the mcp package is missing: pip install 'turnlock[mcp]'"
-            raise TurnlockError(message) from None
+        if find_spec("mcp") is None:
+            raise TurnlockError("the mcp package is missing: pip install 'turnlock[mcp]'")
         opening = [asyncio.create_task(it.open()) for it in self._connections.values()]
         try:
             await asyncio.gather(*opening)
@@ -225,10 +229,8 @@ def _tool(connection: Connection, offered: Offered) -> Tool:
 
 
 def _calling(connection: Connection, name: str, policy: Policy) -> Callable[..., Any]:
-    secretive = is_secretive(policy)
-
     async def call(turnlock_context: ToolContext, **arguments: Any) -> object:  # noqa: ANN401 - as its schema has them
-        return await connection.call(name, arguments, turnlock_context, secretive=secretive)
+        return await connection.call(name, arguments, turnlock_context, policy=policy)
 
     return call
 

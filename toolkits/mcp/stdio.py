@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +48,8 @@ class Program:
         self._last_words: deque[str] = deque(maxlen=LAST_WORDS)
         self._process: asyncio.subprocess.Process | None = None
         self.over = False
-        """Whether nothing more can be heard of it."""
+        """Whether nothing more can be heard of it, by no doing of ours."""
+        self._ending = False
 
     @property
     def pid(self) -> int | None:
@@ -74,7 +75,7 @@ class Program:
         return f"{why or 'it closed its output'}{said}"
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[TransportStreams]:
+    async def connected(self) -> AsyncGenerator[TransportStreams]:
         """Start it, and end it with everything in its process group afterwards.
 
         Raises OSError where it cannot be started.
@@ -107,6 +108,7 @@ class Program:
         try:
             yield hearing, saying
         finally:
+            self._ending = True
             saying.close()
             hearing.close()
             await self._end(process)
@@ -192,7 +194,7 @@ class Program:
         self._is_over(heard)
 
     def _is_over(self, heard: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        if not self.over:
+        if not self.over and not self._ending:
             self.over = True
             self._ended()
         heard.close()

@@ -46,7 +46,7 @@ def test_w_64_a_hint_counts_as_its_row_says(
     policy = policy_of(hints, trusted=trusted)
     assert policy.approval is asked
     assert policy.safe_to_repeat is repeated
-    assert policy.in_doubt is (InDoubt.RETRY_IF_SAFE if repeated else InDoubt.ASK)
+    assert policy.doubt_rule is (InDoubt.RETRY_IF_SAFE if repeated else InDoubt.ASK)
 
 
 def test_w_64_no_hint_of_a_stranger_asks_for_less() -> None:

@@ -1,0 +1,130 @@
+"""Servers below a whole runtime: doubts are kept, questions are notes, and a host may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from turnlock import Call, FactType, Resolution, Run
+from turnlock.runtime import Policy, Runtime, Settings, Status, open_journal
+from turnlock.runtime.dispatcher import Continuation
+from turnlock.toolkits.mcp import Accept, McpServers, Question, Reply
+
+from .hosting import done, odd, play, shop_as_program, until
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> None:
+    """A person settles it; the call is made once, and the next one has a new process (W-64: each
+    call of a stranger's server is asked for). A question and its answer are notes of the run."""
+    ledger, told = tmp_path / "ledger", list[Continuation]()
+
+    async def take(it: Continuation) -> None:
+        told.append(it)
+
+    async def ask(_: Question) -> Reply:
+        return Accept({"size": 3})
+
+    async def work() -> None:
+        server = shop_as_program(ledger)
+        async with (
+            await open_journal(tmp_path / "r.db") as journal,
+            McpServers({"shop": server}, elicit=ask) as servers,
+            Runtime(journal=journal, tools=servers.toolbox(), on_continue=take) as runtime,
+        ):
+            servers.remember(runtime)
+            await runtime.open_run(Run(run_id="r"))
+
+            async def called(turn_id: str, tool_name: str, **arguments: Any) -> None:
+                call = Call(
+                    invocation_id="a",
+                    tool_name=tool_name,
+                    arguments=arguments,
+                    requires_approval=False,
+                )
+                await runtime.open_turn("r", [call], turn_id=turn_id)
+                assert [it.tool_name for it in runtime.pending("r")] == [tool_name]
+                await runtime.approve("r", turn_id=turn_id, invocation_id="a")
+
+            before = servers.process("shop")
+            await called("t1", "shop__die", first="once")
+            async with asyncio.timeout(10):
+                while (await runtime.status("r")).status is not Status.IN_DOUBT:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            error = Resolution.ERROR
+            await runtime.resolve(
+                "r", turn_id="t1", invocation_id="a", attempt=1, resolution=error, error="no"
+            )
+            await until(lambda: len(told) == 1)
+            assert told[0].results[0].error == "no"
+            await called("t2", "shop__order", what="tea")
+            await until(lambda: len(told) == 2)
+            assert told[1].results[0].result == (
+                'tea: {"action":"accept","data":{"size":3,"gift":false}}'
+            )
+            assert servers.process("shop") not in {before, None}
+            assert [it["did"] for it in done(ledger)] == ["die", "asked"]
+            notes = await runtime.notes("r")
+            assert list(notes) == ["question/r/t2/a/1/1", "reply/r/t2/a/1/1"]
+            assert notes["reply/r/t2/a/1/1"] == {"action": "accept", "content": {"size": 3}}
+
+    play(work())
+
+
+def test_w_65_a_host_that_is_killed_leaves_a_doubt_and_no_server(tmp_path: Path) -> None:
+    """Kill -9 in the middle of a call: its server ends, the next host finds the call in doubt, and
+    nothing is called again."""
+    ledger, journal = tmp_path / "ledger", tmp_path / "r.db"
+    command = [sys.executable, "-m", "tests.toolkits.mcp.host", str(journal), str(ledger)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as host:
+        assert host.stdout is not None
+        shop = int(host.stdout.readline())
+        deadline = time.monotonic() + 20
+        while [it["did"] for it in done(ledger)] != ["work begun"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        host.kill()
+    while _lives(shop):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+    async def tell_nobody(_: object) -> None:
+        """No model is there to be told."""
+
+    async def work() -> None:
+        act = {"name": "work", "inputSchema": {"type": "object"}}
+        server = odd(act, policies={"work": Policy(lease=0.5)})
+        async with (
+            await open_journal(journal) as kept,
+            McpServers({"shop": server}) as servers,
+            Runtime(
+                journal=kept,
+                tools=servers.toolbox(),
+                on_continue=tell_nobody,
+                settings=Settings(ownership=0.5, poll=0.05),
+            ) as heir,
+        ):
+            async with asyncio.timeout(20):
+                while (await heir.status("r")).status is not Status.IN_DOUBT:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            facts = [fact.type async for fact in kept.facts("r")]
+            assert facts.count(FactType.TOOL_EXECUTION_STARTED) == 1
+            assert FactType.EXECUTION_IN_DOUBT in facts
+
+    play(work())
+    assert [it["did"] for it in done(ledger)].count("work begun") == 1
+
+
+def _lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended may still wait for somebody to notice."""
+    try:
+        os.kill(pid, 0)
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False

@@ -1,0 +1,297 @@
+"""Servers as programs that do what they should not: each is named, bounded, and begun anew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import Any
+
+import pytest
+
+from turnlock.models.errors import InvalidValue
+from turnlock.runtime.tools.policy import Policy
+from turnlock.toolkits.mcp import (
+    Accept,
+    McpServer,
+    McpServerError,
+    McpServers,
+    Question,
+    Reply,
+    stdio,
+)
+
+from .hosting import ANY, context, doubt, failure, odd, outcome, play, result, until
+
+RESULT = {"jsonrpc": "2.0", "id": "$id", "result": {"content": [{"type": "text", "text": "ok"}]}}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait long for servers that do not end."""
+    monkeypatch.setattr(stdio, "ENDING", 0.3)
+
+
+async def refused(server: McpServer, name: str = "odd") -> str:
+    """Why this server cannot be used."""
+    with pytest.raises(McpServerError) as caught:
+        async with McpServers({name: server}):
+            pass
+    return str(caught.value)
+
+
+def test_a_server_that_cannot_start_is_named_with_why() -> None:
+    """No program, one that dies with last words, one that hangs, one that only babbles."""
+
+    async def work() -> None:
+        gone = await refused(McpServer(command=["/no/such/program"]))
+        assert "MCP server odd: FileNotFoundError" in gone
+        assert "see that '/no/such/program' is such a server" in gone
+        dead = await refused(odd(how="dies"))
+        assert "it ended with code 3; its last words: there is no \\x1b[1mconfiguration" in dead
+        began = time.monotonic()
+        assert "within 0.5 s" in await refused(odd(how="hangs", start_within=0.5))
+        assert time.monotonic() - began < 6
+        babble = await refused(odd(how="babbles"))
+        assert "more than 100 lines that are no messages" in babble
+        assert "lists its tools on more than 100 pages" in await refused(odd(how="pages"))
+
+    play(work())
+
+
+UNFIT: list[tuple[list[dict[str, Any]], str]] = [
+    (
+        [{"name": "act", "inputSchema": {"type": "object", "properties": {"a": {"type": 7}}}}],
+        "MCP server odd, tool 'act': parameters.properties.a.type: 7 is not valid",
+    ),
+    (
+        [{"name": "act", "inputSchema": {"type": "object", "$ref": "http://127.0.0.1/x"}}],
+        "MCP server odd, tool 'act': parameters.$ref: 'http://127.0.0.1/x' leads nowhere",
+    ),
+    (
+        [
+            {
+                "name": "act",
+                "inputSchema": ANY,
+                "outputSchema": {"type": "object", "minProperties": "x"},
+            }
+        ],
+        "MCP server odd, tool 'act': output schema: 'x' is not of type 'integer'",
+    ),
+    (
+        [{"name": "a.b", "inputSchema": ANY}, {"name": "a/b", "inputSchema": ANY}],
+        "tool 'a/b': name: would be odd__a_b, as is that of MCP server odd, tool 'a.b'",
+    ),
+    (
+        [{"name": "x" * n, "inputSchema": ANY} for n in (70, 71)],
+        "as is that of MCP server odd, tool",
+    ),
+    (
+        [
+            {
+                "name": "act",
+                "inputSchema": {"type": "object", "properties": {"turnlock_context": {}}},
+            }
+        ],
+        "parameters.properties.turnlock_context: is ours",
+    ),
+    ([{"name": f"a{n}", "inputSchema": ANY} for n in range(501)], "more than 500 tools"),
+]
+
+
+@pytest.mark.parametrize(("tools", "said"), UNFIT)
+def test_w_63_a_tool_that_cannot_be_one_is_refused_at_start(
+    tools: list[dict[str, Any]], said: str
+) -> None:
+    """The message names the server and the tool; no tool is left out in silence."""
+
+    async def work() -> None:
+        assert said in await refused(odd(*tools))
+
+    play(work())
+
+
+def test_w_63_names_and_schemas_are_as_the_server_has_them() -> None:
+    """SERVER__TOOL, other characters as _, 64 at most; a policy for nothing is refused."""
+    schema = {
+        "type": "object",
+        "properties": {"class": {"type": "string"}, "a b": {"type": "integer"}},
+        "required": ["class"],
+    }
+
+    async def work() -> None:
+        server = odd({"name": "Ä.t/ool" + "x" * 80, "inputSchema": schema})
+        async with McpServers({"o.dd": server}) as servers:
+            (tool,) = servers.tools()
+            assert tool.name == ("o_dd____t_ool" + "x" * 80)[:64]
+            assert tool.parameters == schema
+            given: dict[str, Any] = {"class": "a", "a b": 1, "say": [RESULT]}
+            assert await result(tool, None, **given) == "ok"
+        policies = {"act": Policy(), "akt": Policy()}
+        why = await refused(odd(policies=policies))
+        assert "policies name 'akt', which it does not offer; name one of these: act" in why
+
+    play(work())
+
+
+def test_w_65_what_a_dying_server_did_is_in_doubt_and_the_next_call_begins_it_anew() -> None:
+    """Killed, or gone while its child holds the pipes: in doubt; the call is never made again."""
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}) as servers:
+            (act,) = servers.tools()
+            first = servers.process("odd")
+            why = await doubt(act, say=[{"$do": "kill"}])
+            assert "the connection was closed (it was ended by signal 9)" in why
+            assert await result(act, say=[RESULT]) == "ok"
+            second = servers.process("odd")
+            assert first != second
+            why = await doubt(act, say=[{"$do": "child", "times": 3}, {"$do": "exit", "times": 4}])
+            assert "it ended with code 4" in why
+            assert await result(act, say=[RESULT]) == "ok"
+            third = servers.process("odd")
+            assert third is not None
+            os.kill(third, 9)  # while nothing runs: the next call is not the worse for it
+            await asyncio.sleep(0.05)
+            assert await result(act, say=[RESULT]) == "ok"
+
+    play(work())
+
+
+def test_w_65_what_a_server_answers_decides_between_failure_and_doubt() -> None:
+    """An error of its own is a failure; an answer that cannot be read is a doubt."""
+
+    def error(code: int, message: str = "no") -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": "$id", "error": {"code": code, "message": message}}
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}) as servers:
+            (act,) = servers.tools()
+            assert "did not take the arguments: no" in await failure(act, say=[error(-32_602)])
+            assert "has no such tool any more" in await failure(act, say=[error(-32_601)])
+            assert "with the error -32603: no" in await failure(act, say=[error(-32_603)])
+            # the client's own code for a closed connection, sent by a server that lives
+            assert "with the error -32000: no" in await failure(act, say=[error(-32_000)])
+            broken = {"jsonrpc": "2.0", "id": "$id", "result": {"content": "none"}}
+            assert "is no result of MCP" in await doubt(act, say=[broken])
+            said = {"content": [{"type": "text", "text": "out of stock"}], "isError": True}
+            failed = {"jsonrpc": "2.0", "id": "$id", "result": said}
+            assert "out of stock" in await failure(act, say=[failed])
+            lines = ["what?", "\u00e9{", "{}", RESULT]
+            assert await result(act, say=lines) == "ok"
+
+    play(work())
+
+
+def test_a_message_without_end_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded: the call is in doubt, and the next one has a new process."""
+    monkeypatch.setattr(stdio, "LINE", 1 << 20)
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}) as servers:
+            (act,) = servers.tools()
+            why = await doubt(act, say=[{"$do": "flood", "times": 4 << 20}])
+            assert "a message of more than 1,048,576 bytes" in why
+            assert await result(act, say=[RESULT]) == "ok"
+
+    play(work())
+
+
+def test_w_67_a_question_is_taken_back_when_its_call_ends_or_its_asker_dies() -> None:
+    """The callback is cancelled, and the server told `cancel` where it can hear it."""
+    form = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    question = {
+        "jsonrpc": "2.0",
+        "id": "q1",
+        "method": "elicitation/create",
+        "params": {"message": "Which size?", "requestedSchema": form},
+    }
+    asked: list[Question] = []
+    taken_back: list[str] = []
+
+    async def ask(it: Question) -> Reply:
+        asked.append(it)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            taken_back.append(it.question_id)
+            raise
+        return Accept({})
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}, elicit=ask) as servers:
+            (act,) = servers.tools()
+            assert act.policy.concurrency == 1
+            # it asks, and answers its call before anybody has answered it
+            assert await result(act, say=[question, {"$do": "sleep", "times": 0.3}, RESULT]) == "ok"
+            assert taken_back == ["question/r/t1/a/1/1"]
+            # it asks, and dies
+            why = await doubt(act, say=[question, {"$do": "sleep", "times": 0.3}, {"$do": "kill"}])
+            assert "signal 9" in why
+            assert len(taken_back) == 2
+            # its call is interrupted
+            given = context("odd__act")
+            calling = asyncio.create_task(outcome(act, given, say=[question]))
+            await until(lambda: len(asked) == 3)
+            given.cancel("the turn was interrupted")
+            assert "was cancelled" in str(await calling)
+            assert len(taken_back) == 3
+
+    play(work())
+
+
+def test_w_66_a_call_has_its_time_and_questions_do_not_count() -> None:
+    """Its request is cancelled then, and it has failed; a policy of its own goes before."""
+    cancelled = {"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create"}
+    question = {**cancelled, "params": {"message": "?", "requestedSchema": {"type": "object"}}}
+
+    async def ask(_: Question) -> Reply:
+        await asyncio.sleep(0.5)
+        return Accept({})
+
+    async def work() -> None:
+        server = odd(call_within=0.3)
+        async with McpServers({"odd": server}, elicit=ask) as servers:
+            (act,) = servers.tools()
+            why = await failure(act, say=[])
+            assert "timed out after 0.3 s; its request was cancelled" in why
+            assert await result(act, say=[question, {"$do": "wait"}, RESULT]) == "ok"
+        server = odd(call_within=0.1, policies={"act": Policy(timeout=30)})
+        async with McpServers({"odd": server}) as servers:
+            (act,) = servers.tools()
+            assert await result(act, say=[{"$do": "sleep", "times": 0.3}, RESULT]) == "ok"
+
+    play(work())
+
+
+def test_a_server_is_declared_as_a_command_or_a_url() -> None:
+    """A text is enough; what cannot be meant is refused with the fix, and no secret is shown."""
+    assert McpServer.of("python 'my server.py' -x").command == ("python", "my server.py", "-x")
+    assert McpServer.of("https://127.0.0.1:1/mcp").url == "https://127.0.0.1:1/mcp"
+    assert McpServer.named("files=python s.py")[0] == "files"
+    assert McpServer.named("python -u tools/my-shop.py --at x=y")[0] == "my-shop"
+    assert McpServer.named("npx -y @org/server-files /tmp")[0] == "npx"
+    assert McpServer.named("http://shop.example:1/mcp?a=b") == (
+        "shop_example",
+        McpServer(url="http://shop.example:1/mcp?a=b"),
+    )
+    server = McpServer(url="http://127.0.0.1", headers={"Authorization": "Bearer s3cret"})
+    assert "s3cret" not in repr(server)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({}, "url are both missing"),
+        ({"command": "a", "url": "http://b"}, "url are both given"),
+        ({"command": "a 'b"}, "No closing quotation"),
+        ({"command": 7}, "is no command"),
+        ({"url": "ftp://a"}, "is no URL of a server"),
+        ({"command": "a", "policies": {"b": {}}}, "is no policy"),
+        ({"command": "a", "start_within": 0}, "is not above 0"),
+    ]
+    for given, why in wrong:
+        with pytest.raises(InvalidValue, match=why):
+            McpServer(**given)
+    with pytest.raises(InvalidValue, match="come together"):
+        McpServers({}, sample=None, approve_sample=lambda _: asyncio.sleep(0, True))
+    with pytest.raises(InvalidValue, match="are 33; name 32 at most"):
+        McpServers({f"s{n}": "c" for n in range(33)})
+    with pytest.raises(InvalidValue, match="is no name of a server"):
+        McpServers({"a b": "c"})
