@@ -7,7 +7,7 @@ them. How the fragments of calls belong together differs from endpoint to endpoi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -18,6 +18,7 @@ from ..errors import ProviderFailure
 from ..messages import Answer, Stop, Tokens, ToolCall
 from ..speaking import Again, CallBegan, CallText, Ended, Said, Text, Thought, Used
 from .calls import NAMELESS, bounded, tool_call
+from .json_fields import complaint, items, members, number, text
 
 STOPS: Final = {
     "stop": Stop.DONE,
@@ -43,13 +44,12 @@ _OF_CALLS: Final = frozenset({"tool_calls", "function_call", "role"})
 def as_events(body: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
     """Yield a response that came whole as the one event of a stream; it cannot be cut."""
     if body.get("error"):
-        raise ProviderFailure(_message(body["error"]))
-    first = body["choices"][0]
-    message = first["message"]
-    calls = [{**call, "index": place} for place, call in enumerate(message.get("tool_calls") or ())]
-    reason = first.get("finish_reason") or "stop"
-    choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": reason}
-    yield {**body, "choices": [choice]}
+        raise ProviderFailure(complaint(body["error"]))
+    choice, message = body["choices"][0], members(body["choices"][0]["message"])
+    calls = [{**it, "index": place} for place, it in enumerate(items(message.get("tool_calls")))]
+    delta = {**message, "tool_calls": calls}
+    first = {"finish_reason": "stop", **_given(choice), "delta": delta, "index": 0}
+    yield {**body, "choices": [first]}
 
 
 @attrs.define
@@ -116,14 +116,14 @@ class ChatCompletionsFold:
         no event.
         """
         if event.get("error"):
-            raise ProviderFailure(_message(event["error"]))
+            raise ProviderFailure(complaint(event["error"]))
         said: list[Said] = []
-        for choice in event.get("choices") or ():
+        for choice in items(event.get("choices")):
             if not choice.get("index"):  # others are not looked at
                 self._take(event, choice, said)
-        usage = event.get("usage") or (event.get("x_groq") or {}).get("usage")
+        usage = event.get("usage") or members(event.get("x_groq")).get("usage")
         if usage:
-            self._tokens = _tokens(usage)
+            self._tokens = _tokens(members(usage))
             said.append(Used(self._tokens))
         return said
 
@@ -142,7 +142,7 @@ class ChatCompletionsFold:
         return Ended(answer)
 
     def _take(self, event: Any, choice: Any, said: list[Said]) -> None:  # noqa: ANN401
-        delta: Mapping[str, Any] = choice.get("delta") or {}
+        delta = members(choice.get("delta"))
         response = event.get("id") or self._response
         if delta.get("role") and response != self._response:
             if self._response is not None:
@@ -154,20 +154,19 @@ class ChatCompletionsFold:
                 self._say(name, value, said)
             elif name not in _OF_CALLS and value is not None:
                 self._more[name] = _joined(self._more.get(name), value)
-        fragments = delta.get("tool_calls") or ()
-        once = delta.get("function_call")  # as tools were called once
-        if once and any(once.values()):
-            fragments = [{"function": once}]
-        for fragment in fragments:
-            self._put(fragment, said)
+        for fragment in items(delta.get("tool_calls")):
+            self._put(members(fragment), said)
+        once = members(delta.get("function_call"))  # as tools were called once
+        if any(once.values()):
+            self._put({"function": once}, said)
         self._reason = choice.get("finish_reason") or self._reason
 
     def _say(self, name: str, value: Any, said: list[Said]) -> None:  # noqa: ANN401
         """Take more of a text: some send a list of parts, thoughts among them."""
         if isinstance(value, list):
-            self._parts += value
-            for part in value:
-                self._tell(_part(part), said)
+            self._parts += items(cast("object", value))
+            for part in items(cast("object", value)):
+                self._tell(_part(members(part)), said)
         elif value is not None and not isinstance(value, str):
             raise TypeError(f"{name} is no text")
         elif value:
@@ -175,16 +174,16 @@ class ChatCompletionsFold:
             if name != "reasoning" or "reasoning_content" not in self._texts:  # some send both
                 self._tell(_SAID[name](value), said)
 
-    def _tell(self, text: Text | Thought, said: list[Said]) -> None:
-        if text.text:
-            said.append(text)
-            if isinstance(text, Text):
-                self._text.append(text.text)
+    def _tell(self, piece: Text | Thought, said: list[Said]) -> None:
+        if piece.text:
+            said.append(piece)
+            if isinstance(piece, Text):
+                self._text.append(piece.text)
 
-    def _put(self, fragment: Any, said: list[Said]) -> None:  # noqa: ANN401 - any JSON
+    def _put(self, fragment: Mapping[str, Any], said: list[Said]) -> None:
         """Put a fragment to its call (W-54)."""
-        function = fragment.get("function") or {}
-        call_id, name = _text(fragment.get("id")) or None, _text(function.get("name"))
+        function = members(fragment.get("function"))
+        call_id, name = text(fragment.get("id")) or None, text(function.get("name"))
         call = self._call_of(fragment.get("index"), call_id, name)
         if call is None:
             call = _Call(len(self._calls), call_id, name)
@@ -232,42 +231,47 @@ class ChatCompletionsFold:
         texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
         message = {"role": "assistant", "content": None, **self._more, **texts}
         if self._parts:
-            text = [{"type": "text", "text": texts["content"]}] if "content" in texts else []
-            message["content"] = self._parts + text
+            rest = [{"type": "text", "text": texts["content"]}] if "content" in texts else []
+            message["content"] = self._parts + rest
         if self._calls:
             message["tool_calls"] = [call.raw() for call in self._calls]
         return message
 
 
+def _given(choice: object) -> dict[str, Any]:
+    """Return the fields that are not empty."""
+    return {name: value for name, value in members(choice).items() if value}
+
+
 def _tokens(usage: Mapping[str, Any]) -> Tokens:
-    asked, answered = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    total = usage.get("total_tokens") or 0
-    before = usage.get("prompt_tokens_details") or {}
-    after = usage.get("completion_tokens_details") or {}
+    asked, answered = number(usage.get("prompt_tokens")), number(usage.get("completion_tokens"))
+    beyond = number(usage.get("total_tokens")) - asked
     return Tokens(
         input=asked,
-        output=max(answered, total - asked),  # some leave thoughts out of what was answered
-        cached=before.get("cached_tokens") or 0,
-        thought=after.get("reasoning_tokens") or 0,
+        output=max(answered, beyond),  # some leave thoughts out of what was answered
+        cached=number(members(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        thought=number(members(usage.get("completion_tokens_details")).get("reasoning_tokens")),
     )
 
 
-def _joined(before: Any, more: Any) -> Any:  # noqa: ANN401 - any JSON
+def _joined(before: object, more: object) -> object:
     """Return a field of a message with its next value: lists go on, other values are replaced."""
     if not isinstance(before, list) or not isinstance(more, list):
         return more
-    items = [*before]
-    for item in more:
-        at = item.get("index") if isinstance(item, dict) else None
-        place = next((n for n, it in enumerate(items) if at is not None and it["index"] == at), -1)
-        if place < 0:
-            items.append(item)
+    joined = [*items(cast("object", before))]
+    for item in items(cast("object", more)):
+        piece = members(item)
+        at = piece.get("index")
+        same = (n for n, it in enumerate(joined) if at is not None and it.get("index") == at)
+        place = next(same, None)
+        if place is None:
+            joined.append(item)
         else:
-            items[place] = _item(items[place], item)
-    return items
+            joined[place] = _item(joined[place], piece)
+    return joined
 
 
-def _item(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def _item(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Return an item of a list with its next piece."""
     item = {**before}
     for key, value in more.items():
@@ -281,16 +285,7 @@ def _part(part: Mapping[str, Any]) -> Text | Thought:
     """Return what a part of a content says; thoughts may be in parts of their own."""
     thought = part.get("thinking")
     if thought is None:
-        return Text(part.get("text") or "")
+        return Text(text(part.get("text")))
     if isinstance(thought, str):
         return Thought(thought)
-    return Thought("".join(it.get("text") or "" for it in thought))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _message(error: Any) -> str:  # noqa: ANN401 - any JSON
-    told = error.get("message") if isinstance(error, dict) else error
-    return str(told or error)
+    return Thought("".join(text(it.get("text")) for it in items(thought)))

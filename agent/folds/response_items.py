@@ -16,6 +16,7 @@ from ...models.calls import CallResult, Status
 from ...models.values import canonical
 from ..messages import ToolCall
 from .calls import tool_call
+from .json_fields import members, text
 
 Item: TypeAlias = Mapping[str, Any]
 
@@ -73,7 +74,7 @@ def _patch(_: Item, call_id: str, result: CallResult, words: str) -> dict[str, A
 
 
 def _computer(item: Item, call_id: str, result: CallResult, _words: str) -> dict[str, Any] | None:
-    value: Any = result.result
+    value: object = result.result
     if isinstance(value, str) and value.startswith(("data:image/", "https://")):
         value = {"type": "computer_screenshot", "image_url": value}
     if not isinstance(value, Mapping):
@@ -146,10 +147,8 @@ KINDS: Final = {
 
 def kind_of(item: Item) -> Kind | None:
     """Return the kind of an item that is to be done here, None where its provider does it."""
-    hosted = (
-        (item.get("environment") or {}).get("type", "").startswith("container")
-        or item.get("execution") == "server"
-    )  # fmt: skip
+    place = text(members(item.get("environment")).get("type"))
+    hosted = place.startswith("container") or item.get("execution") == "server"
     return None if hosted else KINDS.get(item["type"])
 
 

@@ -22,7 +22,8 @@ from ..speaking import (
     Thought,
     Used,
 )
-from .calls import CUT_OFF, NAMELESS, bounded, tool_call
+from .calls import CUT_OFF, NAMELESS, UNCLOSED, bounded, tool_call
+from .json_fields import complaint, items, members, number, text
 from .response_items import Kind, call_of, kind_of, tool_name
 
 STOPS: Final = {"max_output_tokens": Stop.LENGTH, "content_filter": Stop.REFUSED}
@@ -43,7 +44,7 @@ _BETWEEN: Final = "\n\n"
 def as_events(body: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
     """Yield the events that a response which came whole would have streamed, no pieces."""
     if body.get("error"):
-        raise ProviderFailure(_complaint(body["error"]))
+        raise ProviderFailure(complaint(body["error"]))
     for place, item in enumerate(body["output"]):
         yield {"type": "response.output_item.done", "output_index": place, "item": item}
     yield {"type": f"response.{body.get('status') or 'completed'}", "response": body}
@@ -62,16 +63,15 @@ class _Open:
     """The pieces of its text, of its arguments, or of its thoughts."""
 
     def call(self) -> ToolCall:
-        """Return the call that it is; one that was never closed is faulty."""
+        """Return the call that it is; one that was never closed is faulty (W-53)."""
         assert self.kind is not None  # noqa: S101 - asked of calls alone
-        if self.done:
-            call = call_of(self.item, self.kind)
-            unfinished = self.item.get("status") == "incomplete"
-        else:
-            text = "".join(self.said)
-            call = tool_call(self.item.get("call_id"), tool_name(self.item, self.kind), text)
-            unfinished = True
-        return attrs.evolve(call, fault=call.fault or CUT_OFF) if unfinished else call
+        if not self.done:
+            name, arguments = tool_name(self.item, self.kind), "".join(self.said)
+            call = tool_call(self.item.get("call_id"), name, arguments)
+            return attrs.evolve(call, fault=call.fault or UNCLOSED)
+        call = call_of(self.item, self.kind)
+        cut = self.item.get("status") == "incomplete"
+        return attrs.evolve(call, fault=call.fault or CUT_OFF) if cut else call
 
 
 class ResponsesFold:
@@ -109,7 +109,7 @@ class ResponsesFold:
         elif kind in _LAST:
             self._last(kind, event["response"], said)
         elif kind == "error":
-            raise ProviderFailure(_complaint(event.get("error") or event))
+            raise ProviderFailure(complaint(event.get("error") or event))
         elif kind == "response.created" and self._items:
             self._begin()
             said.append(Again())
@@ -119,7 +119,7 @@ class ResponsesFold:
         """Return the answer; cut where the stream never said that the response has ended."""
         answer = Answer(
             text="".join(self._text) or None,
-            calls=bounded([it.call() for it in self._calls], self._stop),
+            calls=self._made(),
             raw=self._raw(),
             spec=self._spec,
             stop=self._stop,
@@ -182,45 +182,48 @@ class ResponsesFold:
         self._tell(len(self._calls), said)
         began = _Open(item, kind, len(self._calls))
         self._calls.append(began)
-        name = tool_name(item, kind)
-        said.append(CallBegan(len(self._calls) - 1, name if isinstance(name, str) else NAMELESS))
+        name = text(tool_name(item, kind)) or NAMELESS
+        said.append(CallBegan(len(self._calls) - 1, name))
         return began
 
     def _last(self, kind: str, response: Any, said: list[Said]) -> None:  # noqa: ANN401 - any JSON
         if kind in {"response.failed", "response.cancelled"}:
-            raise ProviderFailure(_complaint(response.get("error") or {"message": kind}))
-        for index, item in enumerate(response.get("output") or ()):
+            raise ProviderFailure(complaint(response.get("error") or {"message": kind}))
+        for index, item in enumerate(items(response.get("output"))):
             known = self._items.get(index)
             if known is None or (not known.done and known.item["type"] == item["type"]):
                 self._item(index, item, said, done=True)  # some proxies leave the closing out
         if kind == "response.incomplete":
-            reason = (response.get("incomplete_details") or {}).get("reason")
-            self._stop = STOPS.get(str(reason), Stop.OTHER)
+            reason = members(response.get("incomplete_details")).get("reason")
+            self._stop = STOPS.get(text(reason), Stop.OTHER)
         elif self._calls:
             self._stop = Stop.CALLS
         else:
             self._stop = Stop.REFUSED if self._refused else Stop.DONE
-        if self._stop is not Stop.LENGTH:
-            self._tell(len(self._calls), said)
+        self._tell(len(self._calls), said)
         if response.get("usage"):
-            self._tokens = _tokens(response["usage"])
+            self._tokens = _tokens(members(response["usage"]))
             said.append(Used(self._tokens))
+
+    def _made(self) -> tuple[ToolCall, ...]:
+        return bounded([it.call() for it in self._calls], self._stop)
 
     def _tell(self, upto: int, said: list[Said]) -> None:
         """Tell the calls before this place that were closed, in their order."""
+        made = self._made()
         while self._told < upto and self._calls[self._told].done:
-            call = self._calls[self._told]
-            said.append(CallEnded(self._told, call.call(), self._raw(call)))
+            raw = self._raw(self._calls[self._told])
+            said.append(CallEnded(self._told, made[self._told], raw))
             self._told += 1
 
     def _raw(self, upto: _Open | None = None) -> Json:
         """Return the items in their order, up to one of them and with it."""
-        items: list[Mapping[str, Any]] = []
+        output: list[Mapping[str, Any]] = []
         for _, item in sorted(self._items.items()):
-            items.append(item.item)
+            output.append(item.item)
             if item is upto:
                 break
-        raw: Json = freeze(items, place="output")
+        raw: Json = freeze(output, place="output")
         return raw
 
 
@@ -228,30 +231,22 @@ def _whole(item: Any) -> str:  # noqa: ANN401 - any JSON
     """Return the text of an item that came whole, as its pieces would have told it."""
     kind = item["type"]
     if kind == "message":
-        return "".join(part.get("text") or part.get("refusal") or "" for part in item["content"])
+        return "".join(text(part.get("text") or part.get("refusal")) for part in item["content"])
     if kind == "reasoning":
-        parts = item.get("summary") or item.get("content") or ()
-        return "".join(part.get("text") or "" for part in parts)
-    text = item.get("arguments" if kind == "function_call" else "input")
-    return text if isinstance(text, str) else ""
+        parts = items(item.get("summary") or item.get("content"))
+        return "".join(text(part.get("text")) for part in parts)
+    return text(item.get("arguments" if kind == "function_call" else "input"))
 
 
 def _name(item: Mapping[str, Any]) -> str:
     """Return what the provider runs: a tool of a server, or its own."""
-    name = item.get("name")
-    return name if isinstance(name, str) else str(item["type"]).removesuffix("_call")
+    return text(item.get("name")) or text(item["type"]).removesuffix("_call")
 
 
 def _tokens(usage: Mapping[str, Any]) -> Tokens:
-    asked, answered = usage.get("input_tokens_details"), usage.get("output_tokens_details")
     return Tokens(
-        input=usage.get("input_tokens") or 0,
-        output=usage.get("output_tokens") or 0,
-        cached=(asked or {}).get("cached_tokens") or 0,
-        thought=(answered or {}).get("reasoning_tokens") or 0,
+        input=number(usage.get("input_tokens")),
+        output=number(usage.get("output_tokens")),
+        cached=number(members(usage.get("input_tokens_details")).get("cached_tokens")),
+        thought=number(members(usage.get("output_tokens_details")).get("reasoning_tokens")),
     )
-
-
-def _complaint(error: Any) -> str:  # noqa: ANN401 - any JSON
-    told = error.get("message") if isinstance(error, dict) else error
-    return str(told or error)

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from ...models.values import canonical
 from ..folds.chat_completions import ChatCompletionsFold, as_events
-from ..messages import Answer, Message, Prompt
+from ..folds.json_fields import items, members, text
+from ..messages import Answer, Message, Prompt, ToolCall
 from ..speaking import Question, Said
 from ..telling import told
 from ..wire_ids import wire_ids
@@ -105,19 +106,24 @@ def as_chat(messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
 
 
 def _assistant(answer: Answer, ids: tuple[str, ...]) -> dict[str, Any]:
-    raw: Any = own_raw(answer, PROVIDER)
-    if not isinstance(raw, Mapping) or len(raw.get("tool_calls") or ()) < len(ids):
-        raw = {"role": "assistant", "content": answer.text, "tool_calls": [{}] * len(ids)}
-    message = {name: it for name, it in raw.items() if it is not None and name not in _NOT_TAKEN}
-    calls: list[dict[str, Any]] = []
-    for call_id, call, own in zip(ids, answer.calls, raw.get("tool_calls") or (), strict=False):
-        sent = own.get("function") or {"name": call.tool_name}
-        whole = call.fault is None and isinstance(sent.get("arguments"), str)
-        arguments = sent["arguments"] if whole else canonical(call.arguments)
-        function = {**sent, "name": call.tool_name, "arguments": arguments or "{}"}
-        more = {name: it for name, it in own.items() if name != "custom"}  # of another kind, empty
-        calls.append({"type": "function", **more, "id": call_id, "function": function})
-    if calls:
-        message["tool_calls"] = calls
-    message.setdefault("content", None if calls else "")
+    """Return the provider's own message, if it is one of this provider, under wire ids (W-56)."""
+    raw = members(own_raw(answer, PROVIDER))
+    own = items(raw.get("tool_calls"))
+    if len(own) != len(ids):  # said by another, or not kept whole
+        raw, own = {"content": answer.text}, [None] * len(ids)
+    message: dict[str, Any] = {"role": "assistant", "content": None if ids else ""}
+    message |= {name: it for name, it in raw.items() if it is not None and name not in _NOT_TAKEN}
+    calls = zip(ids, answer.calls, map(members, own), strict=True)
+    if ids:
+        message["tool_calls"] = [_asked_again(*call) for call in calls]
     return message
+
+
+def _asked_again(call_id: str, call: ToolCall, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call as it goes back: as it came, but under its wire id, and with JSON."""
+    function = members(own.get("function"))
+    sent = text(function.get("arguments"))
+    arguments = sent if sent and call.fault is None else canonical(call.arguments)
+    more = {name: it for name, it in own.items() if name != "custom"}  # of another kind, empty
+    function = {**function, "name": call.tool_name, "arguments": arguments}
+    return {"type": "function", **more, "id": call_id, "function": function}
