@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from .loop import Agent
     from .messages import Answer, Message, Prompt, Results, Stop, Tokens, ToolCall
     from .providers import open_model
+    from .providers.anthropic import AnthropicModel
     from .providers.chat_completions import ChatCompletionsModel
     from .providers.client import MissingClient
+    from .providers.google import GoogleModel
     from .providers.responses import ResponsesModel
     from .script import Recorded, Script, ScriptedCall, ScriptedModel
     from .setup import AfterAnswer, BeforeAnswer, Start, Tools
@@ -50,14 +52,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AfterAnswer", "Again", "Agent", "Answer", "Answered", "Approve", "AskApproval",
-    "BeforeAnswer", "CallBegan", "CallEnded", "CallText", "CallUpdate", "ChatCompletionsModel",
-    "Conversation", "ConversationBroken", "Decision", "Deny", "Elsewhere", "Ended", "Event",
-    "HookFailed", "LimitReached", "Message", "MissingClient", "Model", "ModelError", "Owed",
-    "Prompt", "Question", "Recorded", "ResponsesModel", "Results", "RunResult", "Said",
-    "Script", "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed",
-    "SpeechStarted", "Start", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Tools",
-    "Transient", "Used", "listen", "open_model",
+    "AfterAnswer", "Again", "Agent", "Answer", "Answered", "AnthropicModel", "Approve",
+    "AskApproval", "BeforeAnswer", "CallBegan", "CallEnded", "CallText", "CallUpdate",
+    "ChatCompletionsModel", "Conversation", "ConversationBroken", "Decision", "Deny", "Elsewhere",
+    "Ended", "Event", "GoogleModel", "HookFailed", "LimitReached", "Message", "MissingClient",
+    "Model", "ModelError", "Owed", "Prompt", "Question", "Recorded", "ResponsesModel", "Results",
+    "RunResult", "Said", "Script", "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded",
+    "SpeechFailed", "SpeechStarted", "Start", "Stop", "Text", "Thought", "Tokens", "ToolCall",
+    "Tools", "Transient", "Used", "listen", "open_model",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -71,8 +73,10 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "loop": "Agent",
             "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
             "providers": "open_model",
+            "providers.anthropic": "AnthropicModel",
             "providers.chat_completions": "ChatCompletionsModel",
             "providers.client": "MissingClient",
+            "providers.google": "GoogleModel",
             "providers.responses": "ResponsesModel",
             "script": "Recorded Script ScriptedCall ScriptedModel",
             "setup": "AfterAnswer BeforeAnswer Start Tools",

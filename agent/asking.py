@@ -64,7 +64,7 @@ class Asking:
 
         Raises `ModelError`, also after the last cut. Whatever is raised, listeners are told.
         """
-        by_tool = question.output is not None and not has_field(self.model)
+        by_tool = question.output is not None and not has_field(self.model, question)
         asked = with_tool(question) if by_tool else question
         speech = _Speech(asking=self, entry_id=entry_id, begin=begin, by_tool=by_tool)
         try:

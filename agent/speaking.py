@@ -141,8 +141,8 @@ class Model(Protocol):
     """Whoever answers. It keeps no state of a conversation: all that was said comes each time.
 
     It may have two attributes more: `structured`, True where it sends `Question.output` to its
-    provider's own field; else nobody gives it one, it has a tool `answer` instead (W-59). And
-    `spec`, that of its answers, for the raw of one that was cut.
+    provider's own field, or a method that says so of a question; else nobody gives it one, it has a
+    tool `answer` instead (W-59). And `spec`, that of its answers, for the raw of one that was cut.
     """
 
     def speak(self, question: Question) -> AsyncIterator[Said]:

@@ -166,9 +166,10 @@ def untold_misfit(conversation: Conversation, form: Form[Any] | None) -> Prompt 
     return None
 
 
-def has_field(model: Model) -> bool:
-    """Whether a model sends the form to its provider's own field."""
-    return bool(getattr(model, "structured", False))
+def has_field(model: Model, question: Question) -> bool:
+    """Whether a model sends the form to its provider's own field, which may not take every one."""
+    structured: Any = getattr(model, "structured", False)
+    return bool(structured(question) if callable(structured) else structured)
 
 
 def with_tool(question: Question) -> Question:

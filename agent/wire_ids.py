@@ -1,4 +1,4 @@
-"""The ids under which a conversation's calls and their results go to a provider (W-56).
+"""The ids and names under which a conversation's calls and results go to a provider (W-56).
 
 Invocation ids are unique in their turn only, and some providers refuse the ``~`` in them; a
 provider's own ids may be missing, come again, or be refused by another provider.
@@ -15,6 +15,15 @@ from .messages import Answer, Message, Prompt
 
 TAKEN_BY_ALL: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 """What every provider takes for an id."""
+
+
+_REFUSED: Final = re.compile(r"^[^A-Za-z_]|[^A-Za-z0-9_-]")
+_NAME_LENGTH: Final = 64
+
+
+def wire_name(tool_name: str) -> str:
+    """Return the name of a call as every provider takes it: a model may have made up any."""
+    return _REFUSED.sub("_", tool_name)[:_NAME_LENGTH]
 
 
 def wire_ids(messages: Iterable[Message]) -> tuple[tuple[str, ...], ...]:

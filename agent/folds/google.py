@@ -44,6 +44,8 @@ STOPS: Final[Mapping[str | None, Stop]] = {
 
 _TEXT: Final = frozenset({"text", "thought"})
 """What a part has that is text alone: pieces of it are put together."""
+_NOT_KEPT: Final = frozenset({"content", "finishMessage"})
+"""What is put together, and words on a reason, which the official client does not hand on."""
 _RUN: Final = {"executableCode": "code", "codeExecutionResult": "output"}
 """Parts of what the provider runs, and the field that is shown of them."""
 
@@ -138,7 +140,7 @@ class GoogleFold:
             content: Any = candidate.get("content") or {}
             for part in content.get("parts") or ():
                 yield from self._take(part)
-            self._candidate.update({key: it for key, it in candidate.items() if key != "content"})
+            self._candidate.update({key: candidate[key] for key in candidate.keys() - _NOT_KEPT})
             if candidate.get("finishReason") is not None:
                 yield from self._latest.told(self._stop())
         if event.get("usageMetadata"):

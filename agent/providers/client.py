@@ -19,13 +19,15 @@ import attrs
 from ...models.errors import TurnlockError
 from ...models.safe_text import harmless
 from ..errors import ModelError, ProviderFailure
-from ..messages import Answer
+from ..messages import Answer, Prompt
 from ..speaking import Fold, Said
 
 RETRIES: Final = 4
 """Times that a client asks again, with growing pauses, before it gives up."""
 TIMEOUT: Final = 120.0
 """Seconds that an endpoint may be silent."""
+NOTHING: Final = "(nothing)"
+"""Said in place of a prompt without a word."""
 _SHOWN: Final = 400
 """Characters of an endpoint's complaint that a message repeats."""
 _TRANSPORTS: Final = {
@@ -50,6 +52,11 @@ def client_module(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module t
         raise MissingClient(
             f"the {extra} client is not installed; pip install 'turnlock[{extra}]'"
         ) from error
+
+
+def words(prompt: Prompt) -> str:
+    """Return what a person said; a message without a word is refused by some."""
+    return prompt.text if prompt.text.strip() else NOTHING
 
 
 def own_raw(answer: Answer, provider: str) -> Any:  # noqa: ANN401 - any JSON
@@ -115,6 +122,8 @@ class Asked:
 
     def _failed(self, error: Exception) -> ModelError:
         status, cause = _status(error), error.__cause__ or error
+        if status == 200:  # noqa: PLR2004 - OK: it said so in the middle of its answer
+            return self.error(f"it failed: {_complaint(error)}", "try again later")
         if status is not None:
             return self.error(f"it answered {status}: {_complaint(error)}", self._fix(status))
         if any("Timeout" in kind.__name__ for it in (error, cause) for kind in type(it).__mro__):

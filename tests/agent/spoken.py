@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from turnlock.agent.folds import chat_completions, responses
+from turnlock.agent.folds import anthropic, chat_completions, google, responses
 from turnlock.agent.folds.response_items import kind_of
 from turnlock.agent.messages import Answer, Message, Prompt, Results
 from turnlock.agent.providers import open_model
@@ -26,6 +26,8 @@ class Provider:
     as_events: Callable[[Any], Iterable[Any]]
     ids: Callable[[Any], tuple[list[str], list[str]]]
     """The ids of the calls, and of the results, in a request's body."""
+    items: Callable[[Any], list[Any]]
+    """What its own message of an answer consists of."""
     base_path: str = ""
 
     def model(self, url: str, **options: Any) -> Model:
@@ -70,6 +72,18 @@ def _hosted(items: list[Any]) -> set[str | None]:
     }
 
 
+def _block_ids(request: Any) -> tuple[list[str], list[str]]:
+    blocks = [it for message in request["messages"] for it in message["content"]]
+    asked = [it["id"] for it in blocks if it["type"] == "tool_use"]
+    return asked, [it["tool_use_id"] for it in blocks if it["type"] == "tool_result"]
+
+
+def _part_ids(request: Any) -> tuple[list[str], list[str]]:
+    parts = [it for content in request["contents"] for it in content["parts"]]
+    asked = [it["functionCall"]["id"] for it in parts if "functionCall" in it]
+    return asked, [it["functionResponse"]["id"] for it in parts if "functionResponse" in it]
+
+
 PROVIDERS = {
     it.name: it
     for it in (
@@ -78,6 +92,7 @@ PROVIDERS = {
             fold=lambda: chat_completions.ChatCompletionsFold(spec="openai:m"),
             as_events=chat_completions.as_events,
             ids=_chat_ids,
+            items=lambda raw: [raw],
             base_path="/v1",
         ),
         Provider(
@@ -85,7 +100,22 @@ PROVIDERS = {
             fold=lambda: responses.ResponsesFold(spec="openai-responses:m"),
             as_events=responses.as_events,
             ids=_item_ids,
+            items=lambda raw: [*raw],
             base_path="/v1",
+        ),
+        Provider(
+            name="anthropic",
+            fold=lambda: anthropic.AnthropicFold(spec="anthropic:m"),
+            as_events=anthropic.as_events,
+            ids=_block_ids,
+            items=lambda raw: [*raw["content"]],
+        ),
+        Provider(
+            name="google",
+            fold=lambda: google.GoogleFold(spec="google:m"),
+            as_events=google.as_events,
+            ids=_part_ids,
+            items=lambda raw: [*raw["content"]["parts"]],
         ),
     )
 }

@@ -10,7 +10,15 @@ import attrs
 import pytest
 
 from turnlock.agent.errors import ModelError, ProviderFailure
-from turnlock.agent.messages import Answer, Message, Results, Stop, Tokens
+from turnlock.agent.messages import (
+    Answer,
+    Message,
+    Results,
+    Stop,
+    Tokens,
+    as_note,
+    from_note,
+)
 from turnlock.agent.speaking import (
     Again,
     CallEnded,
@@ -29,6 +37,8 @@ from .spoken import PROVIDERS, Provider, conversations
 each_provider = pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
 
 TENTHS = range(1, 10)
+SPLICED = "gemini-cli/user-policy#0"
+"""Two responses in one, put together by hand: it goes on after it has said why it stopped."""
 
 
 def failing(recording: Recording, provider: Provider) -> bool:
@@ -81,6 +91,11 @@ def test_w_53_calls_that_were_told_to_have_ended_are_the_answers(provider: Provi
 
         assert [it.call for it in told] in ([], [*ended.answer.calls]), recording.name
         assert [it.place for it in told] == [*range(len(told))]
+        whole_message = provider.items(ended.answer.raw)
+        for it in told:
+            items = provider.items(it.raw)
+            assert whole_message[: len(items)] == items, recording.name
+        assert from_note(as_note(ended.answer)) == ended.answer
 
 
 async def _through_client(provider: Provider, found: list[Recording]) -> None:
@@ -145,8 +160,8 @@ def test_w_52_streams_cut_at_each_tenth_are_no_answers(provider: Provider) -> No
     cut = 0
     for recording in whole(provider, streamed=True):
         said, end = provider.spoken(recording)
-        if any(isinstance(it, Again) for it in said):
-            continue  # what is before it is another response
+        if any(isinstance(it, Again) for it in said) or recording.name == SPLICED:
+            continue  # what is cut off is another response
         for tenth in TENTHS:
             part = _cut(recording, tenth)
             ended_said, ended = provider.folded(part, list(part.events()))

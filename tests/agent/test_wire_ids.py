@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turnlock.agent.messages import Answer, Message, Prompt, Results, ToolCall
-from turnlock.agent.wire_ids import wire_ids
+from turnlock.agent.wire_ids import wire_ids, wire_name
 from turnlock.models.calls import CallResult, Status
 
 SENT = st.one_of(
@@ -85,3 +85,12 @@ def test_w_56_results_may_be_told_in_any_order() -> None:
     turned = Results(turn_id="t1", results=results.results[::-1])
 
     assert wire_ids([prompt, answer, turned])[-1] == ("call_1_2", "a")
+
+
+@given(st.text(min_size=1, max_size=70))
+@example("(no name)")
+@example("9lives")
+def test_w_56_names_that_a_model_made_up_go_back_as_every_provider_takes_them(name: str) -> None:
+    """A tool's own name that all take is not touched."""
+    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", wire_name(name))
+    assert wire_name("files__read-all_2") == "files__read-all_2"
