@@ -26,7 +26,9 @@ from .speaking import (
     Said,
     Text,
     Used,
+    fell_silent,
     hear_nothing,
+    said_to,
 )
 from .structured import ANSWER, has_field, unwrapped, with_tool
 from .transients import Shown, SpeechChunk, SpeechEnded, SpeechFailed, SpeechStarted, Transient
@@ -112,19 +114,23 @@ class _Speech:
         model, hear = self.asking.model, self.asking.hear
         self._start()
         try:
-            async with aclosing(model.speak(question)) as saying:  # type: ignore[type-var]
+            async with aclosing(said_to(model, question)) as saying:
                 async for said in saying:
+                    if isinstance(said, Again) and self.closed.calls:
+                        break  # what has begun is not thrown away (W-54)
                     hear(said)
                     if isinstance(said, Ended):
                         return self._ended(said.answer)
-                    if not await self._goes_on(said):
+                    if not isinstance(said, CallEnded):
+                        self._take(said)
+                    elif not await self._begins(said):
                         break
         except ModelError as error:
             if self.closed.answer is None:
                 raise
             _log.warning("%s failed after calls of it had begun: %s", self.entry_id, error)
         if self.closed.answer is None:
-            raise ModelError(f"{type(model).__name__} stopped speaking without an Ended; yield one")
+            raise fell_silent(model)
         return self.closed.answer
 
     def _start(self) -> None:
@@ -135,25 +141,23 @@ class _Speech:
             SpeechStarted(entry_id=self.entry_id, agent=self.asking.agent, attempt=self.attempt)
         )
 
-    async def _goes_on(self, said: Said) -> bool:
-        """Take what is said; False: nothing more is taken."""
-        if isinstance(said, Shown):
+    def _take(self, said: Said) -> None:
+        if isinstance(said, Again):
+            self._start()
+        elif isinstance(said, Used):
+            self.tokens = said.tokens
+        elif isinstance(said, Shown):
             self.asking.tell(SpeechChunk(entry_id=self.entry_id, said=said))
             if isinstance(said, Text):
                 self.text += said.text
-        elif isinstance(said, Used):
-            self.tokens = said.tokens
-        elif isinstance(said, Again):
-            if self.closed.answer is not None:
-                return False
-            self._start()
-        elif isinstance(said, CallEnded) and self.begin is not None:
-            if self.by_tool and said.call.tool_name == ANSWER:
-                return True
-            spec = getattr(self.asking.model, "spec", None)
-            so_far = Answer(text=self.text or None, spec=spec, tokens=self.tokens)
-            return await self.begin(self.closed.add(said, so_far))
-        return True
+
+    async def _begins(self, ended: CallEnded) -> bool:
+        """Have a call begin, if it may; False: none may any more."""
+        if self.begin is None or (self.by_tool and ended.call.tool_name == ANSWER):
+            return True
+        spec = getattr(self.asking.model, "spec", None)
+        so_far = Answer(text=self.text or None, spec=spec, tokens=self.tokens)
+        return await self.begin(self.closed.add(ended, so_far))
 
     def _ended(self, answer: Answer) -> Answer:
         if answer.stop is Stop.CUT:

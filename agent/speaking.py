@@ -6,9 +6,9 @@ wants that listens (`listen`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import attrs
 
@@ -184,9 +184,20 @@ async def listen(
 
     Raises `ModelError`, also for a model that falls silent without an `Ended`.
     """
-    async with aclosing(model.speak(question)) as saying:  # type: ignore[type-var]
+    async with aclosing(said_to(model, question)) as saying:
         async for said in saying:
             hear(said)
             if isinstance(said, Ended):
                 return said
-    raise ModelError(f"{type(model).__name__} stopped speaking without an Ended; yield one last")
+    raise fell_silent(model)
+
+
+def said_to(model: Model, question: Question) -> AsyncGenerator[Said, None]:
+    """Return what a model says: models are generators, which are closed when nobody listens."""
+    return cast("AsyncGenerator[Said, None]", model.speak(question))
+
+
+def fell_silent(model: Model) -> ModelError:
+    """Return the error for a model that has said no `Ended`."""
+    kind = type(model).__name__
+    return ModelError(f"{kind} stopped speaking without an Ended; yield one last")

@@ -29,9 +29,9 @@ T = TypeVar("T")
 ANSWER: Final = "answer"
 """The tool whose call is the answer."""
 MISFITS: Final = 2
-"""Times that a model is told that its answer does not fit."""
+"""Times that a model is told that its answer does not fit; then it is a `ModelError`."""
 MISTAKES: Final = 10
-"""Mistakes of one answer that the model is told at most."""
+"""Mistakes of one answer that the model is told at most, the first ones."""
 VALUE: Final = "value"
 """Where the value stands in a form whose own root is no object."""
 

@@ -222,7 +222,8 @@ class Talk:
         try:
             await asyncio.wait([speaking])
         finally:
-            was_stopped, self._speaking = self._speaking is None, None
+            was_stopped = self._speaking is not speaking
+            self._speaking = None
             if not speaking.done():
                 speaking.cancel()
                 await asyncio.wait([speaking])

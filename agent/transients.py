@@ -6,7 +6,7 @@ the next try: what was heard of the former is void, as it is after a failure.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -56,23 +56,23 @@ Transient: TypeAlias = SpeechStarted | SpeechChunk | SpeechEnded | SpeechFailed
 
 def as_json(transient: Transient) -> dict[str, Any]:
     """Return it as JSON: its kind, its entry id, and what it says."""
-    kind, fields = _FIELDS[type(transient)]
-    return {"kind": kind, "entry_id": transient.entry_id, **fields(transient)}
+    told: dict[str, Any]
+    if isinstance(transient, SpeechChunk):
+        kind, told = "chunk", _shown(transient.said)
+    elif isinstance(transient, SpeechStarted):
+        kind, told = "start", {"agent": transient.agent, "try": transient.attempt}
+    elif isinstance(transient, SpeechEnded):
+        tokens = attrs.asdict(transient.tokens)
+        kind, told = "end", {"stop": transient.stop.value, "tokens": tokens}
+    else:
+        kind, told = "error", {"message": transient.message}
+    return {"kind": kind, "entry_id": transient.entry_id, **told}
 
 
-def _chunk(chunk: SpeechChunk) -> dict[str, Any]:
-    said = chunk.said
+def _shown(said: Shown) -> dict[str, Any]:
     if isinstance(said, Text):
         return {"text": said.text}
     if isinstance(said, Thought):
         return {"thought": said.text}
     call = attrs.asdict(said)
     return {"call": call | {"elsewhere": True} if isinstance(said, Elsewhere) else call}
-
-
-_FIELDS: Final[dict[type[Transient], Any]] = {
-    SpeechStarted: ("start", lambda it: {"agent": it.agent, "try": it.attempt}),
-    SpeechChunk: ("chunk", _chunk),
-    SpeechEnded: ("end", lambda it: {"stop": it.stop.value, "tokens": attrs.asdict(it.tokens)}),
-    SpeechFailed: ("error", lambda it: {"message": it.message}),
-}

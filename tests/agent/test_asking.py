@@ -222,6 +222,7 @@ def test_w_58_what_has_begun_stands_and_nothing_is_asked_again(end: list[Piece])
     """Cut, failed, or without an end: the answer is kept with the calls that were closed."""
     it = ask([*speech("I look", *TWO)[:-1], Text("and so"), *end], speech("again"), early=True)
 
+    assert it.answer is not None
     assert it.answer == it.parts[-1]
     assert it.answer.stop is Stop.CUT
     assert it.answer.text == "I look"
