@@ -27,7 +27,7 @@ from ..views.call_view import CallView
 from .approving import Approvals
 from .events import CallUpdate, Event, Hear, RunResult
 from .messages import Answer, Prompt, Stop, Tokens
-from .setup import Setup
+from .setup import NamedModel, Setup
 from .talk import Talk
 
 LEASE: Final = 300.0
@@ -39,10 +39,21 @@ STOPPING: Final = 1.0
 class Conversing:
     """A conversation that is open here, and those that its calls have begun."""
 
-    def __init__(
-        self, *, run: Run, runtime: Runtime, setup: Setup, approvals: Approvals | None, hear: Hear
+    def __init__(  # noqa: PLR0913 - what those share that are open together
+        self,
+        *,
+        run: Run,
+        runtime: Runtime,
+        setup: Setup,
+        approvals: Approvals | None,
+        models: set[NamedModel],
+        hear: Hear,
     ) -> None:
-        """Prepare; nothing is owned before it is opened."""
+        """Prepare; nothing is owned before it is opened. `models` are those to be closed once."""
+        if isinstance(setup.model, NamedModel):
+            setup.model.open()
+            models.add(setup.model)
+        self._models = models
         self.children: Final[dict[str, Conversing]] = {}
         """By their runs."""
         self.talk: Final = Talk(
@@ -111,6 +122,7 @@ class Conversing:
             runtime=self.talk.runtime,
             setup=setup,
             approvals=self._approvals,
+            models=self._models,
             hear=self._heard_below,
         )
 

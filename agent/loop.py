@@ -38,7 +38,7 @@ from .delegating import Conversing, agent_tool
 from .errors import ModelError
 from .events import Event, Events, RunResult
 from .messages import Prompt
-from .setup import ANSWERS, AfterAnswer, BeforeAnswer, Setup, Start, Tools
+from .setup import ANSWERS, AfterAnswer, BeforeAnswer, NamedModel, Setup, Start, Tools
 from .speaking import JsonSchema, Model
 from .structured import Form, Misfit, form_of
 from .transients import Transient
@@ -59,7 +59,7 @@ class Agent:
     def __init__(  # noqa: PLR0913 - each but the model has a default that serves
         self,
         *,
-        model: Model,
+        model: Model | str,
         tools: Tools = (),
         instructions: str = "",
         run: str | Run = "agent",
@@ -76,14 +76,16 @@ class Agent:
         clock: Clock | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        """Prepare; nothing is owned before it is entered. The model is yours to close.
+        """Prepare; nothing is owned before it is entered.
 
-        `journal` is a file or URL, which is opened and closed here, or one that is yours; without
-        any, all is in memory. `approve` is asked about calls that wait (see `AskApproval`), also of
-        agents that are tools. With `start="early"` a call starts as soon as the model has closed
-        it, while it still speaks (W-58). `tell` hears what is said as transients of the entry
-        `RUN/said/N`, and must not raise. A shared `runtime` is yours to enter and to leave, and has
-        journal, settings, clock and telemetry of its own. Raises `InvalidValue`.
+        `model` is yours to close, or a text as `open_model` takes it, ``PROVIDER:NAME``: then it is
+        made when the agent is entered, and closed when it is left. `journal` is a file or URL,
+        which is opened and closed here, or one that is yours; without any, all is in memory.
+        `approve` is asked about calls that wait (see `AskApproval`), also of agents that are tools.
+        With `start="early"` a call starts as soon as the model has closed it, while it still speaks
+        (W-58). `tell` hears what is said as transients of the entry `RUN/said/N`, and must not
+        raise. A shared `runtime` is yours to enter and to leave, and has journal, settings, clock
+        and telemetry of its own. Raises `InvalidValue`.
         """
         self._setup: Final = Setup(
             model=model,
@@ -111,6 +113,7 @@ class Agent:
         self._telemetry = telemetry
         self._approve = approve
         self._conversing: Conversing | None = None
+        self._models: set[NamedModel] = set()
         self._watching: set[Events] = set()
         self._line = asyncio.Lock()
         self._exit = AsyncExitStack()
@@ -137,11 +140,13 @@ class Agent:
             approvals = None if self._approve is None else Approvals(self._approve)
             if approvals is not None:
                 stack.push_async_callback(approvals.close)
+            stack.push_async_callback(self._close_models)
             self._conversing = Conversing(
                 run=self._run,
                 runtime=runtime,
                 setup=self._setup,
                 approvals=approvals,
+                models=self._models,
                 hear=self._hear,
             )
             stack.push_async_exit(self._leave)
@@ -298,6 +303,10 @@ class Agent:
     def _hear(self, event: Event) -> None:
         for events in self._watching:
             events.add(event)
+
+    async def _close_models(self) -> None:
+        while self._models:
+            await self._models.pop().close()
 
     async def _leave(
         self,

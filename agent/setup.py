@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -15,7 +15,8 @@ from ..runtime.tools.toolbox import Toolbox, ToolsOf
 from .asking import tell_nobody
 from .errors import HookFailed, LimitReached
 from .messages import Answer
-from .speaking import Model, Question
+from .providers import open_model
+from .speaking import Model, Question, Said
 from .transients import Transient
 
 ANSWERS: Final = 50
@@ -47,6 +48,39 @@ def tools_of(tools: Tools) -> ToolsOf:
     return lambda _: toolbox
 
 
+class NamedModel:
+    """A model that is known by its text, ``PROVIDER:NAME``, and is made when it is opened."""
+
+    def __init__(self, name: str) -> None:
+        """Know it by this text."""
+        self._name = name
+        self._model: Model | None = None
+
+    def open(self) -> Model:
+        """Make it, unless it is there. Raises what `open_model` raises."""
+        if self._model is None:
+            self._model = open_model(self._name)
+        return self._model
+
+    def speak(self, question: Question) -> AsyncIterator[Said]:
+        """Have it speak."""
+        return self.open().speak(question)
+
+    async def close(self) -> None:
+        """Close it; it is made anew when it is needed again."""
+        model, self._model = self._model, None
+        if model is not None:
+            await model.close()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the model has
+        """Return what else it has."""
+        return getattr(self.open(), name)
+
+
+def _model(model: Model | str) -> Model:
+    return NamedModel(model) if isinstance(model, str) else model
+
+
 def _bound(_: object, field: attrs.Attribute[Any], value: object) -> None:
     if value is not None and (type(value) is not int or value < 1):
         raise InvalidValue(
@@ -67,7 +101,7 @@ def _is_start(_: object, field: attrs.Attribute[Any], value: object) -> None:
 class Setup:
     """What many conversations may share: nothing here belongs to one of them."""
 
-    model: Model
+    model: Model = attrs.field(converter=_model)
     tools: ToolsOf = attrs.field(converter=tools_of)
     instructions: str = ""
     answer_limit: int = attrs.field(default=ANSWERS, validator=_bound)

@@ -38,8 +38,9 @@ from .structured import Form, untold_misfit
 
 T = TypeVar("T")
 
-LOOK: Final = 1.0
-"""Seconds after which a loop that waits for results looks whether the run is still its own."""
+LOOK: Final = 10.0
+"""Seconds after which a loop that waits looks whether the run is still its own: mostly it is told,
+and hundreds that wait must not cost more than those that do not."""
 
 OPENED: Final = frozenset({Reason.TURN_OPEN, Reason.TURN_REUSED, Reason.STALE_EPOCH})
 """Why a turn is refused that was opened before a crash, or before an answer was lost."""
@@ -76,6 +77,7 @@ class Talk:
         notes = await self.runtime.notes(self.run_id)
         self.conversation.load(as_said(notes, self._seals, run_id=self.run_id))
         self._following = asyncio.create_task(self._follow())
+        self._following.add_done_callback(lambda _: self._tell())
         known = (await self.runtime.journal.entry(self.run_id)).sequence
         await self._until(lambda: self.conversation.sequence >= known)
         self._loaded = True

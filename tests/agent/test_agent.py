@@ -22,6 +22,7 @@ from turnlock.agent import (
     Event,
     HookFailed,
     LimitReached,
+    Model,
     ModelError,
     Prompt,
     Question,
@@ -32,6 +33,7 @@ from turnlock.agent import (
     Text,
     Tokens,
     ToolCall,
+    open_model,
 )
 from turnlock.models.calls import Status
 from turnlock.models.values import Json
@@ -557,3 +559,36 @@ def test_what_cannot_be_is_told() -> None:
         Agent(model=Speaker(), tools=pay)
     with pytest.raises(InvalidValue, match="answer_limit: 0 is no bound"):
         Agent(model=Speaker(), answer_limit=0)
+
+
+def test_a_model_may_be_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made when the agent is entered, and closed when it is left; agents below share it."""
+    made_of: list[str] = []
+    closed: list[str] = []
+
+    @attrs.define
+    class Named(Speaker):
+        spec: str = "test:m"
+
+        async def close(self) -> None:
+            closed.append(self.spec)
+
+    def open_named(name: str) -> Model:
+        if not name.startswith("test:"):
+            return open_model(name)
+        made_of.append(name)
+        return Named()
+
+    async def play() -> None:
+        below = Agent(model="test:below").as_tool(name="below", description="")
+        agent = Agent(model="test:m", tools=[below])
+        for _ in range(2):
+            assert len(made_of) == len(closed)
+            async with agent:
+                assert (await agent.run("go")).text == "done: go"
+        with pytest.raises(InvalidValue, match="'m' names no model of a provider"):
+            await Agent(model="m").__aenter__()
+
+    monkeypatch.setattr("turnlock.agent.setup.open_model", open_named)
+    asyncio.run(play())
+    assert (made_of, closed) == (["test:m"] * 2, ["test:m"] * 2)
