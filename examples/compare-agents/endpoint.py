@@ -1,5 +1,7 @@
 """A chat-completions endpoint on loopback that plays one fixed conversation, streamed or not.
 
+    python examples/compare-agents/endpoint.py      # at http://127.0.0.1:8765/v1
+
 The official clients of all frameworks speak to it as they would to the real one: it asks for both
 tools at once, and when it has heard their results it says how it went.
 """
@@ -18,6 +20,7 @@ SAID: Final = "It rains in Oslo, and Ada has her 5 euros."
 """What it says when it has heard that both tools have done their work …"""
 TROUBLE: Final = "It rains in Oslo, and I do not know that Ada was paid."
 """… and when it has not."""
+PORT: Final = 8765
 USED: Final = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
 
 
@@ -78,6 +81,11 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def endpoint() -> ThreadingHTTPServer:
-    """Return the endpoint, bound to a free port of loopback."""
-    return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+def endpoint(port: int = 0) -> ThreadingHTTPServer:
+    """Return the endpoint, bound to this port of loopback; 0: to a free one."""
+    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+
+
+if __name__ == "__main__":
+    with endpoint(PORT) as server:
+        server.serve_forever()
