@@ -19,23 +19,31 @@ CALLS: Final = (
 SAID: Final = "It rains in Oslo, and Ada has her 5 euros."
 """What it says when it has heard that both tools have done their work …"""
 TROUBLE: Final = "It rains in Oslo, and I do not know that Ada was paid."
-"""… and when it has not."""
+"""… and when it has not …"""
+DRY: Final = "It rains in Oslo."
+"""… and where it has no tool to pay with."""
+FORM: Final = '{"city": "Oslo", "rain": true}'
+"""What it says where an answer in a form is asked for."""
 PORT: Final = 8765
 USED: Final = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
 
 
-def answer(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], str]:
+def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the assistant's message, and why it stopped."""
-    results = [said for said in messages if said["role"] == "tool"]
+    if "response_format" in asked:
+        return {"role": "assistant", "content": FORM}, "stop"
+    results = [said for said in asked["messages"] if said["role"] == "tool"]
     if not results:
+        offered = {tool["function"]["name"] for tool in asked.get("tools", ())}
         calls = [
             {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
             for id_, name, arguments in CALLS
+            if name in offered
         ]
         return {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls"
     heard = " ".join(map(str, (said["content"] for said in results)))
-    done = "rain in Oslo" in heard and "paid 5 to Ada" in heard
-    return {"role": "assistant", "content": SAID if done else TROUBLE}, "stop"
+    paid = SAID if "paid 5 to Ada" in heard else TROUBLE
+    return {"role": "assistant", "content": paid if len(results) == len(CALLS) else DRY}, "stop"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -48,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if not self.path.endswith("/chat/completions"):
             return self._sent(404, "application/json", "{}")
-        message, stop = answer(asked["messages"])
+        message, stop = answer(asked)
         about = {"id": "chatcmpl-1", "created": 1, "model": asked["model"], "usage": USED}
         if not asked.get("stream"):
             whole = {"index": 0, "message": message, "finish_reason": stop, "logprobs": None}
