@@ -22,7 +22,7 @@ from ...runtime.tools.errors import bounded
 from ...runtime.tools.policy import Policy
 from ...runtime.tools.sealing import Cipher
 from ...runtime.tools.tool import Tool
-from ...runtime.tools.toolbox import Toolbox
+from ...runtime.tools.toolbox import Toolbox, ToolsOf
 from .asking import Host
 from .connection import Connection
 from .declared import McpServer
@@ -133,6 +133,13 @@ class McpServers:
             self._boxes = {it: box for it, box in self._boxes.items() if it[0] is self._tools}
             box = self._boxes[key] = Toolbox.of(*own, *self._tools, cipher=cipher)
         return box
+
+    def beside(self, *own: Tool | Callable[..., Any], cipher: Cipher | None = None) -> ToolsOf:
+        """Return what an agent takes for its tools: these and the servers', at any time as they are.
+
+        ``Agent(tools=servers.beside(weather), …)``
+        """
+        return lambda _: self.toolbox(*own, cipher=cipher)
 
     def remember(self, notes: Notes | None) -> None:
         """Keep questions and replies as notes of their runs, which this runtime has open.
