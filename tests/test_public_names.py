@@ -46,6 +46,7 @@ PACKAGES = (
     "turnlock.runtime",
     "turnlock.agent",
     "turnlock.toolkits",
+    "turnlock.toolkits.mcp",
     "turnlock.verification",
     "turnlock.diagrams",
 )
