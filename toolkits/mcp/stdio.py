@@ -76,7 +76,7 @@ class Program:
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[TransportStreams]:
-        """Start it, and end it with everything in its process group afterwards.
+        """Start it, and end it afterwards, with its process group where it does not end by itself.
 
         Raises OSError where it cannot be started.
         """
