@@ -135,7 +135,7 @@ class McpServers:
         return box
 
     def beside(self, *own: Tool | Callable[..., Any], cipher: Cipher | None = None) -> ToolsOf:
-        """Return what an agent takes for its tools: these and the servers', at any time as they are.
+        """Return what an agent takes for its tools: these and the servers', as they are each time.
 
         ``Agent(tools=servers.beside(weather), …)``
         """
