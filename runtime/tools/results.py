@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
-import msgspec
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import DEPTH, FrozenDict, FrozenList, Json, canonical, freeze
@@ -289,9 +288,8 @@ def _field_names(value: object) -> tuple[str, ...] | None:
         return tuple(field.name for field in dataclasses.fields(value))
     if attrs.has(type(value)):
         return tuple(field.name for field in attrs.fields(cast("Any", type(value))))
-    if isinstance(value, msgspec.Struct):
-        return value.__struct_fields__
-    return None
+    names: tuple[str, ...] | None = getattr(type(value), "__struct_fields__", None)
+    return names  # of a msgspec Struct
 
 
 def _bad(cause: str, fix: str) -> InvalidValue:

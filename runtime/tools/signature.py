@@ -9,16 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
-import msgspec
-import msgspec.inspect
 
 from ...models.errors import InvalidValue, shown
-from ...models.values import freeze
 from .calling import ToolContext
 from .errors import said
 
 _CONTEXTS: Final = (ToolContext, ToolContext | None, typing.Optional[ToolContext])  # noqa: UP045 - another class than with |, until 3.14
-_SCHEMA_FIX: Final = "give the tool parameters=, a JSON Schema, or type hints that msgspec reads"
 
 
 @attrs.frozen(kw_only=True)
@@ -29,6 +25,8 @@ class Parameter:
     hint: Any
     default: Any
     """`inspect.Parameter.empty` where the argument must be given."""
+    description: str = ""
+    """What its hint says of it: ``Annotated[str, Doc("…")]``."""
 
     @property
     def required(self) -> bool:
@@ -55,8 +53,11 @@ class Signature:
         return self.takes_any and name != self.context_name and name not in self.bound
 
 
-def read_signature(call: Callable[..., Any]) -> Signature:
-    """Read what a callable takes, or raise `InvalidValue` where a model could not call it."""
+def read_signature(call: Callable[..., Any], *, is_method: bool = False) -> Signature:
+    """Read what a callable takes, or raise `InvalidValue` where a model could not call it.
+
+    The first parameter of a method is its object, which no model gives.
+    """
     _refuse_odd_callable(call)
     try:
         declared = inspect.signature(call)
@@ -69,8 +70,8 @@ def read_signature(call: Callable[..., Any]) -> Signature:
     parameters: list[Parameter] = []
     contexts: list[str] = []
     takes_any = False
-    for name, it in declared.parameters.items():
-        hint = hints.get(name, Any)
+    for name, it in list(declared.parameters.items())[is_method:]:
+        hint, description = _documented(hints.get(name, Any))
         if it.kind in {it.VAR_POSITIONAL, it.POSITIONAL_ONLY}:
             raise InvalidValue(
                 place=f"parameter {name}",
@@ -82,7 +83,10 @@ def read_signature(call: Callable[..., Any]) -> Signature:
         elif hint in _CONTEXTS:
             contexts.append(name)
         elif name not in bound:
-            parameters.append(Parameter(name=name, hint=hint, default=it.default))
+            _refuse_field(name, it.default)
+            parameters.append(
+                Parameter(name=name, hint=hint, default=it.default, description=description)
+            )
     if len(contexts) > 1:
         raise InvalidValue(
             place=f"parameter {contexts[1]}", cause="is a second ToolContext", fix="take one"
@@ -93,6 +97,14 @@ def read_signature(call: Callable[..., Any]) -> Signature:
         bound=bound,
         takes_any=takes_any,
     )
+
+
+def is_method(call: object) -> bool:
+    """Whether a function stands in the body of a class and takes the object it is called on."""
+    where = getattr(call, "__qualname__", "").rpartition("<locals>.")[2]
+    if not inspect.isfunction(call) or "." not in where:
+        return False
+    return next(iter(inspect.signature(call).parameters), "") in {"self", "cls"}
 
 
 def _refuse_odd_callable(call: object) -> None:
@@ -123,94 +135,29 @@ def _hints(call: Callable[..., Any]) -> Mapping[str, Any]:
         ) from None
 
 
+def _documented(hint: Any) -> tuple[Any, str]:  # noqa: ANN401 - a type hint
+    """Return a hint without what `Doc` says beside it, and that. A context is only that."""
+    if typing.get_origin(hint) is not typing.Annotated:
+        return hint, ""
+    docs = [it for it in hint.__metadata__ if isinstance(getattr(it, "documentation", None), str)]
+    others = tuple(it for it in hint.__metadata__ if it not in docs)
+    bare = hint.__origin__
+    if others and bare not in _CONTEXTS:
+        bare = typing.Annotated[(bare, *others)]
+    return bare, "\n".join(it.documentation for it in docs)
+
+
+def _refuse_field(name: str, default: object) -> None:
+    """Refuse ``x: int = Field(…)``: the function itself would be called with the Field."""
+    if type(default).__name__ == "FieldInfo" and type(default).__module__ == "pydantic.fields":
+        raise InvalidValue(
+            place=f"parameter {name}",
+            cause="its default is a Field, which the function would be called with",
+            fix="write Annotated[int, Field(…)] = 3, or without a default",
+        )
+
+
 def _bound_by_partial(call: object) -> frozenset[str]:
     if isinstance(call, functools.partial):
         return frozenset(call.keywords)
     return frozenset()
-
-
-def arguments_struct(signature: Signature) -> type[msgspec.Struct]:
-    """Build the class that checks arguments by their hints.
-
-    Its fields are numbered, so that no argument's name can be in the way. What is not given stays
-    UNSET, so that the function's own default counts.
-    """
-    if signature.takes_any:
-        raise InvalidValue(
-            place="call", cause="takes **kwargs, which say nothing to a model", fix=_SCHEMA_FIX
-        )
-    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
-    for number, parameter in enumerate(signature.parameters):
-        _check_hint(parameter)
-        if parameter.required:
-            fields.append((f"argument_{number}", parameter.hint))
-        else:
-            fields.append((f"argument_{number}", _or_unset(parameter.hint), msgspec.UNSET))
-    names = {f"argument_{number}": it.name for number, it in enumerate(signature.parameters)}
-    return msgspec.defstruct(
-        "Arguments", fields, rename=names, forbid_unknown_fields=True, kw_only=True
-    )
-
-
-def _or_unset(hint: Any) -> Any:  # noqa: ANN401 - a type hint
-    union: Any = typing.Union  # hints need not have a |
-    return union[hint, msgspec.UnsetType]
-
-
-def _check_hint(parameter: Parameter) -> None:
-    try:
-        msgspec.json.schema(parameter.hint)
-    except Exception as error:  # noqa: BLE001 - TypeError for most, and what a type's own hook raises
-        raise InvalidValue(
-            place=f"parameter {parameter.name}",
-            cause=f"its type is nothing that a model could give: {said(error).splitlines()[0]}",
-            fix=_SCHEMA_FIX,
-        ) from None
-
-
-_BUILT: Final = (
-    msgspec.inspect.StructType,
-    msgspec.inspect.DataclassType,
-    msgspec.inspect.NamedTupleType,
-    msgspec.inspect.EnumType,
-    msgspec.inspect.CustomType,
-)
-"""Types whose values are built by classes of the author, with code of theirs perhaps."""
-
-
-def builds_nothing(signature: Signature) -> bool:
-    """Whether arguments are made of Python's own types alone: checking them runs nobody's code."""
-    return all(
-        _is_plain(msgspec.inspect.type_info(parameter.hint), set())
-        for parameter in signature.parameters
-    )
-
-
-def _is_plain(info: Any, seen: set[int]) -> bool:  # noqa: ANN401 - one of msgspec's descriptions
-    if isinstance(info, _BUILT):
-        return False
-    if id(info) in seen:
-        return True
-    seen.add(id(info))
-    inside = [
-        *(getattr(info, name, None) for name in ("type", "item_type", "key_type", "value_type")),
-        *getattr(info, "types", ()),
-        *getattr(info, "item_types", ()),
-        *(field.type for field in getattr(info, "fields", ())),
-    ]
-    return all(_is_plain(it, seen) for it in inside if isinstance(it, msgspec.inspect.Type))
-
-
-def derived_schema(signature: Signature, struct: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON Schema of the arguments, with the defaults that JSON can hold."""
-    (top,), definitions = msgspec.json.schema_components((struct,), ref_template="#/$defs/{name}")
-    schema = definitions.pop(top["$ref"].removeprefix("#/$defs/"))
-    del schema["title"]
-    for parameter in signature.parameters:
-        if not parameter.required:
-            try:
-                default = freeze(parameter.default, place="default")
-            except InvalidValue:
-                continue
-            schema["properties"][parameter.name]["default"] = default
-    return {**schema, "$defs": definitions} if definitions else schema

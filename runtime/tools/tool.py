@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from types import MethodType
 from typing import Any, TypeAlias, Unpack, cast, overload
 
 import attrs
-import msgspec
 
 from ...models.errors import InvalidValue, shown
 from ...models.record import any_text, identifier, instance
 from ...models.values import Json, freeze
 from .calling import ToolContext, is_async
+from .docstrings import NOTHING_SAID, check_names, read_docstring
+from .fitting import Fitting, fitting_of
 from .policy import Policy, PolicyFields
-from .schemas import Schema, check_fit
-from .signature import Signature, arguments_struct, builds_nothing, derived_schema, read_signature
+from .results import as_json
+from .signature import Signature, is_method, read_signature
 
 Preprocessor: TypeAlias = Callable[
     [Mapping[str, Any], ToolContext], Mapping[str, Any] | Awaitable[Mapping[str, Any]]
@@ -56,9 +60,10 @@ class Tool:
     """A callable that a model may ask for. Everything about it is checked when it is declared.
 
     `call` may be sync (it runs in a thread) or async. Its arguments are checked by its type hints,
-    through msgspec, or by `parameters`, a JSON Schema, where that is given; a schema converts
-    nothing, hints make what they name (a dataclass, a datetime …). A parameter annotated with
-    `ToolContext` receives the context. Raises `InvalidValue`.
+    or by `parameters`, a JSON Schema, where that is given; a schema converts nothing, hints make
+    what they name (a dataclass, a datetime …): those beyond Python's own plain types through
+    pydantic (extra `tools`). A parameter annotated with `ToolContext` receives the context. A
+    method is a tool of each object: ``shop.buy``. Raises `InvalidValue`.
     """
 
     name: str = attrs.field(validator=identifier)
@@ -73,16 +78,18 @@ class Tool:
         default=None, alias="parameters", converter=_optional_schema, repr=False
     )
     """The JSON Schema as it was declared; None where type hints count."""
+    described: Mapping[str, str] = attrs.field(default=NOTHING_SAID, repr=False)
+    """What each parameter means, for models, where its hint does not say it."""
     delegates: bool = attrs.field(default=False, validator=instance(bool), repr=False)
     """Whether it does nothing but wait for calls of other runs; then it takes no slot from them."""
 
     parameters: Mapping[str, Json] = attrs.field(init=False, repr=False)
     """The JSON Schema of the arguments, for models."""
     signature: Signature = attrs.field(init=False, repr=False)
-    arguments_struct: type[msgspec.Struct] | None = attrs.field(init=False, repr=False)
-    """What checks arguments by hints; None where a schema was given."""
-    schema: Schema | None = attrs.field(init=False, repr=False)
-    """What checks arguments by the given schema; None where hints count."""
+    fitting: Fitting = attrs.field(init=False, repr=False)
+    """What arguments are held against."""
+    is_method: bool = attrs.field(init=False, repr=False)
+    """Whether it is a method without its object, which cannot be called."""
 
     needs_thread: bool = attrs.field(init=False, repr=False)
     """Whether its execution cannot do without a thread."""
@@ -91,29 +98,37 @@ class Tool:
 
     def __attrs_post_init__(self) -> None:
         """Read the signature, and make what arguments will be held against."""
-        signature = read_signature(self.call)
-        schema = struct = None
-        if self.given_schema is None:
-            struct = arguments_struct(signature)
-            parameters = freeze(derived_schema(signature, struct), place="parameters")
-        else:
-            parameters = self.given_schema
-            schema = Schema(parameters)
-            check_fit(parameters, signature)
+        method = is_method(self.call)
+        signature = read_signature(self.call, is_method=method)
+        fitting = fitting_of(signature, self.given_schema)
+        parameters = self.given_schema
+        if parameters is None:
+            check_names(self.described, inspect.signature(self.call).parameters)
+            told = _told(fitting.schema, signature, self.described)
+            parameters = freeze(told, place="parameters")
         steps = (self.call, *self.preprocessors, *self.processors)
         for name, value in (
             ("needs_thread", not all(map(is_async, steps))),
             ("signature", signature),
-            ("arguments_struct", struct),
-            ("schema", schema),
+            ("fitting", fitting),
+            ("is_method", method),
             ("parameters", parameters),
-            ("is_plain", struct is None or builds_nothing(signature)),
+            ("is_plain", fitting.is_plain),
         ):
             object.__setattr__(self, name, value)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function has it
         """Call the function as it stands, without checks or policy: for its author's own code."""
         return self.call(*args, **kwargs)
+
+    def __get__(self, owner: object, kind: type | None = None) -> Tool:
+        """Return the tool of an object of the class in whose body this one was declared."""
+        if owner is None or not self.is_method:
+            return self
+        bound = copy.copy(self)
+        object.__setattr__(bound, "call", MethodType(self.call, owner))
+        object.__setattr__(bound, "is_method", False)
+        return bound
 
     @property
     def is_async(self) -> bool:
@@ -126,6 +141,32 @@ class Tool:
         if self.description:
             function["description"] = self.description
         return {"type": "function", "function": {**function, "parameters": self.parameters}}
+
+
+def _told(
+    schema: Mapping[str, Any], signature: Signature, described: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the schema with defaults, those that JSON can hold, and what parameters mean."""
+    properties: dict[str, Any] = {}
+    for it in signature.parameters:
+        part = dict(schema["properties"][it.name])
+        if not it.required:
+            with suppress(
+                Exception
+            ):  # what JSON cannot hold, or code of the author's that reads it
+                part["default"] = as_json(it.default)
+        by_hint = "\n".join(filter(None, [it.description, part.get("description", "")]))
+        by_docstring = described.get(it.name, "")
+        if by_hint and by_docstring and by_hint != by_docstring:
+            raise InvalidValue(
+                place=f"parameter {it.name}",
+                cause="is described by its hint and by the docstring, in other words",
+                fix="describe it in one place",
+            )
+        if by_hint or by_docstring:
+            part["description"] = by_hint or by_docstring
+        properties[it.name] = part
+    return {**schema, "properties": properties}
 
 
 @overload
@@ -155,18 +196,23 @@ def tool(  # noqa: PLR0913 - what a tool can declare, all by keyword
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Declare a function as a tool: ``@tool``, or ``@tool(approval=True, timeout=5)``.
 
-    The name is the function's, the description its docstring, unless given. The fields of a
+    The name is the function's, the description its docstring, unless given; what that says of
+    parameters goes to them. The fields of a
     `Policy` may be given one by one; beside a `policy` they replace its own. Raises
     `InvalidValue`, which names the tool.
     """
 
     def declare(function: Callable[..., Any]) -> Tool:
+        if isinstance(function, staticmethod):
+            function = function.__func__
         called = name if name is not None else _name_of(function)
         try:
+            documented = read_docstring(function, whole=parameters is not None)
             return Tool(
                 name=called,
                 call=function,
-                description=inspect.getdoc(function) or "" if description is None else description,
+                description=documented.description if description is None else description,
+                described=documented.parameters,
                 parameters=parameters,
                 preprocessors=preprocessors,
                 processors=processors,

@@ -31,6 +31,12 @@ class Toolbox(Mapping[str, Tool]):
         """
         self._tools: dict[str, Tool] = {}
         for it in tools:
+            if it.is_method:
+                raise InvalidValue(
+                    place=f"tool {it.name}",
+                    cause="is a method without its object",
+                    fix=f"give that of an object: shop.{it.call.__name__}",
+                )
             if self._tools.setdefault(it.name, it) is not it:
                 raise InvalidValue(
                     place=f"tool {it.name}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import pickle
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
-import attrs
-import msgspec
 import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from turnlock.models.values import freeze
 from turnlock.runtime.tools.arguments import check
@@ -24,8 +24,7 @@ class Item:
     tags: dict[str, int] = dataclasses.field(default_factory=dict[str, int])
 
 
-@attrs.frozen
-class Box:
+class Box(BaseModel):
     items: list[Item]
 
 
@@ -120,18 +119,24 @@ MISFITS: list[tuple[Any, str, str, str]] = [
     ({"items": [], "options": {}}, "options.fast", "is missing", "give it"),
     ({"items": [], "context": {}}, "context", "is not taken", "items, box, options"),
     ({"items": [], "nope": 1}, "nope", "is not taken", "items, box, options"),
-    ({"items": [], "colour": "green"}, "colour", "'green' does not", '"enum":["blue","red"]'),
-    ({"items": [], "colour": 3}, "colour", "3 is int", "give str"),
+    ({"items": [], "colour": "green"}, "colour", "'green' does not", '"enum":["red","blue"]'),
+    ({"items": [], "colour": 3}, "colour", "3 does not fit: Input should", "red"),
     ({"items": [], "count": 1.5}, "count", "1.5 is float", "give int | str"),
     ({"items": [], "count": 1.0}, "count", "1.0 is float", "give int | str"),
     ({"items": [], "sizes": {"a": {"b": 1, "c d": "x"}}}, "sizes.a.c d", "'x' is str", "int"),
     ({"items": [], "sizes": {"a": {}, "b": 2}}, "sizes.b", "2 is int", "give object"),
     ({"items": [{"price": 1, "tags": {"a": 1, "b": []}}]}, "items[0].tags.b", "[] is", "int"),
-    ({"items": [], "at": "soon"}, "at", "fit: Invalid RFC3339", "string"),
+    ({"items": [], "at": "soon"}, "at", "fit: Input should be a valid datetime", "string"),
     ({"items": [], "pair": [1, 2]}, "pair[1]", "2 is int", "give str"),
-    ({"items": [], "pair": [1]}, "pair", "[1] does not fit: Expected `array` of", "array"),
-    ({"items": [], "even": {"number": 3}}, "even", "{'number': 3} does not fit: is odd", "num"),
-    ({"items": [{"price": 10**400}]}, "items[0].price", "does not fit: Number out", "number"),
+    ({"items": [], "pair": [1]}, "pair[1]", "is missing", "give it"),
+    ({"items": [], "pair": [1, "x", 3]}, "pair", "[1, 'x', 3] does not fit", "array"),
+    (
+        {"items": [], "even": {"number": 3}},
+        "even",
+        "{'number': 3} does not fit: Value error, is odd",
+        "num",
+    ),
+    ({"items": [{"price": 10**400}]}, "items[0].price", "is too large", "smaller"),
     ({"items": float("nan")}, "items", "nan is no JSON number", "finite"),
     ({"items": [], "anything": {1: 2}}, "anything", "has the key 1", "text keys"),
     ([], "arguments", "[] is no object", "give a JSON object"),
@@ -148,16 +153,17 @@ def test_what_does_not_fit_is_told(arguments: Any, place: str, cause: str, fix: 
     assert fix in told.value.fix
 
 
-class Cat(msgspec.Struct, tag="cat"):
+class Cat(BaseModel):
+    type: Literal["cat"]
     lives: int
 
 
-class Dog(msgspec.Struct, tag="dog"):
+class Dog(BaseModel):
+    type: Literal["dog"]
     tricks: list[str]
 
 
-class Row(msgspec.Struct, array_like=True, tag="row"):
-    item: Item
+Animal = Annotated[Cat | Dog, Field(discriminator="type")]
 
 
 class Spot(NamedTuple):
@@ -175,13 +181,13 @@ class Fragile:
 
 @tool
 def zoo(  # noqa: PLR0917 - one of each
-    animal: Annotated[Cat | Dog | None, msgspec.Meta(description="Who.")] = None,
-    herd: list[Cat | Dog] | None = None,
+    animal: Annotated[Animal | None, Field(description="Who.")] = None,
+    herd: list[Animal] | None = None,
+    pack: list[Cat | Dog] | None = None,
     by_number: dict[int, str] | None = None,
     spot: Spot | None = None,
-    row: Row | None = None,
     both: tuple[Item, int] | None = None,
-    plain: Annotated[Item, msgspec.Meta(description="What.")] | None = None,
+    plain: Annotated[Item, Field(description="What.")] | None = None,
     fragile: Fragile | None = None,
 ) -> None: ...
 
@@ -189,13 +195,23 @@ def zoo(  # noqa: PLR0917 - one of each
 ZOO_MISFITS: list[tuple[Any, str, str]] = [
     ({"animal": {"type": "cat", "lives": 9, "tricks": []}}, "animal.tricks", "is not taken"),
     ({"animal": {"type": "dog", "tricks": [3]}}, "animal.tricks[0]", "3 is int"),
-    ({"animal": {"type": "cow"}}, "animal.type", "'cow' does not fit: Invalid value 'cow'"),
-    ({"animal": {"lives": 9}}, "animal.type", "is missing"),
-    ({"herd": [{"type": "cat", "lives": 9}, {"type": "dog", "x": 1}]}, "herd[1].x", "is not taken"),
-    ({"by_number": {"x": "y"}}, "by_number", "has a wrong key"),
+    (
+        {"animal": {"type": "cow"}},
+        "animal",
+        "does not fit: Input tag 'cow' found using 'type' does",
+    ),
+    ({"animal": {"lives": 9}}, "animal", "does not fit: Unable to extract tag using discriminator"),
+    ({"pack": [{"type": "dog", "tricks": [3]}]}, "pack[0].tricks[0]", "3 is int"),
+    ({"pack": [{"type": "cat", "lives": "9"}]}, "pack[0].lives", "'9' is str"),
+    ({"pack": [3]}, "pack[0]", "3 is int"),
+    (
+        {"herd": [{"type": "cat", "lives": 9}, {"type": "dog", "tricks": [], "x": 1}]},
+        "herd[1].x",
+        "is not taken",
+    ),
+    ({"by_number": {"x": "y"}}, "by_number", "has the wrong key 'x': Input should be a valid int"),
     ({"spot": [{"price": 1, "x": 1}, "n"]}, "spot[0].x", "is not taken"),
-    ({"row": ["row", {"price": 1, "x": 1}]}, "row[1].x", "is not taken"),
-    ({"spot": {"item": {"x": 1}}}, "spot", "is object"),
+    ({"spot": {"item": {"price": 1}, "name": "", "x": 1}}, "spot.x", "is not taken"),
     ({"both": [{"price": 1, "x": 1}, 2]}, "both[0].x", "is not taken"),
     ({"both": "x"}, "both", "'x' is str"),
     ({"plain": {"price": 1, "x": 1}}, "plain.x", "is not taken"),
@@ -219,12 +235,14 @@ def test_types_of_every_make_are_made() -> None:
         {
             "animal": {"type": "dog", "tricks": ["sit"]},
             "herd": [{"type": "cat", "lives": 9}],
+            "pack": [{"type": "dog", "tricks": []}],
             "by_number": {"1": "one"},
             "spot": [{"price": 1}, "n"],
         },
     ) == {
-        "animal": Dog(tricks=["sit"]),
-        "herd": [Cat(lives=9)],
+        "animal": Dog(type="dog", tricks=["sit"]),
+        "herd": [Cat(type="cat", lives=9)],
+        "pack": [Dog(type="dog", tricks=[])],
         "by_number": {1: "one"},
         "spot": Spot(Item(price=1.0), "n"),
     }
@@ -242,14 +260,6 @@ def test_what_is_repeated_is_bounded() -> None:
         with pytest.raises(BadArguments) as told:
             check(order, arguments)
         assert len(str(told.value)) < 1_000
-
-
-def test_a_key_among_very_many_is_not_searched_for_ever() -> None:
-    """Beyond a bound the place says that some key is wrong, not which."""
-    sizes: dict[str, Any] = {f"k{number}": {} for number in range(2_000)}
-    with pytest.raises(BadArguments) as told:
-        check(order, {"items": [], "sizes": sizes | {"last": 3}})
-    assert told.value.place == "sizes.…"
 
 
 def test_an_error_survives_pickling() -> None:

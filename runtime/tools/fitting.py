@@ -1,0 +1,125 @@
+"""What arguments of a tool are held against: plain hints, hints for pydantic, or a JSON Schema."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ...models.errors import InvalidValue
+from ...models.values import Json
+from .errors import BadArguments, bounded, path
+from .plain import Steps, fitted, is_plain, schema_of
+from .schemas import CAUSE, Schema, check_fit
+from .signature import Parameter, Signature
+
+MISSING: Final = "is missing"
+NOT_TAKEN: Final = "is not taken here"
+"""What is wrong with arguments, said without a value of theirs, as MISSING."""
+
+
+class Fitting(ABC):
+    """Holds arguments against what a tool takes."""
+
+    schema: Mapping[str, Any]
+    """The JSON Schema of what it takes."""
+    is_plain: bool
+    """Whether nobody's code runs in the check."""
+
+    @abstractmethod
+    def fitted(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the keyword arguments to call the tool with. Raises `BadArguments`."""
+
+
+class Plain(Fitting):
+    """Arguments of hints of Python's own types."""
+
+    is_plain = True
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        """Take the parameters."""
+        self._parameters = {it.name: it for it in parameters}
+        self.schema = {
+            "type": "object",
+            "properties": {it.name: schema_of(it.hint) for it in parameters},
+            "required": [it.name for it in parameters if it.required],
+            "additionalProperties": False,
+        }
+
+    def fitted(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return them; what is not given is left out, so that the function's default counts."""
+        for name in arguments:
+            if name not in self._parameters:
+                raise not_taken((name,), self._parameters)
+        for name, it in self._parameters.items():
+            if it.required and name not in arguments:
+                raise missing((name,))
+        return {
+            name: fitted(self._parameters[name].hint, value, (name,))
+            for name, value in arguments.items()
+        }
+
+
+class BySchema(Fitting):
+    """Arguments of a JSON Schema that was given; nothing is converted."""
+
+    is_plain = True
+
+    def __init__(self, given: Mapping[str, Json], signature: Signature) -> None:
+        """Check the schema, and that the function takes what it names."""
+        self.schema = given
+        self._checked = Schema(given)
+        self._signature = signature
+        check_fit(given, signature)
+
+    def fitted(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return them as they are."""
+        self._checked.check(arguments)
+        for name in arguments:
+            if not self._signature.takes(name):
+                raise not_taken((name,), [it.name for it in self._signature.parameters])
+        for it in self._signature.parameters:
+            if it.required and it.name not in arguments:
+                raise missing((it.name,))
+        return arguments
+
+
+def fitting_of(signature: Signature, given: Mapping[str, Json] | None) -> Fitting:
+    """Return what arguments are held against. Raises `InvalidValue`."""
+    if given is not None:
+        return BySchema(given, signature)
+    if signature.takes_any:
+        raise InvalidValue(
+            place="call",
+            cause="takes **kwargs, which say nothing to a model",
+            fix="name what it takes, or give the tool parameters=, a JSON Schema",
+        )
+    odd = next((it for it in signature.parameters if not is_plain(it.hint)), None)
+    if odd is None:
+        return Plain(signature.parameters)
+    try:
+        from .typed import Typed  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError as error:
+        raise InvalidValue(
+            place=f"parameter {odd.name}",
+            cause=f"its type needs pydantic, which cannot be imported ({error})",
+            fix="pip install 'turnlock[tools]', or use str, int, float, bool, list and dict",
+        ) from None
+    return Typed(signature.parameters)
+
+
+def missing(steps: Steps) -> BadArguments:
+    """Return the error of what must be given and is not."""
+    return BadArguments(place=path(steps), cause=MISSING, fix="give it")
+
+
+def not_taken(steps: Steps, known: Iterable[str]) -> BadArguments:
+    """Return the error of what nobody takes."""
+    names = ", ".join(known)
+    return BadArguments(
+        place=path(steps),
+        cause=NOT_TAKEN,
+        fix=bounded(f"leave it out, or give one of: {names}", limit=CAUSE)
+        if names
+        else "leave it out",
+    )
