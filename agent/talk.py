@@ -15,7 +15,15 @@ from typing import Any, Final, TypeVar
 from ..models.calls import Call
 from ..models.deliveries import Reject
 from ..models.errors import TurnlockError
-from ..models.facts import ExecutionFact, Fact, LeaseRenewed, LifecycleFact, TurnOpened
+from ..models.facts import (
+    CallAdded,
+    ExecutionFact,
+    Fact,
+    LeaseRenewed,
+    LifecycleFact,
+    TurnInterrupting,
+    TurnOpened,
+)
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Verdict
@@ -261,12 +269,15 @@ class Talk:
                 note = partial(self.runtime.note, self.run_id, conversation.stop_name, value=True)
                 await self._kept(note)
                 conversation.stop()
-            if self._speaking is not None:
-                self._speaking.cancel()
-                self._speaking = None
+            self._stop_listening()
         self._tell()
         if conversation.begun is not None:
             await self._keep(conversation.begun)
+
+    def _stop_listening(self) -> None:
+        speaking, self._speaking = self._speaking, None
+        if speaking is not None:
+            speaking.cancel()
 
     async def _keep(self, said: Prompt | Answer, *, is_part: bool = False) -> bool:
         """Keep a message, then take it for said; not an answer that is not owed any more.
@@ -378,6 +389,8 @@ class Talk:
             with suppress(TooSlow):  # subscribe again: the journal has what was missed
                 async for fact in subscription:
                     self.conversation.take(fact)
+                    if isinstance(fact, TurnInterrupting) and self.conversation.begun is not None:
+                        self._stop_listening()
                     if self._loaded:
                         self._tell_calls(fact)
                     self._tell()
@@ -388,6 +401,8 @@ class Talk:
         if isinstance(fact, TurnOpened):
             for call in self.conversation.turns[fact.turn_id].calls:
                 self._hear(CallUpdate(call))
+        elif isinstance(fact, CallAdded):
+            self._hear(CallUpdate(self.conversation.turns[fact.turn_id].calls[-1]))
         elif isinstance(fact, LifecycleFact | ExecutionFact) and not isinstance(fact, LeaseRenewed):
             found = self.conversation.turns[fact.turn_id].calls.get(fact.invocation_id)
             if found is not None:

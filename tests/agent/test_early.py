@@ -11,23 +11,26 @@ import pytest
 
 from turnlock.agent.approving import Approve
 from turnlock.agent.errors import ModelError
+from turnlock.agent.events import CallUpdate
 from turnlock.agent.loop import Agent
 from turnlock.agent.messages import Answer, Results, Stop, ToolCall
-from turnlock.agent.speaking import Again
+from turnlock.agent.speaking import Again, Ended
 from turnlock.models.calls import Status
 from turnlock.models.errors import InvalidValue
 from turnlock.models.fact import FactType
 from turnlock.models.sealed import is_sealed
+from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.policy import Keep, Policy
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
+from ..runtime.faulty_journal import Fault, FaultyJournal
 from ..runtime.secrets import TestCipher
 from ..runtime.virtual import LoopClock, run
 from .speakers import Pause, Piece, Speaker, asked, by_answers, cut, speech
-from .talks import BRIEF
+from .talks import BRIEF, crash
 
 LONG = 5.0
 """Seconds for which a model of these falls silent, and tools run."""
@@ -38,14 +41,14 @@ class Play:
     """An agent with a model that speaks, and what its tools did."""
 
     speaker: Speaker
-    journal: MemoryJournal = attrs.field(factory=MemoryJournal)
+    journal: Journal = attrs.field(factory=MemoryJournal)
     began: dict[str, float] = attrs.field(factory=dict[str, float])
     """When each call began, by what it looked at."""
     ended: list[str] = attrs.field(factory=list[str])
 
     @classmethod
     def of(cls, *speeches: Sequence[Piece], **fields: Any) -> Play:
-        return cls(Speaker(speeches, which=by_answers, **fields))
+        return cls(Speaker(speeches, which=by_answers), **fields)
 
     def look(self) -> Tool:
         """A tool that takes as many seconds as it is told."""
@@ -230,24 +233,59 @@ def test_w_58_interrupted_while_the_model_speaks() -> None:
     run(play())
 
 
-def test_w_58_a_turn_that_somebody_else_stops_takes_no_more_calls() -> None:
-    """The answer ends with the call that came too late, which was never begun, as it is told."""
+def test_w_58_where_somebody_else_stops_the_turn_nobody_listens_any_more() -> None:
+    """Another process, say: the answer ends with the call that had begun."""
 
     async def play() -> None:
-        it = Play.of(silent_after(1, SKY, SEA, asked(at="land")), speech("so be it"))
+        it = Play.of(silent_after(1, SKY, SEA), speech("so be it"))
         async with it.agent() as agent:
             work = asyncio.ensure_future(agent.run("go"))
             await asyncio.sleep(LONG / 2)
             await agent.runtime.interrupt("r", turn_id="t1")
             assert (await work).interrupted
-            answer = agent.conversation.said[1]
-            assert isinstance(answer, Answer)
-            assert answer.calls == (SKY, SEA)
+            assert asyncio.get_running_loop().time() < LONG
+            await agent.run("never mind")
+        assert [len(one.results) for one in it.told()] == [1]
+
+    run(play())
+
+
+def test_w_58_a_call_that_its_turn_did_not_take_was_never_begun() -> None:
+    """Its part was kept, and the turn was stopped before it was added: the model is told so."""
+
+    async def play() -> None:
+        journal = FaultyJournal(MemoryJournal(), {("note", 3): Fault.HELD})
+        it = Play.of(silent_after(1, SKY, SEA), speech("so be it"), journal=journal)
+        first = it.agent()
+        await first.__aenter__()
+        work = asyncio.ensure_future(first.run("go"))
+        await asyncio.sleep(2 * LONG)
+        work.cancel()
+        await crash(first)
+        async with it.agent() as agent:
+            await agent.runtime.interrupt("r", turn_id="t1")
+            assert (await agent.run()).interrupted
             await agent.run("never mind")
         (told,) = it.told()
         assert [one.status for one in told.results] == [Status.SUCCEEDED, Status.DENIED]
         assert told.results[1].reason == "the turn was stopped before this call could begin"
         assert set(it.began) == {"sky"}
+
+    run(play())
+
+
+def test_w_58_who_watches_is_told_of_each_call_as_it_is_added() -> None:
+    """As of those that begin together."""
+
+    async def play() -> None:
+        it = Play.of(silent_after(1, SKY, SEA), speech("so be it"))
+        async with it.agent() as agent:
+            events = [event async for event in agent.stream("go")]
+        calls = [event.call for event in events if isinstance(event, CallUpdate)]
+        first = {call.invocation_id: call.attempt for call in reversed(calls)}
+        assert first == {"call~1": 0, "call~2": 0}
+        places = [type(event) for event in events]
+        assert places.index(CallUpdate) < places.index(Ended)
 
     run(play())
 
