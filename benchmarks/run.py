@@ -31,6 +31,7 @@ ROUNDS: Final = {
     "guided": 12,
     "rules": QUICK + 3,
     "imports": 15,
+    "tokens": 12,
     "replay": 8,
     "journal": 8,
     "listing": 12,
