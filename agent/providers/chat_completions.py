@@ -12,7 +12,7 @@ from ..folds.json_fields import items, members, text
 from ..messages import Answer, Message, Prompt, ToolCall
 from ..speaking import Question, Said
 from ..telling import told
-from ..wire_ids import wire_ids
+from ..wire_ids import wire_ids, wire_name
 from .client import RETRIES, TIMEOUT, own_raw
 from .openai_client import OpenAIClient
 
@@ -125,5 +125,5 @@ def _asked_again(call_id: str, call: ToolCall, own: Mapping[str, Any]) -> dict[s
     sent = text(function.get("arguments"))
     arguments = sent if sent and call.fault is None else canonical(call.arguments)
     more = {name: it for name, it in own.items() if name != "custom"}  # of another kind, empty
-    function = {**function, "name": call.tool_name, "arguments": arguments}
+    function = {**function, "name": wire_name(call.tool_name), "arguments": arguments}
     return {"type": "function", **more, "id": call_id, "function": function}

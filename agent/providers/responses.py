@@ -13,7 +13,7 @@ from ..folds.responses import ResponsesFold, as_events
 from ..messages import Answer, Message, Prompt, ToolCall
 from ..speaking import Question, Said
 from ..telling import told
-from ..wire_ids import wire_ids
+from ..wire_ids import wire_ids, wire_name
 from .client import RETRIES, TIMEOUT, own_raw
 from .openai_client import OpenAIClient
 
@@ -23,6 +23,8 @@ PROVIDER: Final = "openai-responses"
 _NO_THOUGHTS: Final = ("gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat")
 """How the names of models begin that do not reason, and refuse to be asked for their thoughts."""
 _THOUGHTS: Final = "reasoning.encrypted_content"
+_NAMED: Final = [kind for kind in KINDS.values() if kind.tool is None]
+"""The kinds that say themselves which tool they call."""
 _ITEM_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What the API takes for the id of an item; some proxies send longer ones."""
 
@@ -150,6 +152,8 @@ def _asked_again(item: Mapping[str, Any], call_id: str, call: ToolCall) -> dict[
     sent = {name: value for name, value in item.items() if name != "status"}
     if "call_id" in item:
         sent["call_id"] = call_id
+    if kind_of(item) in _NAMED:
+        sent["name"] = wire_name(call.tool_name)
     if call.fault is not None and item["type"] == "function_call":
         sent["arguments"] = canonical(call.arguments)
     if item["type"] in {"shell_call", "apply_patch_call", "computer_call", "local_shell_call"}:
@@ -170,7 +174,8 @@ def _result(
 
 
 def _function(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+    asked = {"name": wire_name(name), "arguments": arguments}
+    return {"type": "function_call", "call_id": call_id, **asked}
 
 
 def _with_new_id(item: dict[str, Any], used: set[str]) -> dict[str, Any]:

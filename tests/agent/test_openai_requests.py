@@ -229,7 +229,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], Any, dict[str, str], dict[str, Any]]] =
         {"type": "function_call_output", "output": '{"x":1}', "caller": {"type": "program"}},
     ),
     "a custom tool": (
-        item("custom_tool_call", name="sql", input="SELECT 1"),
+        item("custom_tool_call", name="look", input="SELECT 1"),
         "1",
         {},
         {"type": "custom_tool_call_output", "output": "1"},
@@ -421,3 +421,19 @@ def test_a_call_that_was_cut_goes_back_as_json() -> None:
 
     assert asked["arguments"] == '{"text":"{\\"a"}'
     assert "status" not in asked
+
+
+@pytest.mark.parametrize("spec", ["openai:m", "openai-responses:m", None])
+def test_a_name_that_the_model_made_up_goes_back_as_one_that_is_taken(spec: str | None) -> None:
+    """Endpoints refuse blanks and parentheses in it; the call was rejected all the same."""
+    call = looks(tool_name="(no name)", fault="the call names no tool")
+    function = {"name": "(no name)", "arguments": "{}"}
+    raw: Any = {"tool_calls": [{"id": "a", "type": "function", "function": function}]}
+    if spec == "openai-responses:m":
+        raw = [item("function_call", **function)]
+    answer = Answer(calls=(call,), raw=raw, spec=spec)
+    question = Question(conversation(answer, result(answer, error="no")))
+
+    (asked,) = chat(question)["messages"][1]["tool_calls"]
+    assert asked["function"]["name"] == "_no_name_"
+    assert responses(question)["input"][1]["name"] == "_no_name_"
