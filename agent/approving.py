@@ -14,10 +14,11 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from ..models.deliveries import Decide, Match, Scope
-from ..models.errors import InvalidValue, shown
+from ..models.errors import InvalidValue, UnknownRun, shown
 from ..models.record import changed
 from ..models.values import Json
 from ..models.verdicts import Verdict
+from ..runtime.errors import Closed, RunFenced
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, backoff, retried
@@ -131,12 +132,14 @@ class Approvals:
         self._line.leave()
 
     async def _settle(self, runtime: Runtime, call: CallView) -> None:
-        shown_call = _clear(runtime, call)
         try:
-            said = await self._answer(shown_call)
+            said = await self._answer(_clear(runtime, call))
             if said is None:
                 return
             verdict = await decide(runtime, call, _as_decision(said))
+        except (Closed, RunFenced, UnknownRun) as error:
+            _log.info("%s is decided wherever its run is opened next: %s", call.path, error)
+            return
         except Exception as error:  # noqa: BLE001 - whatever it is, the call waits
             _log.exception("%s was not decided, and waits: %s", call.path, error)
             return

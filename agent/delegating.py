@@ -25,6 +25,7 @@ from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView
 from .approving import Approvals
+from .errors import HookFailed, LimitReached, ModelError
 from .events import CallUpdate, Event, Hear, RunResult
 from .messages import Answer, Prompt, Stop, Tokens
 from .setup import NamedModel, Setup
@@ -108,12 +109,15 @@ class Conversing:
             if context.why_cancelled == INTERRUPTED:
                 await child.talk.interrupt(reason=INTERRUPTED, grace=STOPPING)
             raise
+        except (HookFailed, LimitReached, ModelError):  # the call has failed: nobody goes on there
+            await child.talk.interrupt(reason="it failed", grace=STOPPING)
+            raise
         finally:
             del self.children[run.run_id]
             await child.talk.close(drain=0.0)
         result = child.result()
         if result.interrupted:
-            raise ToolCancelled("a person has stopped it")
+            raise ToolCancelled("it was stopped before it had an answer")
         return result.text
 
     def _child(self, run: Run, setup: Setup) -> Conversing:

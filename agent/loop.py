@@ -124,6 +124,7 @@ class Agent:
             raise InvalidValue(
                 place=f"run {self.run_id!r}", cause="is entered already", fix="make another Agent"
             )
+        self._line = asyncio.Lock()  # of this loop: the last may have been another
         async with AsyncExitStack() as stack:
             runtime = self._shared
             if runtime is None:

@@ -26,7 +26,7 @@ AGENTS: Final = 400
 QUICK_AGENTS: Final = 20
 SECONDS: Final = 5.0
 QUICK_SECONDS: Final = 0.5
-RATIO: Final = 0.25
+RATIO: Final = 0.1
 """What one runtime may cost of what a runtime each costs."""
 
 

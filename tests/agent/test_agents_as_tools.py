@@ -141,11 +141,14 @@ def test_what_goes_wrong_below_is_told_above() -> None:
     """A limit, a model that is away: the call has failed, and says why."""
 
     async def play() -> None:
+        journal = MemoryJournal()
         below, above = Speaker([calls("look")] * 3), Speaker([asks("find it")])
-        async with host(above, research(below, tool(look), answer_limit=2)) as agent:
+        lower = research(below, tool(look), answer_limit=2)
+        async with host(above, lower, journal=journal) as agent:
             await agent.run("go")
         (told,) = above.results
         assert "answer_limit=2" in (told.results[0].error or "")
+        assert not any([entry.busy async for entry in journal.entries()])
 
     run(play())
 
