@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from turnlock import FactType, InvalidValue
+from turnlock import FactType, InvalidValue, Run
 from turnlock.agent import (
     Agent,
     Answer,
@@ -197,7 +197,11 @@ def test_a_denial_says_why(said: Deny | bool) -> None:
 
     async def play() -> None:
         speaker = Speaker([calls("pay")])
-        async with made(speaker, approve=lambda _: said) as agent:
+
+        def deny(_: CallView) -> Deny | bool:
+            return said
+
+        async with made(speaker, approve=deny) as agent:
             await agent.run("go")
         reason = speaker.results[0].results[0].reason
         assert reason == "no money" if isinstance(said, Deny) else reason
@@ -266,9 +270,10 @@ def test_edited_arguments_that_do_not_fit_leave_the_call_waiting(
     """They are no decision; what is wrong is said."""
 
     async def play() -> None:
-        async with made(
-            Speaker([calls("pay")]), approve=lambda _: Approve(arguments={"to": 3})
-        ) as agent:
+        def misfit(_: CallView) -> Approve:
+            return Approve(arguments={"to": 3})
+
+        async with made(Speaker([calls("pay")]), approve=misfit) as agent:
             work = asyncio.ensure_future(agent.run("go"))
             await asyncio.sleep(5)
             (call,) = agent.pending()
@@ -364,7 +369,10 @@ def test_a_hook_that_returns_no_question_is_told() -> None:
     """Instead of asking a model nobody knows what."""
 
     async def play() -> None:
-        async with made(Speaker(), before_answer=lambda _: None) as agent:
+        def forgetful(_: Question) -> None:
+            return None
+
+        async with made(Speaker(), before_answer=forgetful) as agent:
             with pytest.raises(HookFailed, match="returned None, no Question"):
                 await agent.run("go")
 
@@ -592,3 +600,36 @@ def test_a_model_may_be_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnlock.agent.setup.open_model", open_named)
     asyncio.run(play())
     assert (made_of, closed) == (["test:m"] * 2, ["test:m"] * 2)
+
+
+def test_notes_of_version_0_1_are_read() -> None:
+    """They said less; what was said then is answered now, in the same conversation."""
+
+    async def play() -> None:
+        journal = MemoryJournal()
+        call: dict[str, Json] = {
+            "call_id": "a",
+            "tool_name": "look",
+            "arguments": {},
+            "fault": None,
+        }
+        notes: dict[str, Json] = {
+            "said/1": {"role": "user", "text": "go"},
+            "said/2": {
+                "role": "assistant",
+                "text": None,
+                "calls": [call | {"requires_approval": False}],
+                "raw": {"role": "assistant"},
+            },
+        }
+        await journal.declare(Run(run_id="agent"))
+        fence = await journal.own("agent", owner="old", now=0.0, lease=1.0)
+        for name, note in notes.items():
+            await journal.note("agent", fence=fence, name=name, value=note)
+        await journal.release("agent", fence=fence)
+        speaker = Speaker([Answer()])
+        async with made(speaker, journal=journal) as agent:
+            assert (await agent.run()).text == "done: go"
+        assert speaker.results[0].results[0].result == "all is well"
+
+    run(play())

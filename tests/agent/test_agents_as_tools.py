@@ -340,7 +340,11 @@ def test_a_kill_at_any_write_runs_nothing_twice_below_either() -> None:
 def test_runs_named_by_the_attempt_would_run_things_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: a run that is not gone on with does its work again."""
     numbers = iter(range(1_000))
-    monkeypatch.setattr(delegating, "run_of", lambda key: Run(run_id=f"{key}/{next(numbers)}"))
+
+    def another_each_time(key: str) -> Run:
+        return Run(run_id=f"{key}/{next(numbers)}")
+
+    monkeypatch.setattr(delegating, "run_of", another_each_time)
     _, writes = run(honest())
     worlds = [run(killed("append", it + 1, Fault.HELD)) for it in range(writes["append"])]
     assert any(len({key for key, _ in it.done}) > 5 for it in worlds)
