@@ -26,6 +26,7 @@ ROUNDS: Final = {
     "runs": QUICK + 1,
     "codec": 40,
     "strict_json": 40,
+    "arguments": 40,
     "stdio": 8,
     "conformance": QUICK + 1,
     "guided": 12,

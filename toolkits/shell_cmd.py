@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -112,7 +112,7 @@ def _run(
 
 
 @contextmanager
-def _opened(root: Path, directory: str) -> Iterator[tuple[int, Path]]:
+def _opened(root: Path, directory: str) -> Generator[tuple[int, Path]]:
     """Open a directory below the root, links resolved; yield its descriptor and its real path.
 
     Each step from the root is opened without following a link: the path is resolved already, so

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...models.errors import InvalidValue
 from ...models.values import Json
 from .errors import BadArguments, bounded, path
-from .plain import Steps, fitted, is_plain, schema_of
+from .plain import PlainHint, Steps, is_plain
 from .schemas import CAUSE, Schema, check_fit
 from .signature import Parameter, Signature
 
@@ -38,26 +38,24 @@ class Plain(Fitting):
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         """Take the parameters."""
-        self._parameters = {it.name: it for it in parameters}
+        self._hints = {it.name: PlainHint(it.hint) for it in parameters}
+        self._required = [it.name for it in parameters if it.required]
         self.schema = {
             "type": "object",
-            "properties": {it.name: schema_of(it.hint) for it in parameters},
-            "required": [it.name for it in parameters if it.required],
+            "properties": {name: hint.schema for name, hint in self._hints.items()},
+            "required": self._required,
             "additionalProperties": False,
         }
 
     def fitted(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return them; what is not given is left out, so that the function's default counts."""
         for name in arguments:
-            if name not in self._parameters:
-                raise not_taken((name,), self._parameters)
-        for name, it in self._parameters.items():
-            if it.required and name not in arguments:
+            if name not in self._hints:
+                raise not_taken((name,), self._hints)
+        for name in self._required:
+            if name not in arguments:
                 raise missing((name,))
-        return {
-            name: fitted(self._parameters[name].hint, value, (name,))
-            for name, value in arguments.items()
-        }
+        return {name: self._hints[name].fitted(it, (name,)) for name, it in arguments.items()}
 
 
 class BySchema(Fitting):

@@ -11,7 +11,7 @@ import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 import annotated_types
 from pydantic import BaseModel, TypeAdapter
@@ -75,9 +75,10 @@ def _lost(hint: Any, seen: list[Any]) -> Iterator[_Loss]:  # noqa: ANN401 - a ty
             yield from _lost(inside, seen)
 
 
-def _lost_in_class(kind: Any, seen: list[Any]) -> Iterator[_Loss]:  # noqa: ANN401 - a class
-    if not isinstance(kind, type):
+def _lost_in_class(found: Any, seen: list[Any]) -> Iterator[_Loss]:  # noqa: ANN401 - a class
+    if not isinstance(found, type):
         return
+    kind = cast("type[Any]", found)
     config: Mapping[str, Any] = getattr(kind, "model_config", None) or getattr(
         kind, "__pydantic_config__", {}
     )

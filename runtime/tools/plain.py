@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias, Union, cast
 
 from ...models.errors import shown
-from ...models.values import canonical
+from ...models.values import Json, canonical
 from .errors import BadArguments, path
 
 Steps: TypeAlias = tuple[str | int, ...]
@@ -46,36 +46,111 @@ def is_plain(hint: Any) -> bool:  # noqa: ANN401 - a type hint
     return all(map(_is_plain_member, _members(hint)))
 
 
-def schema_of(hint: Any) -> dict[str, Any]:  # noqa: ANN401 - a type hint
-    """Return the JSON Schema of a plain hint."""
-    members = _members(hint)
-    if Any in members:
-        return {}
-    schemas = [_schema_of_member(member) for member in members]
-    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+class PlainHint:
+    """One of these hints, taken apart once."""
 
-
-def fitted(hint: Any, value: Any, steps: Steps) -> Any:  # noqa: ANN401 - a type hint, any JSON
-    """Return a JSON value as a plain hint wants it, nothing converted but int to float.
-
-    Raises `BadArguments` at the place of what does not fit.
-    """
-    members = _members(hint)
-    if Any in members or any(_is_exactly(member, value) for member in members):
-        return value
-    if type(value) is int and float in members:
-        with suppress(OverflowError):
-            return float(value)
-        raise BadArguments(
-            place=path(steps), cause=f"{shown(value)} is too large", fix="give a smaller number"
+    def __init__(self, hint: Any) -> None:  # noqa: ANN401 - a type hint
+        """Take it apart."""
+        members = _members(hint)
+        literals = [it for it in members if _bare(it) is Literal]
+        self._takes_any: Final = Any in members
+        self._literals: Final = tuple(it for one in literals for it in typing.get_args(one))
+        self._kinds: Final = tuple(_bare(it) for it in members if it not in literals)
+        self._scalars: Final = frozenset(self._kinds) - {list, dict}
+        self._inside: Final = tuple(
+            (_bare(it), PlainHint(typing.get_args(it)[-1]) if typing.get_args(it) else None)
+            for it in members
+            if _bare(it) in {list, dict}
         )
-    containers = [it for it in members if _bare(it) is type(value) and type(value) in {list, dict}]
-    if len(containers) == 1:
-        return _fitted_inside(containers[0], value, steps)
-    for container in containers:
-        with suppress(BadArguments):
-            return _fitted_inside(container, value, steps)
-    raise _misfit(hint, value, steps)
+        self.schema: Final = {} if self._takes_any else _any_of(self._schemas())
+        """The JSON Schema of what fits."""
+
+    def fitted(self, value: Any, steps: Steps) -> Any:  # noqa: ANN401 - any JSON
+        """Return a JSON value as it is wanted: nothing is converted but an int to a float.
+
+        Raises `BadArguments` at the place of what does not fit.
+        """
+        try:
+            return self._fitted(value)
+        except _Misfit as found:
+            raise found.hint.error(found.value, (*steps, *reversed(found.steps))) from None
+
+    def error(self, value: Any, steps: Steps) -> BadArguments:  # noqa: ANN401 - any JSON
+        """Return what is wrong with a value that does not fit."""
+        rights = [KINDS[it] for it in (*self._kinds, *map(type, self._literals))]
+        if KINDS[type(value)] not in rights and not (type(value) is int and float in self._kinds):
+            return wrong_kind(value, rights, steps)
+        return BadArguments(
+            place=path(steps),
+            cause=f"{shown(value)} does not fit",
+            fix=f"give what fits {canonical(cast('Json', self.schema))}",
+        )
+
+    def _fitted(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
+        kind = type(value)
+        if kind in self._scalars or self._takes_any:
+            return value
+        if any(type(it) is kind and it == value for it in self._literals):
+            return value
+        if kind is int and float in self._scalars:
+            with suppress(OverflowError):
+                return float(value)
+        insides = [inside for container, inside in self._inside if container is kind]
+        if len(insides) == 1:
+            return _each(insides[0], value)
+        for inside in insides:
+            with suppress(_Misfit):
+                return _each(inside, value)
+        raise _Misfit(self, value)
+
+    def _schemas(self) -> list[dict[str, Any]]:
+        insides = iter(self._inside)
+        schemas: list[dict[str, Any]] = []
+        for kind in self._kinds:
+            schema: dict[str, Any] = {"type": _JSON_TYPES[kind]}
+            inside = next(insides)[1] if kind in {list, dict} else None
+            if inside is not None:
+                schema["items" if kind is list else "additionalProperties"] = inside.schema
+            schemas.append(schema)
+        return [*schemas, {"enum": list(self._literals)}] if self._literals else schemas
+
+
+class _Misfit(Exception):
+    """A value that does not fit; the way to it is put together on the way out, innermost first."""
+
+    def __init__(self, hint: PlainHint, value: Any) -> None:  # noqa: ANN401 - any JSON
+        self.hint = hint
+        self.value = value
+        self.steps: list[str | int] = []
+
+
+def _each(inside: PlainHint | None, value: Any) -> Any:  # noqa: ANN401 - an array or an object
+    """Return a container with all that is in it as it is wanted."""
+    if inside is None:
+        return value
+    fit = inside._fitted  # noqa: SLF001 - of this module
+    if isinstance(value, list):
+        given: list[Any] = value
+        items: list[Any] = []
+        try:
+            for it in given:
+                items.append(fit(it))  # noqa: PERF401 - its length says where it failed
+        except _Misfit as found:
+            found.steps.append(len(items))
+            raise
+        return items
+    fields: dict[str, Any] = {}
+    try:
+        for key, it in value.items():
+            fields[key] = fit(it)
+    except _Misfit as found:
+        found.steps.append(next(key for key in value if key not in fields))
+        raise
+    return fields
+
+
+def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def wrong_kind(value: object, rights: Sequence[str], steps: Steps) -> BadArguments:
@@ -84,17 +159,6 @@ def wrong_kind(value: object, rights: Sequence[str], steps: Steps) -> BadArgumen
         place=path(steps) or "arguments",
         cause=f"{shown(value)} is {KINDS[type(value)]}",
         fix=f"give {' | '.join(dict.fromkeys(rights))}",
-    )
-
-
-def _misfit(hint: Any, value: object, steps: Steps) -> BadArguments:  # noqa: ANN401 - a type hint
-    rights = [kind for member in _members(hint) for kind in _kinds(member)]
-    if KINDS[type(value)] not in rights:
-        return wrong_kind(value, rights, steps)
-    return BadArguments(
-        place=path(steps),
-        cause=f"{shown(value)} does not fit",
-        fix=f"give what fits {canonical(schema_of(hint))}",
     )
 
 
@@ -118,37 +182,3 @@ def _is_plain_member(member: Any) -> bool:  # noqa: ANN401 - a type hint
     if kind in {list, dict}:
         return all(is_plain(it) for it in inside)
     return member is Any or (isinstance(member, type) and member in KINDS)
-
-
-def _kinds(member: Any) -> list[str]:  # noqa: ANN401 - a type hint
-    if _bare(member) is Literal:
-        return [KINDS[type(it)] for it in typing.get_args(member)]
-    return [KINDS[_bare(member)]]
-
-
-def _schema_of_member(member: Any) -> dict[str, Any]:  # noqa: ANN401 - a type hint
-    kind, inside = _bare(member), typing.get_args(member)
-    if kind is Literal:
-        return {"enum": list(inside)}
-    schema: dict[str, Any] = {"type": _JSON_TYPES[kind]}
-    if kind is list and inside:
-        schema["items"] = schema_of(inside[0])
-    if kind is dict and inside:
-        schema["additionalProperties"] = schema_of(inside[1])
-    return schema
-
-
-def _is_exactly(member: Any, value: object) -> bool:  # noqa: ANN401 - a type hint
-    if _bare(member) is Literal:
-        return any(type(it) is type(value) and it == value for it in typing.get_args(member))
-    return member is type(value) and type(value) not in {list, dict}
-
-
-def _fitted_inside(container: Any, value: Any, steps: Steps) -> Any:  # noqa: ANN401 - as above
-    inside = typing.get_args(container)
-    if not inside:
-        return value
-    if isinstance(value, list):
-        items = enumerate(cast("Sequence[Any]", value))
-        return [fitted(inside[0], it, (*steps, number)) for number, it in items]
-    return {key: fitted(inside[1], it, (*steps, key)) for key, it in value.items()}

@@ -184,11 +184,19 @@ def test_w_62_a_thread_that_ends_late_may_say_so_too() -> None:
     play(scene)
 
 
+def did_not(_: ToolContext) -> NeverHappened:
+    return NeverHappened()
+
+
+def cannot_tell(_: ToolContext) -> NoReturn:
+    breaks()
+
+
 POLICIES: list[tuple[dict[str, Any], Status | None, int]] = [
     ({"in_doubt": InDoubt.ASK}, None, 1),
     ({"in_doubt": InDoubt.FAIL}, Status.FAILED, 1),
     ({"safe_to_repeat": True}, Status.SUCCEEDED, 2),
-    ({"probe": lambda _: NeverHappened()}, Status.SUCCEEDED, 2),
+    ({"probe": did_not}, Status.SUCCEEDED, 2),
 ]
 
 
@@ -336,8 +344,7 @@ def test_w_62_why_a_secretive_tool_cannot_tell_is_kept_as_its_errors_are(
 def test_w_62_a_probe_that_cannot_tell_leaves_the_doubt_to_a_person() -> None:
     async def scene() -> None:
         world = World()
-        probe: Any = lambda _: breaks()  # noqa: E731 - one line
-        act = world.tool("act", breaks, in_doubt=InDoubt.PROBE, probe=probe)
+        act = world.tool("act", breaks, in_doubt=InDoubt.PROBE, probe=cannot_tell)
         async with world.process(act) as runtime:
             await runtime.open_run(RUN)
             await runtime.open_turn("r", calls("act"), turn_id="t1")

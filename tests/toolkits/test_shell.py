@@ -1,5 +1,8 @@
 """W-61: `shell_cmd` runs one program in its folder, and leaves nothing of it behind. Real ones."""
 
+# Looks inside: what is swapped between the check and the use.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -308,6 +311,21 @@ def test_w_61_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
     assert not lives(noted(tmp_path / "second"))
 
 
+def test_w_61_who_ends_the_leader_alone_leaves_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control of the test above: the group is what counts."""
+    monkeypatch.setattr(running, "KILL_PAUSE", 0.05)
+    monkeypatch.setattr(running, "TERM_PAUSE", 0.05)
+    monkeypatch.setattr(os, "killpg", os.kill)
+    try:
+        got = ran(tmp_path, "sh", "-c", "sleep 60 & echo $! > child; wait", timeout=0.3)
+        assert isinstance(got, Unknown)
+        assert lives(noted(tmp_path / "child"))
+    finally:
+        os.kill(noted(tmp_path / "child"), signal.SIGKILL)
+
+
 def test_w_61_what_ignores_term_is_killed_after_a_pause(tmp_path: Path) -> None:
     """Who heeds it has that time to end in order."""
     code = "trap '' TERM; echo $$ > me; while true; do sleep 0.1; done"
@@ -396,8 +414,9 @@ def test_w_61_what_cannot_be_ended_leaves_doubt(
 def test_w_61_what_cannot_be_meant_is_refused(
     tmp_path: Path, given: dict[str, Any], place: str
 ) -> None:
+    fields: dict[str, Any] = {"folder": tmp_path, **given}
     with pytest.raises(InvalidValue) as told:
-        shell(**{"folder": tmp_path, **given})
+        shell(**fields)
     assert told.value.place == place
 
 

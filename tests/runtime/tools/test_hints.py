@@ -413,7 +413,7 @@ def test_a_docstring_that_describes_no_parameters_is_the_description() -> None:
 
 
 def test_with_a_schema_of_its_own_a_docstring_stays_whole() -> None:
-    schema = {"type": "object", "properties": {"items": {}, "note": {}}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"items": {}, "note": {}}}
     assert documented(GOOGLE, parameters=schema).description == GOOGLE.strip()
 
 
