@@ -28,7 +28,7 @@ from ..speaking import (
     Thought,
     Used,
 )
-from .calls import NAMELESS, UNCLOSED, Latest, bounded, tool_call
+from .calls import NAMELESS, UNCLOSED, Latest, tool_call
 
 STOPS: Final[Mapping[str | None, Stop]] = {
     "end_turn": Stop.DONE,
@@ -130,7 +130,7 @@ class AnthropicFold:
         return Ended(
             Answer(
                 text=text or None,
-                calls=bounded(calls, stop),
+                calls=self._latest.among(calls, stop),
                 raw=freeze(self._raw(), place="message"),
                 spec=self._spec,
                 stop=stop,

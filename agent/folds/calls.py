@@ -71,13 +71,22 @@ class Latest:
     """
 
     ended: CallEnded | None = None
+    """Closed, and not yet told."""
+    calls: dict[int, ToolCall] = attrs.field(factory=dict[int, ToolCall])
+    """Those that were told, by their places."""
 
     def told(self, stop: Stop | None = None) -> Iterator[CallEnded]:
         """Yield it once, the answer having stopped or gone on."""
         if self.ended is not None:
             (call,) = bounded((self.ended.call,), stop)
+            self.calls[self.ended.place] = call
             yield attrs.evolve(self.ended, call=call)
             self.ended = None
+
+    def among(self, calls: Sequence[ToolCall], stop: Stop) -> tuple[ToolCall, ...]:
+        """Return all calls of an answer that stopped so; what was told is as it was told."""
+        ended = enumerate(bounded(calls, stop))
+        return tuple(self.calls.get(place, call) for place, call in ended)
 
 
 def _object(text: object) -> Mapping[str, Json]:

@@ -17,7 +17,7 @@ from ...models.values import Json, freeze
 from ..errors import ProviderFailure
 from ..messages import Answer, Stop, Tokens, ToolCall
 from ..speaking import CallBegan, CallEnded, CallText, Elsewhere, Ended, Said, Text, Thought, Used
-from .calls import NAMELESS, UNCLOSED, Latest, bounded, tool_call
+from .calls import NAMELESS, UNCLOSED, Latest, tool_call
 from .partial_arguments import PartialArguments
 
 STOPS: Final[Mapping[str | None, Stop]] = {
@@ -160,7 +160,7 @@ class GoogleFold:
         return Ended(
             Answer(
                 text="".join(text for it in said for text in it.texts) or None,
-                calls=bounded(calls, stop),
+                calls=self._latest.among(calls, stop),
                 raw=freeze(self._raw(), place="candidate"),
                 spec=self._spec,
                 stop=stop,
