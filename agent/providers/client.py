@@ -99,16 +99,16 @@ class Asked:
         event: Any = None
         async with aclosing(events):
             try:
-                async for event in events:
-                    for said in fold.feed(event):
-                        yield said
+                try:
+                    async for event in events:
+                        for said in fold.feed(event):
+                            yield said
+                except failures as error:
+                    if event is None or not _is_connection(error):
+                        raise self._failed(error) from error
                 ended = fold.end()
             except ProviderFailure as error:
                 raise self.error(f"it failed: {_short(error)}", "try again later") from error
-            except failures as error:
-                if event is None or not _is_connection(error):
-                    raise self._failed(error) from error
-                ended = fold.end()
             except _NO_EVENT as error:
                 shown = "" if event is None else f" in {_short(event)}"
                 cause = f"this is no answer: {_short(error)}{shown}"

@@ -263,6 +263,15 @@ def test_w_50_what_fails_is_a_model_error_that_says_what_to_do(play: Play, told:
         asked(Question((Prompt(text="go"),)), play, timeout=0.3)
 
 
+def test_w_50_what_is_left_of_a_broken_answer_may_be_no_answer_either() -> None:
+    """Half a character, which no note can hold: told as what it is."""
+    start, begin, *_ = as_events({**MESSAGE, "content": [{"type": "text", "text": "\ud83d"}]})
+    broken = sse(start, begin)
+
+    with pytest.raises(ModelError, match=r"no answer: .*surrogate"):
+        asked(Question((Prompt(text="go"),)), Play(body=broken, cut=len(broken), cleanly=False))
+
+
 def test_w_50_the_client_asks_again_before_the_first_byte() -> None:
     """And nobody does after it: what breaks then is cut (W-52)."""
     busy = Play(body=b"{}", status=529, headers={"retry-after-ms": "1"})
