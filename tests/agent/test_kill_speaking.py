@@ -28,7 +28,7 @@ from .early_world import Ran, violations
 
 ROOT: Final = Path(__file__).parents[2]
 SEEDS: Final = range(40) if DEEP else range(1)
-KILLS: Final = 5
+KILLS: Final = 4
 """Of each seed, each while one of its model's answers is spoken."""
 TURNS: Final = KILLS + 1
 """That there are: so the last answer is not spoken before the last kill."""
