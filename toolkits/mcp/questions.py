@@ -26,6 +26,8 @@ FORM_BYTES: Final = 64_000
 """Bytes of the form's schema; a larger form is declined."""
 FIELDS: Final = 50
 """Fields of a form; one with more is declined."""
+KINDS: Final = ("string", "number", "integer", "boolean", "array")
+"""What a field of a form may be, in JSON Schema."""
 
 # Whoever asks for one of these is not answered: MCP forbids forms that ask for them. The words are
 # looked for in a field's name, title and description, whichever way they are put together:
@@ -53,7 +55,7 @@ class Field:
     title: str
     description: str
     kind: str
-    """``string``, ``number``, ``integer``, ``boolean`` or ``array``."""
+    """One of `KINDS`; an ``array`` holds texts."""
     required: bool
     choices: tuple[str, ...]
     """The only values that it takes; none: any of its kind."""
@@ -148,7 +150,12 @@ def why_not(form: Mapping[str, Any]) -> str | None:
     fields = _properties(form)
     if len(fields) > FIELDS:
         return f"its form has more than {FIELDS} fields"
-    return next(filter(None, (_why_secret(*field) for field in fields.items())), None)
+    for name, part in fields.items():
+        if part.get("type") not in KINDS:
+            return f"its field {harmless(name, limit=100)} is of no kind that a form has"
+        if (why := _why_secret(name, part)) is not None:
+            return why
+    return None
 
 
 def question_of(
@@ -258,7 +265,7 @@ def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
         name=name,
         title=harmless(f"{part.get('title') or name}", limit=100),
         description=harmless(f"{part.get('description') or ''}", limit=1_000),
-        kind=harmless(f"{part.get('type') or 'string'}", limit=20),
+        kind=part["type"],
         required=required,
         choices=_choices(part),
         default=part.get("default"),

@@ -18,7 +18,7 @@ import attrs
 from ...models.errors import InvalidValue, TurnlockError, shown
 from ...runtime.log import logger
 from ...runtime.tools.calling import ToolContext
-from ...runtime.tools.errors import bounded
+from ...runtime.tools.errors import bounded, said
 from ...runtime.tools.policy import Policy
 from ...runtime.tools.sealing import Cipher
 from ...runtime.tools.tool import Tool
@@ -178,8 +178,9 @@ class McpServers:
                 try:
                     tool = _tool(connection, offered)
                     _check_name(tool.name, made)
-                except InvalidValue as error:
-                    otherwise(McpServerError(f"{place}: {error}"))
+                except Exception as error:  # noqa: BLE001 - a stranger's schema may be anything
+                    why = str(error) if isinstance(error, InvalidValue) else said(error)
+                    otherwise(McpServerError(f"{place}: {why}"))
                 else:
                     made[tool.name] = place, tool
         return tuple(tool for _, tool in made.values())

@@ -27,9 +27,12 @@ def write(said: object) -> None:
     sys.stdout.flush()
 
 
-def do(what: str, times: float) -> None:
+def do(what: str, times: float, offered: list[Any]) -> None:
     """Do something that is no message."""
-    if what == "exit":
+    if what == "offer":  # other tools from now on
+        TOOLS[:] = offered
+        write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    elif what == "exit":
         os._exit(int(times))
     elif what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -70,7 +73,7 @@ def answered(request: dict[str, Any]) -> None:
             if isinstance(said, str):
                 write(said)
             elif "$do" in said:
-                do(said["$do"], said.get("times", 0))
+                do(said["$do"], said.get("times", 0), said.get("tools", []))
             else:
                 write(with_id(said, number))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,16 +21,35 @@ from .hosting import done, odd, play, shop_as_program, until
 ROOT = Path(__file__).resolve().parents[3]
 
 
+async def in_doubt(runtime: Runtime) -> None:
+    """Wait until a person is asked what became of a call."""
+    async with asyncio.timeout(20):
+        while (await runtime.status("r")).status is not Status.IN_DOUBT:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> None:
     """A person settles it; the call is made once, and the next one has a new process (W-64: each
-    call of a stranger's server is asked for). A question and its answer are notes of the run."""
+    call of a stranger's server is asked for). Questions and answers are notes of the run (W-67)."""
     ledger, told = tmp_path / "ledger", list[Continuation]()
 
     async def take(it: Continuation) -> None:
         told.append(it)
 
-    async def ask(_: Question) -> Reply:
+    taken_back: list[str] = []
+
+    async def ask(it: Question) -> Reply:
+        if it.turn_id == "t2":
+            return Accept({"size": 3})
+        os.kill(processes[-1], signal.SIGKILL)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            taken_back.append(it.question_id)
+            raise
         return Accept({"size": 3})
+
+    processes: list[int] = []
 
     async def work() -> None:
         server = shop_as_program(ledger)
@@ -54,9 +74,7 @@ def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> 
 
             before = servers.process("shop")
             await called("t1", "shop__die", first="once")
-            async with asyncio.timeout(10):
-                while (await runtime.status("r")).status is not Status.IN_DOUBT:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await in_doubt(runtime)
             error = Resolution.ERROR
             await runtime.resolve(
                 "r", turn_id="t1", invocation_id="a", attempt=1, resolution=error, error="no"
@@ -73,6 +91,13 @@ def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> 
             notes = await runtime.notes("r")
             assert list(notes) == ["question/r/t2/a/1/1", "reply/r/t2/a/1/1"]
             assert notes["reply/r/t2/a/1/1"] == {"action": "accept", "content": {"size": 3}}
+
+            # its asker is killed: the question is taken back, and the call is in doubt
+            processes.append(servers.process("shop") or 0)
+            await called("t3", "shop__order", what="hat")
+            await in_doubt(runtime)
+            assert taken_back == ["question/r/t3/a/1/1"]
+            assert list(await runtime.notes("r"))[2:] == ["question/r/t3/a/1/1"]
 
     play(work())
 
@@ -110,9 +135,7 @@ def test_w_65_a_host_that_is_killed_leaves_a_doubt_and_no_server(tmp_path: Path)
                 settings=Settings(ownership=0.5, poll=0.05),
             ) as heir,
         ):
-            async with asyncio.timeout(20):
-                while (await heir.status("r")).status is not Status.IN_DOUBT:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+            await in_doubt(heir)
             facts = [fact.type async for fact in kept.facts("r")]
             assert facts.count(FactType.TOOL_EXECUTION_STARTED) == 1
             assert FactType.EXECUTION_IN_DOUBT in facts

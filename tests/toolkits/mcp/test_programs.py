@@ -183,6 +183,32 @@ def test_w_65_what_a_server_answers_decides_between_failure_and_doubt() -> None:
     play(work())
 
 
+def test_w_64_of_a_list_that_changes_what_cannot_be_is_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The rest is there, the error names the tool; a list that is none counts for nothing."""
+    bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": 7}}}}
+    none = {"name": "none", "inputSchema": {"type": "object", "properties": 7}}
+    act, good = ({"name": name, "inputSchema": ANY} for name in ("act", "good"))
+    many = [{"name": f"a{n}", "inputSchema": ANY} for n in range(501)]
+    changes: list[tuple[list[Any], str]] = [
+        ([bad, act, good], "left out, as the list has changed: MCP server odd, tool 'bad'"),
+        ([act, none], "MCP server odd does not list its tools"),
+        (many, "MCP server odd does not list its tools"),
+    ]
+
+    async def work() -> None:
+        async with McpServers({"odd": odd(act)}) as servers:
+            (tool,) = servers.tools()
+            for offered, why in changes:
+                await result(tool, say=[{"$do": "offer", "tools": offered}, RESULT])
+                await until(lambda why=why: why in caplog.text)  # type: ignore[misc]
+                assert [it.name for it in servers.tools()] == ["odd__act", "odd__good"]
+                caplog.clear()
+
+    play(work())
+
+
 def test_a_message_without_end_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded: the call is in doubt, and the next one has a new process."""
     monkeypatch.setattr(stdio, "LINE", 1 << 20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +31,6 @@ from .hosting import (
     outcome,
     play,
     result,
-    shop_over_http,
     until,
 )
 
@@ -280,27 +278,6 @@ def test_w_68_the_model_is_asked_once_a_person_agrees(shop: Shop) -> None:
     play(without())
 
 
-def test_w_65_a_server_that_dies_over_http_is_in_doubt(tmp_path: Path) -> None:
-    """Killed in the middle: in doubt. Nobody there: nothing was sent, and that is a failure."""
-
-    async def work() -> None:
-        with shop_over_http(tmp_path / "ledger") as shop:
-            for old in (False, True):
-                async with McpServers({"shop": shop.server(old=old)}) as servers:
-                    assert await result(servers.toolbox()["shop__look"], at="sky")
-            async with McpServers({"shop": shop.server()}) as servers:
-                box = servers.toolbox()
-                calling = asyncio.create_task(outcome(box["shop__work"], seconds=60))
-                await until(lambda: done(shop.ledger)[-1]["did"] == "work begun")
-                shop.process.kill()
-                assert "the tool cannot tell" in str(await calling)
-                why = await failure(box["shop__look"], at="sky")
-                assert "could not be reached" in why
-                assert "nothing was sent" in why
-
-    play(work())
-
-
 def test_a_url_that_is_no_server_is_named() -> None:
     """Nobody there, and somebody who speaks no MCP."""
 
@@ -323,5 +300,25 @@ def test_a_url_that_is_no_server_is_named() -> None:
                 told: Any = str(caught.value)
                 assert told.startswith("MCP server it: ")
                 assert url in told
+
+    play(work())
+
+
+def test_w_65_a_server_that_dies_over_http_is_in_doubt(shop: Shop) -> None:
+    """Killed in the middle: in doubt. Nobody there: nothing was sent, and that is a failure.
+
+    The last of this module, for the shop is gone then.
+    """
+
+    async def work() -> None:
+        async with McpServers({"shop": shop.server()}) as servers:
+            box = servers.toolbox()
+            calling = asyncio.create_task(outcome(box["shop__work"], seconds=60))
+            await until(lambda: done(shop.ledger)[-1]["did"] == "work begun")
+            shop.process.kill()
+            assert "the tool cannot tell" in str(await calling)
+            why = await failure(box["shop__look"], at="sky")
+            assert "could not be reached" in why
+            assert "nothing was sent" in why
 
     play(work())
