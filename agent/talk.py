@@ -7,14 +7,13 @@ goes on where it stopped. The runtime may perform any number of other runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from ..models.calls import Call
 from ..models.deliveries import Reject
-from ..models.errors import TurnlockError
 from ..models.facts import (
     CallAdded,
     ExecutionFact,
@@ -27,28 +26,21 @@ from ..models.facts import (
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Verdict
-from ..runtime.dispatcher import Continuation
-from ..runtime.errors import JournalError, RunFenced, TooSlow
 from ..runtime.runtime import Runtime
-from ..runtime.scheduling import backoff, retried
-from ..runtime.tools.sealing import Seals
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
 from .asking import Asking
-from .conversation import Conversation, Owed
+from .conversation import Owed
 from .errors import ConversationBroken, LimitReached, ModelError
 from .events import Answered, CallUpdate, Hear
-from .keeping import as_kept, as_said, as_told, faults_of
+from .following import Following
+from .keeping import as_kept, as_told, faults_of
 from .messages import Answer, Prompt, Stop
 from .setup import Setup
 from .speaking import Question
 from .structured import Form, untold_misfit
 
 T = TypeVar("T")
-
-LOOK: Final = 10.0
-"""Seconds after which a loop that waits looks whether the run is still its own: mostly it is told,
-and hundreds that wait must not cost more than those that do not."""
 
 OPENED: Final = frozenset({Reason.TURN_OPEN, Reason.TURN_REUSED, Reason.STALE_EPOCH})
 """Why a turn is refused that was opened before a crash, or before an answer was lost."""
@@ -60,51 +52,24 @@ class Talk:
     def __init__(self, *, run: Run, runtime: Runtime, setup: Setup, hear: Hear) -> None:
         """Prepare; `hear` takes what happens from the moment when all before is known."""
         self.run_id: Final = run.run_id
-        self.conversation: Final = Conversation(run.run_id)
         self.runtime: Final = runtime
-        self._run = run
+        self._run: Final = Following(run=run, runtime=runtime, heed=self._heed)
+        self.conversation: Final = self._run.conversation
         self._setup = setup
         self._hear = hear
-        self._changed = asyncio.Event()
-        self._following: asyncio.Task[None] | None = None
         self._speaking: asyncio.Task[Answer] | None = None
         self._keeping = asyncio.Lock()
         """Held while a note is kept: an answer is kept, or a part of it, or was stopped."""
-        self._opened = False
-        """Whether the run was opened here, and is ours to let go."""
         self.form: Form[Any] | None = None
         """How the answer to the latest prompt is read; None: as its schema says (W-59)."""
-        self._loaded = False
-        """Whether all that was said and done before is known."""
 
     async def open(self) -> None:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
-        tools = self._setup.tools
-        await self.runtime.open_run(self._run, tools=tools, on_continue=self._take)
-        self._opened = True
-        notes = await self.runtime.notes(self.run_id)
-        self.conversation.load(as_said(notes, self._seals, run_id=self.run_id))
-        self._following = asyncio.create_task(self._follow())
-        self._following.add_done_callback(lambda _: self._tell())
-        known = (await self.runtime.journal.entry(self.run_id)).sequence
-        await self._until(lambda: self.conversation.sequence >= known)
-        self._loaded = True
-        self._tell()
+        await self._run.open(self._setup.tools)
 
     async def close(self, *, drain: float | None = None) -> None:
         """Let the run go; what runs has `drain` seconds, the runtime's own unless given."""
-        if not self._opened:
-            return
-        drain = self.runtime.settings.drain if drain is None else drain
-        with suppress(TurnlockError, TimeoutError):  # it was let go before: taken over, say
-            async with asyncio.timeout(drain):
-                await self._until(self._is_taken)
-        with suppress(TurnlockError):
-            await self.runtime.close_run(self.run_id, drain=drain)
-        self._tell()  # who waits for something here waits in vain
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        await self._run.close(drain=drain)
 
     async def say(self, prompt: Prompt) -> None:
         """Say something to the model, once all before is settled, or has reached its limit.
@@ -143,7 +108,7 @@ class Talk:
                 await self._open_turn()
             else:
                 await self._reject_faulty()
-                await self._until(lambda: conversation.owed is not Owed.RESULTS)
+                await self._run.until(lambda: conversation.owed is not Owed.RESULTS)
 
     async def _all_kept(self) -> None:
         """Wait for what was being kept when who waited for it was cancelled: it counts."""
@@ -177,10 +142,10 @@ class Talk:
                 await self._open_turn()
             else:
                 interrupt, turn_id = self.runtime.interrupt, conversation.turn_id or ""
-                await self._kept(
+                await self._run.kept(
                     partial(interrupt, self.run_id, turn_id=turn_id, reason=reason, grace=grace)
                 )
-                await self._until(lambda: conversation.owed is not Owed.RESULTS)
+                await self._run.until(lambda: conversation.owed is not Owed.RESULTS)
         return stopped
 
     def pending(self) -> tuple[CallView, ...]:
@@ -206,7 +171,7 @@ class Talk:
 
     async def _asked(self) -> Answer | None:
         """Ask the model, and return what it answers; None: a person has stopped it."""
-        conversation, setup, tools = self.conversation, self._setup, self.runtime.tools(self.run_id)
+        conversation, setup, tools = self.conversation, self._setup, self._run.tools
         setup.check_limits(self.run_id, conversation.answers)
         said = (
             as_told(message, tools.seals, run_id=self.run_id) for message in conversation.messages()
@@ -267,10 +232,10 @@ class Talk:
                 return
             if conversation.begun is None:
                 note = partial(self.runtime.note, self.run_id, conversation.stop_name, value=True)
-                await self._kept(note)
+                await self._run.kept(note)
                 conversation.stop()
             self._stop_listening()
-        self._tell()
+        self._run.tell()
         if conversation.begun is not None:
             await self._keep(conversation.begun)
 
@@ -292,20 +257,16 @@ class Talk:
                 if isinstance(said, Answer) and conversation.owed is not Owed.ANSWER:
                     return False
                 name = conversation.next_part if is_part else conversation.next_name
-                note = as_kept(said, self._seals, run_id=run_id, name=name)
-                await self._kept(partial(self.runtime.note, run_id, name, note))
+                note = as_kept(said, self._run.seals, run_id=run_id, name=name)
+                await self._run.kept(partial(self.runtime.note, run_id, name, note))
                 if is_part and isinstance(said, Answer):
                     conversation.begin(said)
                 else:
                     conversation.say(said)
-            self._tell()
+            self._run.tell()
             return True
 
         return await _to_its_end(keep())
-
-    @property
-    def _seals(self) -> Seals:
-        return self.runtime.tools(self.run_id).seals
 
     async def _open_turn(self, *, sealed: bool = True) -> None:
         """Have the turn of the latest answer hold its calls, and no others once it is `sealed`.
@@ -329,19 +290,19 @@ class Talk:
         )
         for call in calls:
             if turn.calls.get(call.invocation_id) is None:
-                await self._kept(partial(add, call))  # refused where somebody stopped the turn
+                await self._run.kept(partial(add, call))  # refused where somebody stopped the turn
         if refused:
             seal = partial(interrupt, reason="the model's answer was refused")
-        verdict = await self._kept(seal) if sealed else None
-        await self._caught_up()
+        verdict = await self._run.kept(seal) if sealed else None
+        await self._run.caught_up()
         if verdict is not None and conversation.turns[turn_id].phase is TurnPhase.OPEN:
             raise self._refused(turn_id, verdict)
 
     async def _open_new(self, calls: Sequence[Call], turn_id: str, *, sealed: bool) -> None:
         conversation = self.conversation
         opening = partial(self.runtime.open_turn, self.run_id, calls, turn_id=turn_id)
-        verdict = await self._kept(partial(opening, epoch=conversation.epoch, sealed=sealed))
-        await self._caught_up()
+        verdict = await self._run.kept(partial(opening, epoch=conversation.epoch, sealed=sealed))
+        await self._run.caught_up()
         opened = verdict.reason is None or verdict.reason in OPENED
         if not opened or turn_id not in conversation.turns:
             raise self._refused(turn_id, verdict)
@@ -352,52 +313,24 @@ class Talk:
             " else opens turns in this run, or the model asks for too much: go on in another run"
         )
 
-    async def _caught_up(self) -> None:
-        """Wait until the conversation has taken what is in the journal now."""
-        entry = await self.runtime.journal.entry(self.run_id)
-        await self._until(lambda: self.conversation.sequence >= entry.sequence)
-
     async def _reject_faulty(self) -> None:
         """Reject the calls whose arguments could not be read; done again, it changes nothing."""
         turn_id = self.conversation.turn_id
         for invocation_id, fault in self._faulty().items():
             rejection = Reject(turn_id=turn_id, invocation_id=invocation_id, error=fault)
-            await self._kept(partial(self.runtime.deliver, self.run_id, rejection))
+            await self._run.kept(partial(self.runtime.deliver, self.run_id, rejection))
 
     def _faulty(self) -> dict[str, str]:
         answer = self.conversation.latest
         if answer is None:
             return {}
         turn_id = self.conversation.turn_id or ""
-        return faults_of(answer, self._seals, run_id=self.run_id, turn_id=turn_id)
+        return faults_of(answer, self._run.seals, run_id=self.run_id, turn_id=turn_id)
 
-    async def _take(self, continuation: Continuation) -> None:
-        """Take a continuation off the books once the model's answer to it is kept (K-52).
-
-        Raises `RunFenced` where the run is let go before: its next owner tells the model.
-        """
-        await self._until(lambda: self._loaded and self.conversation.answered(continuation.turn_id))
-
-    def _is_taken(self) -> bool:
-        """Whether no continuation is on its way off the books."""
-        return not any(map(self.conversation.answered, self.conversation.untaken))
-
-    async def _follow(self) -> None:
-        """Fold the facts of the run as they come."""
-        while True:
-            subscription = self.runtime.subscribe(self.run_id, after=self.conversation.sequence)
-            with suppress(TooSlow):  # subscribe again: the journal has what was missed
-                async for fact in subscription:
-                    self.conversation.take(fact)
-                    if isinstance(fact, TurnInterrupting) and self.conversation.begun is not None:
-                        self._stop_listening()
-                    if self._loaded:
-                        self._tell_calls(fact)
-                    self._tell()
-                return
-
-    def _tell_calls(self, fact: Fact) -> None:
+    def _heed(self, fact: Fact) -> None:
         """Tell whoever watches of the calls that a fact is about."""
+        if isinstance(fact, TurnInterrupting) and self.conversation.begun is not None:
+            self._stop_listening()
         if isinstance(fact, TurnOpened):
             for call in self.conversation.turns[fact.turn_id].calls:
                 self._hear(CallUpdate(call))
@@ -407,40 +340,6 @@ class Talk:
             found = self.conversation.turns[fact.turn_id].calls.get(fact.invocation_id)
             if found is not None:
                 self._hear(CallUpdate(found))
-
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something to hold of the conversation. Raises `RunFenced`."""
-        while not holds():
-            self._check_ours()
-            changed = self._changed
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK):  # wait_for may swallow a cancellation (3.11)
-                    await changed.wait()
-
-    def _check_ours(self) -> None:
-        following = self._following
-        if following is not None and following.done() and not following.cancelled():
-            following.result()
-        if self.runtime.failure is not None:
-            raise self.runtime.failure
-        if self.run_id not in self.runtime.runs:
-            raise RunFenced(
-                f"run {self.run_id!r} is not performed here any more; it goes on wherever it is"
-                " opened next"
-            )
-
-    async def _kept(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do what may be done again until the journal has it."""
-
-        def failed(_: Exception, __: float) -> None:
-            self._check_ours()
-
-        pauses = backoff(self.runtime.settings)
-        return await retried(work, pauses=pauses, on=(JournalError,), failed=failed)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

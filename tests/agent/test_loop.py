@@ -304,10 +304,10 @@ def test_leaving_at_the_moment_of_a_change_is_not_lost() -> None:
 
     async def play() -> None:
         async with World(MemoryJournal()).agent() as agent:
-            talk = agent._entered.talk
-            waiting = asyncio.ensure_future(talk._until(lambda: False))
+            followed = agent._entered.talk._run
+            waiting = asyncio.ensure_future(followed.until(lambda: False))
             await settled()
-            talk._tell()
+            followed.tell()
             await asyncio.sleep(0)
             waiting.cancel()
             await settled()

@@ -46,6 +46,7 @@ async def by_post(_: Runtime, world: World) -> None:
 
 
 async def by_submit(runtime: Runtime, world: World) -> None:
+    policies = runtime.tools("r").policies
     await runtime.close_run("r")
     opening = OpenTurn(turn_id="t1", calls=(PAY,))
     submitted = await submit(
@@ -53,7 +54,7 @@ async def by_submit(runtime: Runtime, world: World) -> None:
         "r",
         opening,
         within=1,
-        policies=runtime.tools.policies,
+        policies=policies,
         clock=LoopClock(),
     )
     assert (submitted.by_owner, submitted.receipt["accepted"]) == (False, True)
@@ -61,10 +62,9 @@ async def by_submit(runtime: Runtime, world: World) -> None:
 
 
 async def by_shared_run(runtime: Runtime, world: World) -> None:
+    policies = runtime.tools("r").policies
     await runtime.close_run("r")
-    shared = await SharedRun.open(
-        world.journal, "r", policies=runtime.tools.policies, clock=LoopClock()
-    )
+    shared = await SharedRun.open(world.journal, "r", policies=policies, clock=LoopClock())
     await shared.submit(
         OpenTurn(turn_id="t1", calls=(), sealed=False), AddCall(turn_id="t1", call=PAY)
     )

@@ -136,7 +136,8 @@ class Host:
         member = None if turn is None else turn.members.get(asked.invocation_id)
         if turn is None or member is None or turn.turn_id != asked.turn_id:
             return
-        if member.phase is not Phase.IN_DOUBT or not self._asks(member.tool_name):
+        tools = self.runtime.tools(asked.run_id)
+        if member.phase is not Phase.IN_DOUBT or tools[member.tool_name].policy.doubt_rule != "ask":
             return
         done = idempotency_key(invocation_path(turn.scope, asked.invocation_id)) in self.world.ended
         given: dict[str, Any] = {"result": "was done"} if done else {}
@@ -151,6 +152,3 @@ class Host:
             ),
             run_id=asked.run_id,
         )
-
-    def _asks(self, tool_name: str) -> bool:
-        return self.runtime.tools[tool_name].policy.doubt_rule == "ask"
