@@ -6,6 +6,7 @@ is imported where a docstring has such a part.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Collection, Mapping
@@ -20,7 +21,7 @@ from ...models.errors import InvalidValue
 NOTHING_SAID: Final[Mapping[str, str]] = MappingProxyType({})
 
 _STYLES: Final = {
-    "google": re.compile(r"^ *(?:Args|Arguments|Parameters|Params): *$", re.MULTILINE),
+    "google": re.compile(r"^( *)(?:Args|Arguments|Parameters|Params): *\n+\1 +\S", re.MULTILINE),
     "numpydoc": re.compile(r"^ *(?:Parameters|Other Parameters) *\n *-{3,} *$", re.MULTILINE),
     "rest": re.compile(r"^ *:(?:param|parameter|arg|argument)\b[^:\n]*:", re.MULTILINE),
 }
@@ -42,6 +43,8 @@ def read_docstring(function: object, *, whole: bool) -> Documented:
 
     Raises `InvalidValue` where it describes one parameter twice, and where the extra is missing.
     """
+    while isinstance(function, functools.partial):
+        function = function.func
     text = inspect.getdoc(function) or ""
     style = next((name for name, begin in _STYLES.items() if begin.search(text)), None)
     if style is None or whole:
@@ -63,8 +66,9 @@ def read_docstring(function: object, *, whole: bool) -> Documented:
             cause=f"describes parameters, and cannot be read ({error})",
             fix="write them as Google, NumPy or reST have it",
         ) from None
+    described = [it for it in read.params if it.args[0] != "attribute"]
     said: dict[str, str] = {}
-    for one in read.params:
+    for one in described:
         for name in one.arg_name.split(","):
             key = name.strip().lstrip("*")
             if key in said:
@@ -72,8 +76,8 @@ def read_docstring(function: object, *, whole: bool) -> Documented:
                     place="docstring", cause=f"describes {key} twice", fix="describe it once"
                 )
             said[key] = (one.description or "").strip()
-    read.meta = [it for it in read.meta if not isinstance(it, common.DocstringParam)]
-    return Documented(parser.compose(read).strip(), said)
+    read.meta = [it for it in read.meta if it not in described]
+    return Documented(parser.compose(read).strip() if said else text, said)
 
 
 def check_names(described: Mapping[str, str], known: Collection[str]) -> None:

@@ -47,6 +47,9 @@ ERROR_TEXT: Final = 2_000
 PLACE: Final = 200
 """Characters of a place within a value."""
 
+CAUSE: Final = 300
+"""Characters that a message repeats of a schema, and of what a library says."""
+
 _Group: TypeAlias = "BaseExceptionGroup[BaseException]"
 
 GROUP_SHOWN: Final = 3

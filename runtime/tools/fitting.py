@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ...models.errors import InvalidValue
 from ...models.values import Json
-from .errors import BadArguments, bounded, path
+from .errors import CAUSE, BadArguments, bounded, path
 from .plain import PlainHint, Steps, is_plain
-from .schemas import CAUSE, Schema, check_fit
+from .schemas import Schema, check_fit
 from .signature import Parameter, Signature
 
 MISSING: Final = "is missing"

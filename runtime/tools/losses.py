@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterable, Generator, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, cast
 
 import annotated_types
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, OnErrorOmit, TypeAdapter
 from pydantic.fields import FieldInfo
 from typing_extensions import TypeAliasType, is_typeddict
 
@@ -22,8 +22,12 @@ from ...models.errors import InvalidValue
 
 _UNREAD: Final = (annotated_types.Unit, annotated_types.Timezone)
 """Of annotated-types, what pydantic takes for nothing."""
+_OMITS: Final = typing.get_args(OnErrorOmit[int])[1]
 _READ: Final = (FieldInfo, annotated_types.BaseMetadata, annotated_types.GroupedMetadata)
 _HOOKS: Final = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
+
+_LAZY: Final = (Iterable, Iterator, Generator, AsyncIterable)
+"""What pydantic checks while it is read: in the tool, that is."""
 
 _ORDERED: Final = frozenset({"integer", "number", "date", "date-time", "time", "duration"})
 _SIZED: Final = frozenset({"string", "array", "object"})
@@ -79,6 +83,8 @@ def _lost_in_class(found: Any, seen: list[Any]) -> Iterator[_Loss]:  # noqa: ANN
     if not isinstance(found, type):
         return
     kind = cast("type[Any]", found)
+    if kind in _LAZY:
+        yield f"{kind.__name__} is checked only while the tool reads it", "write list[…]"
     config: Mapping[str, Any] = getattr(kind, "model_config", None) or getattr(
         kind, "__pydantic_config__", {}
     )
@@ -98,7 +104,9 @@ def _lost_in_class(found: Any, seen: list[Any]) -> Iterator[_Loss]:  # noqa: ANN
 
 def _lost_beside(hint: Any, metadata: typing.Sequence[Any]) -> Iterator[_Loss]:  # noqa: ANN401 - a type hint
     for it in metadata:
-        known = isinstance(it, _READ) and not isinstance(it, _UNREAD)
+        if it is _OMITS:
+            yield "OnErrorOmit drops what does not fit", "leave that out"
+        known = it is None or (isinstance(it, _READ) and not isinstance(it, _UNREAD))
         if not known and not any(hasattr(it, hook) for hook in _HOOKS):
             yield f"pydantic does not read {it!r} beside a type", "write it as Field(…)"
         if getattr(it, "strict", None) is False:

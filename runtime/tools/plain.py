@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias, Union, cast
 
 from ...models.errors import shown
 from ...models.values import Json, canonical
-from .errors import BadArguments, path
+from .errors import CAUSE, BadArguments, bounded, path
 
 Steps: TypeAlias = tuple[str | int, ...]
 """The way to a place inside arguments."""
@@ -58,7 +58,7 @@ class PlainHint:
         self._kinds: Final = tuple(_bare(it) for it in members if it not in literals)
         self._scalars: Final = frozenset(self._kinds) - {list, dict}
         self._inside: Final = tuple(
-            (_bare(it), PlainHint(typing.get_args(it)[-1]) if typing.get_args(it) else None)
+            (_bare(it), PlainHint((typing.get_args(it) or (Any,))[-1]))
             for it in members
             if _bare(it) in {list, dict}
         )
@@ -71,8 +71,8 @@ class PlainHint:
         Raises `BadArguments` at the place of what does not fit.
         """
         try:
-            return self._fitted(value)
-        except _Misfit as found:
+            return self.fit(value)
+        except Misfit as found:
             raise found.hint.error(found.value, (*steps, *reversed(found.steps))) from None
 
     def error(self, value: Any, steps: Steps) -> BadArguments:  # noqa: ANN401 - any JSON
@@ -83,11 +83,12 @@ class PlainHint:
         return BadArguments(
             place=path(steps),
             cause=f"{shown(value)} does not fit",
-            fix=f"give what fits {canonical(cast('Json', self.schema))}",
+            fix=bounded(f"give what fits {canonical(cast('Json', self.schema))}", limit=CAUSE),
         )
 
-    def _fitted(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
-        kind = type(value)
+    def fit(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
+        """Return a value as it is wanted, or raise `Misfit`."""
+        kind: type[Any] = type(value)
         if kind in self._scalars or self._takes_any:
             return value
         if any(type(it) is kind and it == value for it in self._literals):
@@ -97,56 +98,49 @@ class PlainHint:
                 return float(value)
         insides = [inside for container, inside in self._inside if container is kind]
         if len(insides) == 1:
-            return _each(insides[0], value)
+            return insides[0].fit_each(value)
         for inside in insides:
-            with suppress(_Misfit):
-                return _each(inside, value)
-        raise _Misfit(self, value)
+            with suppress(Misfit):
+                return inside.fit_each(value)
+        raise Misfit(self, value)
+
+    def fit_each(self, container: Any) -> Any:  # noqa: ANN401 - an array or an object
+        """Return a container with all that is in it as it is wanted, or raise `Misfit`."""
+        items: list[Any] = []
+        fields: dict[str, Any] = {}
+        try:
+            if type(container) is list:
+                for it in cast("Iterable[Any]", container):
+                    items.append(self.fit(it))  # noqa: PERF401 - its length says where it failed
+                return items
+            for key, it in container.items():
+                fields[key] = self.fit(it)
+        except Misfit as found:
+            failed = (key for key in container if key not in fields)
+            found.steps.append(len(items) if type(container) is list else next(failed))
+            raise
+        return fields
 
     def _schemas(self) -> list[dict[str, Any]]:
         insides = iter(self._inside)
         schemas: list[dict[str, Any]] = []
         for kind in self._kinds:
             schema: dict[str, Any] = {"type": _JSON_TYPES[kind]}
-            inside = next(insides)[1] if kind in {list, dict} else None
-            if inside is not None:
+            if kind in {list, dict}:
+                inside = next(insides)[1]
                 schema["items" if kind is list else "additionalProperties"] = inside.schema
             schemas.append(schema)
         return [*schemas, {"enum": list(self._literals)}] if self._literals else schemas
 
 
-class _Misfit(Exception):
+class Misfit(Exception):
     """A value that does not fit; the way to it is put together on the way out, innermost first."""
 
     def __init__(self, hint: PlainHint, value: Any) -> None:  # noqa: ANN401 - any JSON
+        """Begin where it is."""
         self.hint = hint
         self.value = value
         self.steps: list[str | int] = []
-
-
-def _each(inside: PlainHint | None, value: Any) -> Any:  # noqa: ANN401 - an array or an object
-    """Return a container with all that is in it as it is wanted."""
-    if inside is None:
-        return value
-    fit = inside._fitted  # noqa: SLF001 - of this module
-    if isinstance(value, list):
-        given: list[Any] = value
-        items: list[Any] = []
-        try:
-            for it in given:
-                items.append(fit(it))  # noqa: PERF401 - its length says where it failed
-        except _Misfit as found:
-            found.steps.append(len(items))
-            raise
-        return items
-    fields: dict[str, Any] = {}
-    try:
-        for key, it in value.items():
-            fields[key] = fit(it)
-    except _Misfit as found:
-        found.steps.append(next(key for key in value if key not in fields))
-        raise
-    return fields
 
 
 def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:

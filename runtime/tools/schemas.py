@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...models.errors import InvalidValue, TurnlockError, shown
 from ...models.values import Json
-from .errors import BadArguments, bounded, path
+from .errors import CAUSE, BadArguments, bounded, path
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 """What a schema is written in that does not say."""
-CAUSE: Final = 300
-"""Characters of what jsonschema says that a message repeats."""
 
 
 class Schema:

@@ -7,8 +7,8 @@ have approved it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NotRequired, Required, cast
 
 import pydantic
@@ -18,11 +18,11 @@ from typing_extensions import TypedDict
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import Json, canonical
-from .errors import BadArguments, bounded, path, said
+from .errors import CAUSE, BadArguments, bounded, path, said
 from .fitting import Fitting, missing, not_taken
 from .losses import check_parameter
 from .plain import KINDS, Steps, wrong_kind
-from .schemas import CAUSE, part_at
+from .schemas import part_at
 from .signature import Parameter
 
 _MISSING: Final = frozenset({
@@ -56,11 +56,14 @@ class Typed(Fitting):
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         """Make it, or raise `InvalidValue` at the parameter that pydantic cannot read."""
         for it in parameters:
-            _check(it)
+            with _told_at(f"parameter {it.name}"):
+                check_parameter(it.name, it.hint)
+                TypeAdapter(it.hint).json_schema()
         fields = {it.name: (Required if it.required else NotRequired)[it.hint] for it in parameters}
         made: Any = cast("Any", TypedDict)("Arguments", fields)
-        self._adapter: TypeAdapter[Any] = TypeAdapter(made)
-        schema = self._adapter.json_schema(schema_generator=_Untitled)
+        with _told_at("call"):
+            self._adapter: TypeAdapter[Any] = TypeAdapter(made)
+            schema = self._adapter.json_schema(schema_generator=_Untitled)
         schema.pop("title", None)
         self.schema = cast("dict[str, Any]", _closed(schema))
 
@@ -118,19 +121,18 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def _check(parameter: Parameter) -> None:
-    """Refuse what pydantic cannot read, and what it would drop."""
+@contextmanager
+def _told_at(place: str) -> Generator[None]:
+    """Tell what pydantic cannot read as an error at a place of the declaration."""
     try:
-        check_parameter(parameter.name, parameter.hint)
-        TypeAdapter(parameter.hint).json_schema()
+        yield
     except InvalidValue:
         raise
     except Exception as error:  # noqa: BLE001 - pydantic's own errors, and what a type's own hook raises
-        told = (
-            error.message if isinstance(error, pydantic.errors.PydanticErrorMixin) else said(error)
-        )
+        mixin = pydantic.errors.PydanticErrorMixin
+        told = error.message if isinstance(error, mixin) else said(error)
         raise InvalidValue(
-            place=f"parameter {parameter.name}",
+            place=place,
             cause=f"its type is nothing that a model could give: {told.splitlines()[0]}",
             fix="write a dataclass or a BaseModel, or give the tool parameters=, a JSON Schema",
         ) from None

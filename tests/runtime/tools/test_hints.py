@@ -10,7 +10,7 @@ import functools
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -266,6 +266,8 @@ LOST: list[tuple[Any, str]] = [
     (Annotated[int, pydantic.Strict(strict=False)], "strict=False has no effect"),
     (Annotated[int, Field(default=3)], "its Field has a default"),
     (Annotated[int, Field(alias="n")], "its Field says alias"),
+    (list[pydantic.OnErrorOmit[int]], "OnErrorOmit drops what does not fit"),
+    (Iterable[int], "Iterable is checked only while the tool reads it"),
     (Open, "Open allows any further field"),
     (OpenBelow, "Open allows any further field"),
 ]
@@ -299,6 +301,8 @@ KEPT: list[tuple[Any, Any, dict[str, Any]]] = [
     (Annotated[float, annotated_types.Gt(0)], 0.0, {"exclusiveMinimum": 0, "type": "number"}),
     (Annotated[str, annotated_types.Predicate(str.isdigit)], "a", {"type": "string"}),
     (Annotated[decimal.Decimal | None, Field(ge=0)], -1, {}),
+    (pydantic.conint(ge=3), 2, {"minimum": 3, "type": "integer"}),
+    (pydantic.AwareDatetime, "2026-01-01T00:00:00", {"format": "date-time", "type": "string"}),
     (Annotated[Any, Field(title="T", examples=[1])], None, {"title": "T", "examples": [1]}),
 ]
 
@@ -439,6 +443,28 @@ def test_numpy_may_describe_two_parameters_at_once() -> None:
     assert (
         properties["items"]["description"] == properties["note"]["description"] == "What there is."
     )
+
+
+def test_of_partial_the_docstring_is_that_of_its_function() -> None:
+    def pay(items: list[str], account: str) -> None: ...
+
+    pay.__doc__ = "Pay.\n\nArgs:\n    items: What.\n    account: Whose, which no model gives."
+    it = tool(name="pay")(functools.partial(pay, account="mine"))
+    properties: Any = it.parameters["properties"]
+    assert it.description == "Pay."
+    assert properties["items"]["description"] == "What."
+    assert "account" not in properties
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Pay.\n\nArguments:\n\nThere are none.",
+        "Pay.\n\nAttributes:\n    anything: at all.\n\nArgs:\n",
+    ],
+)
+def test_what_only_looks_like_a_description_of_parameters_stays_as_it_is(text: str) -> None:
+    assert documented(text).description == text.strip()
 
 
 def test_a_parameter_is_described_in_one_place() -> None:
