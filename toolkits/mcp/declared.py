@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 from urllib.parse import urlsplit
 
 import attrs
@@ -25,20 +25,20 @@ _URL: Final = re.compile(r"https?://", re.IGNORECASE)
 _NAMED: Final = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 
 
-def _words(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - whatever a user gives
+def _words(value: object) -> tuple[str, ...]:
     """Read a command, a text as a shell would split it; no shell runs it."""
+    told = shown(value)
     if isinstance(value, str):
         try:
             return tuple(shlex.split(value))
         except ValueError as error:
-            raise InvalidValue(
-                place="command", cause=f"{shown(value)}: {error}", fix="close it"
-            ) from None
-    words: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple) else (None,)
-    if all(isinstance(word, str) for word in words):
-        return words
+            raise InvalidValue(place="command", cause=f"{told}: {error}", fix="close it") from None
+    if isinstance(value, list | tuple):
+        words = tuple(cast("Iterable[object]", value))
+        if all(isinstance(word, str) for word in words):
+            return cast("tuple[str, ...]", words)
     raise InvalidValue(
-        place="command", cause=f"{shown(value)} is no command", fix="give a text or a list of texts"
+        place="command", cause=f"{told} is no command", fix="give a text or a list of texts"
     )
 
 

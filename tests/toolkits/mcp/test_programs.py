@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from typing import Any
 
 import pytest
 
-from turnlock.models.errors import InvalidValue
+from turnlock.models.errors import InvalidValue, TurnlockError
 from turnlock.runtime.tools.policy import Policy
 from turnlock.toolkits.mcp import (
     Accept,
@@ -127,6 +129,14 @@ def test_w_63_names_and_schemas_are_as_the_server_has_them() -> None:
             assert tool.parameters == schema
             given: dict[str, Any] = {"class": "a", "a b": 1, "say": [RESULT]}
             assert await result(tool, None, **given) == "ok"
+        hints = {"readOnlyHint": True}
+        tools = [{"name": it, "inputSchema": ANY, "annotations": hints} for it in ("act", "look")]
+        policy = Policy(approval=True, timeout=7)
+        server = odd(*tools, trusted=True, policies={"act": policy})
+        async with McpServers({"odd": server}) as servers:
+            act, look = servers.tools()
+            assert act.policy == policy  # it goes before the hint (W-64)
+            assert (look.policy.approval, look.policy.safe_to_repeat) == (False, True)
         policies = {"act": Policy(), "akt": Policy()}
         why = await refused(odd(policies=policies))
         assert "policies name 'akt', which it does not offer; name one of these: act" in why
@@ -286,6 +296,24 @@ def test_w_66_a_call_has_its_time_and_questions_do_not_count() -> None:
         async with McpServers({"odd": server}) as servers:
             (act,) = servers.tools()
             assert await result(act, say=[{"$do": "sleep", "times": 0.3}, RESULT]) == "ok"
+
+    play(work())
+
+
+def test_nothing_is_loaded_before_a_server_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is an extra, and slow to load; who lacks it is told what to install."""
+    code = (
+        "import sys, turnlock.toolkits.mcp\n"
+        "print({'mcp', 'mcp_types', 'pydantic', 'httpx2', 'anyio', 'jsonschema'} & {*sys.modules})"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"
+
+    async def work() -> None:
+        monkeypatch.setattr("turnlock.toolkits.mcp.servers.find_spec", lambda _: None)
+        with pytest.raises(TurnlockError, match="pip install 'turnlock\\[mcp\\]'"):
+            async with McpServers({"odd": odd()}):
+                pass
 
     play(work())
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from turnlock import agent
 from turnlock.models.errors import InvalidValue
 from turnlock.models.values import Json
+from turnlock.runtime import MemoryJournal, Policy
 from turnlock.runtime.tools.results import RESULT_BYTES
 from turnlock.toolkits.mcp import (
     Accept,
@@ -113,6 +116,47 @@ def test_w_64_a_list_that_changes_counts_at_the_next_question(shop: Shop, *, old
             await until(lambda: f"shop__{called}" in servers.toolbox())
             assert await result(servers.toolbox()[f"shop__{called}"]) == called
             assert f"shop__{called}" not in before
+
+    play(work())
+
+
+class Curious:
+    """A model that has the shop offer something more, and says what it is offered then."""
+
+    async def speak(self, question: agent.Question) -> AsyncIterator[agent.Said]:
+        last = question.messages[-1]
+        if isinstance(last, agent.Prompt) and last.text == "grow":
+            call = agent.ToolCall(
+                call_id=None, tool_name="shop__grow", arguments={"called": "agents_bird"}
+            )
+            yield agent.Ended(agent.Answer(calls=(call,)))
+        else:
+            yield agent.Ended(agent.Answer(text=" ".join(question.tools)))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_w_64_an_agent_asks_with_the_tools_that_are_there_now(shop: Shop) -> None:
+    """The model is told of the new tool with the next question, in the same run."""
+
+    def pay() -> None:
+        """Pay."""
+
+    async def work() -> None:
+        server = shop.server(policies={"grow": Policy()})
+        async with (
+            McpServers({"shop": server}) as servers,
+            agent.Agent(
+                model=Curious(), tools=servers.beside(pay), journal=MemoryJournal()
+            ) as asking,
+        ):
+            before = str(await asking.run("what is there?"))
+            assert before.startswith("pay shop__look ")
+            assert "agents_bird" not in before
+            await asking.run("grow")
+            await until(lambda: "shop__agents_bird" in servers.toolbox())
+            assert "shop__agents_bird" in str(await asking.run("what is there?"))
 
     play(work())
 
