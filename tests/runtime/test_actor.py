@@ -37,6 +37,13 @@ from .virtual import LoopClock, run, settled
 RUN = Run(run_id="r")
 
 
+TOOLS = Toolbox()
+
+
+async def nobody(_: object) -> None:
+    """Take no continuation: none comes."""
+
+
 def opened(*names: str, gated: bool = False, turn_id: str = "t1") -> OpenTurn:
     calls = tuple(
         Call(invocation_id=name, tool_name="ls", arguments={}, requires_approval=gated)
@@ -89,7 +96,8 @@ class Stage:
             fence=fence,
             journal=self.journal,
             clock=LoopClock(),
-            tools=Toolbox(),
+            tools_of=lambda _: TOOLS,
+            on_continue=nobody,
             settings=self.settings,
             listener=self.notes,
             tasks=self.tasks,
