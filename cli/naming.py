@@ -54,4 +54,5 @@ def run_ids(context: click.Context, _: click.Parameter, incomplete: str) -> list
 
 def run_argument(name: str = "run_id", **options: Any) -> Callable[[F], F]:  # noqa: ANN401 - as click.argument
     """Return the argument that names a run."""
-    return click.argument(name, **{"metavar": "RUN", "shell_complete": run_ids, **options})
+    given: dict[str, Any] = {"metavar": "RUN", "shell_complete": run_ids, **options}
+    return click.argument(name, **given)

@@ -33,14 +33,14 @@ class Gate(StrEnum):
     NONE = "none"
 
 
-def shipped_script(gate: Gate) -> Script:
-    """Return the conversation that comes with the package."""
-    lines = RECORDING.strip().splitlines()
+def shipped_script(gate: Gate, *, name: str = NAME, recording: str = RECORDING) -> Script:
+    """Return a conversation that comes with the package."""
+    lines = recording.strip().splitlines()
     batches = [
         read_batch(line.encode(), file="the shipped recording", line=number)
         for number, line in enumerate(lines, start=1)
     ]
-    return _script(NAME, batches, gate)
+    return _script(name, batches, gate)
 
 
 def script_of(record: str, gate: Gate) -> Script:

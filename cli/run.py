@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,36 +11,46 @@ import click
 
 from ..models.errors import TurnlockError
 from ..models.run import Run
-from ..models.safe_text import harmless_lines
+from ..models.safe_text import harmless, harmless_lines
 from ..verification.replay.calls import Mode
 from .naming import DB, run_ids
 from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used
+    from ..agent.script import Script
     from ..agent.speaking import Model
+    from ..runtime.tools.toolbox import Toolbox
+    from ..toolkits.mcp import McpServer
     from .run_prompts import Decider
     from .run_session import SessionSettings
 
+ANSWERS: Final = 50
+"""As `turnlock.agent` has it, which is not imported for a help text."""
+EXAMPLE: Final = "example"
+"""The --tools that come with the package."""
 _IN_MEMORY: Final = "memory:"
 """The journal of a run that is given none: it ends with the process."""
 
 _HELP: Final = """Let a model work with tools, and ask about the calls that need approval.
 
 PROMPT is what it is told first; without it a recording begins by itself, and with --model prompts
-are read from standard input, a line each. The answer goes to standard output, everything else to
-standard error.
+are typed, or read from standard input, a line each. The answer goes to standard output, everything
+else to standard error; at a terminal the answer is shown while it comes, and what you type stays
+below it (with prompt_toolkit: pip install 'turnlock[run]').
 
 Without --model a recorded conversation is played, the shipped one or that of --record; its tools
-answer what was recorded, so no key and no network are needed. With --model a chat-completions
-endpoint is asked, with the key in OPENAI_API_KEY (needs turnlock[openai]).
+answer what was recorded, so no key and no network are needed. With --tools example it pays a bill,
+once you approve. With --model a provider is asked, by its own client and with its own key:
+OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY (needs turnlock[openai], [anthropic], [google]).
 
 With --db everything is written to a journal before it takes effect. After a kill at any instant,
 run the same command again: it goes on where it stopped. A call that was started, and whose outcome
 is unknown, is in doubt: its tool's policy decides, or you are asked. `turnlock show` prints the
-commands that decide, from another terminal on the same journal.
+commands that decide, from another terminal on the same journal; `turnlock fork` goes on from an
+earlier turn.
 
-Ctrl-C interrupts the turn; a second Ctrl-C, or one between turns, leaves. When standard input ends,
-open questions stay open.
+Ctrl-C stops the turn, or the model that is being asked; a second Ctrl-C, or one between turns,
+leaves. When standard input ends, open questions stay open.
 
 \b
 Exit status:
@@ -53,7 +64,18 @@ Exit status:
 
 @click.command("run", help=_HELP, short_help="Let a model work with tools, durably.")
 @click.argument("prompt", required=False)
-@click.option("--tools", type=click.Path(), metavar="FILE", help="A Python file with @tool's.")
+@click.option(
+    "--tools",
+    type=click.Path(),
+    metavar="FILE|example",
+    help="A Python file with @tool's, or the example that comes along.",
+)
+@click.option(
+    "--mcp",
+    multiple=True,
+    metavar="[NAME=]COMMAND|URL",
+    help="Take the tools of this MCP server, too, such as 'python server.py'. May be repeated.",
+)
 @click.option(
     "--db",
     envvar=DB,
@@ -70,8 +92,13 @@ Exit status:
     shell_complete=run_ids,
     help="The run in it.",
 )
-@click.option("--model", metavar="NAME", help="A model of a chat-completions endpoint.")
-@click.option("--base-url", metavar="URL", help="Where that is, if not at OpenAI.")
+@click.option(
+    "--model",
+    metavar="[PROVIDER:]NAME",
+    help="A model of openai (or any endpoint that speaks like it), openai-responses, anthropic or"
+    " google.",
+)
+@click.option("--base-url", metavar="URL", help="Where it is, if not at its provider.")
 @click.option("--record", metavar="FILE#ID", help="Play this conversation of a recording instead.")
 @click.option(
     "--gate",
@@ -92,6 +119,19 @@ Exit status:
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="S", help="Of --decisions random."
 )
+@click.option(
+    "--instructions",
+    metavar="TEXT|@FILE",
+    help="What the model is told before all else.",
+)
+@click.option(
+    "--max-answers",
+    type=click.IntRange(min=1),
+    default=ANSWERS,
+    show_default=True,
+    metavar="N",
+    help="How often the model may answer one prompt.",
+)
 def command(  # noqa: PLR0913 - one parameter for each option
     *,
     prompt: str | None,
@@ -106,6 +146,9 @@ def command(  # noqa: PLR0913 - one parameter for each option
     yes: bool,
     no_input: bool,
     seed: int,
+    instructions: str | None,
+    max_answers: int,
+    mcp: tuple[str, ...],
 ) -> None:
     """Set the session up, play it, and end with its status."""
     if prompt is not None and not prompt.strip():
@@ -119,16 +162,15 @@ def command(  # noqa: PLR0913 - one parameter for each option
         raise click.UsageError(f"--yes and --decisions {decisions} contradict each other; give one")
 
     from ..agent.script import ScriptedModel  # noqa: PLC0415 - asyncio and the runtime load here
-    from ..runtime.tools.toolbox import Toolbox  # noqa: PLC0415 - as above
     from .run_prompts import NoDecider, Unattended  # noqa: PLC0415 - as above
     from .run_session import SessionSettings  # noqa: PLC0415 - as above
 
     try:
         run = Run(run_id=run_id)
-        own = Toolbox() if tools is None else Toolbox.from_file(Path(tools))
+        own = _tools(tools)
         script = None
         if model is None:
-            script = shipped_script(Gate(gate)) if record is None else script_of(record, Gate(gate))
+            script = _script(record, Gate(gate), example=tools == EXAMPLE)
         decider: Decider | None = None
         if mode is not Mode.ASK:
             decider = Unattended(mode, seed=seed, script=script)
@@ -143,18 +185,71 @@ def command(  # noqa: PLR0913 - one parameter for each option
             decider=decider,
             converses=script is None and prompt is None and not no_input,
             durable=(db or _IN_MEMORY).lower() != _IN_MEMORY,
+            instructions=_text(instructions or ""),
+            answer_limit=max_answers,
+            servers=_servers(mcp),
         )
     except TurnlockError as error:
         raise click.UsageError(harmless_lines(str(error))) from error
     sys.exit(_played(settings, db))
 
 
+def _text(given: str) -> str:
+    """Return a text, or that of the file behind an @."""
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        raise click.UsageError(
+            f"--instructions: {harmless(given[1:])} cannot be read ({cause}); give @ and a text"
+        ) from error
+
+
+def _tools(file: str | None) -> Toolbox:
+    from ..runtime.tools.toolbox import Toolbox  # noqa: PLC0415 - as in command
+
+    if file is None:
+        return Toolbox()
+    if file == EXAMPLE:
+        from .example import pay  # noqa: PLC0415 - asked for by name
+
+        return Toolbox.of(pay)
+    return Toolbox.from_file(Path(file))
+
+
+def _script(record: str | None, gate: Gate, *, example: bool) -> Script:
+    if record is not None:
+        return script_of(record, gate)
+    if not example:
+        return shipped_script(gate)
+    from .example import RECORDING  # noqa: PLC0415 - as in _tools
+
+    return shipped_script(gate, name=EXAMPLE, recording=RECORDING)
+
+
+def _servers(texts: tuple[str, ...]) -> Mapping[str, McpServer] | None:
+    """Return the MCP servers by their names; two of one name are wrong usage."""
+    if not texts:
+        return None
+    from ..toolkits.mcp import McpServer  # noqa: PLC0415 - as in command
+
+    named = [McpServer.named(text) for text in texts]
+    servers = dict(named)
+    if len(servers) < len(named):
+        raise click.UsageError("--mcp: two servers have one name; give them as NAME=COMMAND")
+    return servers
+
+
 def _endpoint(model: str | None, base_url: str | None) -> Model:
     if model is None:
         raise AssertionError("a model or a script")
-    from ..agent.providers.chat_completions import ChatCompletionsModel  # noqa: PLC0415 - heavy
+    from ..agent.providers import MODELS, open_model  # noqa: PLC0415 - as in command
 
-    return ChatCompletionsModel(model=model, base_url=base_url)
+    provider, colon, _ = model.partition(":")
+    spec = model if colon and provider in MODELS else f"openai:{model}"  # llama3:8b is a name
+    return open_model(spec, base_url=base_url)
 
 
 def _played(settings: SessionSettings, db: str | None) -> int:

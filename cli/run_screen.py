@@ -1,19 +1,20 @@
-"""What `turnlock run` shows: facts as lines, and on a terminal the calls under way below them.
+"""What `turnlock run` shows: facts as lines, what the model says, and below them what is under way.
 
 All of it goes to standard error, so that standard output holds the model's answer and nothing else.
+Where both are a terminal the answer is shown there while it comes, once.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
+from ..agent.speaking import Said
 from ..diagrams.palette import look_of
 from ..lifecycle.phases import Phase
 from ..models.facts import Fact, FactType, LifecycleFact, ToolApproved, TurnFact, TurnOpened
@@ -24,12 +25,12 @@ from ..views.call_view import CallView, Waits
 from ..views.grants import Grants, approved_by
 from ..views.meanings import stands
 from ..views.run_view import RunView
+from .run_lines import Lines, is_terminal
+from .run_speech import Speech
 from .timeline import denied, looks_of
 
 _CUT: Final = 400
 """Characters of a detail; a line of a terminal cuts further."""
-_REFRESH: Final = 10
-"""Times a second that the calls under way are drawn."""
 _PIPED_WIDTH: Final = 160
 _QUIET: Final = frozenset({FactType.LEASE_RENEWED, FactType.CONTINUATION_TAKEN})
 
@@ -37,8 +38,8 @@ _QUIET: Final = frozenset({FactType.LEASE_RENEWED, FactType.CONTINUATION_TAKEN})
 class Screen:
     """Shows facts as they come; what happened before it was opened is only folded."""
 
-    def __init__(self, run: Run, *, told_until: int) -> None:
-        """Begin after the fact with this sequence."""
+    def __init__(self, run: Run, *, told_until: int, lines: Lines) -> None:
+        """Begin after the fact with this sequence; calls under way stand below, at `lines`."""
         self.view = RunView.of(run)
         """The run, after all facts that were taken."""
         self.console: Final = Console(stderr=True, highlight=False)
@@ -46,48 +47,69 @@ class Screen:
             self.console.width = _PIPED_WIDTH
         self._grants = Grants()
         self._told_until = told_until
-        self._live: Live | None = None
-        self._asking = False
+        self._lines = lines
+        self._open = False
+        """Whether what was written last has not ended its line."""
+        watched = is_terminal()
+        self.speech: Final = Speech(
+            self.tell,
+            aside=not (watched and sys.stdout is not None and sys.stdout.isatty()),  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
+            chunk=None if lines.draws or not watched else self._tell_part,
+        )
 
     def take(self, fact: Fact) -> None:
         """Show the next fact."""
         if fact.sequence > self._told_until and fact.type not in _QUIET:
-            line = line_of(fact, self.view, self._grants)
-            self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+            self.line(line_of(fact, self.view, self._grants))
         self.view = self.view.after((fact,))
         self._grants.take(fact)
+        self.refresh()
+
+    def hear(self, said: Said) -> None:
+        """Show what the model says."""
+        self.speech.hear(said)
+        self.refresh()
 
     def tell(self, said: Text | str) -> None:
-        """Say something above what is shown live, whole, for it may tell what to do.
+        """Say something, whole, for it may tell what to do.
 
         It is never markup; a `Text` is harmless already.
         """
         text = Text(harmless_lines(said)) if isinstance(said, str) else said
-        self.console.print(text, soft_wrap=not self.console.is_terminal)
+        self._print(text, soft_wrap=not self.console.is_terminal)
+
+    def line(self, text: Text) -> None:
+        """Show something on one line, cut where the terminal ends."""
+        self._print(text, no_wrap=True, overflow="ellipsis", crop=True)
+
+    def show(self, text: Text) -> None:
+        """Show something whose lines may be longer than the terminal is wide."""
+        self._print(text, soft_wrap=True)
 
     def refresh(self) -> None:
-        """Show the calls under way, or none: only on a terminal, and not during a question."""
-        shown = () if self.view.turn is None else self.view.turn.unfinished
-        wanted = bool(shown) and self.console.is_terminal and not self._asking
-        if not wanted:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
-            return
-        if self._live is None:
-            self._live = Live(console=self.console, transient=True, refresh_per_second=_REFRESH)
-            self._live.start()
-        self._live.update(Group(*map(_row, shown)))
+        """Show what is under way as it is now."""
+        self._lines.below(self._rows)
 
-    def ask(self, *, asking: bool) -> None:
-        """Make room for a question, or take it back."""
-        self._asking = asking
-        self.refresh()
+    def _rows(self) -> list[Text]:
+        turn = self.view.turn
+        calls = () if turn is None else turn.unfinished
+        return [*map(_row, calls), *self.speech.rows(self.console)]
 
-    def close(self) -> None:
-        """Show nothing more."""
-        self._asking = True
-        self.refresh()
+    def _print(self, text: Text, **how: Any) -> None:  # noqa: ANN401 - as Console.print
+        def write() -> None:
+            if self._open:
+                self.console.print()
+            self._open = False
+            self.console.print(text, **how)
+
+        self._lines.above(write)
+
+    def _tell_part(self, text: str) -> None:
+        """Write a part of a line."""
+        if text:
+            self.console.file.write(text)
+            self.console.file.flush()
+            self._open = not text.endswith("\n")
 
 
 def line_of(fact: Fact, before: RunView, grants: Grants) -> Text:
@@ -132,7 +154,7 @@ _WORDS: Final = {
     FactType.TOOL_EXECUTION_FAILED: "failed:",
     FactType.TURN_SETTLED: "settled: the results go to the model",
     FactType.TURN_INTERRUPTING: "interrupting: what has not started is denied",
-    FactType.TURN_INTERRUPTED: "interrupted: the model is not told",
+    FactType.TURN_INTERRUPTED: "interrupted",
     FactType.EXECUTION_IN_DOUBT: "in doubt: it was started, and nobody knows whether it happened",
     FactType.RETRY_AUTHORISED: "may be run again",
     FactType.EXECUTION_RETRIED: "started again",
@@ -146,13 +168,14 @@ _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
 }
 
 
-def _row(call: CallView) -> Table:
-    row = Table.grid(padding=(0, 1))
+def _row(call: CallView) -> Text:
     running = call.phase is Phase.STARTED
     ready = call.phase is Phase.REQUESTED and call.waits is not Waits.APPROVAL
     look = look_of("" if ready else call.phase)
-    mark = Spinner("dots", style="cyan") if running else Text(look.sign, look.colour)
-    name = Text(harmless(call.tool_name, limit=40), "bold")
-    arguments = Text(harmless(shown_json(call.arguments), limit=80), "dim")
-    row.add_row(mark, name, Text(stands(call)), arguments)
+    row = Text(f"{look.sign} ", look.colour)
+    row.append(harmless(call.tool_name, limit=40), "bold")
+    row.append(f" {stands(call)}")
+    if running and call.since is not None:
+        row.append(f" {max(0.0, time.time() - call.since):.0f} s")
+    row.append(f" {harmless(shown_json(call.arguments), limit=80)}", "dim")
     return row

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import redirect_stdout
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, redirect_stdout
 from enum import IntEnum
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import click
 from rich.text import Text
 
 from ..agent.conversation import Owed
-from ..agent.events import RunResult
+from ..agent.errors import LimitReached, ModelError
+from ..agent.events import Answered, CallUpdate, RunResult
 from ..agent.loop import Agent
+from ..agent.setup import ANSWERS
 from ..agent.speaking import Model
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
@@ -26,10 +28,15 @@ from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
+from .run_lines import PROMPT, is_terminal, lines_of
 from .run_prompts import ApprovalPrompts, Decider
+from .run_resume import end_of
 from .run_screen import Screen
-from .run_terminal import Lines, Terminal
+from .run_terminal import Terminal
 from .uncaught import told_harmlessly
+
+if TYPE_CHECKING:  # an extra's
+    from ..toolkits.mcp import McpServer, McpServers
 
 
 class End(IntEnum):
@@ -57,29 +64,37 @@ class SessionSettings:
     """Whether prompts are asked for, one after the other."""
     durable: bool
     """Whether what is left can be gone on with."""
+    instructions: str = ""
+    answer_limit: int = ANSWERS
+    """How often the model answers one prompt at most."""
+    servers: Mapping[str, McpServer] | None = None
+    """MCP servers, whose tools are there, too."""
 
 
 class Session:
-    """The tasks around one agent."""
+    """One agent, and the tasks around it."""
 
-    def __init__(self, agent: Agent, settings: SessionSettings, *, known: int) -> None:
+    def __init__(self, settings: SessionSettings, *, known: int) -> None:
         """Watch what happens after the fact with the sequence `known`."""
-        self._agent: Final = agent
         self._settings = settings
-        self._lines = Lines()
-        self.screen = Screen(settings.run, told_until=known)
-        decider = settings.decider or Terminal(self.screen, self._lines)
-        self._prompts = ApprovalPrompts(agent, decider=decider, screen=self.screen)
-        self._work: asyncio.Task[End] | None = None
-        self._interrupting = False
-        self._stopping: asyncio.Task[None] | None = None
+        self.lines: Final = lines_of(converses=settings.converses, stop=self._interrupt)
+        self.screen: Final = Screen(settings.run, told_until=known, lines=self.lines)
+        self.terminal: Final = Terminal(self.screen, self.lines)
         self._answers: Final = sys.stdout
+        self._agent: Agent | None = None
+        self._work: asyncio.Task[End] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._saying = self._interrupting = False
+        """Whether the agent works, and whether it was told to stop."""
 
-    async def play(self) -> End:
+    async def play(self, agent: Agent) -> End:
         """Converse until there is nothing more to say, or nothing goes on here."""
+        self._agent = agent
+        decider = self._settings.decider or self.terminal
+        self._prompts = ApprovalPrompts(agent, decider=decider, screen=self.screen)
+        self._work = asyncio.create_task(self._converse(agent))
+        watching = asyncio.create_task(self._watch(agent))
         loop = asyncio.get_running_loop()
-        self._work = asyncio.create_task(self._converse())
-        watching = asyncio.create_task(self._watch())
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             done, _ = await asyncio.wait(
@@ -91,47 +106,60 @@ class Session:
             for task in (self._work, watching):
                 task.cancel()
             await asyncio.wait({self._work, watching})
-            self.screen.close()
 
-    async def _converse(self) -> End:
-        agent, settings = self._agent, self._settings
+    async def _converse(self, agent: Agent) -> End:
+        settings = self._settings
         unfinished = agent.conversation.owed is not Owed.PROMPT
-        prompt = settings.prompt
+        self._begin(agent, unfinished=unfinished)
+        prompt, end = settings.prompt, End.ANSWERED
         if unfinished:
-            self.screen.tell(f"going on with run {harmless(agent.run_id)}")
             last = agent.conversation.last_prompt
             if last is not None and prompt == last.text:
                 prompt = None  # the same command line again: it was asked already
-            end = await self._said(agent.run)
+            end = await self._said(agent, None)
             if end is not End.ANSWERED and not settings.converses:
                 return end
         elif prompt is None and not agent.conversation.said:
             prompt = settings.opening
         if prompt is None and not unfinished and not settings.converses:
             self.screen.tell("nothing is left to do: give a PROMPT, or begin another --run")
-            return await self._said(agent.run)
-        while prompt is not None or settings.converses:
-            prompt = prompt if prompt is not None else await self._prompted()
-            if prompt is None:
-                return End.ANSWERED
-            end = await self._said(partial(agent.run, prompt))
-            if not settings.converses:
-                return end
-            prompt = None
-        return End.ANSWERED
+            return await self._said(agent, None)
+        if prompt is not None:
+            end = await self._said(agent, prompt)
+        if not settings.converses:
+            return end
+        while (prompt := await self._prompted(agent)) is not None:
+            end = await self._said(agent, prompt or None)
+        return End.WAITING if end is End.WAITING else End.ANSWERED
 
-    async def _prompted(self) -> str | None:
+    def _begin(self, agent: Agent, *, unfinished: bool) -> None:
+        """Show where the conversation was left, and say it if nothing of it is kept."""
+        if not self._settings.durable:
+            self.screen.tell("nothing of this is kept: --db JOURNAL keeps it, and goes on with it")
+        if not agent.conversation.said:
+            return
+        what = "going on with" if unfinished else "this is the end of"
+        self.screen.tell(f"{what} run {harmless(agent.run_id)}")
+        for line in end_of(agent.conversation):
+            self.screen.line(line)
+
+    async def _prompted(self, agent: Agent) -> str | None:
+        """Return the next prompt; an empty one where the model is to be asked again."""
         while True:
-            self.screen.console.print(Text("you> "), end="")
-            line = await self._lines.next()
+            line = await self.lines.next(PROMPT, ahead=True)
             if line is None or line.strip():
                 return line
+            if agent.conversation.owed is not Owed.PROMPT:
+                return ""
 
-    async def _said(self, work: Callable[[], Awaitable[RunResult]]) -> End:
-        """Have the agent work, print its answer, and say how that ended."""
-        working = asyncio.ensure_future(work())
+    async def _said(self, agent: Agent, prompt: str | None) -> End:
+        """Have the agent work, show its answer, and say how that ended.
+
+        In a conversation at a terminal an error is told, and the person has the word.
+        """
+        working = asyncio.ensure_future(self._heard(agent, prompt))
         asking = asyncio.create_task(self._prompts.work())
-        self._interrupting = False
+        self._saying, self._interrupting = True, False
         try:
             await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
@@ -141,12 +169,32 @@ class Session:
             for task in (working, asking):
                 task.cancel()
             await asyncio.wait({working, asking})
-        result = working.result()
+            self._saying = False
+            self.screen.speech.fail()
+        try:
+            result = working.result()
+        except (ModelError, LimitReached) as error:
+            if not (self._settings.converses and is_terminal()):
+                raise
+            self.screen.tell(Text(harmless_lines(str(error)), "yellow"))
+            self.screen.tell("(say something else, or press return to have the model asked again)")
+            return End.FAILED
         if result.interrupted or not result.answers:
+            self.screen.tell("(stopped; the model is told with the next prompt)")
             return End.INTERRUPTED
-        self.screen.refresh()
-        click.echo(harmless_lines(result.text), file=self._answers)
+        if result.text != self.screen.speech.shown:
+            click.echo(harmless_lines(result.text), file=self._answers)
         return End.ANSWERED
+
+    async def _heard(self, agent: Agent, prompt: str | None) -> RunResult:
+        """Show what the model says, and return what came of it."""
+        async with aclosing(agent.stream(prompt)) as events:
+            async for event in events:
+                if isinstance(event, RunResult):
+                    return event
+                if not isinstance(event, CallUpdate | Answered):
+                    self.screen.hear(event)
+        raise AssertionError(prompt)
 
     def _left(self) -> End:
         turn = self.screen.view.turn
@@ -160,16 +208,15 @@ class Session:
         self.screen.tell(f"left as it is: {what} for an answer that nobody gave; {rest}")
         return End.WAITING
 
-    async def _watch(self) -> None:
+    async def _watch(self, agent: Agent) -> None:
         """Fold and show the facts as they come."""
-        agent, sequence = self._agent, 0
+        sequence = 0
         while True:
             facts = agent.runtime.subscribe(agent.run_id, after=sequence)
             try:
                 async for fact in facts:
                     sequence = fact.sequence
                     self.screen.take(fact)
-                    self.screen.refresh()
                     self._prompts.look()
             except TooSlow:
                 continue
@@ -177,23 +224,25 @@ class Session:
                 facts.close()
 
     def _interrupt(self) -> None:
-        """Ctrl-C: interrupt the turn, once; without one, or again, leave."""
-        turn = self.screen.view.turn
-        if turn is None or self._interrupting:
-            if self._work is not None:
-                self._work.cancel()
+        """Ctrl-C: stop what goes on, once; where nothing does, or again, leave."""
+        if self._agent is None or self._work is None:
+            signal.raise_signal(signal.SIGINT)  # nothing has begun
+            return
+        if self._interrupting or not self._saying:
+            self._work.cancel()
             return
         self._interrupting = True
-        self.screen.tell("interrupting the turn; Ctrl-C again leaves")
-        self._stopping = asyncio.ensure_future(self._stop(turn.turn_id))
+        self.screen.speech.fail()
+        dropped = self.lines.forget()
+        ahead = f"; {dropped} typed ahead will not be said" if dropped else ""
+        self.screen.tell(f"stopping this turn; Ctrl-C again leaves{ahead}")
+        self._stopping = asyncio.ensure_future(self._stop(self._agent))
 
-    async def _stop(self, turn_id: str) -> None:
+    async def _stop(self, agent: Agent) -> None:
         try:
-            await self._agent.runtime.interrupt(
-                self._agent.run_id, turn_id=turn_id, reason="Ctrl-C"
-            )
+            await agent.interrupt(reason="Ctrl-C")
         except TurnlockError as error:
-            self.screen.tell(f"  not interrupted: {harmless(str(error))}")
+            self.screen.tell(f"  not stopped: {harmless(str(error))}")
 
 
 async def _failed(watching: asyncio.Task[None]) -> End:
@@ -203,25 +252,52 @@ async def _failed(watching: asyncio.Task[None]) -> End:
 
 async def converse(settings: SessionSettings, journal: Journal) -> End:
     """Play one session on a journal. Raises what the agent, its model and its journal raise."""
-    run_id = settings.run.run_id
     try:
-        known = (await journal.entry(run_id)).sequence
+        known = (await journal.entry(settings.run.run_id)).sequence
     except UnknownRun:
         known = 0
-    agent = Agent(
-        run=settings.run,
-        model=settings.model,
-        journal=journal,
-        tools=settings.tools,
-        telemetry=standard(),
-    )
+    session = Session(settings, known=known)
     try:
-        async with agent:
-            session = Session(agent, settings, known=known)
-            with redirect_stdout(sys.stderr), told_harmlessly():  # what tools print is no answer
-                return await session.play()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(settings.model.close)
+            await stack.enter_async_context(session.lines)
+            stack.enter_context(redirect_stdout(sys.stderr))  # what tools print is no answer
+            stack.enter_context(told_harmlessly())
+            servers = await stack.enter_async_context(_started(settings, session.terminal))
+            agent = Agent(
+                run=settings.run,
+                model=settings.model,
+                journal=journal,
+                tools=settings.tools if servers is None else partial(_tools, settings, servers),
+                instructions=settings.instructions,
+                answer_limit=settings.answer_limit,
+                telemetry=standard(),
+            )
+            await stack.enter_async_context(agent)
+            if servers is not None:
+                servers.remember(agent.runtime)
+            return await session.play(agent)
     except asyncio.CancelledError:
-        click.echo("left; the same command goes on where a journal was kept (--db)", err=True)
+        kept = "the same command goes on" if settings.durable else "nothing of it was kept"
+        click.echo(f"left; {kept}", err=True)
         raise click.Abort from None
-    finally:
-        await settings.model.close()
+
+
+@asynccontextmanager
+async def _started(
+    settings: SessionSettings, terminal: Terminal
+) -> AsyncGenerator[McpServers | None]:
+    """Start the MCP servers, if there are any; where nobody is asked, their questions are not."""
+    if not settings.servers:
+        yield None
+        return
+    from ..toolkits.mcp import McpServers  # noqa: PLC0415 - an extra's
+
+    elicit = terminal.elicit if settings.decider is None else None
+    async with McpServers(settings.servers, elicit=elicit) as servers:
+        yield servers
+
+
+def _tools(settings: SessionSettings, servers: McpServers, _: str) -> Toolbox:
+    """Return the tools of a run: the servers' lists may change (W-60)."""
+    return servers.toolbox(*settings.tools.values(), cipher=settings.tools.cipher)

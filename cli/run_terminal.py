@@ -7,33 +7,47 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+import attrs
 from rich.text import Text
 
-from ..models.deliveries import Delivery, Match, Resolution, Scope
+from ..models.deliveries import Decide, Delivery, Match, Resolution, Scope
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless
 from ..models.strict_json import parse
-from ..models.values import Json, freeze
-from .asking import forget_typed, person
+from ..models.values import ABSENT, Absent, Json, freeze
+from ..views.call_view import CallView
+from .asking import person
+from .run_lines import Lines, is_terminal
 from .run_prompts import Approval, Doubt, Question
 from .run_screen import Screen
 from .shown import about, whole
 
-_LONG: Final = 1_000
+if TYPE_CHECKING:  # an extra's
+    from ..toolkits.mcp.questions import Field, Reply
+    from ..toolkits.mcp.questions import Question as Elicitation
+
+ANSWER: Final = "answer: "
+"""Stands before what is typed to a question."""
+_LONG: Final = 800
 """Characters of a call that leave its name in sight."""
+_BOUND: Final = 1_000
+"""Characters of a call that are shown before somebody asks for more …"""
+_LINES: Final = 30
+"""… and lines."""
+_TRUTH: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+_ELICITED: Final = "  a  answer                d  decline"
 
 _APPROVAL: Final = (
     "  a  approve once          d [REASON]  deny\n"
     "  t  … in this turn        e [JSON]    edit the arguments, then approve\n"
     "  s  … in this session     T, S        as t and s, whatever the arguments"
 )
+_WHOLE: Final = "  w  show the arguments whole"
 _DOUBT: Final = (
     "  l  leave it in doubt     h [JSON]  it happened, with this result\n"
     "                           f TEXT    it failed"
@@ -53,55 +67,91 @@ _SCOPES: Final = {
 
 
 class Terminal:
-    """Asks whoever is at standard input; questions go to standard error."""
+    """Asks whoever is at standard input, one thing at a time; questions go to standard error."""
 
     def __init__(self, screen: Screen, lines: Lines) -> None:
         """Ask on this screen."""
         self._screen = screen
         self._lines = lines
         self._by = f"{person()} at the terminal"
+        self._asking = asyncio.Lock()
 
     async def decide(self, question: Question) -> Delivery | None:
         """Ask until an answer can be understood; None at the end of input, or to leave it."""
-        self._screen.ask(asking=True)
-        forget_typed()
-        try:
-            self._show(question)
+        async with self._asking:
+            shown = _Shown.of(question.call)
+            self._show(question, shown)
             while True:
-                line = await self._asked("> ")
+                line = await self._lines.next(ANSWER)
                 if line is None:
                     return None
+                if line.strip() == "l" and isinstance(question, Doubt):
+                    return None
+                if line.strip() == "w":
+                    shown = _Shown.of(question.call, limit=None)
+                    self._show(question, shown)
+                    continue
                 try:
-                    if isinstance(question, Approval):
-                        decision: Delivery | None = await self._approval(question, line)
-                    elif line.strip() == "l":
-                        return None
-                    else:
-                        decision = resolution_of(question, line)
+                    decision = await self._understood(question, line)
                 except InvalidValue as error:
                     self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
                     continue
-                if decision is not None:
+                if decision is None:
+                    self._screen.tell(Text("  that decides nothing; one of these does:", "yellow"))
+                    self._screen.tell(answers_to(question, cut=shown.cut))
+                elif shown.cut and isinstance(decision, Decide) and decision.approved:
+                    told = "  not all of the arguments were shown; w shows them, then approve"
+                    self._screen.tell(Text(told, "yellow"))
+                else:
                     return decision
-                self._screen.tell(Text("  that decides nothing; one of these does:", "yellow"))
-                self._screen.tell(answers_to(question))
-        finally:
-            self._screen.ask(asking=False)
 
-    def _show(self, question: Question) -> None:
-        """Show all of the call; where that is long, its name again, which it pushed away."""
-        lines = "\n".join(whole(question.call))
-        self._screen.console.print(Text(lines), soft_wrap=True)
-        if len(lines) > _LONG:
+    async def elicit(self, question: Elicitation) -> Reply:
+        """Ask what a server asks: whether to answer, then field by field (W-67)."""
+        from ..toolkits.mcp.questions import Accept, Cancel, Decline  # noqa: PLC0415 - an extra's
+
+        async with self._asking:
+            whose = f"{question.server} asks, for {question.tool_name} {question.invocation_id}:"
+            self._screen.tell(Text(harmless(whose), "bold"))
+            self._screen.tell(f"  {question.message}\n{_ELICITED}")
+            while (line := await self._lines.next(ANSWER)) is not None:
+                if line.strip() == "d":
+                    return Decline()
+                if line.strip() != "a":
+                    self._screen.tell(_ELICITED)
+                    continue
+                try:
+                    content = {
+                        field.name: value
+                        for field in question.fields
+                        if (value := await self._field(field)) is not ABSENT
+                    }
+                    question.check(content)
+                except InvalidValue as error:
+                    self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
+                    continue
+                return Accept(content)
+            return Cancel()
+
+    async def _field(self, field: Field) -> Json | Absent:
+        """Ask for a value; nothing typed is the default, or none."""
+        told = [field.title or field.name, field.description, " | ".join(field.choices)]
+        what = " – ".join(it for it in told if it)
+        line = await self._lines.next(f"{what} ({field.kind}): ")
+        if not (line or "").strip():
+            return ABSENT if field.default is None else field.default
+        return value_of(field.kind, (line or "").strip(), place=field.name)
+
+    def _show(self, question: Question, shown: _Shown) -> None:
+        """Show the call; where that is long, its name again, which it pushed away."""
+        self._screen.show(Text(shown.text))
+        if len(shown.text) > _LONG:
             self._screen.tell(Text(about(question.call), "bold"))
-        self._screen.tell(answers_to(question))
+        self._screen.tell(answers_to(question, cut=shown.cut))
 
-    async def _asked(self, prompt: str) -> str | None:
-        self._screen.console.print(Text(prompt), end="")
-        line = await self._lines.next()
-        if line is None or not self._screen.console.is_terminal:
-            self._screen.console.print()  # nobody's return key has ended the line
-        return line
+    async def _understood(self, question: Question, line: str) -> Delivery | None:
+        if isinstance(question, Approval):
+            return await self._approval(question, line)
+        return resolution_of(question, line)
 
     async def _approval(self, question: Approval, line: str) -> Delivery | None:
         word, _, rest = line.strip().partition(" ")
@@ -120,18 +170,50 @@ class Terminal:
     async def _edited(self, arguments: Mapping[str, Json], typed: str) -> Mapping[str, Json] | None:
         """Return the new arguments: typed after the letter, in $EDITOR, or on the next line."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-        if not typed and editor and self._screen.console.is_terminal:
-            typed = await asyncio.to_thread(_in_editor, editor, arguments)
+        if not typed and editor and is_terminal():
+            async with self._lines.away():
+                typed = await asyncio.to_thread(_in_editor, editor, arguments)
         elif not typed:
-            typed = await self._asked("the new arguments, as JSON on one line: ") or ""
+            typed = await self._lines.next("the new arguments, as JSON on one line: ") or ""
         return _object(typed) if typed.strip() else None
 
 
-def answers_to(question: Question) -> str:
+@attrs.frozen
+class _Shown:
+    """A call as it was shown."""
+
+    text: str
+    cut: bool
+    """Whether there is more of it."""
+
+    @classmethod
+    def of(cls, call: CallView, *, limit: int | None = _BOUND) -> Self:
+        """Show it, of its arguments only the beginning where they are long, unless whole."""
+        text = "\n".join(whole(call))
+        if limit is None or (len(text) <= limit and text.count("\n") < _LINES):
+            return cls(text, cut=False)
+        kept = "\n".join(text[:limit].split("\n")[:_LINES])
+        return cls(f"{kept}\n… {len(text) - len(kept):,} characters more", cut=True)
+
+
+def answers_to(question: Question, *, cut: bool = False) -> str:
     """Return what can be answered to a question."""
     if isinstance(question, Approval):
-        return _APPROVAL
-    return _DOUBT_OF_OURS if question.may_retry else _DOUBT
+        answers = _APPROVAL
+    else:
+        answers = _DOUBT_OF_OURS if question.may_retry else _DOUBT
+    return f"{answers}\n{_WHOLE}" if cut else answers
+
+
+def value_of(kind: str, text: str, *, place: str) -> Json:
+    """Return what was typed as a value of this kind. Raises `InvalidValue`."""
+    if kind == "string":
+        return text
+    if kind == "boolean" and text.lower() in _TRUTH:
+        return _TRUTH[text.lower()]
+    if kind == "array" and not text.startswith("["):
+        return cast("Json", freeze([it.strip() for it in text.split(",")], place=place))
+    return cast("Json", freeze(parse(text), place=place))
 
 
 def resolution_of(question: Doubt, line: str) -> Delivery | None:
@@ -169,50 +251,3 @@ def _in_editor(editor: str, arguments: Mapping[str, Json]) -> str:
                 place="$EDITOR", cause=f"{error}", fix="type the arguments after e instead"
             ) from error
         return file.read_text("utf-8")
-
-
-class Lines:
-    """Reads a line when somebody wants one.
-
-    The thread that reads is a daemon: nobody can wake it, and it must not keep the process alive. A
-    line that nobody waits for any more belongs to whoever asks next, unless they `forget_typed`.
-    """
-
-    def __init__(self) -> None:
-        """Read nothing yet."""
-        self._reading: asyncio.Future[str | None] | None = None
-        self.ended = False
-        """Whether standard input has come to its end."""
-
-    async def next(self) -> str | None:
-        """Return the next line without its end, None at the end of input."""
-        if self.ended:
-            return None
-        if self._reading is None:
-            loop = asyncio.get_running_loop()
-            self._reading = loop.create_future()
-            threading.Thread(
-                target=_read, args=(loop, self._reading), name="turnlock-stdin", daemon=True
-            ).start()
-        line = await asyncio.shield(self._reading)
-        self._reading = None
-        self.ended = line is None
-        return line
-
-
-def _read(loop: asyncio.AbstractEventLoop, wanted: asyncio.Future[str | None]) -> None:
-    line = None
-    try:
-        text = "" if sys.stdin is None else sys.stdin.readline()  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
-        line = text.rstrip("\r\n") if text else None
-    except (OSError, ValueError):  # closed meanwhile, or no text: as good as its end
-        line = None
-
-    def tell() -> None:
-        if not wanted.done():
-            wanted.set_result(line)
-
-    try:
-        loop.call_soon_threadsafe(tell)
-    except RuntimeError:
-        return  # the loop is closed: nobody asks any more

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyte
 
 from turnlock import FactType
 from turnlock.cli.databases import facts_of_db
 
 from .recordings import ROOT, turnlock
 
+ROWS = 60
+"""Of a terminal."""
 TIMEOUT = 20.0
 """Seconds that a test waits at most for what must happen."""
 
@@ -66,6 +70,7 @@ class Session:
 
     process: subprocess.Popen[bytes]
     keyboard: int
+    columns: int = 100
     shown: bytearray = attrs.field(factory=bytearray)
 
     def says(self, text: str) -> None:
@@ -78,9 +83,19 @@ class Session:
             assert time.monotonic() < deadline, f"{what!r} did not come: {self.shown.decode()}"
             time.sleep(0.01)
 
-    def type(self, line: str) -> None:
-        """Type a line."""
-        os.write(self.keyboard, f"{line}\n".encode())
+    def type(self, line: str, *, end: str = "\n") -> None:
+        """Type a line, or without its end what is to become one."""
+        os.write(self.keyboard, f"{line}{end}".encode())
+
+    def display(self) -> list[str]:
+        """What stands on the terminal now, without the empty lines."""
+        screen = pyte.Screen(self.columns, ROWS)
+        pyte.ByteStream(screen).feed(bytes(self.shown))
+        return [line.rstrip() for line in screen.display if line.strip()]
+
+    def stands(self, *lines: str) -> None:
+        """Wait until these are the last lines on the terminal."""
+        self.until(lambda: self.display()[-len(lines) :] == list(lines), "\n".join(lines))
 
     def ends(self) -> int:
         """Wait for the end, and return the status."""
@@ -89,20 +104,27 @@ class Session:
         return status
 
 
-def on_terminal(*arguments: str, cwd: Path, **env: str) -> Session:
-    """Start ``turnlock run`` with its standard streams on a terminal of 100 columns."""
+def on_terminal(
+    *arguments: str,
+    cwd: Path,
+    program: Sequence[str] = ("-m", "turnlock", "run"),
+    columns: int = 100,
+    **env: str,
+) -> Session:
+    """Start ``turnlock run``, or another program, with its standard streams on a terminal."""
     keyboard, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (ROWS, columns))
     process = subprocess.Popen(
-        [sys.executable, "-m", "turnlock", "run", *arguments],
+        [sys.executable, *program, *arguments],
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
         cwd=cwd,
-        env=_environment() | {"TERM": "xterm", "COLUMNS": "100"} | env,
+        env=_environment() | {"TERM": "xterm"} | env,
         start_new_session=True,
     )
     os.close(terminal)
-    session = Session(process, keyboard)
+    session = Session(process, keyboard, columns)
     threading.Thread(target=_read, args=(session,), daemon=True).start()
     return session
 
@@ -180,6 +202,9 @@ def types_of(db: Path, run_id: str = "agent") -> list[FactType]:
     return [fact.type for fact in facts_of_db(str(db), run_id)[1]]
 
 
+_UNSET = frozenset({"OPENAI_API_KEY", "TURNLOCK_DB", "NO_COLOR", "EDITOR", "VISUAL", "COLUMNS"})
+
+
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    kept = {name: value for name, value in os.environ.items() if name not in _UNSET}
     return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), kept.get("PYTHONPATH", "")])}

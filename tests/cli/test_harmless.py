@@ -12,6 +12,7 @@ import pytest
 
 from turnlock import Decide, Match, Run, Scope
 from turnlock.cli.main import main
+from turnlock.cli.run_lines import StdinLines
 from turnlock.cli.run_screen import Screen
 from turnlock.models import safe_text
 
@@ -130,7 +131,7 @@ def test_control_without_escapes_they_do(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_what_a_session_tells_is_harmless(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever forgets it: an error of the runtime, a name."""
-    Screen(Run(run_id="r"), told_until=0).tell(f"  not decided: {text}")
+    Screen(Run(run_id="r"), told_until=0, lines=StdinLines()).tell(f"  not decided: {text}")
     assert harmless(capsys.readouterr().err)
 
 

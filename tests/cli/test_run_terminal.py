@@ -180,10 +180,10 @@ def test_what_to_do_is_told_whole_however_narrow_the_terminal(tmp_path: Path) ->
     session = on_terminal(
         *("--record", recording(tmp_path, [LOOK]), "--gate", "all", "--db", "a.db"),
         cwd=tmp_path,
-        COLUMNS="40",
+        columns=40,
     )
     session.says("wants to run")
-    session.says("> ")
+    session.says("answer:")
     os.write(session.keyboard, END_OF_INPUT)
 
     assert session.ends() == 3
@@ -192,4 +192,4 @@ def test_what_to_do_is_told_whole_however_narrow_the_terminal(tmp_path: Path) ->
     assert "T, S as t and s, whatever the arguments" in " ".join(words)
     left = "left as it is: 1 call waits for an answer that nobody gave; decide with turnlock"
     assert f"{left} approve or deny, or here, and start this run again" in " ".join(words)
-    assert "> left" not in session.shown.decode()
+    assert "answer: left" not in session.shown.decode()

@@ -1,0 +1,269 @@
+"""A real terminal: what is typed stays below what happens, and what happens is seen as it does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnlock import FactType
+
+from .recordings import turnlock
+from .sessions import Session, happens, in_pipes, on_terminal, types_of
+
+TALKING = str(Path(__file__).with_name("talking.py"))
+CTRL_C, END_OF_INPUT = "\x03", "\x04"
+
+
+def talking(folder: Path, *arguments: str, **how: Any) -> Session:
+    return on_terminal("a.db", *arguments, cwd=folder, program=(TALKING, "talk"), **how)
+
+
+def test_what_is_typed_while_the_model_speaks_stays_whole_below_it(tmp_path: Path) -> None:
+    """Text comes while it is said; a line that is typed ahead is the next prompt."""
+    session = talking(tmp_path)
+    session.stands("you:")
+    session.type("words")
+    session.says("word word word")
+    session.type("and then", end="")
+    session.until(
+        lambda: (
+            session.display()[-1] == "you: and then"
+            and session.display()[-2].startswith("word word")
+        ),
+        "the draft below the text",
+    )
+    session.type(" more")
+    session.until(lambda: session.display()[-2:] == ["next: and then more", "you:"], "it waits")
+    session.stands("you: and then more", "you said and then more, and that is", "all", "you:")
+    session.type("", end=END_OF_INPUT)
+
+    assert session.ends() == 0
+    text = "\n".join(session.display())
+    assert text.count("and then more") == 2
+    assert text.count("you: words") == 1
+    said = re.findall(r"word", text[: text.index("you: and then more")])
+    assert len(said) == 41  # each of them once, and the prompt
+
+
+def test_an_answer_typed_while_tools_print_is_swallowed_by_no_line(tmp_path: Path) -> None:
+    """Text beside calls is shown; the draft of a prompt comes back after the question."""
+    session = talking(tmp_path, TERM="xterm-256color")
+    session.type("pay")
+    session.type("my dra", end="")
+    session.says("wants to run")
+    session.type("d not ", end="")
+    session.until(
+        lambda: (
+            session.display().count("still looking") >= 3
+            and session.display()[-1] == "answer: d not"
+        ),
+        "the answer below what the tool prints",
+    )
+    session.type("today")
+    session.says("not today (by")
+    session.stands("all", "you: my dra")
+    session.type("ft")
+    session.stands("you: my draft", "you said my draft, and that is", "all", "you:")
+    session.type("", end=END_OF_INPUT)
+
+    assert session.ends() == 0
+    lines = session.display()
+    assert "I will pay now." in lines
+    assert "One moment please" in lines
+
+
+def test_ctrl_c_stops_the_model_once_and_leaves_twice(tmp_path: Path) -> None:
+    """Said in words; and the terminal is then as it was."""
+    session = talking(tmp_path)
+    before = termios.tcgetattr(session.keyboard)[3]
+    session.type("words")
+    session.says("word word")
+    assert not termios.tcgetattr(session.keyboard)[3] & termios.ICANON
+    session.type("never said")
+    session.says("next: never said")
+    os.write(session.keyboard, CTRL_C.encode())
+    session.says("stopping this turn; Ctrl-C again leaves; 1 typed ahead will not be said")
+    session.stands("(stopped; the model is told with the next prompt)", "you:")
+    session.type("pay")
+    session.says("wants to run")
+    os.write(session.keyboard, CTRL_C.encode())
+    session.stands("(stopped; the model is told with the next prompt)", "you:")
+    session.process.send_signal(signal.SIGINT)
+
+    assert session.process.wait(20) == 1
+    assert termios.tcgetattr(session.keyboard)[3] == before
+    assert "left; the same command goes on" in session.display()
+    assert types_of(tmp_path / "a.db")[-1] is FactType.TURN_INTERRUPTED
+    session.ends()
+
+
+def test_resumed_after_a_kill_it_shows_the_end_and_what_waits(tmp_path: Path) -> None:
+    """The last prompt, the last answer, the call; its arguments whole before they are approved."""
+    first = talking(tmp_path, "pay long")
+    first.says("wants to run")
+    happens(tmp_path / "a.db", FactType.TOOL_EXECUTION_SUCCEEDED)
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.ends()
+
+    session = talking(tmp_path, "pay long")
+    session.says("characters more")
+    session.says("answer:")
+    lines = session.display()
+    start = lines.index("going on with run agent")
+    assert lines[start + 1 : start + 4] == [
+        "  you: pay long",
+        "  model: I will pay now.",
+        "         One moment please",
+    ]
+    assert lines[start + 4].startswith("  pay asks for approval ")
+    assert any(re.fullmatch(r"… [\d,]+ characters more", line) for line in lines)
+    session.type("a")
+    session.says("not all of the arguments were shown")
+    assert FactType.TOOL_APPROVED not in types_of(tmp_path / "a.db")
+    session.type("w")
+    session.until(lambda: session.shown.count(b"x" * 100) > 40, "the arguments whole")
+    session.type("a")
+    session.says("you said done, and that is")
+
+    assert session.ends() == 0
+    assert turnlock("check", "--db", str(tmp_path / "a.db")).exit_code == 0
+
+
+def test_a_terminal_of_20_columns_gets_garbage_and_keeps_its_prompt(tmp_path: Path) -> None:
+    """Control characters do nothing there, and a paste of many lines is one prompt."""
+    session = talking(tmp_path, columns=20)
+    session.stands("you:")
+    paste = "one\ntwo \x1b]0;title\x07 \x1b[2J\x00 \u202ethree " + "long " * 30
+    session.type(f"\x1b[200~{paste}\x1b[201~")
+    session.says("all")
+    session.stands("all", "you:")
+    session.type("", end=END_OF_INPUT)
+
+    assert session.ends() == 0
+    assert b"]0;title" not in session.shown.replace(b"\\x1b]0;title", b"")
+    assert max(map(len, session.display())) <= 20
+
+
+def test_a_line_that_is_too_long_is_not_sent(tmp_path: Path) -> None:
+    """1 MB and more of it: refused in words, and the session goes on."""
+    session = talking(tmp_path)
+    session.stands("you:")
+    data = f"\x1b[200~{'y' * 1_000_001}\x1b[201~\n".encode()
+    while data:
+        data = data[os.write(session.keyboard, data) :]
+    session.says("a line has at most 1,000,000 characters; this one was not sent")
+    os.write(session.keyboard, CTRL_C.encode())
+    session.type("hello")
+    session.stands("you said hello, and that is", "all", "you:")
+    session.type("", end=END_OF_INPUT)
+    assert session.ends() == 0
+
+
+def test_a_failure_is_told_and_a_cut_is_asked_again_in_words(tmp_path: Path) -> None:
+    """The person has the word: return asks the model again. At the end of input it is left."""
+    session = talking(tmp_path, NO_COLOR="1")
+    session.type("cut")
+    session.says("(the answer was cut off: what came of it is void, and the model is asked again)")
+    session.stands("you said cut, and that is", "all", "you:")
+    session.type("fail")
+    session.says("the model cannot be reached; see to the network")
+    session.says("press return to have the model asked again")
+    session.type("")
+    session.until(lambda: session.shown.count(b"cannot be reached") == 2, "asked again")
+    session.stands("(say something else, or press return to have the model asked again)", "you:")
+    session.type("", end=END_OF_INPUT)
+
+    assert session.ends() == 0
+    assert not re.search(rb"\x1b\[[\d;]*3[1-7]", session.shown)  # no colours
+
+
+def test_the_end_of_input_in_a_question_leaves_it_open(tmp_path: Path) -> None:
+    session = talking(tmp_path, "pay")
+    session.says("answer:")
+    os.write(session.keyboard, END_OF_INPUT.encode())
+    assert session.ends() == 3
+    session.says("left as it is: 1 call waits")
+
+
+def test_a_dumb_terminal_is_spoken_to_line_by_line(tmp_path: Path) -> None:
+    """No escape at all; a prompt that a line came over is written again."""
+    session = talking(tmp_path, TERM="dumb")
+    session.says("you: ")
+    session.type("pay")
+    session.says("answer: ")
+    session.says('succeeded: "blue"\r\nanswer: ')
+    session.type("a")
+    session.says("all\r\nyou: ")
+    session.type("", end=END_OF_INPUT)
+
+    assert session.ends() == 0
+    assert b"\x1b" not in session.shown
+
+
+def test_a_pipe_gets_exactly_the_answer_and_text_beside_calls_is_not_lost(tmp_path: Path) -> None:
+    """W-52: whatever was void, or stood beside calls, is on standard error alone."""
+    for prompt, stdin, answer in (
+        ("pay", "a\n", "you said done, and that is\nall\n"),
+        ("cut", "", "you said cut, and that is\nall\n"),
+    ):
+        done = subprocess.run(
+            [sys.executable, TALKING, "talk", "memory:", prompt],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=20,
+            check=True,
+        )
+        assert done.stdout == answer
+        if prompt == "pay":
+            assert "I will pay now.\nOne moment please" in done.stderr
+        else:
+            assert "cut off" in done.stderr
+            assert "half a sen" not in done.stderr
+        assert "nothing of this is kept: --db JOURNAL keeps it" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["hello\x1b[2J\x00\u202e", "y" * 1_000_000], ids=["bad", "1 MB"])
+def test_a_pipe_may_hold_anything(tmp_path: Path, text: str) -> None:
+    """A line of a pipe is a prompt, whatever it holds; what is shown of it is harmless."""
+    done = subprocess.run(
+        [sys.executable, TALKING, "talk", "memory:"],
+        input=text.encode(),
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=20,
+        check=True,
+    )
+    assert done.stdout.endswith(b"and that is\nall\n")
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert text[:5].encode() in done.stdout
+
+
+def test_bytes_that_are_no_text_end_the_input(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, TALKING, "talk", "memory:"],
+        input=b"\xff\xfe\n",
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=20,
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+
+
+def test_the_example_is_shipped(tmp_path: Path) -> None:
+    """docs/first-agent.md without any file: `--tools example` pays a bill."""
+    left = in_pipes("--tools", "example", "--db", "a.db", cwd=tmp_path)
+    assert left.returncode == 3
+    assert "pay call_1 wants to run" in left.stderr
