@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...models.calls import Status
 from ..folds.anthropic import AnthropicFold, as_events
@@ -28,6 +28,7 @@ _SAYABLE: Final = {
     *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
 }
 """What the client can say of a schema in the provider's field, some of it in words alone."""
+_BESIDE_REF: Final = {"$ref", "$defs", "title", "description", "default", "examples"}
 
 
 class AnthropicModel:
@@ -142,7 +143,8 @@ def _blocks(message: Message, ids: tuple[str, ...]) -> Iterable[dict[str, Any]]:
         return [{"type": "text", "text": words(message)}]
     if isinstance(message, Results):
         return _results(message, ids)
-    content = (own_raw(message, PROVIDER) or {}).get("content") or ()
+    raw: Any = own_raw(message, PROVIDER) or {}
+    content: Any = raw.get("content") or ()
     if sum(it["type"] == "tool_use" for it in content) == len(ids) and content:
         return _own(content, ids)
     return _foreign(message, ids)
@@ -183,24 +185,28 @@ def is_sayable(output: JsonSchema) -> bool:
     defs: Any = output.get("$defs", {})
     known: dict[str, bool] = {}
 
-    def says(schema: Any) -> bool:  # noqa: ANN401 - any JSON
-        if not isinstance(schema, Mapping) or not schema.keys() <= _SAYABLE:
-            return False
+    def says(schema: object) -> bool:
+        return isinstance(schema, Mapping) and says_all_of(cast("JsonSchema", schema))
+
+    def says_all_of(schema: Mapping[str, Any]) -> bool:
         if "$ref" in schema:
             name = str(schema["$ref"]).removeprefix("#/$defs/")
             if name not in known:
                 known[name] = False  # until it is known, so that one within itself is not
                 known[name] = says(defs.get(name))
-            return known[name]
-        if not any(isinstance(schema.get(key), str | list) for key in ("type", "anyOf", "enum")):
-            return "const" in schema
-        if isinstance(schema.get("type"), list):
-            return False
-        if schema.get("type") == "object" and (
-            "properties" not in schema or schema.get("additionalProperties", False) is not False
-        ):
-            return False
+            return known[name] and schema.keys() <= _BESIDE_REF
+        kind, values = schema.get("type"), [*schema.get("enum", ()), schema.get("const")]
+        said = schema.get("anyOf") or schema.get("enum") or "const" in schema
+        named = isinstance(kind, str) if "type" in schema else bool(said)
+        closed = (
+            "items" in schema
+            if kind == "array"
+            else kind != "object"
+            or ("properties" in schema and schema.get("additionalProperties", False) is False)
+        )
         below = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-        return all(says(it) for it in [*below, *([schema["items"]] if "items" in schema else [])])
+        below += [schema["items"]] if "items" in schema else []
+        plain = not any(isinstance(it, Mapping | list) for it in values)
+        return schema.keys() <= _SAYABLE and named and closed and plain and all(map(says, below))
 
     return says(output)

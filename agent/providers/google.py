@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -55,7 +56,6 @@ class GoogleModel:
         self._types: Final[Any] = genai.types
         options = self._types.HttpOptions(
             base_url=base_url,
-            timeout=round(timeout * 1000),  # it counts milliseconds
             retry_options=self._types.HttpRetryOptions(attempts=retries + 1),
         )
         try:
@@ -71,6 +71,7 @@ class GoogleModel:
             retries=retries,
         )
         self._no_json: Final[type[Exception]] = genai.errors.UnknownApiResponseError
+        self._timeout: Final = timeout
         self._streams: Final = streams
         self._structured: Final = structured
         self._hosted: Final = hosted
@@ -113,17 +114,27 @@ class GoogleModel:
             ),
         }
         if not self._streams:
-            yield _as_sent(await models.generate_content(**asked))
+            async with asyncio.timeout(self._timeout):
+                response = await models.generate_content(**asked)
+            yield _as_sent(response)
             return
         begun = False
         async with aclosing(await models.generate_content_stream(**asked)) as pieces:
             try:
-                async for piece in pieces:
+                while (piece := await self._next(pieces)) is not None:
                     yield _as_sent(piece)
                     begun = True
             except self._no_json:
                 if not begun:
                     raise  # else it ended in the middle of a piece: it is cut (W-52)
+
+    async def _next(self, pieces: AsyncIterator[Any]) -> Any:  # noqa: ANN401 - as _as_sent
+        """Return the next piece, None after the last. Raises TimeoutError for one that is silent.
+
+        The client's own timeout is also told to Google, as that of the whole answer.
+        """
+        async with asyncio.timeout(self._timeout):
+            return await anext(pieces, None)
 
     def _request(self, question: Question) -> dict[str, Any]:
         """Return the body of a request. One that was paused goes on by the token it ended with."""
@@ -146,7 +157,8 @@ class GoogleModel:
             "continuationToken": token,
         }
         contents = [*as_contents(messages, spec=self.spec)]
-        request = {"contents": contents, **{name: it for name, it in fields.items() if it}}
+        found = {name: it for name, it in fields.items() if it}
+        request: dict[str, Any] = {"contents": contents, **found}
         for field, value in self._extra.items():
             ours = request.get(field)
             request[field] = {**ours, **value} if isinstance(ours, dict) else value
@@ -156,7 +168,8 @@ class GoogleModel:
 def _token(message: Message) -> str | None:
     """Return what an answer that was paused goes on by."""
     if isinstance(message, Answer) and message.stop is Stop.PAUSED:
-        token: str | None = (own_raw(message, PROVIDER) or {}).get("continuationToken")
+        raw: Any = own_raw(message, PROVIDER) or {}
+        token: str | None = raw.get("continuationToken")
         return token
     return None
 
@@ -183,8 +196,8 @@ def _parts(message: Message, ids: tuple[str, ...], spec: str) -> Iterable[dict[s
         return [{"text": words(message)}]
     if isinstance(message, Results):
         return _results(message, ids)
-    content: Any = (own_raw(message, PROVIDER) or {}).get("content") or {}
-    own = content.get("parts") or ()
+    raw: Any = own_raw(message, PROVIDER) or {}
+    own: list[Any] = [*(raw["content"]["parts"] if "content" in raw else ())]
     fits = own and sum("functionCall" in it for it in own) == len(ids)
     parts = [*(_own(own, ids) if fits else _foreign(message, ids))]
     if not fits or message.spec != spec:

@@ -25,7 +25,7 @@ class Play:
     """What one request is answered with.
 
     `cut` is the byte before which it ends: `cleanly`, as a whole response does, or with the
-    connection. `hangs` are seconds before the first byte.
+    connection. `hangs` are seconds before the first byte, `pause` seconds after each piece.
     """
 
     body: bytes
@@ -36,6 +36,7 @@ class Play:
     cut: int | None = None
     cleanly: bool = True
     hangs: float = 0.0
+    pause: float = 0.0
 
     @classmethod
     def of(cls, recording: Recording, **more: Any) -> Play:
@@ -58,6 +59,8 @@ class Server:
     asked: list[Any] = attrs.field(factory=list[Any])
     """The bodies."""
     paths: list[str] = attrs.field(factory=list[str])
+    headers: list[dict[str, str]] = attrs.field(factory=list[dict[str, str]])
+    """In small letters."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection's requests until it closes."""
@@ -73,6 +76,7 @@ class Server:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         fields = dict(line.lower().split(": ", 1) for line in head[1:] if line)
         body = await reader.readexactly(int(fields.get("content-length", 0)))
+        self.headers.append(fields)
         self.paths.append(head[0].split(" ")[1])
         self.asked.append(json.loads(body) if body else None)
         play = self.plays.pop(0) if len(self.plays) > 1 else self.plays[0]
@@ -88,7 +92,7 @@ class Server:
             part = whole[start : start + play.piece]
             writer.write(b"%x\r\n%s\r\n" % (len(part), part))
             await writer.drain()
-            await asyncio.sleep(0)  # whoever listens in this process may read it now
+            await asyncio.sleep(play.pause)  # whoever listens in this process may read it now
         if play.cut is not None and not play.cleanly:
             writer.transport.abort()
             return False

@@ -42,8 +42,8 @@ def asked(question: Question, *plays: Play, **options: Any) -> tuple[Ended, list
 
     async def ask() -> tuple[Ended, list[Any]]:
         async with playing(*(plays or (WHOLE,))) as server:
-            options_here = {"timeout": 2.0, "retries": 0} | options
-            model = AnthropicModel(model="m", base_url=server.url, api_key="k", **options_here)
+            more: dict[str, Any] = {"timeout": 2.0, "retries": 0, **options}
+            model = AnthropicModel(model="m", base_url=server.url, api_key="k", **more)
             try:
                 return await listen(model, question), server.asked
             finally:
@@ -194,6 +194,10 @@ CITY: dict[str, Any] = {
         ({"additionalProperties": False}, True),
         ({"additionalProperties": {"type": "integer"}}, False),
         ({"patternProperties": {}}, False),
+        ({"properties": {"odd": {"enum": [{"a": 1}]}}}, False),
+        ({"properties": {"list": {"type": "array"}}}, False),
+        ({"properties": {"at": {"$ref": "#/$defs/Place", "description": "x"}}}, True),
+        ({"properties": {"at": {"$ref": "#/$defs/Place", "minLength": 3}}}, False),
         ({"allOf": []}, False),
         ({"properties": {"open": {"type": "object"}}}, False),
         ({"properties": {"two": {"type": ["string", "null"]}}}, False),

@@ -49,8 +49,8 @@ def asked(
 
     async def ask() -> tuple[Ended, list[Any], list[str]]:
         async with playing(*(plays or (HI,))) as server:
-            options_here = {"timeout": 2.0, "retries": 0} | options
-            model = GoogleModel(model="m", base_url=server.url, api_key="k", **options_here)
+            more: dict[str, Any] = {"timeout": 2.0, "retries": 0, **options}
+            model = GoogleModel(model="m", base_url=server.url, api_key="k", **more)
             heard: list[Said] = [] if said is None else said
             try:
                 ended = await listen(model, question, hear=heard.append)
@@ -113,6 +113,21 @@ def test_w_50_what_is_asked() -> None:
         "responseJsonSchema": form,
     }
     assert second["contents"][0]["parts"][0]["text"].strip()
+
+
+def test_w_50_google_is_told_no_bound_of_the_whole_answer() -> None:
+    """As the client tells it, if it is given a timeout: long answers would end there."""
+
+    async def ask() -> dict[str, str]:
+        async with playing(HI) as server:
+            model = GoogleModel(model="m", base_url=server.url, api_key="k", timeout=5.0)
+            await listen(model, Question((GO,)))
+            await model.close()
+            return server.headers[0]
+
+    headers = asyncio.run(ask())
+    assert headers["x-goog-api-key"] == "k"
+    assert "x-server-timeout" not in headers
 
 
 def test_w_59_a_form_is_a_tool_where_there_are_tools() -> None:

@@ -101,7 +101,7 @@ GOOGLE = sometimes(
     | JSON,
     promptFeedback=maybe({"blockReason": "SAFETY"}),
     usageMetadata=sometimes(promptTokenCount=maybe(3)) | JSON,
-    error=st.just({}) | JSON,
+    error=maybe(None),
 )
 
 
@@ -213,14 +213,14 @@ def deltas(count: int) -> dict[str, list[Any]]:
         return [begin, *[more] * count, {"type": f"{name}_stop", "index": index}]
 
     pieces = {"type": "input_json_delta", "partial_json": "1"}
-    parts = [
+    parts: list[Any] = [
         *[{"text": "word "}] * count,
         {"functionCall": {"name": "look", "willContinue": True}},
         *[some(stringValue="word ", willContinue=True)] * count,
         *[some(path=f"$.b[{n}]", numberValue=n) for n in range(count)],
         {"functionCall": {}},
     ]
-    contents = [{"candidates": [{"content": {"parts": [it]}}]} for it in parts]
+    contents: list[Any] = [{"candidates": [{"content": {"parts": [it]}}]} for it in parts]
     return {
         "anthropic": [
             {"type": "message_start", "message": {"id": "m"}},

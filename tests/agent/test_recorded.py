@@ -121,6 +121,24 @@ def test_w_50_the_official_client_says_the_same(provider: Provider) -> None:
 
 
 @each_provider
+def test_w_50_a_timeout_is_of_silence_and_not_of_the_whole_answer(provider: Provider) -> None:
+    """Slow is not silent; what falls silent after its first event is cut (W-52)."""
+    slow = max(whole(provider, streamed=True), key=lambda it: len([*it.events()]))
+
+    async def ask(*, pause: float, patience: float) -> Stop:
+        play = Play.of(slow, piece=len(slow.body) // 4 + 1, pause=pause)
+        async with playing(play) as server:
+            model = provider.model(server.url, timeout=patience)
+            try:
+                return (await listen(model, Question(()))).stop
+            finally:
+                await model.close()
+
+    assert asyncio.run(ask(pause=0.4, patience=1.2)) is provider.spoken(slow)[1].stop
+    assert asyncio.run(ask(pause=2.0, patience=0.8)) is Stop.CUT
+
+
+@each_provider
 def test_w_50_what_a_provider_says_of_its_failure_is_told(provider: Provider) -> None:
     """As an error that says what to do."""
 
