@@ -35,7 +35,7 @@ from .tenure import Tenure
 from .tools.calling import ToolContext
 from .tools.errors import Rejected
 from .tools.performing import perform, prepare
-from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded
+from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded, Unknown
 from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
@@ -87,6 +87,8 @@ class _Attempt(Slot):
     runs: bool = False
     claimed: bool = False
     """Whether it may have been claimed: then what it comes to is this process's to tell."""
+    why_unknown: str | None = None
+    """Why nobody knows what it came to, once that is so."""
     task: asyncio.Task[None] | None = None
 
 
@@ -108,6 +110,11 @@ class Executions:
         """Whether the tool of this attempt runs here, and will be reported."""
         attempt = self._under_way.get(key)
         return attempt is not None and attempt.runs
+
+    def why_unknown(self, key: Key) -> str | None:
+        """Why nobody knows what this attempt came to, if it ended so just now, and here."""
+        attempt = self._under_way.get(key)
+        return None if attempt is None else attempt.why_unknown
 
     def perform(self, actor: Actor, effect: Execute) -> None:
         """Begin an attempt, unless it is under way: an effect may be asked for again.
@@ -276,6 +283,7 @@ class Executions:
                     outcome = await self._performed(attempt, effect, tool, arguments, thread)
             finally:
                 attempt.runs = False
+            attempt.why_unknown = outcome.why if isinstance(outcome, Unknown) else None
             outcome = seals.outcome(tool.name, outcome, place)
             if isinstance(outcome, Succeeded):
                 told.succeeded(outcome.result)

@@ -86,23 +86,27 @@ class InDoubtResolver:
             fencing_token=actor.fence,
             worker=self._runtime.worker,
         )
-        work = self._resolve(actor, tool, context, key)
+        work = self._resolve(actor, tool, context, self._executions.why_unknown(key), key)
         self._runtime.tasks.spawn(f"doubt of {context.idempotency_key}", work)
 
-    async def _resolve(self, actor: Actor, tool: Tool, context: ToolContext, key: Key) -> None:
+    async def _resolve(
+        self, actor: Actor, tool: Tool, context: ToolContext, why: str | None, key: Key
+    ) -> None:
         try:
-            answer = await self._answer(actor, tool, context)
+            answer = await self._answer(actor, tool, context, why)
             resolution = None if answer is None else _resolution(context, answer)
             if resolution is not None:
                 await actor.deliver_surely(resolution)
         finally:
             self._under_way.discard(key)
 
-    async def _answer(self, actor: Actor, tool: Tool, context: ToolContext) -> ProbeAnswer | None:
+    async def _answer(
+        self, actor: Actor, tool: Tool, context: ToolContext, why: str | None
+    ) -> ProbeAnswer | None:
         """Return what the policy says; None where somebody is to be asked."""
         rule = tool.policy.doubt_rule
         if rule is InDoubt.FAIL:
-            return Failed(UNKNOWN)
+            return Failed(UNKNOWN if why is None else f"{UNKNOWN}: {why}")
         if rule is InDoubt.RETRY_IF_SAFE:
             return NeverHappened()
         if rule is InDoubt.PROBE:

@@ -14,6 +14,7 @@ from turnlock import FactType, Resolution, Run, Status
 from turnlock.models.diagnostics import ToolLog
 from turnlock.runtime import OutcomeUnknown
 from turnlock.runtime import Status as RunStatus
+from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.calling import ToolContext
@@ -225,6 +226,24 @@ def test_w_62_its_policy_decides_what_becomes_of_it(
     run(scene())
 
 
+def test_w_62_a_model_that_is_told_that_it_failed_is_told_why_nobody_knows() -> None:
+    async def scene() -> None:
+        world = World()
+        act = world.tool("act", breaks, in_doubt=InDoubt.FAIL)
+        async with world.process(act) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+
+        (result,) = world.told[0].results
+        assert result.error == (
+            "the outcome is unknown: it was started, and nobody knows whether it happened: "
+            f"the tool cannot tell: {WHY}"
+        )
+
+    run(scene())
+
+
 def test_w_62_what_a_person_says_of_it_is_told_to_the_model() -> None:
     """Also after a crash: it is in doubt in the journal, not in the memory of the process."""
 
@@ -316,29 +335,38 @@ def test_w_62_who_watches_is_told_why(caplog: pytest.LogCaptureFixture) -> None:
 def test_w_62_why_a_secretive_tool_cannot_tell_is_kept_as_its_errors_are(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, keep: Keep
 ) -> None:
-    """Sealed it is nowhere to be read; kept clear, the negative control, it is."""
+    """Sealed it is nowhere but at the model; kept clear, the negative control, it is."""
     sdk = Sdk(contents=True)
+    told: list[str | None] = []
 
-    @tool(keep_arguments=keep, keep_result=keep)
+    @tool(keep_arguments=keep, keep_result=keep, in_doubt="fail")
     async def act() -> None:
         breaks()
 
     async def scene() -> None:
-        async with await SqliteJournal.open(tmp_path / "r.db") as journal:
-            tools = Toolbox.of(act, cipher=TestCipher())
-            async with Runtime(
-                journal=journal, tools=tools, on_continue=tells_nobody, telemetry=sdk.telemetry
-            ) as runtime:
-                await runtime.open_run(RUN)
-                await runtime.open_turn("r", calls("act"), turn_id="t1")
-                async with asyncio.timeout(5):
-                    while (await runtime.status("r")).status is not RunStatus.IN_DOUBT:  # noqa: ASYNC110 - a real journal
-                        await asyncio.sleep(0.005)
+        settled = asyncio.Event()
+
+        async def on_continue(continuation: Continuation) -> None:
+            told.extend(one.error for one in continuation.results)
+            settled.set()
+
+        async with await SqliteJournal.open(tmp_path / "r.db") as journal, Runtime(
+            journal=journal,
+            tools=Toolbox.of(act, cipher=TestCipher()),
+            on_continue=on_continue,
+            telemetry=sdk.telemetry,
+        ) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            async with asyncio.timeout(5):
+                await settled.wait()
 
     asyncio.run(scene())
-    told = caplog.text + "".join(it.to_json() for it in sdk.spans)
+    files = b"".join(it.read_bytes() for it in tmp_path.iterdir()).decode(errors="replace")
+    seen = caplog.text + files + "".join(it.to_json() for it in sdk.spans)
     assert "is unknown" in caplog.text
-    assert (WHY in told) is (keep is Keep.CLEAR)
+    assert (WHY in seen) is (keep is Keep.CLEAR)
+    assert [WHY in (error or "") for error in told] == [True]
 
 
 def test_w_62_a_probe_that_cannot_tell_leaves_the_doubt_to_a_person() -> None:
