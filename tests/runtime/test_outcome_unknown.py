@@ -350,12 +350,15 @@ def test_w_62_why_a_secretive_tool_cannot_tell_is_kept_as_its_errors_are(
             told.extend(one.error for one in continuation.results)
             settled.set()
 
-        async with await SqliteJournal.open(tmp_path / "r.db") as journal, Runtime(
-            journal=journal,
-            tools=Toolbox.of(act, cipher=TestCipher()),
-            on_continue=on_continue,
-            telemetry=sdk.telemetry,
-        ) as runtime:
+        async with (
+            await SqliteJournal.open(tmp_path / "r.db") as journal,
+            Runtime(
+                journal=journal,
+                tools=Toolbox.of(act, cipher=TestCipher()),
+                on_continue=on_continue,
+                telemetry=sdk.telemetry,
+            ) as runtime,
+        ):
             await runtime.open_run(RUN)
             await runtime.open_turn("r", calls("act"), turn_id="t1")
             async with asyncio.timeout(5):

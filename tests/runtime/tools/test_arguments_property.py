@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from turnlock.models.values import freeze, same_json
 from turnlock.runtime.tools.arguments import check
@@ -115,12 +117,14 @@ class Declared:
 
     by_hints: Tool
     by_schema: Tool
+    by_pydantic: Tool
+    """By the same hints, each with something beside it that pydantic reads."""
     parameters: dict[str, tuple[Case, bool]]
     """Case, and whether it must be given."""
 
 
-def function_of(parameters: dict[str, tuple[Case, bool]]) -> Callable[..., Any]:
-    """Return a function with this signature."""
+def function_of(parameters: dict[str, tuple[Case, bool]], *beside: FieldInfo) -> Callable[..., Any]:
+    """Return a function with this signature, with something beside each hint perhaps."""
 
     def f(**given: Any) -> Any:
         return given
@@ -137,7 +141,10 @@ def function_of(parameters: dict[str, tuple[Case, bool]]) -> Callable[..., Any]:
             for name, (case, required) in parameters.items()
         ]
     )
-    f.__annotations__ = {name: case.hint for name, (case, _) in parameters.items()}
+    f.__annotations__ = {
+        name: Annotated[(case.hint, *beside)] if beside else case.hint
+        for name, (case, _) in parameters.items()
+    }
     return f
 
 
@@ -156,6 +163,7 @@ def declared(draw: st.DrawFn) -> Declared:
     return Declared(
         Tool(name="f", call=function),
         Tool(name="f", call=function, parameters=schema),
+        Tool(name="f", call=function_of(parameters, Field(description="It."))),
         parameters,
     )
 
@@ -180,7 +188,7 @@ def test_what_fits_passes_unchanged(case: tuple[Declared, dict[str, Any]]) -> No
     it, arguments = case
     frozen = freeze(arguments, place="arguments")
     derived = Tool(name="f", call=it.by_hints.call, parameters=it.by_hints.parameters)
-    for tool in (it.by_hints, it.by_schema, derived):
+    for tool in (it.by_hints, it.by_schema, it.by_pydantic, derived):
         got = check(tool, frozen)
         assert same_json(got, arguments)
         assert tool(**got) == arguments
@@ -203,6 +211,9 @@ def test_a_planted_misfit_is_told_with_its_place(
     with pytest.raises(BadArguments) as by_hints:
         check(it.by_hints, arguments)
     assert by_hints.value.place == place
+    with pytest.raises(BadArguments) as by_pydantic:
+        check(it.by_pydantic, arguments)
+    assert by_pydantic.value.place == place
     with pytest.raises(BadArguments) as by_schema:
         check(it.by_schema, arguments)
     outer = by_schema.value.place  # a union may be told as one
@@ -217,11 +228,15 @@ def test_what_is_missing_or_unknown_is_told_by_name(
     with pytest.raises(BadArguments) as unknown:
         check(it.by_hints, {**arguments, "stranger": 1})
     assert unknown.value.place == "stranger"
+    with pytest.raises(BadArguments, match=r"^stranger: is not taken here"):
+        check(it.by_pydantic, {**arguments, "stranger": 1})
     required = sorted(name for name, (_, needed) in it.parameters.items() if needed)
     if required:
         gone = data.draw(st.sampled_from(required))
         arguments = {name: value for name, value in arguments.items() if name != gone}
         with pytest.raises(BadArguments, match=f"{gone}: is missing"):
             check(it.by_hints, arguments)
+        with pytest.raises(BadArguments, match=f"{gone}: is missing"):
+            check(it.by_pydantic, arguments)
         with pytest.raises(BadArguments, match="is a required property"):
             check(it.by_schema, arguments)
