@@ -52,6 +52,7 @@ class SpeechFailed:
 
 
 Transient: TypeAlias = SpeechStarted | SpeechChunk | SpeechEnded | SpeechFailed
+"""What is said while a model speaks, passed on live, and never kept."""
 
 
 def as_json(transient: Transient) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from shop import pay as pay_for_good
 from shop import weather as look
 
 from turnlock import CallView
-from turnlock.agent import Agent, open_model
+from turnlock.agent import Agent
 from turnlock.runtime import tool
 
 
@@ -25,6 +25,5 @@ def ask(call: CallView) -> bool:
     return input(f"{call.tool_name} {call.arguments}? ") == "y"
 
 
-model = open_model("openai:gpt-5-mini")
-agent = Agent(model=model, tools=[weather, pay], journal="agent.db", approve=ask)
+agent = Agent(model="openai:gpt-5-mini", tools=[weather, pay], journal="agent.db", approve=ask)
 print(agent.run_sync(ASKED))

@@ -3,7 +3,7 @@
 from tools import pay
 
 from turnlock import CallView
-from turnlock.agent import Agent, open_model
+from turnlock.agent import Agent
 
 
 def weather(city: str) -> str:
@@ -16,6 +16,5 @@ def ask(call: CallView) -> bool:
     return input(f"{call.tool_name} {call.arguments}? ") == "y"
 
 
-model = open_model("openai:gpt-5-mini")
-agent = Agent(model=model, tools=[weather, pay], journal="talk.db", approve=ask)
+agent = Agent(model="openai:gpt-5-mini", tools=[weather, pay], journal="talk.db", approve=ask)
 print(agent.run_sync("What is the weather in Oslo? If it rains, pay Ada 5 euros for an umbrella."))
