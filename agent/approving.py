@@ -13,10 +13,10 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from ..models.deliveries import Decide, Match, Scope
+from ..models.deliveries import Decide, Match, Resolution, Resolve, Scope
 from ..models.errors import InvalidValue, UnknownRun, shown
 from ..models.record import changed
-from ..models.values import Json
+from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
 from ..runtime.errors import Closed, RunFenced
 from ..runtime.log import logger
@@ -100,6 +100,28 @@ async def decide(runtime: Runtime, call: CallView, decision: Approve | Deny) -> 
     Raises `BadArguments` for edited arguments that the tool does not take: the call waits still.
     """
     work = partial(runtime.deliver, call.run_id, delivery(call, decision))
+    return await retried(work, pauses=backoff(runtime.settings))
+
+
+async def resolve(
+    runtime: Runtime,
+    call: CallView,
+    resolution: Resolution,
+    *,
+    result: Json | Absent = ABSENT,
+    error: str | None = None,
+) -> Verdict:
+    """Have it judged what became of a call in doubt, however often the journal fails meanwhile."""
+    told = Resolve(
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        attempt=call.attempt,
+        resolution=resolution,
+        result=result,
+        error=error,
+    )
+    work = partial(runtime.deliver, call.run_id, told)
     return await retried(work, pauses=backoff(runtime.settings))
 
 

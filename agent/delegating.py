@@ -17,19 +17,22 @@ from ..models.errors import UnknownRun
 from ..models.ids import idempotency_key
 from ..models.run import Run
 from ..runtime.executions import INTERRUPTED
+from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.tools.calling import ToolContext
 from ..runtime.tools.errors import ToolCancelled
 from ..runtime.tools.policy import InDoubt, Policy
 from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox
-from ..views.call_view import CallView
+from ..views.call_view import CallView, Waits
 from .approving import Approvals
 from .errors import HookFailed, LimitReached, ModelError
 from .events import CallUpdate, Event, Hear, RunResult
 from .messages import Answer, Prompt, Stop, Tokens
 from .setup import NamedModel, Setup
 from .talk import Talk
+
+_log = logger(__name__)
 
 LEASE: Final = 300.0
 """Seconds of silence after which a call of an agent is in doubt; a crash is known without it."""
@@ -74,12 +77,21 @@ class Conversing:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
         await self.talk.open()
         self._look_soon()
+        for call in self.doubts():
+            self._warn(call)
         await self._stop_left_over()
 
     def pending(self) -> tuple[CallView, ...]:
         """Return the calls that wait for a person, here and in what was begun here."""
-        below = (call for child in (*self.children.values(),) for call in child.pending())
+        below = (call for child in self.children.values() for call in child.pending())
         return (*self.talk.pending(), *below)
+
+    def doubts(self) -> tuple[CallView, ...]:
+        """Return the calls of which nobody knows what became, here and in what was begun here."""
+        conversation = self.talk.conversation
+        turn = conversation.turns.get(conversation.turn_id or "")
+        own = () if turn is None else turn.calls.waiting_for(Waits.RESOLUTION)
+        return (*own, *(call for child in self.children.values() for call in child.doubts()))
 
     def result(self) -> RunResult:
         """Return what came of the latest prompt."""
@@ -162,6 +174,19 @@ class Conversing:
         self._hear(event)
         if isinstance(event, CallUpdate):
             self._look_soon()
+            if event.call.waits is Waits.RESOLUTION:
+                self._warn(event.call)
+
+    def _warn(self, call: CallView) -> None:
+        """Say that a person has to say what became of a call; without it nothing goes on."""
+        asked = self._bound(call.run_id).get(call.tool_name)
+        if asked is None or asked.policy.doubt_rule is InDoubt.ASK:
+            _log.warning(
+                "%s of %r is in doubt: it was started, and nobody knows whether it happened; find"
+                " out, and say so with Agent.resolve or turnlock resolve",
+                call.path,
+                call.tool_name,
+            )
 
     def _heard_below(self, event: Event) -> None:
         if isinstance(event, CallUpdate):

@@ -18,9 +18,10 @@ from typing import Any, Final, Self, TypeVar, overload
 
 import attrs
 
+from ..models.deliveries import Resolution
 from ..models.errors import InvalidValue
 from ..models.run import Run
-from ..models.values import Json
+from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
 from ..runtime.errors import Closed
 from ..runtime.journal.contract import Journal, open_journal
@@ -31,7 +32,7 @@ from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
 from ..runtime.tools.tool import Tool
 from ..views.call_view import CallView
-from .approving import Approvals, Approve, AskApproval, Deny, decide
+from .approving import Approvals, Approve, AskApproval, Deny, decide, resolve
 from .asking import tell_nobody
 from .conversation import Conversation
 from .delegating import Conversing, agent_tool
@@ -261,6 +262,24 @@ class Agent:
         Raises `BadArguments` for edited arguments that its tool does not take: it waits still.
         """
         return await decide(self.runtime, call, decision)
+
+    def doubts(self) -> tuple[CallView, ...]:
+        """Return the calls that were started, and of which nobody knows what became (K-35).
+
+        Where the tool's policy is to ask, they wait for `resolve`, and the agent for them.
+        """
+        return self._entered.doubts()
+
+    async def resolve(
+        self,
+        call: CallView,
+        resolution: Resolution,
+        *,
+        result: Json | Absent = ABSENT,
+        error: str | None = None,
+    ) -> Verdict:
+        """Say what became of a call of `doubts()`, or that it is to be run again (K-35)."""
+        return await resolve(self.runtime, call, resolution, result=result, error=error)
 
     async def interrupt(self, *, reason: str | None = None, grace: float = GRACE) -> bool:
         """Stop what goes on, and return once a person has the word; False where nothing did.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from turnlock import FactType, Run
+from turnlock import FactType, Resolution, Run
 from turnlock.agent import Agent, Answer, Approve, CallUpdate, Deny, Event, ToolCall, delegating
 from turnlock.models.calls import Status
 from turnlock.models.fact import Fact
@@ -199,6 +199,53 @@ def test_a_tool_of_nobody_says_so() -> None:
             await research(Speaker())("go")
 
     run(play())
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_call_in_doubt_is_told_and_waits_for_a_person(
+    caplog: pytest.LogCaptureFixture, *, below: bool
+) -> None:
+    """Of the agent itself, and of one that is its tool: nothing hangs without a word."""
+
+    async def play() -> None:
+        paid: list[str] = []
+
+        @tool
+        async def transfer() -> str:
+            paid.append("once")
+            await asyncio.sleep(1_000)
+            return "never"
+
+        journal = MemoryJournal()
+        lower, above = Speaker([calls("transfer")]), Speaker([asks("transfer it")])
+
+        def process(journal: Journal) -> Agent:
+            if below:
+                return host(above, research(lower, transfer), journal=journal)
+            return host(lower, transfer, journal=journal)
+
+        mortal = Mortal(journal)
+        first = await process(mortal).__aenter__()
+        work = asyncio.ensure_future(first.run("go"))
+        await asyncio.sleep(1)
+        assert first.doubts() == ()
+        mortal.dead = True
+        work.cancel()
+        await end(first.runtime)
+        await asyncio.sleep(2 * BRIEF.ownership)
+        async with process(journal) as second:
+            work = asyncio.ensure_future(second.run("go"))
+            await asyncio.sleep(5)
+            (call,) = second.doubts()
+            assert (await second.resolve(call, Resolution.RESULT, result="paid")).reason is None
+            await work
+            assert second.doubts() == ()
+        assert paid == ["once"]
+        assert lower.results[0].results[0].result == "paid"
+
+    run(play())
+    assert "is in doubt" in caplog.text
+    assert "Agent.resolve" in caplog.text
 
 
 class Mortal(FaultyJournal):
