@@ -26,7 +26,7 @@ _OMITS: Final = typing.get_args(OnErrorOmit[int])[1]
 _READ: Final = (FieldInfo, annotated_types.BaseMetadata, annotated_types.GroupedMetadata)
 _HOOKS: Final = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
 
-_LAZY: Final = (Iterable, Iterator, Generator, AsyncIterable)
+_LAZY: Final[frozenset[Any]] = frozenset({Iterable, Iterator, Generator, AsyncIterable})
 """What pydantic checks while it is read: in the tool, that is."""
 
 _ORDERED: Final = frozenset({"integer", "number", "date", "date-time", "time", "duration"})

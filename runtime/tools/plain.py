@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal, TypeAlias, Union, cast
 
@@ -88,7 +88,7 @@ class PlainHint:
 
     def fit(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
         """Return a value as it is wanted, or raise `Misfit`."""
-        kind: type[Any] = type(value)
+        kind = type(cast("object", value))
         if kind in self._scalars or self._takes_any:
             return value
         if any(type(it) is kind and it == value for it in self._literals):
@@ -98,26 +98,29 @@ class PlainHint:
                 return float(value)
         insides = [inside for container, inside in self._inside if container is kind]
         if len(insides) == 1:
-            return insides[0].fit_each(value)
+            return insides[0].fit_inside(value)
         for inside in insides:
             with suppress(Misfit):
-                return inside.fit_each(value)
+                return inside.fit_inside(value)
         raise Misfit(self, value)
 
-    def fit_each(self, container: Any) -> Any:  # noqa: ANN401 - an array or an object
+    def fit_inside(self, container: list[Any] | dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return a container with all that is in it as it is wanted, or raise `Misfit`."""
-        items: list[Any] = []
+        if isinstance(container, list):
+            items: list[Any] = []
+            try:
+                for it in container:
+                    items.append(self.fit(it))  # noqa: PERF401 - its length says where it failed
+            except Misfit as found:
+                found.steps.append(len(items))
+                raise
+            return items
         fields: dict[str, Any] = {}
         try:
-            if type(container) is list:
-                for it in cast("Iterable[Any]", container):
-                    items.append(self.fit(it))  # noqa: PERF401 - its length says where it failed
-                return items
             for key, it in container.items():
                 fields[key] = self.fit(it)
         except Misfit as found:
-            failed = (key for key in container if key not in fields)
-            found.steps.append(len(items) if type(container) is list else next(failed))
+            found.steps.append(next(key for key in container if key not in fields))
             raise
         return fields
 
