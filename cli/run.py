@@ -179,7 +179,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         settings = SessionSettings(
             run=run,
             model=_endpoint(model, base_url) if script is None else ScriptedModel(script),
-            tools=own if script is None else script.toolbox(own),
+            tools=own,
             prompt=prompt,
             opening=None if script is None else f"(the recorded conversation {script.name})",
             decider=decider,
@@ -187,6 +187,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
             durable=(db or _IN_MEMORY).lower() != _IN_MEMORY,
             instructions=_text(instructions or ""),
             answer_limit=max_answers,
+            played=(lambda box: box) if script is None else script.toolbox,
             servers=_servers(mcp),
         )
     except TurnlockError as error:

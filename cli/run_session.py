@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, redirect_stdout
 from enum import IntEnum
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -19,7 +18,7 @@ from ..agent.conversation import Owed
 from ..agent.errors import LimitReached, ModelError
 from ..agent.events import Answered, CallUpdate, RunResult
 from ..agent.loop import Agent
-from ..agent.setup import ANSWERS
+from ..agent.setup import ANSWERS, Tools
 from ..agent.speaking import Model
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
@@ -55,6 +54,7 @@ class SessionSettings:
     run: Run
     model: Model
     tools: Toolbox
+    """A person's own."""
     prompt: str | None
     opening: str | None
     """The prompt of a conversation that begins without one: a recording's."""
@@ -67,6 +67,8 @@ class SessionSettings:
     instructions: str = ""
     answer_limit: int = ANSWERS
     """How often the model answers one prompt at most."""
+    played: Callable[[Toolbox], Toolbox] = lambda own: own
+    """Adds the tools that answer as they were recorded, where there are none of that name."""
     servers: Mapping[str, McpServer] | None = None
     """MCP servers, whose tools are there, too."""
 
@@ -268,7 +270,7 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
                 run=settings.run,
                 model=settings.model,
                 journal=journal,
-                tools=settings.tools if servers is None else partial(_tools, settings, servers),
+                tools=_tools(settings, servers),
                 instructions=settings.instructions,
                 answer_limit=settings.answer_limit,
                 telemetry=standard(),
@@ -298,6 +300,19 @@ async def _started(
         yield servers
 
 
-def _tools(settings: SessionSettings, servers: McpServers, _: str) -> Toolbox:
-    """Return the tools of a run: the servers' lists may change (W-60)."""
-    return servers.toolbox(*settings.tools.values(), cipher=settings.tools.cipher)
+def _tools(settings: SessionSettings, servers: McpServers | None) -> Tools:
+    """Return the tools: a person's own, those of the servers, and last those that are played."""
+    own, played = settings.tools, settings.played
+    if servers is None:
+        return played(own)
+    latest: tuple[Toolbox, Toolbox] | None = None
+
+    def tools_of(_: str) -> Toolbox:
+        """Return them as they are: the servers' lists may change (W-60)."""
+        nonlocal latest
+        box = servers.toolbox(*own.values(), cipher=own.cipher)
+        if latest is None or latest[0] is not box:
+            latest = box, played(box)
+        return latest[1]
+
+    return tools_of

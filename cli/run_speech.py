@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text as Shown
 
 from ..agent.messages import Answer, Stop
-from ..agent.speaking import Again, CallBegan, Ended, Said, Text, Thought
+from ..agent.speaking import Again, CallBegan, Elsewhere, Ended, Said, Text, Thought
 from ..models.safe_text import harmless, harmless_lines
 
 _ROWS: Final = 4
@@ -59,6 +59,8 @@ class Speech:
             self._thought = (self._thought + said.text)[-_THOUGHT:]
         elif isinstance(said, CallBegan):
             self._calls = said.tool_name
+        elif isinstance(said, Elsewhere):
+            self._calls = f"{said.tool_name}, which its provider runs"
         elif isinstance(said, Again):
             if self._said:
                 self._end()
@@ -77,7 +79,7 @@ class Speech:
             latest = Shown(harmless(self._tail[-_ROWS * width :]))
             yield from list(latest.wrap(console, width))[-_ROWS:]
         elif self._calls:
-            yield Shown(f"the model writes a call of {harmless(self._calls, limit=40)} …", "dim")
+            yield Shown(f"the model writes a call of {harmless(self._calls, limit=80)} …", "dim")
         elif self._thought:
             yield Shown(f"the model thinks: {harmless(self._thought)}", "dim")
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Scope
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless
+from ..models.sealed import shown_json
 from ..models.strict_json import parse
 from ..models.values import ABSENT, Absent, Json, freeze
 from ..views.call_view import CallView
@@ -128,6 +129,7 @@ class Terminal:
                     question.check(content)
                 except InvalidValue as error:
                     self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
+                    self._screen.tell(_ELICITED)
                     continue
                 return Accept(content)
             return Cancel()
@@ -136,7 +138,8 @@ class Terminal:
         """Ask for a value; nothing typed is the default, or none."""
         told = [field.title or field.name, field.description, " | ".join(field.choices)]
         what = " – ".join(it for it in told if it)
-        line = await self._lines.next(f"{what} ({field.kind}): ")
+        unless = "" if field.default is None else f", {shown_json(field.default)} unless given"
+        line = await self._lines.next(f"{what} ({field.kind}{unless}): ")
         if not (line or "").strip():
             return ABSENT if field.default is None else field.default
         return value_of(field.kind, (line or "").strip(), place=field.name)
