@@ -309,8 +309,11 @@ def test_nothing_is_loaded_before_a_server_is_started(monkeypatch: pytest.Monkey
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
 
+    def missing(_: str) -> None:
+        """Find no such package."""
+
     async def work() -> None:
-        monkeypatch.setattr("turnlock.toolkits.mcp.servers.find_spec", lambda _: None)
+        monkeypatch.setattr("turnlock.toolkits.mcp.servers.find_spec", missing)
         with pytest.raises(TurnlockError, match="pip install 'turnlock\\[mcp\\]'"):
             async with McpServers({"odd": odd()}):
                 pass
