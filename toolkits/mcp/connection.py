@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...models.safe_text import harmless
+from ...runtime.log import logger
 from ...runtime.tools.calling import ToolContext
 from ...runtime.tools.errors import OutcomeUnknown, bounded, said
 from ...runtime.tools.policy import Policy, is_secretive
@@ -19,6 +20,8 @@ from .outcomes import CLOSED, failure_of, result_of
 
 if TYPE_CHECKING:
     from mcp_types import Tool as Offered
+
+_log = logger(__name__)
 
 KEY: Final = "turnlock/idempotency-key"
 """Where the idempotency key of a call stands in the `_meta` of its request (W-65)."""
@@ -102,7 +105,8 @@ class Connection:
             try:
                 life = await self.open()
             except McpServerError as error:
-                raise McpToolError(f"nothing was sent: {error}") from None
+                _log.error("%s", error)
+                raise McpToolError(f"nothing was sent: {error.cause}") from None
             running = RunningCall(context, secretive=is_secretive(policy))
             life.asking.running.add(running)
             token = RUNNING.set(running)

@@ -100,7 +100,8 @@ class Life:
         if isinstance(error, McpServerError):
             raise error
         cause = await self.why_over() or ("it ended" if error is None else said(error))
-        raise self._unusable(bounded(cause, limit=1_000))
+        last_words = "" if self.program is None else self.program.last_words()
+        raise self._unusable(bounded(cause, limit=1_000), last_words)
 
     def end(self) -> None:
         """Have it end: by itself once it is connected, by cancelling it before."""
@@ -255,10 +256,10 @@ class Life:
                 return tuple(offered)
         raise self._unusable(f"lists its tools on more than {PAGES} pages")
 
-    def _unusable(self, cause: str) -> McpServerError:
+    def _unusable(self, cause: str, last_words: str = "") -> McpServerError:
         where = bounded(self._server.url or " ".join(self._server.command), limit=200)
         fix = f"see that {where!r} is such a server, and works"
-        return McpServerError(f"MCP server {self._name}: {cause}; {fix}")
+        return McpServerError(f"MCP server {self._name}: {cause}; {fix}", last_words)
 
 
 def _version() -> str:

@@ -65,14 +65,17 @@ class Program:
                     await _exited(self._process, look=0.01)
 
     def why_over(self) -> str:
-        """Say what became of it, and what it said last."""
+        """Say what became of it."""
         process = self._process
         why = self._why
         if why is None and process is not None and process.returncode is not None:
             code = process.returncode
             why = f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
-        said = "; its last words: " + " / ".join(self._last_words) if self._last_words else ""
-        return f"{why or 'it closed its output'}{said}"
+        return why or "it closed its pipes"
+
+    def last_words(self) -> str:
+        """Return what it wrote to its standard error last: for who started it, not for models."""
+        return "; its last words: " + " / ".join(self._last_words) if self._last_words else ""
 
     @asynccontextmanager
     async def connected(self) -> AsyncGenerator[TransportStreams]:
@@ -100,7 +103,7 @@ class Program:
             asyncio.create_task(work, name=f"mcp server {self._name}")
             for work in (
                 self._read(process, heard),
-                self._write(process, said),
+                self._write(process, said, heard),
                 self._watch(process, heard),
             )
         ]
@@ -158,15 +161,21 @@ class Program:
             self._is_over(heard)
 
     async def _write(
-        self, process: asyncio.subprocess.Process, said: MemoryObjectReceiveStream[SessionMessage]
+        self,
+        process: asyncio.subprocess.Process,
+        said: MemoryObjectReceiveStream[SessionMessage],
+        heard: MemoryObjectSendStream[SessionMessage | Exception],
     ) -> None:
         if process.stdin is None:
             raise AssertionError(process)
-        with suppress(OSError):  # it reads no more: its end is seen where it is read
+        try:
             async for it in said:
                 text = it.message.model_dump_json(by_alias=True, exclude_unset=True)
                 process.stdin.write(text.encode() + b"\n")
                 await process.stdin.drain()
+        except OSError:  # it reads no more: it may live on, but nothing can be asked of it
+            await asyncio.sleep(LOOK)  # what it said before is read first
+            self._is_over(heard)
 
     async def _listen_to_errors(self, process: asyncio.subprocess.Process) -> None:
         """Remember what it writes to its standard error, and log it."""

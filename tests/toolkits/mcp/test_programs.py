@@ -26,6 +26,15 @@ from turnlock.toolkits.mcp import (
 from .hosting import ANY, context, doubt, failure, odd, outcome, play, result, until
 
 RESULT = {"jsonrpc": "2.0", "id": "$id", "result": {"content": [{"type": "text", "text": "ok"}]}}
+QUESTION = {
+    "jsonrpc": "2.0",
+    "id": "q1",
+    "method": "elicitation/create",
+    "params": {
+        "message": "Which size?",
+        "requestedSchema": {"type": "object", "properties": {"size": {"type": "integer"}}},
+    },
+}
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +59,8 @@ def test_a_server_that_cannot_start_is_named_with_why() -> None:
         assert "MCP server odd: FileNotFoundError" in gone
         assert "see that '/no/such/program' is such a server" in gone
         dead = await refused(odd(how="dies"))
-        assert "it ended with code 3; its last words: there is no \\x1b[1mconfiguration" in dead
+        assert "MCP server odd: it ended with code 3; see that " in dead
+        assert "; its last words: there is no \\x1b[1mconfiguration" in dead
         began = time.monotonic()
         assert "within 0.5 s" in await refused(odd(how="hangs", start_within=0.5))
         assert time.monotonic() - began < 6
@@ -156,8 +166,10 @@ def test_w_65_what_a_dying_server_did_is_in_doubt_and_the_next_call_begins_it_an
             assert await result(act, say=[RESULT]) == "ok"
             second = servers.process("odd")
             assert first != second
-            why = await doubt(act, say=[{"$do": "child", "times": 3}, {"$do": "exit", "times": 4}])
+            began = time.monotonic()
+            why = await doubt(act, say=[{"$do": "child", "times": 9}, {"$do": "exit", "times": 4}])
             assert "it ended with code 4" in why
+            assert time.monotonic() - began < 8  # the child has its pipes still
             assert await result(act, say=[RESULT]) == "ok"
             third = servers.process("odd")
             assert third is not None
@@ -235,13 +247,6 @@ def test_a_message_without_end_ends_the_connection(monkeypatch: pytest.MonkeyPat
 
 def test_w_67_a_question_is_taken_back_when_its_call_ends_or_its_asker_dies() -> None:
     """The callback is cancelled, and the server told `cancel` where it can hear it."""
-    form = {"type": "object", "properties": {"size": {"type": "integer"}}}
-    question = {
-        "jsonrpc": "2.0",
-        "id": "q1",
-        "method": "elicitation/create",
-        "params": {"message": "Which size?", "requestedSchema": form},
-    }
     asked: list[Question] = []
     taken_back: list[str] = []
 
@@ -259,15 +264,15 @@ def test_w_67_a_question_is_taken_back_when_its_call_ends_or_its_asker_dies() ->
             (act,) = servers.tools()
             assert act.policy.concurrency == 1
             # it asks, and answers its call before anybody has answered it
-            assert await result(act, say=[question, {"$do": "sleep", "times": 0.3}, RESULT]) == "ok"
+            assert await result(act, say=[QUESTION, {"$do": "sleep", "times": 0.3}, RESULT]) == "ok"
             assert taken_back == ["question/r/t1/a/1/1"]
             # it asks, and dies
-            why = await doubt(act, say=[question, {"$do": "sleep", "times": 0.3}, {"$do": "kill"}])
+            why = await doubt(act, say=[QUESTION, {"$do": "sleep", "times": 0.3}, {"$do": "kill"}])
             assert "signal 9" in why
             assert len(taken_back) == 2
             # its call is interrupted
             given = context("odd__act")
-            calling = asyncio.create_task(outcome(act, given, say=[question]))
+            calling = asyncio.create_task(outcome(act, given, say=[QUESTION]))
             await until(lambda: len(asked) == 3)
             given.cancel("the turn was interrupted")
             assert "was cancelled" in str(await calling)
@@ -278,10 +283,10 @@ def test_w_67_a_question_is_taken_back_when_its_call_ends_or_its_asker_dies() ->
 
 def test_w_66_a_call_has_its_time_and_questions_do_not_count() -> None:
     """Its request is cancelled then, and it has failed; a policy of its own goes before."""
-    cancelled = {"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create"}
-    question = {**cancelled, "params": {"message": "?", "requestedSchema": {"type": "object"}}}
+    asked: list[Question] = []
 
-    async def ask(_: Question) -> Reply:
+    async def ask(it: Question) -> Reply:
+        asked.append(it)
         await asyncio.sleep(0.5)
         return Accept({})
 
@@ -291,7 +296,8 @@ def test_w_66_a_call_has_its_time_and_questions_do_not_count() -> None:
             (act,) = servers.tools()
             why = await failure(act, say=[])
             assert "timed out after 0.3 s; its request was cancelled" in why
-            assert await result(act, say=[question, {"$do": "wait"}, RESULT]) == "ok"
+            assert await result(act, say=[QUESTION, {"$do": "wait"}, RESULT]) == "ok"
+            assert len(asked) == 1
         server = odd(call_within=0.1, policies={"act": Policy(timeout=30)})
         async with McpServers({"odd": server}) as servers:
             (act,) = servers.tools()
