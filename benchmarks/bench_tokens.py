@@ -160,6 +160,34 @@ def _items() -> bytes:
     return _sent(numbered, named=True)
 
 
+def _blocks() -> bytes:
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 1, "output_tokens": TOKENS}
+    block = {"type": "text", "text": ""}
+    token = {"type": "text_delta", "text": " token"}
+    why = {"stop_reason": "end_turn", "stop_sequence": None}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *[{"type": "content_block_delta", "index": 0, "delta": token}] * TOKENS,
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": why, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    return _sent(events, named=True)
+
+
+def _pieces() -> bytes:
+    def piece(*parts: dict[str, str], **more: str) -> dict[str, Any]:
+        content = {"parts": parts, "role": "model"}
+        usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+        about = {"usageMetadata": usage, "modelVersion": "m", "responseId": "r"}
+        return {"candidates": [{"content": content, "index": 0, **more}], **about}
+
+    token = piece({"text": " token"})
+    return _sent([*[token] * TOKENS, piece(finishReason="STOP")], named=False)
+
+
 def _openai(url: str) -> Any:  # noqa: ANN401 - of a package that may be missing
     import openai  # noqa: PLC0415 - an extra
 
@@ -187,11 +215,52 @@ async def _read_openai(client: Any) -> AsyncGenerator[Any]:  # noqa: ANN401 - as
             yield it
 
 
+def _anthropic(url: str) -> Any:  # noqa: ANN401 - as above
+    import anthropic  # noqa: PLC0415 - an extra
+
+    return anthropic.AsyncAnthropic(base_url=url, api_key="k")
+
+
+async def _typed_anthropic(client: Any) -> AsyncGenerator[Any]:  # noqa: ANN401 - as above
+    async with client:
+        async for it in await client.messages.create(
+            model="m", max_tokens=9, messages=[], stream=True
+        ):
+            yield it
+
+
+async def _read_anthropic(client: Any) -> AsyncGenerator[Any]:  # noqa: ANN401 - as above
+    import anthropic  # noqa: PLC0415 - an extra
+
+    kind = anthropic.AsyncStream
+    async with client:
+        async for it in posted(client, "/x", {}, stream_class=kind, streams=True, as_events=list):
+            yield it
+
+
+def _google(url: str) -> Any:  # noqa: ANN401 - as above
+    from google import genai  # noqa: PLC0415 - an extra
+
+    return genai.Client(api_key="k", http_options={"base_url": url})
+
+
+async def _typed_google(client: Any) -> AsyncGenerator[Any]:  # noqa: ANN401 - as above
+    async for it in await client.aio.models.generate_content_stream(model="m", contents="go"):
+        yield it
+    await client.aio.aclose()
+
+
 PROVIDERS: Final = {
     "openai": Provider(
         path="/v1", body=_chat(), client=_openai, typed=_typed_chat, read=_read_openai
     ),
     "openai-responses": Provider(
         path="/v1", body=_items(), client=_openai, typed=_typed_items, read=_read_openai
+    ),
+    "anthropic": Provider(
+        path="", body=_blocks(), client=_anthropic, typed=_typed_anthropic, read=_read_anthropic
+    ),
+    "google": Provider(
+        path="", body=_pieces(), client=_google, typed=_typed_google, read=_typed_google
     ),
 }

@@ -81,11 +81,11 @@ ODDITIES: dict[str, tuple[list[dict[str, Any]], list[tuple[str | None, str, dict
     ),
     "another id at a used index begins a call": (
         [
-            event(part('{"x": 1}', index=0, call_id="a", name="look")),
+            event(part("", index=0, call_id="a", name="look")),
             event(part('{"x": 2', index=0, call_id="b", name="look")),
             event(part("}", index=0)),
         ],
-        [("a", "look", {"x": 1}), ("b", "look", {"x": 2})],
+        [("a", "look", {}), ("b", "look", {"x": 2})],
     ),
     "a name without id after complete arguments begins a call": (
         [
@@ -188,6 +188,18 @@ def test_w_54_a_role_in_each_event_is_no_second_start(ids: list[str]) -> None:
     assert (answer.text, answer.stop) == ("Hello", Stop.DONE)
 
 
+def test_w_54_another_id_without_a_role_is_no_second_start() -> None:
+    """Some give each event an id of its own."""
+    said, answer = folded(
+        event(role="assistant", content="Hel", of="r1"),
+        event(content="lo", of="r2"),
+        event(reason="stop", of="r3"),
+    )
+
+    assert Again() not in said
+    assert answer.text == "Hello"
+
+
 def test_w_54_choices_other_than_the_first_are_not_looked_at() -> None:
     """They are other answers."""
     other = event(part("{}", name="go"), content="no", reason="length")
@@ -261,7 +273,8 @@ def test_w_52_the_last_call_of_an_answer_that_was_too_long_is_faulty(last: str) 
 def test_a_refusal_is_text_and_says_that_it_is_one() -> None:
     """In the middle of a stream, and at once."""
     message = {"role": "assistant", "content": None, "refusal": "I will not."}
-    (at_once,) = as_events({"choices": [{"message": message, "finish_reason": "stop"}]})
+    whole = {"index": 1, "message": message, "finish_reason": "stop"}  # some count from 1
+    (at_once,) = as_events({"choices": [whole]})
     for events in ([event(refusal="I will"), event(refusal=" not.", reason="stop")], [at_once]):
         _, answer = folded(*events)
         assert (answer.text, answer.stop) == ("I will not.", Stop.REFUSED)

@@ -96,6 +96,18 @@ def test_w_53_a_call_that_was_never_closed_is_faulty() -> None:
     assert [it.fault for it in answer.calls] == [UNCLOSED]
 
 
+def test_w_53_a_call_that_is_open_when_the_next_begins_has_not_ended() -> None:
+    """It is told with the next, once it is closed."""
+    first, second = function('{"x": 1}'), function("{}", "b")
+    early, _ = folded(added(0, function("")), added(1, function("", "b")), done(1, second))
+    said, answer = folded(
+        added(0, function("")), added(1, second), done(1, second), done(0, first), last()
+    )
+
+    assert not any(isinstance(it, CallEnded) for it in early)
+    assert [it.call for it in said if isinstance(it, CallEnded)] == [*answer.calls]
+
+
 @pytest.mark.parametrize("arguments", ['{"x": 1}', '{"x'])
 def test_w_52_the_last_call_of_a_response_that_was_too_long_is_faulty(arguments: str) -> None:
     """And is told so: who starts calls early never sees it whole."""
