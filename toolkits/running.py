@@ -127,8 +127,8 @@ class Running:
             while not self._has_exited() and not self._context.cancelled:
                 self._read(LOOK)
             stopped = not self._has_exited()
-            left = stopped or self._members() > 0
-            survivors = self._end_group() if left else 0
+            left = self._members() > 0
+            survivors = self._end_group()
             until = time.monotonic() + LATE_OUTPUT
             while self._selector.get_map() and time.monotonic() < until:
                 self._read(LOOK)
@@ -169,6 +169,8 @@ class Running:
     def _end_group(self) -> int:
         """Ask the group to end, then end it; return how many are left of it."""
         for ending, pause in ((signal.SIGTERM, TERM_PAUSE), (signal.SIGKILL, KILL_PAUSE)):
+            if not self._members():
+                return 0
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, ending)
             until = time.monotonic() + pause
@@ -213,7 +215,7 @@ class Running:
         if self._reaped:
             notes = "; ".join(["its exit code was not found", *filter(None, [notes])])
         elif code < 0:
-            ran["ended_by"] = signal.Signals(-code).name
+            ran["ended_by"] = _signal_named(-code)
         else:
             ran["exit_code"] = code
         if notes:
@@ -231,6 +233,11 @@ class Running:
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+def _signal_named(number: int) -> str:
+    known = {it.value: it.name for it in signal.Signals}
+    return known.get(number, f"signal {number}")
 
 
 def _end(text: str) -> str:

@@ -151,9 +151,7 @@ def _told(
     for it in signature.parameters:
         part = dict(schema["properties"][it.name])
         if not it.required:
-            with suppress(
-                Exception
-            ):  # what JSON cannot hold, or code of the author's that reads it
+            with suppress(Exception):  # JSON cannot hold it, or code of the author's raised
                 part["default"] = as_json(it.default)
         by_hint = "\n".join(filter(None, [it.description, part.get("description", "")]))
         by_docstring = described.get(it.name, "")

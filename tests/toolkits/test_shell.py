@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -133,6 +133,21 @@ def test_w_61_how_a_program_ended_is_told(tmp_path: Path) -> None:
         "exit_code": 3,
     }
     assert result(tmp_path, "sh", "-c", "kill -SEGV $$")["ended_by"] == "SIGSEGV"
+    assert result(tmp_path, "sh", "-c", "kill -40 $$")["ended_by"] == "signal 40"
+
+
+def test_w_61_an_exit_code_that_the_host_took_is_not_made_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that ignores SIGCHLD has its children reaped by the system."""
+
+    def reaped(*_: object) -> NoReturn:
+        raise ChildProcessError
+
+    monkeypatch.setattr(os, "waitid", reaped)
+    got = result(tmp_path, "sh", "-c", "exit 3")
+    assert "exit_code" not in got
+    assert got["note"].startswith("its exit code was not found")
 
 
 def test_w_61_directories_lead_nowhere_else(tmp_path: Path) -> None:
