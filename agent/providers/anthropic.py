@@ -75,15 +75,14 @@ class AnthropicModel:
         )
         self._streams: Final = streams
         self._stream_class: Final = module.AsyncStream
-        self._sayable: Final = getattr(module, "transform_schema", None) if structured else None
+        self._say: Final = getattr(module, "transform_schema", None) if structured else None
         self._limit: Final = limit
         self._hosted: Final = hosted
         self._extra: Final = extra or {}
 
     def structured(self, question: Question) -> bool:
         """Whether the provider's own field can hold the form that is asked for (W-59)."""
-        output = question.output
-        return self._sayable is not None and output is not None and is_sayable(output)
+        return question.output is not None and self._form(question.output) is not None
 
     def speak(self, question: Question) -> AsyncIterator[Said]:
         """Ask once, which may be several requests. Raises `ModelError`."""
@@ -101,6 +100,15 @@ class AnthropicModel:
         """Close the connections."""
         await self._client.close()
 
+    def _form(self, output: JsonSchema) -> Any:  # noqa: ANN401 - a JSON Schema
+        """Return the schema as the provider's field takes it, None if it or the client does not."""
+        if self._say is None or not is_sayable(output):
+            return None
+        try:
+            return self._say(output)
+        except (AssertionError, TypeError, ValueError):  # older clients say less
+            return None
+
     def _request(self, question: Question) -> dict[str, Any]:
         request: dict[str, Any] = {
             "model": self._asked.model,
@@ -115,8 +123,8 @@ class AnthropicModel:
         ]
         if tools or self._hosted:
             request["tools"] = [*self._hosted, *tools]
-        if question.output is not None and self._sayable is not None:
-            form = {"type": "json_schema", "schema": self._sayable(question.output)}
+        if question.output is not None:
+            form = {"type": "json_schema", "schema": self._form(question.output)}
             request["output_config"] = {"format": form}
         fields = {**request, **self._extra}
         return {name: value for name, value in fields.items() if value is not None}

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from enum import Enum
 from typing import Any, Final, cast
@@ -114,27 +122,26 @@ class GoogleModel:
             ),
         }
         if not self._streams:
-            async with asyncio.timeout(self._timeout):
-                response = await models.generate_content(**asked)
-            yield _as_sent(response)
+            yield _as_sent(await self._soon(models.generate_content(**asked)))
             return
         begun = False
-        async with aclosing(await models.generate_content_stream(**asked)) as pieces:
+        streaming = await self._soon(models.generate_content_stream(**asked))
+        async with aclosing(streaming) as pieces:
             try:
-                while (piece := await self._next(pieces)) is not None:
+                while (piece := await self._soon(anext(pieces, None))) is not None:
                     yield _as_sent(piece)
                     begun = True
             except self._no_json:
                 if not begun:
                     raise  # else it ended in the middle of a piece: it is cut (W-52)
 
-    async def _next(self, pieces: AsyncIterator[Any]) -> Any:  # noqa: ANN401 - as _as_sent
-        """Return the next piece, None after the last. Raises TimeoutError for one that is silent.
+    async def _soon(self, awaited: Awaitable[Any]) -> Any:  # noqa: ANN401 - of the client
+        """Return what the endpoint says. Raises TimeoutError where it is silent for too long.
 
         The client's own timeout is also told to Google, as that of the whole answer.
         """
         async with asyncio.timeout(self._timeout):
-            return await anext(pieces, None)
+            return await awaited
 
     def _request(self, question: Question) -> dict[str, Any]:
         """Return the body of a request. One that was paused goes on by the token it ended with."""
