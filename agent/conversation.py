@@ -27,6 +27,7 @@ from typing import Final, TypeGuard
 
 from ..models.calls import CallResult, Status
 from ..models.facts import ContinuationTaken, Fact, TurnFact, TurnOpened, TurnSettled
+from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.values import Json
 from ..runtime.forking import FORKED, WHOLE
 from ..turn.phases import TurnPhase
@@ -39,6 +40,8 @@ PREFIX: Final = "said/"
 PART: Final = "part/"
 """Begins the names of notes of answers that were still spoken, as far as they went: the number of
 the message follows, and that of the call they end with."""
+INTERRUPTED: Final = frozenset({DenialCause.INTERRUPT, FailureCause.INTERRUPTED})
+"""The causes of what has ended because its turn was interrupted."""
 STOPPED: Final = "stopped/"
 """Begins the name of a note that nobody waits for the answer to the message of this number any
 more: a person has stopped it, and has the word."""
@@ -233,6 +236,11 @@ class Conversation:
                         results=tuple(_results(said, turn)),
                         interrupted=turn.interrupted,
                         reason=turn.interrupt_reason,
+                        unended=frozenset(
+                            call.invocation_id
+                            for call in turn.calls
+                            if call.outcome is not None and call.outcome.cause in INTERRUPTED
+                        ),
                         edited={
                             call.invocation_id: call.decision.arguments
                             for call in turn.calls

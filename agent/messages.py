@@ -152,13 +152,15 @@ class Results:
     """What became of one answer's calls, in their order.
 
     `edited` are the arguments that ran in place of the model's own, by invocation: a person has
-    edited them, and the model does not know it. `reason` is what whoever interrupted the turn said.
+    edited them, and the model does not know it. `unended` are the calls that the interrupt of the
+    turn has ended; `reason` is what whoever interrupted it said.
     """
 
     turn_id: str
     results: tuple[CallResult, ...]
     interrupted: bool = False
     reason: str | None = None
+    unended: frozenset[str] = frozenset()
     edited: Mapping[str, Mapping[str, Json]] = attrs.field(factory=dict[str, Mapping[str, Json]])
 
 

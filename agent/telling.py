@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.expiry import UNKNOWN
-from ..engine.new_facts import INTERRUPTED
 from ..models.calls import CallResult, Status
 from ..models.values import canonical
 from .messages import Results
@@ -29,11 +27,11 @@ def told(result: CallResult, among: Results) -> str:
 def _became(result: CallResult, among: Results) -> str:
     why = "" if among.reason is None else f" ({among.reason})"
     if result.status is Status.DENIED:
-        if among.interrupted and result.reason == INTERRUPTED:
+        if result.invocation_id in among.unended:
             return f"interrupted: a person has stopped this turn before the call was started{why}"
         return f"denied: {result.reason}"
     if result.status is Status.FAILED:
-        if among.interrupted and result.error == UNKNOWN:
+        if result.invocation_id in among.unended:
             return (
                 "interrupted: a person has stopped this turn while the call ran; whether it"
                 f" happened is not known{why}"

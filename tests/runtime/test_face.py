@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FACES = [turnlock.runtime, turnlock.agent]
 """tests/public_names.txt pins their names."""
-ALIASES = {"OnContinue", "Message"}
+ALIASES = {"AfterAnswer", "AskApproval", "BeforeAnswer", "Message", "OnContinue", "Start"}
 
 
 @pytest.mark.parametrize(
