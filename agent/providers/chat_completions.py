@@ -13,7 +13,7 @@ from ..messages import Answer, Message, Prompt, ToolCall
 from ..speaking import Question, Said
 from ..telling import told
 from ..wire_ids import wire_ids, wire_name
-from .client import RETRIES, TIMEOUT, own_raw
+from .client import RETRIES, TIMEOUT, own_raw, words
 from .openai_client import OpenAIClient
 
 PROVIDER: Final = "openai"
@@ -97,7 +97,7 @@ def as_chat(messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
     """Yield the messages; an answer of another provider as its text and its calls (W-56)."""
     for message, ids in zip(messages, wire_ids(messages), strict=True):
         if isinstance(message, Prompt):
-            yield {"role": "user", "content": message.text}
+            yield {"role": "user", "content": words(message)}
         elif isinstance(message, Answer):
             yield _assistant(message, ids)
         else:

@@ -14,7 +14,7 @@ from ..messages import Answer, Message, Prompt, ToolCall
 from ..speaking import Question, Said
 from ..telling import told
 from ..wire_ids import wire_ids, wire_name
-from .client import RETRIES, TIMEOUT, own_raw
+from .client import RETRIES, TIMEOUT, own_raw, words
 from .openai_client import OpenAIClient
 
 PROVIDER: Final = "openai-responses"
@@ -111,7 +111,7 @@ def as_input(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     used: set[str] = set()
     for message, ids in zip(messages, wire_ids(messages), strict=True):
         if isinstance(message, Prompt):
-            items.append({"role": "user", "content": message.text})
+            items.append({"role": "user", "content": words(message)})
         elif isinstance(message, Answer):
             for item, call_id in _answer(message, ids):
                 if call_id is not None:

@@ -9,6 +9,7 @@ import pytest
 
 from turnlock.agent.messages import Answer, Message, Prompt, Results, Stop, ToolCall
 from turnlock.agent.providers.chat_completions import ChatCompletionsModel
+from turnlock.agent.providers.client import NOTHING
 from turnlock.agent.providers.responses import ResponsesModel
 from turnlock.agent.speaking import Question
 from turnlock.models.calls import CallResult, Status
@@ -437,3 +438,11 @@ def test_a_name_that_the_model_made_up_goes_back_as_one_that_is_taken(spec: str 
     (asked,) = chat(question)["messages"][1]["tool_calls"]
     assert asked["function"]["name"] == "_no_name_"
     assert responses(question)["input"][1]["name"] == "_no_name_"
+
+
+def test_a_prompt_without_a_word_goes_as_one() -> None:
+    """Some endpoints refuse an empty message."""
+    question = Question((Prompt(text=" \n"),))
+
+    assert chat(question)["messages"] == [{"role": "user", "content": NOTHING}]
+    assert responses(question)["input"] == [{"role": "user", "content": NOTHING}]

@@ -6,10 +6,12 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import attrs
 import pytest
 
+from turnlock.agent import Agent
 from turnlock.agent.errors import ModelError, ProviderFailure
 from turnlock.agent.messages import (
     Answer,
@@ -30,6 +32,7 @@ from turnlock.agent.speaking import (
     listen,
 )
 from turnlock.agent.wire_ids import TAKEN_BY_ALL
+from turnlock.runtime.tools.tool import Tool
 
 from .playing import Play, playing
 from .recordings import Recording, recordings
@@ -211,6 +214,38 @@ def test_w_52_connections_cut_at_each_tenth_are_no_answers(provider: Provider) -
     with_calls = [it for it in whole(provider, streamed=True) if it.calls]
     for recording in (with_calls[0], with_calls[-1]):
         asyncio.run(_cut_through_client(provider, recording))
+
+
+@each_provider
+def test_w_51_an_agent_runs_a_recorded_call_and_hears_the_answer_to_it(provider: Provider) -> None:
+    """The whole way: streamed, run, told under the id of its call, answered."""
+    asks = next(it for it in whole(provider, streamed=True) if len(it.calls or ()) == 1)
+    answers = next(
+        it for it in whole(provider, streamed=True) if provider.spoken(it)[1].stop is Stop.DONE
+    )
+    (call,) = provider.spoken(asks)[1].answer.calls
+    ran: list[dict[str, Any]] = []
+
+    async def perform(**given: Any) -> str:
+        ran.append(given)
+        return "seen"
+
+    async def play() -> tuple[str, list[Any]]:
+        tool = Tool(name=call.tool_name, call=perform, parameters={"type": "object"})
+        async with playing(Play.of(asks), Play.of(answers)) as server:
+            model = provider.model(server.url)
+            async with Agent(model=model, tools=[tool]) as agent:
+                said = str(await agent.run("go"))
+            await model.close()
+            return said, server.asked
+
+    said, (_, told) = asyncio.run(play())
+
+    assert said == provider.spoken(answers)[1].answer.text
+    assert ran == [call.arguments]
+    asked, results = provider.ids(told)
+    assert asked == results
+    assert "seen" in json.dumps(told)
 
 
 def _everything_twice() -> Iterator[Message]:
