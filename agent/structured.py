@@ -82,10 +82,10 @@ def form_of(wanted: type[Any] | JsonSchema) -> Form[Any]:
 
     def read(text: str) -> Any:  # noqa: ANN401 - a value of the type
         value = _parsed(text)
+        if bare and VALUE not in value:
+            raise Misfit(f"{VALUE} is missing")
         try:
             return adapter.validate_json(json.dumps(value[VALUE]) if bare else text)
-        except KeyError:
-            raise Misfit(f"{VALUE} is missing") from None
         except ValidationError as error:
             mistakes = error.errors(include_url=False, include_input=False)[:MISTAKES]
             lines = [f"{'.'.join(map(str, it['loc'])) or 'answer'}: {it['msg']}" for it in mistakes]

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from turnlock.agent.errors import LimitReached, ModelError
 from turnlock.agent.loop import Agent
-from turnlock.agent.messages import Answer, Prompt, Stop
+from turnlock.agent.messages import Answer, Prompt, Results, Stop
 from turnlock.agent.speaking import Again, Text
 from turnlock.agent.structured import ANSWER
 from turnlock.agent.transients import SpeechStarted, Transient, as_json
@@ -129,6 +129,26 @@ def test_w_59_an_answer_is_a_value_of_the_type_that_was_asked_for(structured: bo
             for question in speaker.questions
         ]
         assert given == [(structured, not structured)] * 2 + [(False, False)]
+
+    run(play())
+
+
+@pytest.mark.parametrize("start", ["whole", "early"])
+def test_w_59_an_answer_beside_calls_is_given_again(start: str) -> None:
+    """The calls run, and the model is told to answer once it has seen what came of them."""
+
+    async def play() -> None:
+        both = speech(None, asked(ANSWER, name="Bern", people=4), asked(at="sky"))
+        last = speech(None, asked(ANSWER, name="Bern", people=5))
+        speaker = saying(both, last, structured=False)
+        async with agent(speaker, start=start) as it:
+            assert (await it.ask("where?", City)).people == 5
+        told = speaker.questions[1].messages[-1]
+        assert isinstance(told, Results)
+        assert [one.error or one.result for one in told.results] == [
+            "call answer alone, once you have the results of the other calls",
+            "sky seen",
+        ]
 
     run(play())
 
