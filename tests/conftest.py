@@ -36,6 +36,12 @@ LONGEST = frozenset({"catalogue", "verification", "views", "wire"})
 """The folders whose files take longest: begun first, no processor waits for the last of them."""
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than processors: many tests wait, for other processes and for time."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest; files stay whole."""

@@ -18,6 +18,7 @@ import argparse
 import ast
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,7 @@ COLUMNS = (
     *("killed before it paid, started again", "killed after it paid, started again"),
 )
 KILLED = -9
-TIMEOUT = 120.0
+TIMEOUT = 60.0
 """Seconds that a life may take."""
 LOOK = 1.5
 """Seconds after which a person looks again whether something is in doubt."""
@@ -98,6 +99,7 @@ class Place:
             "OPENAI_BASE_URL": url,
             "OPENAI_API_KEY": "none",
             "OPENAI_AGENTS_DISABLE_TRACING": "1",
+            "PYTHONFAULTHANDLER": "1",
         }
 
     def lived(self, kill: str = "") -> str:
@@ -124,8 +126,9 @@ class Place:
             except subprocess.TimeoutExpired:
                 typed = None
             if time.monotonic() > give_up:
-                process.kill()
-                raise SystemExit(f"{self._agent.script} does not end") from None
+                process.send_signal(signal.SIGABRT)  # it says where it stands
+                _, errors = process.communicate()
+                raise SystemExit(f"{self._agent.script} does not end:\n{errors}")
             if self._agent.doubts:
                 self._resolve()
 
