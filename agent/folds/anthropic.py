@@ -29,6 +29,7 @@ from ..speaking import (
     Used,
 )
 from .calls import NAMELESS, UNCLOSED, Latest, tool_call
+from .json_fields import complaint, members, number, only_text
 
 STOPS: Final[Mapping[str | None, Stop]] = {
     "end_turn": Stop.DONE,
@@ -111,9 +112,9 @@ class AnthropicFold:
             case "content_block_stop":
                 return self._close(self._open.pop(event["index"]))
             case "message_delta":
-                return self._know(event["delta"], event.get("usage") or {})
+                return self._know(event["delta"], members(event.get("usage")))
             case "error":
-                raise ProviderFailure(str(event.get("error")))
+                raise ProviderFailure(complaint(event.get("error")))
             case _:
                 return ()
 
@@ -142,7 +143,7 @@ class AnthropicFold:
         """Begin, anew if something came before: whoever stands between asked again (W-54)."""
         again = bool(self._message or self._blocks)
         self._begin(message)
-        self._usage.update(self._message.pop("usage", None) or {})
+        self._usage.update(members(self._message.pop("usage", None)))
         if again:
             yield Again()
         yield Used(self._tokens())
@@ -157,9 +158,9 @@ class AnthropicFold:
         yield from self._latest.told()
         if block.place is not None:
             self._calls += 1
-            yield CallBegan(block.place, _text(sent.get("name") or NAMELESS))
+            yield CallBegan(block.place, only_text(sent.get("name") or NAMELESS))
         elif "name" in sent:
-            yield Elsewhere(_text(sent["name"]))
+            yield Elsewhere(only_text(sent["name"]))
         if sent.get("input"):
             yield from self._input(block, json.dumps(sent["input"]))
         yield from _shown(kind, sent)
@@ -170,10 +171,10 @@ class AnthropicFold:
         match kind:
             case "text_delta" | "thinking_delta":
                 field = kind.removesuffix("_delta")
-                block.texts.setdefault(field, []).append(_text(delta[field]))
+                block.texts.setdefault(field, []).append(only_text(delta[field]))
                 yield from _shown(field, delta)
             case "input_json_delta":
-                block.arguments.append(_text(delta["partial_json"]))
+                block.arguments.append(only_text(delta["partial_json"]))
                 yield from self._input(block, delta["partial_json"])
             case "citations_delta":
                 block.citations.append(delta["citation"])
@@ -206,14 +207,13 @@ class AnthropicFold:
     def _tokens(self) -> Tokens:
         """Return what was used; the provider counts what it reads from a cache apart."""
         used = self._usage
-        cached = used.get("cache_read_input_tokens") or 0
-        written = used.get("cache_creation_input_tokens") or 0
-        details: Any = used.get("output_tokens_details") or {}
+        cached = number(used.get("cache_read_input_tokens"))
+        written = number(used.get("cache_creation_input_tokens"))
         return Tokens(
-            input=(used.get("input_tokens") or 0) + cached + written,
-            output=used.get("output_tokens") or 0,
+            input=number(used.get("input_tokens")) + cached + written,
+            output=number(used.get("output_tokens")),
             cached=cached,
-            thought=details.get("thinking_tokens") or 0,
+            thought=number(members(used.get("output_tokens_details")).get("thinking_tokens")),
         )
 
 
@@ -239,12 +239,6 @@ def _shown(kind: str, sent: Mapping[str, Any]) -> Iterator[Said]:
     """Yield the text or the thought that a block begins with, or that a delta adds."""
     text = sent.get(kind)
     if kind == "text" and text:
-        yield Text(_text(text))
+        yield Text(only_text(text))
     elif kind == "thinking" and text:
-        yield Thought(_text(text))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
+        yield Thought(only_text(text))

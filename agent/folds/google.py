@@ -18,6 +18,7 @@ from ..errors import ProviderFailure
 from ..messages import Answer, Stop, Tokens, ToolCall
 from ..speaking import CallBegan, CallEnded, CallText, Elsewhere, Ended, Said, Text, Thought, Used
 from .calls import NAMELESS, UNCLOSED, Latest, tool_call
+from .json_fields import complaint, items, members, number, only_text
 from .partial_arguments import PartialArguments
 
 STOPS: Final[Mapping[str | None, Stop]] = {
@@ -131,21 +132,20 @@ class GoogleFold:
 
     def _said(self, event: Any) -> Iterator[Said]:  # noqa: ANN401 - any JSON
         if event.get("error"):
-            raise ProviderFailure(str(event["error"]))
+            raise ProviderFailure(complaint(event["error"]))
         if event.get("promptFeedback"):
             self._candidate["promptFeedback"] = event["promptFeedback"]
-        for candidate in event.get("candidates") or ():
+        for candidate in items(event.get("candidates")):
             if candidate.get("index"):
                 continue
-            content: Any = candidate.get("content") or {}
-            for part in content.get("parts") or ():
+            for part in items(members(candidate.get("content")).get("parts")):
                 yield from self._take(part)
-            self._candidate.update({key: candidate[key] for key in candidate.keys() - _NOT_KEPT})
+            kept = {key: it for key, it in candidate.items() if key not in _NOT_KEPT}
+            self._candidate.update(kept)
             if candidate.get("finishReason") is not None:
                 yield from self._latest.told(self._stop())
         if event.get("usageMetadata"):
-            used = event["usageMetadata"].items()
-            self._usage.update({key: it for key, it in used if it is not None})
+            self._usage.update(members(event["usageMetadata"]))
             yield Used(self._tokens())
 
     def end(self) -> Ended:
@@ -183,7 +183,7 @@ class GoogleFold:
             return
         if not (sent.keys() <= _TEXT and self._parts and self._parts[-1].takes(sent)):
             self._begin(_Part(sent={key: it for key, it in sent.items() if key != "text"}))
-        self._parts[-1].texts.append(_text(text))
+        self._parts[-1].texts.append(only_text(text))
         if text:
             yield Thought(text) if sent.get("thought") else Text(text)
 
@@ -219,7 +219,7 @@ class GoogleFold:
 
     def _stop(self) -> Stop:
         reason = self._candidate.get("finishReason")
-        feedback: Any = self._candidate.get("promptFeedback") or {}
+        feedback = members(self._candidate.get("promptFeedback"))
         if reason is None and feedback.get("blockReason") is not None:
             return Stop.REFUSED
         return STOPS.get(reason, Stop.OTHER)
@@ -231,11 +231,12 @@ class GoogleFold:
     def _tokens(self) -> Tokens:
         """Return what was used; the provider counts thoughts and its own tools apart."""
         used = self._usage
-        thought = used.get("thoughtsTokenCount") or 0
+        thought = number(used.get("thoughtsTokenCount"))
+        tools = number(used.get("toolUsePromptTokenCount"))
         return Tokens(
-            input=(used.get("promptTokenCount") or 0) + (used.get("toolUsePromptTokenCount") or 0),
-            output=(used.get("candidatesTokenCount") or 0) + thought,
-            cached=used.get("cachedContentTokenCount") or 0,
+            input=number(used.get("promptTokenCount")) + tools,
+            output=number(used.get("candidatesTokenCount")) + thought,
+            cached=number(used.get("cachedContentTokenCount")),
             thought=thought,
         )
 
@@ -249,12 +250,6 @@ def _run(sent: Mapping[str, Any]) -> Iterator[Said]:
     """Yield what the provider runs itself (W-55)."""
     for kind, field in _RUN.items():
         if kind in sent:
-            yield Elsewhere(kind, _text(sent[kind].get(field) or ""))
+            yield Elsewhere(kind, only_text(sent[kind].get(field) or ""))
     if "toolCall" in sent:
         yield Elsewhere(str(sent["toolCall"].get("toolType")))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value

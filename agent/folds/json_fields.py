@@ -29,6 +29,13 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def only_text(value: object) -> str:
+    """Return a text. Raises TypeError for what is none."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where a text should be")
+    return value
+
+
 def number(value: object) -> int:
     """Return an integer; 0 for anything else."""
     return value if isinstance(value, int) else 0

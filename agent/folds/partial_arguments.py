@@ -65,7 +65,7 @@ class PartialArguments:
         holder: Any = self._values
         for step, after in pairwise((*_steps(path), None)):
             made: Any = value if after is None else [] if isinstance(after, int) else {}
-            kind: object = type(holder)
+            kind = cast("object", type(holder))
             if kind is not (list if isinstance(step, int) else dict):
                 raise ValueError(f"{path} leads through something else")
             if kind is list and step == len(holder):

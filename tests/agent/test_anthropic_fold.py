@@ -313,5 +313,5 @@ def test_an_error_in_the_stream_is_a_failure_of_the_provider() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 
     for events in ([start(), error], [*as_events(error)]):
-        with pytest.raises(ProviderFailure, match=r"overloaded_error.*Overloaded"):
+        with pytest.raises(ProviderFailure, match="Overloaded"):
             told(*events)
