@@ -66,11 +66,11 @@ d: int = 4
     assert [tool._is_bound(value) for value in (1, (0.5, 2.0), True, (), -1, "1")] == [
         *(True, True, False, False, False, False)
     ]
-    path = tmp_path / "agent" / "talk.py"
+    path = tmp_path / "agent" / "following.py"
     path.parent.mkdir()
     path.write_text("LOOK: Final = 1.0\n", encoding="utf-8")
     monkeypatch.setattr(tool, "ROOT", tmp_path)
-    with pytest.raises(SystemExit, match=r"agent/talk.py: LOOK needs a text below it"):
+    with pytest.raises(SystemExit, match=r"agent/following.py: LOOK needs a text below it"):
         list(tool._rows(path))
 
 
