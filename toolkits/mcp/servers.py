@@ -42,6 +42,8 @@ NAME: Final = 64
 """Characters of a tool's name, the rest is cut off: models' providers take no more."""
 DESCRIPTION: Final = 10_000
 """Characters of a tool's description; the rest is cut off, and that is seen."""
+BOXES: Final = 64
+"""Toolboxes that are remembered, of this list and of others beside it; then all are made anew."""
 CONTEXT: Final = "turnlock_context"
 """The one argument that no tool of a server can have: it is where the context comes in."""
 
@@ -130,7 +132,8 @@ class McpServers:
         key = (self._tools, own, cipher)
         box = self._boxes.get(key)
         if box is None:
-            self._boxes = {it: box for it, box in self._boxes.items() if it[0] is self._tools}
+            if len(self._boxes) >= BOXES:
+                self._boxes.clear()
             box = self._boxes[key] = Toolbox.of(*own, *self._tools, cipher=cipher)
         return box
 
