@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, cast
 import annotated_types
 from pydantic import BaseModel, OnErrorOmit, TypeAdapter
 from pydantic.fields import FieldInfo
-from typing_extensions import TypeAliasType, is_typeddict
+from typing_extensions import is_typeddict
 
 from ...models.errors import InvalidValue
 
@@ -68,7 +68,7 @@ def _lost(hint: Any, seen: list[Any]) -> Iterator[_Loss]:  # noqa: ANN401 - a ty
     if any(hint is it for it in seen):
         return
     seen.append(hint)
-    if isinstance(hint, TypeAliasType):
+    if hasattr(hint, "__value__"):  # type Name = …
         yield from _lost(hint.__value__, seen)
     elif typing.get_origin(hint) is Annotated:
         yield from _lost_beside(hint.__origin__, hint.__metadata__)

@@ -20,7 +20,7 @@ import msgspec
 import pydantic
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from typing_extensions import Doc, TypedDict
+from typing_extensions import Doc, TypeAliasType, TypedDict
 
 import turnlock
 from turnlock.models.errors import InvalidValue
@@ -245,6 +245,8 @@ class BesideInDict(TypedDict):
     number: NotRequired[Annotated[int, Doc("of apples")]]
 
 
+Apples = TypeAliasType("Apples", Annotated[int, "of apples"])
+
 LOST: list[tuple[Any, str]] = [
     (Strange, "its type is nothing that a model could give: Unable to generate pydantic-core"),
     (Struct, "its type is nothing that a model could give"),
@@ -254,6 +256,7 @@ LOST: list[tuple[Any, str]] = [
     (Annotated[int, msgspec.Meta(ge=0)], "pydantic does not read msgspec.Meta(ge=0)"),
     (Annotated[int, "of apples"], "pydantic does not read 'of apples'"),
     (list[Annotated[int, "of apples"]], "pydantic does not read 'of apples'"),
+    (Apples, "pydantic does not read 'of apples'"),
     (Annotated[int, annotated_types.Unit("m")], "pydantic does not read Unit"),
     (Beside, "pydantic does not read msgspec.Meta(ge=0)"),
     (list[Beside] | None, "pydantic does not read msgspec.Meta(ge=0)"),
@@ -320,6 +323,27 @@ def test_what_is_not_lost_is_taken(hint: Any, bad: Any, schema: dict[str, Any]) 
             check(it, {"x": bad})
     if schema:
         assert dict(it.parameters["properties"]["x"]) == schema  # type: ignore[index,call-overload,arg-type]
+
+
+@pytest.mark.parametrize(("levels", "fits"), [(50, True), (90, True), (200, False), (5_000, False)])
+def test_arguments_that_are_nested_deeply_are_taken_or_refused_in_words(
+    levels: int, fits: bool
+) -> None:
+    """By either reader: neither Python's stack nor pydantic's parser is in the way."""
+
+    def plain(x: Any) -> None: ...
+
+    def typed(x: Any, y: dt.date | None = None) -> None: ...
+
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    for it in (tool(plain), tool(typed)):
+        if fits:
+            assert check(it, {"x": value}) == {"x": value}
+        else:
+            with pytest.raises(BadArguments, match="nested deeper"):
+                check(it, {"x": value})
 
 
 def test_a_field_for_a_default_is_refused() -> None:
