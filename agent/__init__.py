@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .conversation import Conversation, Owed
     from .errors import ConversationBroken, HookFailed, LimitReached, ModelError
     from .events import Answered, CallUpdate, Event, RunResult
+    from .forks import Forked, NotForked, fork
     from .loop import Agent
     from .messages import Answer, Message, Prompt, Results, Stop, Tokens, ToolCall
     from .providers import open_model
@@ -54,12 +55,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AfterAnswer", "Again", "Agent", "Answer", "Answered", "AnthropicModel", "Approve",
     "AskApproval", "BeforeAnswer", "CallBegan", "CallEnded", "CallText", "CallUpdate",
-    "ChatCompletionsModel", "Conversation", "ConversationBroken", "Decision", "Deny", "Elsewhere",
-    "Ended", "Event", "GoogleModel", "HookFailed", "LimitReached", "Message", "MissingClient",
-    "Model", "ModelError", "Owed", "Prompt", "Question", "Recorded", "ResponsesModel", "Results",
-    "RunResult", "Said", "Script", "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded",
-    "SpeechFailed", "SpeechStarted", "Start", "Stop", "Text", "Thought", "Tokens", "ToolCall",
-    "Tools", "Transient", "Used", "listen", "open_model",
+    "ChatCompletionsModel", "Conversation", "ConversationBroken", "Decision", "Deny",
+    "Elsewhere", "Ended", "Event", "Forked", "GoogleModel", "HookFailed", "LimitReached",
+    "Message", "MissingClient", "Model", "ModelError", "NotForked", "Owed", "Prompt",
+    "Question", "Recorded", "ResponsesModel", "Results", "RunResult", "Said", "Script",
+    "ScriptedCall", "ScriptedModel", "SpeechChunk", "SpeechEnded", "SpeechFailed",
+    "SpeechStarted", "Start", "Stop", "Text", "Thought", "Tokens", "ToolCall", "Tools",
+    "Transient", "Used", "fork", "listen", "open_model",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime along
@@ -70,6 +72,7 @@ if not TYPE_CHECKING:  # imported when first asked for: each brings the runtime 
             "conversation": "Conversation Owed",
             "errors": "ConversationBroken HookFailed LimitReached ModelError",
             "events": "Answered CallUpdate Event RunResult",
+            "forks": "Forked NotForked fork",
             "loop": "Agent",
             "messages": "Answer Message Prompt Results Stop Tokens ToolCall",
             "providers": "open_model",

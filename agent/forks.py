@@ -16,6 +16,8 @@ from ..runtime.journal.contract import Journal
 from .conversation import PREFIX
 from .messages import Answer, from_note
 
+__all__ = ["Forked", "NotForked", "fork"]
+
 
 async def fork(journal: Journal, run_id: str, *, at: str, into: str) -> Forked:
     """Make the run `into` of what was said and done in `run_id` until the turn `at` was closed.

@@ -8,6 +8,7 @@ that happens.
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import sys
 import threading
@@ -95,7 +96,9 @@ class StdinLines:
     """
 
     def __init__(self) -> None:
-        """Read nothing yet."""
+        """Read nothing yet. Bytes that are no text will be read as escapes, and end nothing."""
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="backslashreplace")
         self.ended = self.draws = False
         self._reading: asyncio.Future[str | None] | None = None
         self._prompt: str | None = None

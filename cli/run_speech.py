@@ -15,7 +15,7 @@ from ..models.safe_text import harmless, harmless_lines
 _ROWS: Final = 4
 """Rows of a line that is not ended yet."""
 _LINE: Final = 4_000
-"""Characters after which a line that does not end is broken where a word does."""
+"""Characters after which a line that does not end is broken."""
 _THOUGHT: Final = 160
 """Characters of its latest thought."""
 _VOID: Final = "what came of it is void"
@@ -87,15 +87,15 @@ class Speech:
         self._said = True
         self._thought = ""
         if self._aside:
-            self._tail = (self._tail + text).rpartition("\n")[2]
+            self._tail = (self._tail + text).rpartition("\n")[2][-_LINE:]
         elif self._chunk is not None:
             self._chunk(harmless_lines(text))
             self._open = not text.endswith("\n")
         else:
-            tail = self._tail + text
-            ends = "\n" if "\n" in text or len(tail) < _LINE else " "
-            lines, found, self._tail = tail.rpartition(ends)
-            if found:
+            lines, ends, self._tail = (self._tail + text).rpartition("\n")
+            if len(self._tail) > _LINE:
+                lines, ends, self._tail = f"{lines}{ends}{self._tail}", "\n", ""
+            if ends:
                 self._tell(lines)
 
     def _ended(self, answer: Answer) -> None:

@@ -72,6 +72,10 @@ class Session:
     keyboard: int
     columns: int = 100
     shown: bytearray = attrs.field(factory=bytearray)
+    _screen: Any = None
+    _stream: Any = None
+    _drawn: int = 0
+    """How much of it stands on the screen."""
 
     def says(self, text: str) -> None:
         """Wait until this is shown."""
@@ -89,9 +93,13 @@ class Session:
 
     def display(self) -> list[str]:
         """What stands on the terminal now, without the empty lines."""
-        screen = pyte.Screen(self.columns, ROWS)
-        pyte.ByteStream(screen).feed(bytes(self.shown))
-        return [line.rstrip() for line in screen.display if line.strip()]
+        if self._stream is None:
+            self._screen = pyte.Screen(self.columns, ROWS)
+            self._stream = pyte.ByteStream(self._screen)
+        new = bytes(self.shown[self._drawn :])
+        self._stream.feed(new)
+        self._drawn += len(new)
+        return [line.rstrip() for line in self._screen.display if line.strip()]
 
     def stands(self, *lines: str) -> None:
         """Wait until these are the last lines on the terminal."""

@@ -11,12 +11,10 @@ import termios
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from turnlock import FactType
 
 from .recordings import turnlock
-from .sessions import Session, happens, in_pipes, on_terminal, types_of
+from .sessions import Session, happens, on_terminal, played, types_of
 
 TALKING = str(Path(__file__).with_name("talking.py"))
 CTRL_C, END_OF_INPUT = "\x03", "\x04"
@@ -208,62 +206,47 @@ def test_a_dumb_terminal_is_spoken_to_line_by_line(tmp_path: Path) -> None:
     assert b"\x1b" not in session.shown
 
 
-def test_a_pipe_gets_exactly_the_answer_and_text_beside_calls_is_not_lost(tmp_path: Path) -> None:
-    """W-52: whatever was void, or stood beside calls, is on standard error alone."""
-    for prompt, stdin, answer in (
-        ("pay", "a\n", "you said done, and that is\nall\n"),
-        ("cut", "", "you said cut, and that is\nall\n"),
-    ):
-        done = subprocess.run(
-            [sys.executable, TALKING, "talk", "memory:", prompt],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=20,
-            check=True,
-        )
-        assert done.stdout == answer
-        if prompt == "pay":
-            assert "I will pay now.\nOne moment please" in done.stderr
-        else:
-            assert "cut off" in done.stderr
-            assert "half a sen" not in done.stderr
-        assert "nothing of this is kept: --db JOURNAL keeps it" in done.stderr
-
-
-@pytest.mark.parametrize("text", ["hello\x1b[2J\x00\u202e", "y" * 1_000_000], ids=["bad", "1 MB"])
-def test_a_pipe_may_hold_anything(tmp_path: Path, text: str) -> None:
-    """A line of a pipe is a prompt, whatever it holds; what is shown of it is harmless."""
+def piped(folder: Path, text: bytes) -> tuple[str, str]:
+    """What standard output and standard error get of a conversation whose prompts are piped."""
     done = subprocess.run(
         [sys.executable, TALKING, "talk", "memory:"],
-        input=text.encode(),
+        input=text,
         capture_output=True,
-        cwd=tmp_path,
+        cwd=folder,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         timeout=20,
         check=True,
     )
-    assert done.stdout.endswith(b"and that is\nall\n")
-    assert b"\x1b" not in done.stdout + done.stderr
-    assert text[:5].encode() in done.stdout
+    return done.stdout.decode(), done.stderr.decode()
 
 
-def test_bytes_that_are_no_text_end_the_input(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, TALKING, "talk", "memory:"],
-        input=b"\xff\xfe\n",
-        capture_output=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-        timeout=20,
-        check=False,
+def test_a_pipe_gets_exactly_the_answers_and_text_beside_calls_is_not_lost(tmp_path: Path) -> None:
+    """W-52: whatever was void, or stood beside calls, is on standard error alone."""
+    answers, told = piped(tmp_path, b"pay\na\ncut\n")
+
+    assert answers == "you said done, and that is\nall\nyou said cut, and that is\nall\n"
+    assert "I will pay now.\nOne moment please\n" in told
+    assert "cut off" in told
+    assert "half a sen" not in told
+    assert "nothing of this is kept: --db JOURNAL keeps it" in told
+
+
+def test_a_pipe_may_hold_anything(tmp_path: Path) -> None:
+    """Control characters, 1 MB on a line, and bytes that are no text."""
+    answers, told = piped(
+        tmp_path, "hello\x1b[2J\x00\u202e\n".encode() + b"y" * 1_000_000 + b"\n\xff\xfe\nmore\n"
     )
-    assert b"Traceback" not in done.stderr
-    assert done.stdout == b""
+
+    assert answers.count("and that is\nall\n") == 4
+    assert r"you said \xff\xfe, and" in answers
+    assert answers.startswith(r"you said hello\x1b[2J\x00\u202e, and")
+    assert len(answers) > 1_000_000
+    assert "\x1b" not in answers + told
+    assert "Traceback" not in told
 
 
 def test_the_example_is_shipped(tmp_path: Path) -> None:
     """docs/first-agent.md without any file: `--tools example` pays a bill."""
-    left = in_pipes("--tools", "example", "--db", "a.db", cwd=tmp_path)
+    left = played("--tools", "example", "--db", str(tmp_path / "a.db"))
     assert left.returncode == 3
     assert "pay call_1 wants to run" in left.stderr
