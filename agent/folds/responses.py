@@ -37,6 +37,8 @@ _OF_ITEMS: Final = frozenset({"response.output_item.added", "response.output_ite
 _LAST: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 )
+HOSTED: Final = "the provider ran this call itself"
+"""The fault of a call that turned out to be none of ours (W-55)."""
 _BETWEEN: Final = "\n\n"
 """Stands between two messages of one response."""
 
@@ -70,6 +72,8 @@ class _Open:
             call = tool_call(self.item.get("call_id"), name, arguments)
             return attrs.evolve(call, fault=call.fault or UNCLOSED)
         call = call_of(self.item, self.kind)
+        if kind_of(self.item) is None:  # known only now: it began as one of ours
+            return attrs.evolve(call, fault=HOSTED)
         cut = self.item.get("status") == "incomplete"
         return attrs.evolve(call, fault=call.fault or CUT_OFF) if cut else call
 
@@ -136,13 +140,15 @@ class ResponsesFold:
             self._refused |= kind == "response.refusal.delta"
             self._say(event["output_index"], item, piece, said)
             return
-        item.said.append(piece)
         if kind in _THOUGHTS:
             said.append(Thought(piece))
         elif item.place is not None:
             said.append(CallText(item.place, piece))
-        else:
+        elif item.item["type"].endswith("_call"):
             said.append(Elsewhere(_name(item.item), piece))
+        else:
+            return  # sounds, perhaps
+        item.said.append(piece)
 
     def _say(self, index: int, item: _Open, piece: str, said: list[Said]) -> None:
         if not piece:
@@ -217,9 +223,9 @@ class ResponsesFold:
             self._told += 1
 
     def _raw(self, upto: _Open | None = None) -> Json:
-        """Return the items in their order, up to one of them and with it."""
+        """Return the items as they began, which is the order of the calls, up to one of them."""
         output: list[Mapping[str, Any]] = []
-        for _, item in sorted(self._items.items()):
+        for item in self._items.values():
             output.append(item.item)
             if item is upto:
                 break

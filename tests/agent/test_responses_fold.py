@@ -8,7 +8,7 @@ import pytest
 
 from turnlock.agent.errors import ProviderFailure
 from turnlock.agent.folds.calls import CUT_OFF, UNCLOSED
-from turnlock.agent.folds.responses import ResponsesFold, as_events
+from turnlock.agent.folds.responses import HOSTED, ResponsesFold, as_events
 from turnlock.agent.messages import Answer, Stop, Tokens
 from turnlock.agent.speaking import (
     Again,
@@ -264,7 +264,7 @@ def test_w_55_an_approval_of_an_mcp_call_asks_a_person() -> None:
     assert call.arguments == {"server_label": "shop", "name": "buy", "arguments": '{"n": 1}'}
 
 
-HOSTED: list[dict[str, Any]] = [
+OF_THE_PROVIDER: list[dict[str, Any]] = [
     {"type": "web_search_call", "id": "ws", "action": {"type": "search"}},
     {"type": "file_search_call", "id": "fs"},
     {"type": "code_interpreter_call", "id": "ci", "code": "1"},
@@ -275,7 +275,7 @@ HOSTED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("item", HOSTED, ids=lambda it: it["type"])
+@pytest.mark.parametrize("item", OF_THE_PROVIDER, ids=lambda it: it["type"])
 def test_w_55_what_the_provider_runs_is_kept_and_shown_and_no_call(item: dict[str, Any]) -> None:
     """By the name of the tool, or of what it is."""
     said, answer = folded(added(0, item), done(0, item), last())
@@ -283,6 +283,34 @@ def test_w_55_what_the_provider_runs_is_kept_and_shown_and_no_call(item: dict[st
     shown = item.get("name") or item["type"].removesuffix("_call")
     assert said == [Elsewhere(shown)]
     assert (answer.calls, answer.stop, answer.raw) == ((), Stop.DONE, [item])
+
+
+def test_w_55_a_call_that_turns_out_to_be_the_providers_own_is_never_run_here() -> None:
+    """Only its closing says where it ran."""
+    item = {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}}
+    hosted = item | {"environment": {"type": "container_reference"}}
+    _, answer = folded(added(0, item), done(0, hosted), last())
+
+    assert [it.fault for it in answer.calls] == [HOSTED]
+
+
+def test_the_message_holds_its_items_in_the_order_of_the_calls() -> None:
+    """Whichever place is filled first: results go back by that order."""
+    first, second = function('{"x": 1}'), function("{}", "b")
+    _, answer = folded(
+        added(1, second), added(0, function("")), done(0, first), done(1, second), last()
+    )
+
+    assert [it.call_id for it in answer.calls] == ["b", "a"]
+    assert answer.raw == [second, first]
+
+
+def test_pieces_of_what_is_no_text_are_not_shown() -> None:
+    """Sounds, for one; what there is of text is told all the same."""
+    events = [added(0, message("")), delta("output_audio", 0, "UklGRg=="), done(0, message("hi"))]
+    said, _ = folded(*events, last())
+
+    assert said == [Text("hi")]
 
 
 def test_w_55_what_is_run_elsewhere_is_shown_while_it_comes() -> None:
