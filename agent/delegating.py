@@ -112,13 +112,16 @@ class Conversing:
         """Have another agent work for a call of this conversation, and return what it says."""
         run = run_of(context.idempotency_key)
         child = self.children[run.run_id] = self._child(run, setup)
+        drain: float | None = None
         try:
             await child.open()
             if not child.talk.conversation.said:
                 await child.talk.say(Prompt(text=prompt))
             await child.talk.go_on()
         except asyncio.CancelledError:
+            drain = 0.0
             if context.why_cancelled == INTERRUPTED:
+                drain = STOPPING
                 await child.talk.interrupt(reason=INTERRUPTED, grace=STOPPING)
             raise
         except (HookFailed, LimitReached, ModelError):  # the call has failed: nobody goes on there
@@ -126,7 +129,7 @@ class Conversing:
             raise
         finally:
             del self.children[run.run_id]
-            await child.talk.close(drain=0.0)
+            await child.talk.close(drain=drain)
         result = child.result()
         if result.interrupted:
             raise ToolCancelled("it was stopped before it had an answer")

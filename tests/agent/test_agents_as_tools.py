@@ -19,7 +19,7 @@ from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.views.call_view import CallView
 
-from ..runtime.faulty_journal import Fault, FaultyJournal
+from ..runtime.faulty_journal import Fault, FaultyJournal, WrappedJournal
 from ..runtime.virtual import LoopClock, run
 from .talks import BRIEF, end
 from .test_agent import Speaker, calls, look, pay
@@ -67,6 +67,26 @@ def test_an_agent_answers_a_call_in_a_run_of_its_own() -> None:
         (declared,) = above.asked[0].tools.as_function_schemas()
         assert declared["function"]["description"] == "Finds things out."
         assert [*declared["function"]["parameters"]["properties"]] == ["prompt"]
+
+    run(play())
+
+
+def test_a_slow_disk_leaves_no_run_of_an_agent_busy() -> None:
+    """What it said last is acknowledged before its run is let go."""
+
+    class Slow(WrappedJournal):
+        async def append(
+            self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        ) -> Appended:
+            await asyncio.sleep(0.5)
+            return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+
+    async def play() -> None:
+        journal = Slow(MemoryJournal())
+        below, above = Speaker([calls("look")]), Speaker([asks("find it")])
+        async with host(above, research(below, tool(look)), journal=journal) as agent:
+            assert (await agent.run("go")).answers == 2
+        assert not any([entry.busy async for entry in journal.entries()])
 
     run(play())
 
