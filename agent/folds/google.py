@@ -47,6 +47,7 @@ _TEXT: Final = frozenset({"text", "thought"})
 """What a part has that is text alone: pieces of it are put together."""
 _NOT_KEPT: Final = frozenset({"content", "finishMessage"})
 """What is put together, and words on a reason, which the official client does not hand on."""
+_GROWS: Final = frozenset({"args", "partialArgs", "willContinue"})
 _RUN: Final = {"executableCode": "code", "codeExecutionResult": "output"}
 """Parts of what the provider runs, and the field that is shown of them."""
 
@@ -61,7 +62,7 @@ class _Part:
     place: int | None = None
     """Of a call among the calls."""
     called: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    """The id and the name of a call."""
+    """What a call is but its arguments: its id, its name, and what we do not know."""
     arguments: PartialArguments = attrs.field(factory=PartialArguments)
     fault: str | None = None
     call: ToolCall | None = None
@@ -84,7 +85,7 @@ class _Part:
 
     def add(self, called: Mapping[str, Any]) -> None:
         """Take one more piece of the call."""
-        self.called.update({key: called[key] for key in ("id", "name") if called.get(key)})
+        self.called.update({key: it for key, it in called.items() if it and key not in _GROWS})
         self.arguments.update(called.get("args") or {})
         for partial in called.get("partialArgs") or ():
             try:

@@ -35,6 +35,10 @@ UNSIGNED: Final = base64.b64encode(b"skip_thought_signature_validator").decode()
 the first call of a message without one."""
 
 
+_READ: Final = {"candidates", "prompt_feedback", "usage_metadata"}
+"""What the fold reads of a piece."""
+
+
 class GoogleModel:
     """Asks for each answer; keeps nothing but its connections."""
 
@@ -242,7 +246,7 @@ def _results(results: Results, ids: tuple[str, ...]) -> Iterator[dict[str, Any]]
 
 def _as_sent(response: Any) -> Any:  # noqa: ANN401 - of a package that may be missing
     """Return a piece as it was sent, as far as the client knows it."""
-    fields = response.model_dump(by_alias=True, exclude_unset=True, exclude={"sdk_http_response"})
+    fields = response.model_dump(by_alias=True, exclude_unset=True, include=_READ)
     return _json(fields)
 
 

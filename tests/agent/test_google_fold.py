@@ -240,7 +240,7 @@ def test_w_56_signatures_stay_with_the_part_that_they_came_with() -> None:
     said, ended = told(
         piece(text("Let ", thought=True), text("me.", thought=True)),
         piece(text("So", thoughtSignature="a=="), text(" it"), text(" is.")),
-        piece({**call("look", willContinue=True), "thoughtSignature": "b=="}),
+        piece({**call("look", willContinue=True, kind=7), "thoughtSignature": "b=="}),
         piece(call("look", id="x")),
         piece(call(), text("", thoughtSignature="c=="), reason="STOP"),
     )
@@ -251,7 +251,7 @@ def test_w_56_signatures_stay_with_the_part_that_they_came_with() -> None:
         text("Let me.", thought=True),
         text("So", thoughtSignature="a=="),
         text(" it is."),
-        {**call("look", args={}), "thoughtSignature": "b=="},
+        {**call("look", kind=7, args={}), "thoughtSignature": "b=="},
         call("look", id="x", args={}),
         text("", thoughtSignature="c=="),
     ]
