@@ -359,7 +359,7 @@ def test_w_61_an_interrupt_ends_it(tmp_path: Path) -> None:
 
     async def scene(pool: Any) -> Outcome:
         here = context()
-        given = {"command": "sh", "parameters": ["-c", "echo $$ > me; sleep 60"]}
+        given = {"command": "sh", "parameters": ["-c", "echo $$ > me; exec sleep 60"]}
         going = asyncio.ensure_future(perform(it, here, given, threads=pool))
         await asyncio.to_thread(noted, tmp_path / "me")
         here.cancel("the turn was interrupted")
@@ -448,7 +448,7 @@ async def main(folder):
     async with await SqliteJournal.open(f"{folder}/r.db") as journal:
         async with Runtime(journal=journal, tools=tools, on_continue=nobody) as runtime:
             await runtime.open_run(Run(run_id="r"))
-            given = {"command": "sh", "parameters": ["-c", "echo $$ > me; sleep 60"]}
+            given = {"command": "sh", "parameters": ["-c", "echo $$ > me; exec sleep 60"]}
             named = {"invocation_id": "c", "tool_name": "shell_cmd", "requires_approval": False}
             await runtime.open_turn("r", [Call(arguments=given, **named)], turn_id="t1", epoch=1)
             while True:
