@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from typing import Final, TypeAlias
 
 import attrs
@@ -28,7 +27,7 @@ from .speaking import (
     Used,
     fell_silent,
     hear_nothing,
-    said_to,
+    speaking,
 )
 from .structured import ANSWER, has_field, unwrapped, with_tool
 from .transients import Shown, SpeechChunk, SpeechEnded, SpeechFailed, SpeechStarted, Transient
@@ -114,7 +113,7 @@ class _Speech:
         model, hear = self.asking.model, self.asking.hear
         self._start()
         try:
-            async with aclosing(said_to(model, question)) as saying:
+            async with speaking(model, question) as saying:
                 async for said in saying:
                     if isinstance(said, Again) and self.closed.calls:
                         break  # what has begun is not thrown away (W-54)

@@ -10,7 +10,7 @@ class ModelError(TurnlockError):
 
 
 class LimitReached(TurnlockError):
-    """The model was asked as often, or has used as much, as one prompt may cost (W-23).
+    """The model was asked as often, or has used as much, as one prompt may cost.
 
     What ran, ran, and is kept. The next prompt begins a new count.
     """

@@ -31,7 +31,7 @@ class Prompt:
     """What a person says, or, with `misfit`, what a model is told of an answer that does not fit.
 
     `output` is the JSON Schema that the answer to it must fit (W-59). `heard` is any JSON that a
-    host keeps in the same note: how far it has read a chat, say (W-30).
+    host keeps in the same note: how far it has read a chat, say.
     """
 
     text: str

@@ -20,7 +20,7 @@ from .speaking import Model, Question, Said
 from .transients import Transient
 
 ANSWERS: Final = 50
-"""Answers to one prompt, with tool calls between, unless told otherwise (W-23)."""
+"""Answers to one prompt, with tool calls between, unless told otherwise."""
 
 Tools: TypeAlias = Toolbox | ToolsOf | Iterable[Tool | Callable[..., Any]]
 """Tools as an agent takes them: one by one, where a plain function is a tool with the default
@@ -115,7 +115,7 @@ class Setup:
     tell: Callable[[Transient], None] = tell_nobody
 
     def check_limits(self, run_id: str, answers: Sequence[Answer]) -> None:
-        """Raise `LimitReached` where no more answers may be asked for after these (W-23)."""
+        """Raise `LimitReached` where no more answers may be asked for after these."""
         used = sum(answer.tokens.input + answer.tokens.output for answer in answers)
         if len(answers) >= self.answer_limit:
             cause = f"{len(answers):,} answers to one prompt: answer_limit={self.answer_limit}"

@@ -7,8 +7,8 @@ wants that listens (`listen`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import aclosing
-from typing import Any, Protocol, TypeAlias, cast
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -184,7 +184,7 @@ async def listen(
 
     Raises `ModelError`, also for a model that falls silent without an `Ended`.
     """
-    async with aclosing(said_to(model, question)) as saying:
+    async with speaking(model, question) as saying:
         async for said in saying:
             hear(said)
             if isinstance(said, Ended):
@@ -192,9 +192,15 @@ async def listen(
     raise fell_silent(model)
 
 
-def said_to(model: Model, question: Question) -> AsyncGenerator[Said, None]:
-    """Return what a model says: models are generators, which are closed when nobody listens."""
-    return cast("AsyncGenerator[Said, None]", model.speak(question))
+@asynccontextmanager
+async def speaking(model: Model, question: Question) -> AsyncGenerator[AsyncIterator[Said], None]:
+    """Have a model speak; one that is a generator is closed when nobody listens any more."""
+    saying = model.speak(question)
+    try:
+        yield saying
+    finally:
+        if isinstance(saying, AsyncGenerator):
+            await saying.aclose()
 
 
 def fell_silent(model: Model) -> ModelError:

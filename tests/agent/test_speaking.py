@@ -42,6 +42,33 @@ def test_what_is_said_is_heard_in_order_and_the_end_is_returned() -> None:
     assert model.closed
 
 
+@attrs.define
+class Iterated:
+    """Says its end as a plain iterator, which nobody can close."""
+
+    said: int = 0
+
+    def speak(self, question: Question) -> AsyncIterator[Said]:
+        assert question is QUESTION
+        return self
+
+    def __aiter__(self) -> AsyncIterator[Said]:
+        return self
+
+    async def __anext__(self) -> Said:
+        self.said += 1
+        return Ended(Answer(text="plain"))
+
+    async def close(self) -> None: ...
+
+
+def test_a_model_need_be_no_generator() -> None:
+    model = Iterated()
+
+    assert asyncio.run(listen(model, QUESTION)).answer.text == "plain"
+    assert model.said == 1
+
+
 def test_a_model_that_falls_silent_has_not_answered() -> None:
     with pytest.raises(ModelError, match="Speaking stopped speaking without an Ended; yield one"):
         asyncio.run(listen(Speaking((Text("a"),)), QUESTION))
