@@ -92,7 +92,7 @@ def test_a_slow_disk_leaves_no_run_of_an_agent_busy() -> None:
 
 
 def test_its_approvals_reach_whoever_is_asked_above() -> None:
-    """By the callback, by `pending()`, and in the stream; the scope holds in its run alone."""
+    """By the callback, by `pending()`, and in the stream; what it edits runs there."""
 
     async def play(by_callback: bool) -> None:
         asked: list[tuple[str, object]] = []
