@@ -52,7 +52,7 @@ COLUMNS = (
     *("killed before it paid, started again", "killed after it paid, started again"),
 )
 KILLED = -9
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 """Seconds that a life may take."""
 LOOK = 1.5
 """Seconds after which a person looks again whether something is in doubt."""

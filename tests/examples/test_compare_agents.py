@@ -27,7 +27,7 @@ def test_our_agent_pays_once_whenever_it_is_killed_in_few_lines() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
