@@ -85,6 +85,7 @@ class BottomLines:
             running = asyncio.create_task(
                 self._app.run_async(handle_sigint=False, set_exception_handler=False)
             )
+            running.add_done_callback(lambda _: self._end(None))  # the terminal is gone, say
             stack.push_async_callback(self._left, running)
             self._exit = stack.pop_all()
         return self
@@ -221,7 +222,7 @@ class BottomLines:
     async def _left(self, running: asyncio.Task[None]) -> None:
         if self._app.is_running:
             self._app.exit()
-        await asyncio.wait([running])
+        await asyncio.gather(running, return_exceptions=True)
 
 
 class _Above(io.TextIOBase):

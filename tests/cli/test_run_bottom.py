@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -189,6 +190,25 @@ def test_the_end_of_input_in_a_question_leaves_it_open(tmp_path: Path) -> None:
     os.write(session.keyboard, END_OF_INPUT.encode())
     assert session.ends() == 3
     session.says("left as it is: 1 call waits")
+
+
+def test_a_terminal_that_goes_away_leaves_nobody_behind(tmp_path: Path) -> None:
+    """No hang, though somebody was asked there; what waits is kept."""
+    keyboard, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, TALKING, "talk", "a.db", "pay"],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=tmp_path,
+        env={**os.environ, "TERM": "xterm"},
+        start_new_session=True,
+    )
+    os.close(terminal)
+    happens(tmp_path / "a.db", FactType.TOOL_APPROVAL_REQUESTED)
+    os.close(keyboard)
+
+    assert process.wait(20) != 0
 
 
 def test_a_dumb_terminal_is_spoken_to_line_by_line(tmp_path: Path) -> None:
