@@ -212,17 +212,19 @@ def test_w_59_a_form_goes_to_the_providers_field_if_nothing_of_it_is_lost(
     change: dict[str, Any], *, sayable: bool
 ) -> None:
     """Else it is a tool: open objects, ones within themselves, and words that the field has not."""
-    output = CITY | change
-    model = AnthropicModel(model="m", api_key="k")
-    old = AnthropicModel(model="m", api_key="k", structured=False)
-    question = Question((Prompt(text="go"),), output=output)
+    assert is_sayable(CITY | change) is sayable
 
-    assert is_sayable(output) is sayable
-    assert model.structured(question) is sayable
-    assert not old.structured(question)
-    if sayable:
-        _, (sent,) = asked(question)
-        assert sent["output_config"]["format"]["schema"]["additionalProperties"] is False
+
+def test_w_59_the_field_is_used_where_it_can_be() -> None:
+    """And a model that has none is told so by whoever makes it."""
+    field, none = (AnthropicModel(model="m", api_key="k", structured=it) for it in (True, False))
+    closed = Question((Prompt(text="go"),), output=CITY)
+    opened = Question((Prompt(text="go"),), output=CITY | {"additionalProperties": True})
+
+    assert [field.structured(closed), field.structured(opened)] == [True, False]
+    assert not none.structured(closed)
+    _, (sent,) = asked(closed)
+    assert sent["output_config"]["format"]["schema"]["additionalProperties"] is False
 
 
 def test_w_59_many_names_for_one_form_cost_no_more_than_it() -> None:
