@@ -285,7 +285,7 @@ def test_edited_arguments_that_do_not_fit_leave_the_call_waiting(
 
 
 @pytest.mark.parametrize("limit", [{"answer_limit": 3}, {"token_limit": 45}])
-def test_w_23_a_model_that_never_ends_is_stopped_at_its_limit(limit: dict[str, int]) -> None:
+def test_a_model_that_never_ends_is_stopped_at_its_limit(limit: dict[str, int]) -> None:
     """The error names limit and fix, nothing is lost, and another prompt begins a new count."""
 
     async def play() -> None:
@@ -406,7 +406,7 @@ def test_the_same_prompt_twice_in_line_is_two_prompts() -> None:
     run(play())
 
 
-def test_w_30_what_was_heard_is_kept_with_the_prompt() -> None:
+def test_what_was_heard_is_kept_with_the_prompt() -> None:
     """Any JSON, in the same note, and there again after a restart; no JSON is refused."""
 
     async def play() -> None:
