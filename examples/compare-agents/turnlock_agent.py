@@ -9,6 +9,7 @@ from turnlock.agent import Agent
 from turnlock.runtime import tool
 
 
+@tool(safe_to_repeat=True)
 def weather(city: str) -> str:
     """Tell the weather in a city."""
     return look(city)

@@ -4,8 +4,10 @@ from tools import pay
 
 from turnlock import CallView
 from turnlock.agent import Agent
+from turnlock.runtime import tool
 
 
+@tool(safe_to_repeat=True)
 def weather(city: str) -> str:
     """Tell the weather in a city."""
     return f"rain in {city}"
