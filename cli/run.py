@@ -117,6 +117,11 @@ Exit status:
 @click.option("--yes", is_flag=True, help="As --decisions approve.")
 @click.option("--no-input", is_flag=True, help="Ask nothing: leave what nobody has decided.")
 @click.option(
+    "--headless",
+    is_flag=True,
+    help="Nobody is there: deny what needs approval, fail what is in doubt, decline questions.",
+)
+@click.option(
     "--seed", type=int, default=0, show_default=True, metavar="S", help="Of --decisions random."
 )
 @click.option(
@@ -145,6 +150,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     decisions: str,
     yes: bool,
     no_input: bool,
+    headless: bool,
     seed: int,
     instructions: str | None,
     max_answers: int,
@@ -160,9 +166,12 @@ def command(  # noqa: PLR0913 - one parameter for each option
     mode = Mode.APPROVE if yes else Mode(decisions)
     if yes and decisions not in {Mode.ASK, Mode.APPROVE}:
         raise click.UsageError(f"--yes and --decisions {decisions} contradict each other; give one")
+    if headless and (mode is not Mode.ASK or no_input):
+        raise click.UsageError(
+            "--headless decides everything; leave --yes, --decisions and --no-input out"
+        )
 
     from ..agent.script import ScriptedModel  # noqa: PLC0415 - asyncio and the runtime load here
-    from .run_prompts import NoDecider, Unattended  # noqa: PLC0415 - as above
     from .run_session import SessionSettings  # noqa: PLC0415 - as above
 
     try:
@@ -171,11 +180,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         script = None
         if model is None:
             script = _script(record, Gate(gate), example=tools == EXAMPLE)
-        decider: Decider | None = None
-        if mode is not Mode.ASK:
-            decider = Unattended(mode, seed=seed, script=script)
-        elif no_input:
-            decider = NoDecider()
+        decider = _decider(mode, seed=seed, script=script, headless=headless, no_input=no_input)
         settings = SessionSettings(
             run=run,
             model=_endpoint(model, base_url) if script is None else ScriptedModel(script),
@@ -183,7 +188,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
             prompt=prompt,
             opening=None if script is None else f"(the recorded conversation {script.name})",
             decider=decider,
-            converses=script is None and prompt is None and not no_input,
+            converses=script is None and prompt is None and not (no_input or headless),
             durable=(db or _IN_MEMORY).lower() != _IN_MEMORY,
             instructions=_text(instructions or ""),
             answer_limit=max_answers,
@@ -193,6 +198,18 @@ def command(  # noqa: PLR0913 - one parameter for each option
     except TurnlockError as error:
         raise click.UsageError(harmless_lines(str(error))) from error
     sys.exit(_played(settings, db))
+
+
+def _decider(
+    mode: Mode, *, seed: int, script: Script | None, headless: bool, no_input: bool
+) -> Decider | None:
+    from .run_prompts import Headless, NoDecider, Unattended  # noqa: PLC0415 - as in command
+
+    if mode is not Mode.ASK:
+        return Unattended(mode, seed=seed, script=script)
+    if headless:
+        return Headless()
+    return NoDecider() if no_input else None
 
 
 def _text(given: str) -> str:

@@ -19,6 +19,7 @@ from ..models.record import changed
 from ..models.safe_text import harmless
 from ..models.sealed import is_sealed
 from ..models.values import ABSENT, Absent, Json
+from ..runtime.in_doubt import UNKNOWN
 from ..runtime.tools.performing import PROBING
 from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
@@ -103,6 +104,17 @@ class NoDecider:
     async def decide(self, question: Question) -> Delivery | None:  # noqa: ARG002 - as Decider
         """Leave it."""
         return None
+
+
+class Headless:
+    """Nobody is there: what would be asked is denied, and a doubt is a failure (W-69)."""
+
+    async def decide(self, question: Question) -> Delivery | None:
+        """Decide at once."""
+        if isinstance(question, Approval):
+            reason = "nobody is there to ask (--headless)"
+            return question.decide(approved=False, reason=reason, by="--headless")
+        return question.resolve(Resolution.ERROR, error=UNKNOWN)
 
 
 class Unattended:

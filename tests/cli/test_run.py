@@ -118,6 +118,28 @@ def test_what_nobody_decides_is_left(tmp_path: Path, stdin: str | None) -> None:
     assert again.stdout.startswith(ENDS)
 
 
+@pytest.mark.parametrize(("more", "status"), [(["--headless"], 0), (["--yes"], 3)])
+def test_w_69_headless_leaves_nothing_to_people(
+    tmp_path: Path, more: list[str], status: int
+) -> None:
+    """W-69: requests are denied with the reason, doubts failed; with --yes a doubt is left."""
+    (tmp_path / "tools.py").write_text(
+        "from turnlock.runtime import OutcomeUnknown, tool\n\n"
+        "@tool\ndef look(at: str) -> str:\n    raise OutcomeUnknown('the line went dead')\n\n"
+        "@tool(approval=True)\ndef dig(deep: int) -> str:\n    return 'gold'\n"
+    )
+    db = str(tmp_path / "a.db")
+    done = in_pipes(
+        *("--record", recording(tmp_path, [LOOK, DIG]), "--tools", "tools.py", "--db", db, *more),
+        cwd=tmp_path,
+    )
+
+    assert done.returncode == status
+    assert ("denied: nobody is there to ask (--headless)" in done.stderr) is (status == 0)
+    assert ("the outcome is unknown" in done.stderr) is (status == 0)
+    assert done.stdout.startswith(ENDS) is (status == 0)
+
+
 def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
     """What ran is in doubt and asked about, the rest of the conversation is played once."""
     (tmp_path / "tools.py").write_text(TOOLS)
@@ -180,6 +202,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "empty prompt": ([" "], "PROMPT is empty"),
     "two models": (["--model", "m", "--record", "x"], "--model and --record exclude each other"),
     "no model": (["--base-url", "http://x"], "--base-url needs --model"),
+    "headless and yes": (["--headless", "--yes"], "--headless decides everything"),
     "yes and deny": (["--yes", "--decisions", "deny"], "contradict each other"),
     "no tools file": (["--tools", "nope.py"], "nope.py: cannot be read"),
     "bad tools file": (["--tools", "bad.py"], "bad.py, line 2: ZeroDivisionError"),
