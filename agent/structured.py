@@ -85,7 +85,8 @@ def form_of(wanted: type[Any] | JsonSchema) -> Form[Any]:
         if bare and VALUE not in value:
             raise Misfit(f"{VALUE} is missing")
         try:
-            return adapter.validate_json(json.dumps(value[VALUE]) if bare else text)
+            inner = json.dumps(value[VALUE]) if bare else text
+            return adapter.validate_json(inner, strict=True)  # a text is no number
         except ValidationError as error:
             mistakes = error.errors(include_url=False, include_input=False)[:MISTAKES]
             lines = [f"{'.'.join(map(str, it['loc'])) or 'answer'}: {it['msg']}" for it in mistakes]

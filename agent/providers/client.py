@@ -68,8 +68,7 @@ def own_raw(answer: Answer, provider: str) -> Any:  # noqa: ANN401 - any JSON
 def no_key(variable: str) -> MissingClient:
     """Return the error for a client that has no key."""
     return MissingClient(
-        f"there is no key; put it into {variable} (any text, if the endpoint of --base-url takes"
-        " any)"
+        f"there is no key; put it into {variable} (any text, if your endpoint takes any)"
     )
 
 
@@ -131,7 +130,7 @@ class Asked:
         if _is_connection(error):
             return self.error(
                 f"it cannot be reached, or fell silent ({_short(cause)})",
-                "try again later, see to the network, or correct --base-url",
+                "try again later, see to the network, or correct its base URL",
             )
         return self.error(_complaint(error), "see what it says")
 
@@ -139,7 +138,7 @@ class Asked:
         if status in {401, 403}:
             return f"see to {self.variable}"
         if status == 404:  # noqa: PLR2004 - Not Found
-            return "see to --model and --base-url"
+            return "see to the name of the model and its base URL"
         if status in {408, 409, 429} or status >= 500:  # noqa: PLR2004 - the server's own errors
             return f"it was asked up to {self.retries + 1} times; try again later"
         return "see what it says"

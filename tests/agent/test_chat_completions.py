@@ -152,7 +152,7 @@ FAILURES: dict[str, tuple[Reply, str]] = {
     "429": (Reply({"error": "slow down"}, status=429), r"answered 429: .*slow down.*try again"),
     "500": (Reply(b"oops", status=500), r"answered 500: oops; it was asked"),
     "401": (Reply({"error": "who?"}, status=401), r"answered 401.*see to OPENAI_API_KEY"),
-    "404": (Reply({}, status=404), r"answered 404.*see to --model and --base-url"),
+    "404": (Reply({}, status=404), r"answered 404.*see to the name of the model and its base URL"),
     "400": (Reply({"error": "\x1b[2J"}, status=400), r"answered 400.*see what it says"),
     "no JSON": (Reply(b"<html>"), r"no answer: .*<html>.*base URL"),
     "no choices": (Reply({"choices": []}), r"no answer: IndexError.*choices.*base URL"),
@@ -184,7 +184,7 @@ def test_nobody_there_is_told() -> None:
         port = place.getsockname()[1]
     nobody = Endpoint([], url=f"http://127.0.0.1:{port}/v1")
 
-    with pytest.raises(ModelError, match=r"cannot be reached.*correct --base-url"):
+    with pytest.raises(ModelError, match=r"cannot be reached.*correct its base URL"):
         converse(nobody)
 
 

@@ -99,6 +99,7 @@ def test_w_59_what_fits_is_a_value_of_its_type(wanted: Any, text: str, value: ob
         (City, "I think it is Bern", "it is no JSON (line 1"),
         (City, "[]", "it is no JSON object"),
         (list[City], '{"value": [{"name": "B"}]}', "0.people: Field required"),
+        (City, '{"name": "Bern", "people": "5"}', "people: Input should be a valid integer"),
         (int, '{"number": 5}', "value is missing"),
         (SCHEMA, '{"name": 5}', "name"),
         ({"type": "integer"}, '{"value": "5"}', "value"),
