@@ -147,7 +147,11 @@ def test_w_50_silence_is_an_error_that_says_so(provider: Provider) -> None:
     assert "it took too long; try again later" in str(end)
 
 
-STATUSES = {401: "see to [A-Z]+_API_KEY", 404: "see to --model", 429: "try again later"}
+STATUSES = {
+    401: "see to [A-Z]+_API_KEY",
+    404: "see to the name of the model",
+    429: "try again later",
+}
 
 
 @each_provider
