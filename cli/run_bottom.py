@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import select
 import sys
 import threading
 from collections import deque
@@ -86,6 +87,8 @@ class BottomLines:
                 self._app.run_async(handle_sigint=False, set_exception_handler=False)
             )
             running.add_done_callback(lambda _: self._end(None))  # the terminal is gone, say
+            watching = asyncio.create_task(self._watch(keyboard.fileno()))
+            stack.callback(watching.cancel)
             stack.push_async_callback(self._left, running)
             self._exit = stack.pop_all()
         return self
@@ -219,6 +222,13 @@ class BottomLines:
         self._app.layout.focus(self._next_window if self._takes_next else self._answer_window)
         self._app.invalidate()
 
+    async def _watch(self, keyboard: int) -> None:
+        """End once the terminal is gone: prompt_toolkit would read its error for ever."""
+        while not is_gone(keyboard):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(_REFRESH)
+        if self._app.is_running:
+            self._app.exit(exception=EOFError())
+
     async def _left(self, running: asyncio.Task[None]) -> None:
         if self._app.is_running:
             self._app.exit()
@@ -282,6 +292,13 @@ class _Above(io.TextIOBase):
     def _write(self, text: str) -> None:
         self._file.write(text)
         self._file.flush()
+
+
+def is_gone(terminal: int) -> bool:
+    """Whether nobody is at the other end of a terminal any more."""
+    poll = select.poll()
+    poll.register(terminal, 0)
+    return bool(poll.poll(0))
 
 
 def _tell(text: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turnlock import FactType
+from turnlock.cli.run_bottom import is_gone
 
 from .recordings import turnlock
 from .sessions import Session, happens, on_terminal, played, types_of
@@ -209,6 +210,18 @@ def test_a_terminal_that_goes_away_leaves_nobody_behind(tmp_path: Path) -> None:
     os.close(keyboard)
 
     assert process.wait(20) != 0
+
+
+def test_a_terminal_is_gone_once_nobody_is_behind_it() -> None:
+    """Its error is looked for: a session that nothing is written in would never meet it."""
+    keyboard, terminal = pty.openpty()
+
+    assert not is_gone(terminal)
+
+    os.close(keyboard)
+
+    assert is_gone(terminal)
+    os.close(terminal)
 
 
 def test_a_dumb_terminal_is_spoken_to_line_by_line(tmp_path: Path) -> None:
