@@ -24,6 +24,7 @@ from contextlib import (
 from contextvars import copy_context
 from typing import Final, Self, TextIO
 
+import click
 from prompt_toolkit.application import Application, create_app_session, in_terminal, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
@@ -267,6 +268,8 @@ class _Above(io.TextIOBase):
 
     def write(self, text: str, /) -> int:
         """Take it; it is written with what else comes soon, when its line has ended."""
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - click asks
+            raise TypeError(f"text is wanted here, no {type(text).__name__}")
         with self._lock:
             self._parts.append(text)
             due, self._due = self._due, True
@@ -303,4 +306,4 @@ def is_gone(terminal: int) -> bool:
 
 def _tell(text: str) -> None:
     """Write what was typed, or why it was not taken, above: it happened, too."""
-    sys.stderr.write(harmless_lines(text) + "\n")
+    click.echo(harmless_lines(text), err=True)

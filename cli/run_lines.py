@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
 from typing import Final, Protocol, Self, TypeAlias
 
+import click
 from rich.text import Text
 
 from .asking import forget_typed
@@ -149,9 +150,7 @@ class StdinLines:
         yield
 
     def _tell(self, text: str) -> None:
-        if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
-            sys.stderr.write(text)
-            sys.stderr.flush()
+        click.echo(text, err=True, nl=False)
 
     async def _line(self) -> str | None:
         if self._reading is None:

@@ -208,8 +208,11 @@ def test_a_terminal_that_goes_away_leaves_nobody_behind(tmp_path: Path) -> None:
     os.close(terminal)
     happens(tmp_path / "a.db", FactType.TOOL_APPROVAL_REQUESTED)
     os.close(keyboard)
-
-    assert process.wait(20) != 0
+    try:
+        assert process.wait(20) != 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_terminal_is_gone_once_nobody_is_behind_it() -> None:
