@@ -15,7 +15,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
-from typing import Final, Protocol, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias, cast
 
 import click
 from rich.text import Text
@@ -98,8 +98,9 @@ class StdinLines:
 
     def __init__(self) -> None:
         """Read nothing yet. Bytes that are no text will be read as escapes, and end nothing."""
-        if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(errors="backslashreplace")
+        stdin: object = sys.stdin
+        if isinstance(stdin, io.TextIOWrapper):
+            cast("io.TextIOWrapper", stdin).reconfigure(errors="backslashreplace")
         self.ended = self.draws = False
         self._reading: asyncio.Future[str | None] | None = None
         self._prompt: str | None = None

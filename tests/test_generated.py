@@ -76,7 +76,7 @@ d: int = 4
 
 def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Import a tool, as if it had been started from its folder."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
     return importlib.import_module(name)
 
 
