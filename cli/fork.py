@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 import click
 
 from ..agent.forks import fork
+from ..agent.shipped import NAME
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
+from ..models.values import Json
 from ..runtime.forking import Forked, NotForked
 from ..runtime.journal.contract import Journal
 from .databases import db_option, entry_of, with_journal
 from .naming import run_argument
+from .run import EXAMPLE
+from .run_resume import recording_of, spec_of
 
 _HELP: Final = """Go on from an earlier turn of RUN, as a new run; RUN stays as it is.
 
@@ -44,16 +49,27 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
     """Fork it, and say how it goes on."""
     new = f"{run_id}-{at}" if into is None else into
 
-    async def work(journal: Journal) -> Forked:
+    async def work(journal: Journal) -> tuple[Forked, Mapping[str, Json]]:
         await entry_of(journal, run_id)
         try:
-            return await fork(journal, run_id, at=at, into=new)
+            made = await fork(journal, run_id, at=at, into=new)
+            return made, await journal.notes(new)
         except (NotForked, InvalidValue) as error:
             raise click.UsageError(harmless_lines(str(error))) from error
 
-    made = with_journal(db, work)
+    made, notes = with_journal(db, work)
     what = f"{made.facts:,} facts and {made.notes:,} messages of {run_id} until {at}"
     told = f"{new} was there before, whole: " if made.before else f"{new}: "
     revoked = f"; {made.revoked} granted there and revoked here" if made.revoked else ""
     click.echo(harmless(f"{told}{what}{revoked}"))
-    click.echo(harmless(f"  turnlock run --db {shlex.quote(db)} --run {shlex.quote(new)}"))
+    command = f"turnlock run --db {shlex.quote(db)} --run {shlex.quote(new)}"
+    click.echo(harmless(f"  {command}{_needed(notes)}"))
+
+
+def _needed(notes: Mapping[str, Json]) -> str:
+    """Return the options with which a run goes on: who answers, and what it calls."""
+    name = recording_of(notes)
+    if name is None:
+        return f" --model {shlex.quote(spec_of(notes) or 'PROVIDER:NAME')} --tools FILE"
+    known = {NAME: "", EXAMPLE: f" --tools {EXAMPLE}"}
+    return known.get(name, f" --record {shlex.quote(f'FILE#{name}')}")

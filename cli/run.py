@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -38,10 +40,11 @@ are typed, or read from standard input, a line each. The answer goes to standard
 else to standard error; at a terminal the answer is shown while it comes, and what you type stays
 below it (with prompt_toolkit: pip install 'turnlock[run]').
 
-Without --model a recorded conversation is played, the shipped one or that of --record; its tools
-answer what was recorded, so no key and no network are needed. With --tools example it pays a bill,
-once you approve. With --model a provider is asked, by its own client and with its own key:
-OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY (needs turnlock[openai], [anthropic], [google]).
+Without --model a recorded conversation is played, that of --record or, in a run of its own and
+without PROMPT, the shipped one; its tools answer what was recorded, so no key and no network are
+needed. With --tools example it pays a bill, once you approve. With --model a provider is asked, by
+its own client and with its own key: OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY (needs
+turnlock[openai], [anthropic], [google]).
 
 With --db everything is written to a journal before it takes effect. After a kill at any instant,
 run the same command again: it goes on where it stopped. A call that was started, and whose outcome
@@ -163,6 +166,12 @@ def command(  # noqa: PLR0913 - one parameter for each option
         raise click.UsageError("--model and --record exclude each other; give one")
     if base_url is not None and model is None:
         raise click.UsageError("--base-url needs --model")
+    implied = model is None and record is None
+    if implied and prompt is not None:
+        raise click.UsageError(
+            "PROMPT needs a model that answers it: give --model PROVIDER:NAME, or --record FILE#ID"
+            " to have a recording answer"
+        )
     mode = Mode.APPROVE if yes else Mode(decisions)
     if yes and decisions not in {Mode.ASK, Mode.APPROVE}:
         raise click.UsageError(f"--yes and --decisions {decisions} contradict each other; give one")
@@ -172,6 +181,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         )
 
     from ..agent.script import ScriptedModel  # noqa: PLC0415 - asyncio and the runtime load here
+    from .run_resume import opening_of  # noqa: PLC0415 - as above
     from .run_session import SessionSettings  # noqa: PLC0415 - as above
 
     try:
@@ -186,7 +196,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
             model=_endpoint(model, base_url) if script is None else ScriptedModel(script),
             tools=own,
             prompt=prompt,
-            opening=None if script is None else f"(the recorded conversation {script.name})",
+            opening=None if script is None else opening_of(script.name),
+            implied=implied,
             decider=decider,
             converses=script is None and prompt is None and not (no_input or headless),
             durable=(db or _IN_MEMORY).lower() != _IN_MEMORY,
@@ -266,8 +277,15 @@ def _endpoint(model: str | None, base_url: str | None) -> Model:
     from ..agent.providers import MODELS, open_model  # noqa: PLC0415 - as in command
 
     provider, colon, _ = model.partition(":")
-    spec = model if colon and provider in MODELS else f"openai:{model}"  # llama3:8b is a name
-    return open_model(spec, base_url=base_url)
+    if colon and provider in MODELS:
+        return open_model(model, base_url=base_url)
+    if colon and not (base_url or os.environ.get("OPENAI_BASE_URL")):
+        near = "".join(f"; did you mean {it}?" for it in get_close_matches(provider, MODELS, n=1))
+        raise click.UsageError(
+            f"--model: {harmless(provider, limit=80)!r} is no provider: give {', '.join(MODELS)},"
+            f" or --base-url for an endpoint that has a model of this name{near}"
+        )
+    return open_model(f"openai:{model}", base_url=base_url)  # llama3:8b is a name
 
 
 def _played(settings: SessionSettings, db: str | None) -> int:

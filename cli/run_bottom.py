@@ -39,7 +39,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..models.safe_text import harmless, harmless_lines
-from .run_lines import LONGEST, PROMPT, Rows
+from .run_lines import LONGEST, PROMPT, Rows, as_text
 
 _BUNDLE: Final = 0.03
 """Seconds in which what is written is put together, so that the bottom is drawn once for it."""
@@ -203,7 +203,7 @@ class BottomLines:
 
     def _accept(self, buffer: Buffer) -> bool:
         """Take a line that was typed; return whether it stays where it was typed."""
-        text = buffer.text
+        text = as_text(buffer.text)
         if len(text) > LONGEST:
             _tell(f"(a line has at most {LONGEST:,} characters; this one was not sent)")
             return True

@@ -83,6 +83,15 @@ def lines_of(*, converses: bool, stop: Callable[[], None]) -> Lines:
     return StdinLines()
 
 
+def as_text(typed: str) -> str:
+    """Return a line with the bytes in it that are no text as escapes, as `StdinLines` reads them.
+
+    prompt_toolkit gives such a byte as a lone surrogate, which nothing may hold.
+    """
+    raw = typed.encode("utf-8", "surrogateescape")
+    return raw.decode("utf-8", "backslashreplace")
+
+
 def is_terminal() -> bool:
     """Whether somebody types on a terminal and sees on it what is told."""
     streams = (sys.stdin, sys.stderr)

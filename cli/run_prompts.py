@@ -159,7 +159,7 @@ PROBED: Final = PROBING + 1.0
 class ApprovalPrompts:
     """Asks a decider about each call that waits or is in doubt, one after the other.
 
-    Whatever nobody decides is left, and not asked about again.
+    Whatever nobody decides is left, and not asked about before `ask_again`.
     """
 
     def __init__(self, agent: Agent, *, decider: Decider, screen: Screen) -> None:
@@ -173,6 +173,10 @@ class ApprovalPrompts:
     def look(self) -> None:
         """Learn that something has changed."""
         self._changed.set()
+
+    def ask_again(self) -> None:
+        """Ask anew about whatever nobody decided."""
+        self._asked.clear()
 
     async def work(self) -> None:
         """Ask, and return once nothing goes on any more: all that is left waits for people."""

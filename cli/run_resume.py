@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rich.text import Text
 
-from ..agent.conversation import Conversation
+from ..agent.conversation import PREFIX, Conversation
 from ..agent.messages import Answer, Prompt
 from ..models.safe_text import harmless
 from ..models.sealed import shown_json
+from ..models.values import Json
 from ..views.meanings import stands
 
 _LINES: Final = 8
@@ -19,6 +20,27 @@ _WIDTH: Final = 400
 """Characters of a line."""
 _CALLS: Final = 8
 """Calls that are named."""
+_OPENING: Final = "(the recorded conversation "
+
+
+def opening_of(name: str) -> str:
+    """Return the prompt with which a recording begins."""
+    return f"{_OPENING}{name})"
+
+
+def recording_of(notes: Mapping[str, Json]) -> str | None:
+    """Return the name of the recording with which a run began, None if it began otherwise."""
+    first = notes.get(f"{PREFIX}1")
+    text = first.get("text") if isinstance(first, Mapping) else None
+    if not isinstance(text, str) or not text.startswith(_OPENING):
+        return None
+    return text.removeprefix(_OPENING).removesuffix(")")
+
+
+def spec_of(notes: Mapping[str, Json]) -> str | None:
+    """Return the model that answered last, as PROVIDER:NAME, if its answer says so."""
+    specs = [note.get("spec") for note in notes.values() if isinstance(note, Mapping)]
+    return next((it for it in reversed(specs) if isinstance(it, str)), None)
 
 
 def end_of(conversation: Conversation) -> Iterator[Text]:

@@ -14,7 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
-from ..agent.conversation import Owed
+from ..agent.conversation import PREFIX, Owed
 from ..agent.errors import LimitReached, ModelError
 from ..agent.events import Answered, CallUpdate, RunResult
 from ..agent.loop import Agent
@@ -23,13 +23,14 @@ from ..agent.speaking import Model
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
+from ..models.values import Json
 from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
 from .run_lines import PROMPT, is_terminal, lines_of
 from .run_prompts import ApprovalPrompts, Decider
-from .run_resume import end_of
+from .run_resume import end_of, opening_of, recording_of
 from .run_screen import Screen
 from .run_terminal import Terminal
 from .uncaught import told_harmlessly
@@ -64,6 +65,8 @@ class SessionSettings:
     """Whether prompts are asked for, one after the other."""
     durable: bool
     """Whether what is left can be gone on with."""
+    implied: bool = False
+    """Whether nobody named the recording that plays: it plays in runs that began with it alone."""
     instructions: str = ""
     answer_limit: int = ANSWERS
     """How often the model answers one prompt at most."""
@@ -71,6 +74,10 @@ class SessionSettings:
     """Adds the tools that answer as they were recorded, where there are none of that name."""
     servers: Mapping[str, McpServer] | None = None
     """MCP servers, whose tools are there, too."""
+
+
+_QUOTED: Final = 200
+"""Characters of a prompt that was not said."""
 
 
 class Session:
@@ -159,6 +166,7 @@ class Session:
 
         In a conversation at a terminal an error is told, and the person has the word.
         """
+        self._prompts.ask_again()
         working = asyncio.ensure_future(self._heard(agent, prompt))
         asking = asyncio.create_task(self._prompts.work())
         self._saying, self._interrupting = True, False
@@ -166,7 +174,7 @@ class Session:
             await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
                 asking.result()
-                return self._left()
+                return self._left(agent, prompt)
         finally:
             for task in (working, asking):
                 task.cancel()
@@ -198,16 +206,23 @@ class Session:
                     self.screen.hear(event)
         raise AssertionError(prompt)
 
-    def _left(self) -> End:
+    def _left(self, agent: Agent, prompt: str | None) -> End:
+        """Say what is left, and how it goes on; a prompt cannot be said before."""
+        last = agent.conversation.last_prompt
         turn = self.screen.view.turn
         waiting = () if turn is None else turn.unfinished
+        doubts = len(self.screen.view.in_doubt)
         what = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
-        rest = (
-            "decide with turnlock approve or deny, or here, and start this run again"
-            if self._settings.durable
-            else "it is lost: with --db JOURNAL it would be kept"
-        )
+        rest = "it is lost: with --db JOURNAL it would be kept"
+        if self._settings.durable:
+            ways = ["approve or deny"] if doubts < len(waiting) else []
+            ways += ["resolve"] if doubts else []
+            rest = f"decide with turnlock {', or '.join(ways)}, or start this run again to be asked"
         self.screen.tell(f"left as it is: {what} for an answer that nobody gave; {rest}")
+        if prompt is not None and (last is None or prompt != last.text):
+            self.screen.tell(Text(f"not said: {harmless(prompt, limit=_QUOTED)}", "yellow"))
+        if self._settings.converses and not self.lines.ended:
+            self.screen.tell("(nothing can be said before that; press return to be asked again)")
         return End.WAITING
 
     async def _watch(self, agent: Agent) -> None:
@@ -256,6 +271,8 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
     """Play one session on a journal. Raises what the agent, its model and its journal raise."""
     try:
         known = (await journal.entry(settings.run.run_id)).sequence
+        if settings.implied:
+            _check_began(settings, await journal.notes(settings.run.run_id))
     except UnknownRun:
         known = 0
     session = Session(settings, known=known)
@@ -283,6 +300,24 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
         kept = "the same command goes on" if settings.durable else "nothing of it was kept"
         click.echo(f"left; {kept}", err=True)
         raise click.Abort from None
+
+
+def _check_began(settings: SessionSettings, notes: Mapping[str, Json]) -> None:
+    """Refuse to play a recording that nobody named into a conversation that is another's."""
+    name = recording_of(notes)
+    begun = f"{PREFIX}1" in notes
+    if not begun or (name is not None and opening_of(name) == settings.opening):
+        return
+    run_id = harmless(settings.run.run_id)
+    if name is None:
+        raise click.UsageError(
+            f"run {run_id!r} is a conversation with a model: give --model PROVIDER:NAME, and the"
+            " --tools or --mcp that it has, to go on with it; or begin another --run"
+        )
+    raise click.UsageError(
+        f"run {run_id!r} began with the recorded conversation {harmless(name)}: give --record"
+        " FILE#ID of that to go on with it; or begin another --run"
+    )
 
 
 @asynccontextmanager

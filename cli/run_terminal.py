@@ -46,7 +46,7 @@ _ELICITED: Final = "  a  answer                d  decline"
 _APPROVAL: Final = (
     "  a  approve once          d [REASON]  deny\n"
     "  t  … in this turn        e [JSON]    edit the arguments, then approve\n"
-    "  s  … in this session     T, S        as t and s, whatever the arguments"
+    "  s  … in this run, until revoked      T, S  as t and s, whatever the arguments"
 )
 _WHOLE: Final = "  w  show the arguments whole"
 _DOUBT: Final = (
@@ -253,4 +253,4 @@ def _in_editor(editor: str, arguments: Mapping[str, Json]) -> str:
             raise InvalidValue(
                 place="$EDITOR", cause=f"{error}", fix="type the arguments after e instead"
             ) from error
-        return file.read_text("utf-8")
+        return file.read_text("utf-8", errors="backslashreplace")  # as what is typed

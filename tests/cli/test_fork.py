@@ -110,6 +110,20 @@ def test_it_says_where_it_comes_from(tmp_path: Path) -> None:
     assert as_json["forked"] == {"run": "agent", "turn": "t2", "sequence": 11}
 
 
+def test_what_it_prints_names_what_the_new_run_needs(tmp_path: Path) -> None:
+    """The model that answered; the tools or the recording are the person's to name."""
+    db = str(tmp_path / "a.db")
+    talk = recording(tmp_path, [DIG])
+    assert played("--record", talk, "--yes", "--db", db).returncode == 0
+    done = turnlock("fork", "agent", "--at", "t1", "--db", db)
+    assert done.stdout.endswith(f"turnlock run --db {db} --run agent-t1 --record 'FILE#talk'\n")
+
+    play = ("--record", talk, "--yes", "--db", db, "--run", "asked")
+    assert played("Dig here", *play).returncode == 0
+    done = turnlock("fork", "asked", "--at", "t1", "--db", db)
+    assert done.stdout.endswith("--run asked-t1 --model PROVIDER:NAME --tools FILE\n")
+
+
 def test_where_it_cannot_be_forked_is_told(tmp_path: Path) -> None:
     """Status 2 with cause and fix, and nothing is made."""
     db = str(tmp_path / "a.db")

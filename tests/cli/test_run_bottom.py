@@ -286,3 +286,41 @@ def test_the_example_is_shipped(tmp_path: Path) -> None:
     left = played("--tools", "example", "--db", str(tmp_path / "a.db"))
     assert left.returncode == 3
     assert "pay call_1 wants to run" in left.stderr
+
+
+def test_bytes_that_are_no_text_end_nothing(tmp_path: Path) -> None:
+    """They are escapes, as through a pipe."""
+    session = talking(tmp_path)
+    session.stands("you:")
+    os.write(session.keyboard, b"\xc3(ab\r")
+    session.stands("you: \\xc3(ab", "you said \\xc3(ab, and that is", "all", "you:")
+    session.type("", end=END_OF_INPUT)
+    assert session.ends() == 0
+
+
+def test_a_doubt_that_is_left_names_resolve_and_drops_no_prompt_silently(tmp_path: Path) -> None:
+    """The prompt says that it was not said; return asks again."""
+    first = talking(tmp_path, "pay")
+    first.says("wants to run")
+    happens(tmp_path / "a.db", FactType.TOOL_EXECUTION_SUCCEEDED)
+    first.type("a")
+    first.until(lambda: any("pay c1 started" in it for it in first.display()), "pay starts")
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.ends()
+
+    session = talking(tmp_path)
+    session.says("leave it in doubt")
+    session.type("l")
+    session.says("decide with turnlock resolve, or start")
+    session.stands("you:")
+    session.type("hello there")
+    session.until(lambda: session.display()[-1] == "answer:", "it is asked again")
+    session.type("l")
+    session.says("not said: hello there")
+    session.stands("you:")
+    session.type("")
+    session.until(lambda: session.display()[-1] == "answer:", "it is asked again")
+    session.type("f the bank says so")
+    session.stands("you said done, and that is", "all", "you:")
+    session.type("", end=END_OF_INPUT)
+    assert session.ends() == 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from turnlock.agent import Answer, Ended, Question, Said, Stop, Text, ToolCall
+from turnlock.cli.databases import facts_of_db
 from turnlock.cli.run_terminal import value_of
 from turnlock.models.errors import InvalidValue
 
@@ -66,6 +67,46 @@ def test_models_go_by_their_spec_and_bare_names_are_openai(
             *("anthropic:claude-x", "openai-responses:gpt-5"),
         )
     ]
+
+
+def test_a_mistyped_provider_is_refused(
+    opened: tuple[Noting, list[tuple[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said must not go to OpenAI, with the key of that; an endpoint of one's own may."""
+    _, specs = opened
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    wrong = turnlock("run", "hello", "--model", "antropic:claude-4")
+    told = " ".join(wrong.output.split())
+    assert (wrong.exit_code, specs) == (2, [])
+    assert "'antropic' is no provider: give openai, openai-responses, anthropic, google" in told
+    assert "did you mean anthropic?" in told
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://here")
+    assert played("hello", "--model", "llama3:8b").returncode == 0
+    assert specs == [("openai:llama3:8b", {"base_url": None})]
+
+
+def test_no_recording_plays_into_a_conversation_unless_it_is_named(
+    opened: tuple[Noting, list[tuple[str, Any]]], tmp_path: Path
+) -> None:
+    """Nor does it answer a prompt; refused before anything happens."""
+    db = tmp_path / "a.db"
+    assert opened[1] == []
+    assert played("hello", "--model", "m", "--db", str(db)).returncode == 0
+    before = facts_of_db(str(db), "agent")[1]
+    for tools in ((), ("--tools", "example")):
+        done = turnlock("run", "--db", str(db), *tools, stdin=b"")
+        assert done.exit_code == 2, done.output
+        assert "is a conversation with a model: give --model" in " ".join(done.output.split())
+    done = turnlock("run", "Pay Ada")
+    assert (done.exit_code, "give --model PROVIDER:NAME" in done.output) == (2, True)
+    assert facts_of_db(str(db), "agent")[1] == before
+
+    for _ in range(2):  # it goes on with its own
+        assert played("--yes", "--db", str(db), "--run", "shipped").returncode == 0
+    done = turnlock("run", "--db", str(db), "--run", "shipped", "--tools", "example", stdin=b"")
+    assert done.exit_code == 2
+    told = "began with the recorded conversation pydantic-ai/complex_agent_run: give --record"
+    assert told in " ".join(done.output.split())
 
 
 def test_instructions_are_a_text_or_a_file(

@@ -191,5 +191,5 @@ def test_what_to_do_is_told_whole_however_narrow_the_terminal(tmp_path: Path) ->
     words = session.shown.decode().split()
     assert "T, S as t and s, whatever the arguments" in " ".join(words)
     left = "left as it is: 1 call waits for an answer that nobody gave; decide with turnlock"
-    assert f"{left} approve or deny, or here, and start this run again" in " ".join(words)
+    assert f"{left} approve or deny, or start this run again to be asked" in " ".join(words)
     assert "answer: left" not in session.shown.decode()
