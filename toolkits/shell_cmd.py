@@ -68,11 +68,11 @@ def shell(
 
 _DESCRIPTION: Final = f"""Run one program, and wait until it has ended.
 
-command: its name, or its path below `directory` (./build.sh). There is no shell: no pipes, no
-redirection, no variables, no patterns. parameters: its arguments, one each. directory: where it
-runs, below the folder it is confined to. Its standard input is empty. Of its outputs
-{KEPT_BYTES // 1024} kB each are returned, the first half and the last. When the call ends, by
-timeout or interrupt too, whatever it has started is ended with it."""
+command: its name, or its path, from `directory` (./build.sh) or whole (/usr/bin/env). There is no
+shell: no pipes, no redirection, no variables, no patterns. parameters: its arguments, one each.
+directory: where it runs, below the folder it is confined to. Its standard input is empty. Of its
+outputs {KEPT_BYTES // 1024} kB each are returned, the first half and the last. When the call ends,
+by timeout or interrupt too, whatever it has started is ended with it."""
 
 
 def _is_variable(name: object) -> bool:
@@ -118,7 +118,7 @@ def _opened(root: Path, directory: str) -> Generator[tuple[int, Path]]:
     Each step from the root is opened without following a link: the path is resolved already, so
     whatever is a link now was put there since.
     """
-    inside = _below(root, root / directory, "directory", directory)
+    inside = _below(root, directory)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     with ExitStack() as opened:
         descriptor = None
@@ -134,14 +134,14 @@ def _opened(root: Path, directory: str) -> Generator[tuple[int, Path]]:
         yield descriptor, inside
 
 
-def _below(root: Path, path: Path, place: str, given: str) -> Path:
+def _below(root: Path, directory: str) -> Path:
     try:
-        real = path.resolve(strict=True)
+        real = (root / directory).resolve(strict=True)
     except (OSError, ValueError, RuntimeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise _outside(place, given, why) from None
+        raise _outside("directory", directory, why) from None
     if not real.is_relative_to(root):
-        raise _outside(place, given, "leads out of the folder")
+        raise _outside("directory", directory, "leads out of the folder")
     return real
 
 
@@ -154,9 +154,17 @@ def _outside(place: str, given: str, why: str) -> InvalidValue:
 
 
 def _found(command: str, root: Path, inside: Path, path: str) -> str:
-    """Return the file of a program: one below the folder by its path, others by their name."""
+    """Return the file of a program, by its name or by its path.
+
+    Links may lead anywhere, as that of a virtual environment's python does: what they lead to could
+    be named by its own path. But the steps of a relative path stay below the root.
+    """
     if "/" in command:
-        return str(_below(root, inside / command, "command", command))
+        program = inside / command
+        climbs = not Path(os.path.normpath(program)).is_relative_to(root)
+        if climbs and not Path(command).is_absolute():
+            raise _outside("command", command, "leads out of the folder")
+        return str(program)
     for folder in path.split(os.pathsep):
         file = os.path.join(folder, command)  # noqa: PTH118 - Path.is_file raises where it may not look
         if os.path.isabs(folder) and os.path.isfile(file) and os.access(file, os.X_OK):  # noqa: PTH113, PTH117 - as above

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -219,7 +220,7 @@ def test_w_61_a_directory_renamed_while_it_is_used_is_still_that_directory(
     assert result(root, "pwd", "-P", directory="sub")["stdout"] == f"{root}/was\n"
 
 
-def test_w_61_programs_are_found_by_name_or_below_the_folder(
+def test_w_61_programs_are_found_by_name_or_by_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = tmp_path / "sub" / "hello"
@@ -232,6 +233,10 @@ def test_w_61_programs_are_found_by_name_or_below_the_folder(
 
     assert result(tmp_path, "./sub/hello", "you")["stdout"] == "hello you\n"
     assert result(tmp_path, "./hello", "you", directory="sub")["stdout"] == "hello you\n"
+    assert result(tmp_path, "../sub/hello", "you", directory="sub")["stdout"] == "hello you\n"
+    assert result(tmp_path, str(script), "you")["stdout"] == "hello you\n"
+    assert "sub\n" in result(tmp_path, "./ls")["stdout"]
+    assert "sub\n" in result(tmp_path, "/bin/ls")["stdout"]
     for bad, why in {
         "hello": "no program 'hello' on the PATH",
         "cd": "no program 'cd' on the PATH",
@@ -240,15 +245,30 @@ def test_w_61_programs_are_found_by_name_or_below_the_folder(
         "./gone": "No such file",
         "./text": "cannot be started",
         "./sub": "cannot be started",
-        "/bin/ls": "leads out of the folder",
-        "../../bin/ls": "",
-        "./ls": "leads out of the folder",
+        "/bin/gone": "No such file",
+        "../ls": "leads out of the folder",
+        "./sub/../../ls": "leads out of the folder",
+        f"../{tmp_path.name}-beside/ls": "leads out of the folder",
+        f"{'../' * 50}bin/ls": "leads out of the folder",
         "echo hello": "no program 'echo hello'",
         "a\0b": "NUL",
     }.items():
         told = error(tmp_path, bad)
         assert "InvalidValue: command: " in told
         assert why in told
+
+
+def test_w_61_the_python_of_a_virtual_environment_is_itself(tmp_path: Path) -> None:
+    """Its link leads out of the folder, and it knows by its path whose it is; by its name, not."""
+    venv.create(tmp_path / ".venv", symlinks=True)
+    prefix = ["-c", "import sys; print(sys.prefix)"]
+    (tmp_path / "sub").mkdir()
+
+    for directory, python in {".": ".venv/bin/python", "sub": "../.venv/bin/python"}.items():
+        got = result(tmp_path, python, *prefix, directory=directory)["stdout"]
+        assert Path(got.strip()).resolve() == tmp_path / ".venv", got
+    real = str((tmp_path / ".venv" / "bin" / "python").resolve())
+    assert result(tmp_path, real, *prefix)["stdout"] != f"{tmp_path}/.venv\n"
 
 
 def test_w_61_arguments_may_be_many_and_odd(tmp_path: Path) -> None:
