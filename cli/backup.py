@@ -11,7 +11,7 @@ import click
 
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Backup, Finding, Journal, restore_journal
-from .databases import db_option, ended, with_journal
+from .databases import db_option, ended, named_db_option, with_journal
 
 _BACKUP: Final = """Copy the journal into FILE, as one moment has it, while others go on writing.
 
@@ -70,7 +70,7 @@ def backup(*, db: str, output: Path, force: bool) -> None:
 
 @click.command("restore", help=_RESTORE, short_help="Put a backup in the place of a journal.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@db_option
+@named_db_option
 def restore(*, file: Path, db: str) -> None:
     """Put it there, and say what is to be decided."""
     restored = ended(restore_journal(file, db))

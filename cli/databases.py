@@ -31,6 +31,23 @@ db_option = click.option(
 )
 
 
+def _named(_: click.Context, __: click.Parameter, db: str | None) -> str:
+    if db is None:
+        raise click.UsageError(
+            f"name the journal: --db JOURNAL; what removes or replaces does not read {DB}"
+        )
+    return db
+
+
+named_db_option = click.option(
+    "--db",
+    metavar="JOURNAL",
+    callback=_named,
+    help=f"The journal: a file, or sqlite:FILE. {DB} is not read here.  [required]",
+)
+"""Of commands that replace a journal or remove runs: a variable may have been set long ago."""
+
+
 def with_journal(db: str, work: Callable[[Journal], Awaitable[T]], *, read_only: bool = False) -> T:
     """Do something with a journal that exists; whoever only reads says so, and waits for nobody.
 

@@ -1,4 +1,7 @@
-"""How a journal and a run are named: --db or TURNLOCK_DB, and run ids that the shell completes."""
+"""How a journal and a run are named: --db or TURNLOCK_DB, and run ids that the shell completes.
+
+What replaces a journal or removes runs reads no variable: it may have been set long ago.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,19 @@ def db_unless(file: str | None, db: str | None) -> str | None:
 
 def run_ids(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the runs whose ids begin like that; none where there is no journal to look into."""
+    return _completed(context.params.get("db") or os.environ.get(DB), incomplete)
+
+
+def run_ids_of_db(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return them for a command that reads no variable."""
+    return _completed(context.params.get("db"), incomplete)
+
+
+def _completed(db: str | None, incomplete: str) -> list[CompletionItem]:
     from .databases import with_journal  # noqa: PLC0415 - asyncio and the runtime load here
 
-    db = context.params.get("db") or os.environ.get(DB)
     if not db:
         return []
 

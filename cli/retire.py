@@ -14,9 +14,9 @@ import click
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.journal.contract import Journal
 from ..runtime.retention import Retired, archive_runs, forget_runs
-from .databases import db_option, entry_of, with_journal
+from .databases import entry_of, named_db_option, with_journal
 from .durations import duration
-from .naming import run_argument
+from .naming import run_argument, run_ids_of_db
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,8 +59,8 @@ def _choosing(command: F) -> F:
             help="Only runs whose latest fact is at least that old, such as 12h or 30d; without"
             " RUN, all of these.",
         ),
-        db_option,
-        run_argument("run_ids", metavar="[RUN]...", nargs=-1),
+        named_db_option,
+        run_argument("run_ids", metavar="[RUN]...", nargs=-1, shell_complete=run_ids_of_db),
     ):
         command = option(command)
     return command

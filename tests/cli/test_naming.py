@@ -50,6 +50,26 @@ def test_the_variable_names_the_journal(
     assert turnlock(*command.split(), "--db", db).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "command", ["restore b.db", "forget agent --yes", "archive agent -o a.jsonl"]
+)
+def test_what_removes_or_replaces_does_not_read_the_variable(
+    db: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been set long ago, for another journal. With --db, the control, it is done."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TURNLOCK_DB", db)
+    assert turnlock("backup", "-o", "b.db").exit_code == 0
+    before = {it: it.read_bytes() for it in tmp_path.iterdir()}
+
+    refused = turnlock(*command.split())
+    assert refused.exit_code == 2
+    assert "name the journal: --db JOURNAL" in refused.output
+    assert "does not read TURNLOCK_DB" in refused.output
+    assert {it: it.read_bytes() for it in tmp_path.iterdir()} == before
+    assert "name the journal" not in turnlock(*command.split(), "--db", db).output
+
+
 def test_a_file_goes_before_the_variable(
     db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +90,8 @@ def test_run_ids_are_completed(db: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TURNLOCK_DB", db)
     assert completed("approve a") == ["agent", "agent-2"]
     assert completed("check --run ot") == ["other"]
+    assert completed("forget a") == []
+    assert completed(f"forget --db {db} a") == ["agent", "agent-2"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
