@@ -67,17 +67,20 @@ def form_of(wanted: type[Any] | JsonSchema) -> Form[Any]:
         from pydantic import TypeAdapter  # noqa: PLC0415 - an extra, and slow to load
         from pydantic.errors import PydanticUserError  # noqa: PLC0415 - as above
         from pydantic_core import ValidationError  # noqa: PLC0415 - as above
+
+        from ..runtime.tools.typed_dicts import fix_of, with_readable_dicts  # noqa: PLC0415
     except ImportError:
         message = f"output: {wanted!r} needs pydantic: pip install 'turnlock[tools]'"
         raise TurnlockError(message) from None
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(wanted)
+        adapter: TypeAdapter[Any] = TypeAdapter(with_readable_dicts(wanted))
         schema, bare = _rooted(adapter.json_schema())
-    except PydanticUserError as error:
+    except (PydanticUserError, NameError) as error:
+        told = getattr(error, "message", error)
         raise InvalidValue(
             place="output",
-            cause=f"pydantic has no JSON Schema for {wanted!r} ({error.message})",
-            fix="give a BaseModel, a dataclass, a TypedDict or a JSON Schema",
+            cause=f"pydantic has no JSON Schema for {wanted!r} ({told})",
+            fix=fix_of(error) or "give a BaseModel, a dataclass, a TypedDict or a JSON Schema",
         ) from None
 
     def read(text: str) -> Any:  # noqa: ANN401 - a value of the type

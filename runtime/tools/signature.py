@@ -25,8 +25,8 @@ class Parameter:
     hint: Any
     default: Any
     """`inspect.Parameter.empty` where the argument must be given."""
-    description: str = ""
-    """What its hint says of it: ``Annotated[str, Doc("…")]``."""
+    descriptions: tuple[str, ...] = ()
+    """What its hint says of it: ``Annotated[str, "…"]``, ``Annotated[str, Doc("…")]``."""
 
     @property
     def required(self) -> bool:
@@ -71,7 +71,7 @@ def read_signature(call: Callable[..., Any], *, is_method: bool = False) -> Sign
     contexts: list[str] = []
     takes_any = False
     for name, it in list(declared.parameters.items())[is_method:]:
-        hint, description = _documented(hints.get(name, Any))
+        hint, descriptions = _documented(hints.get(name, Any))
         if it.kind in {it.VAR_POSITIONAL, it.POSITIONAL_ONLY}:
             raise InvalidValue(
                 place=f"parameter {name}",
@@ -85,7 +85,7 @@ def read_signature(call: Callable[..., Any], *, is_method: bool = False) -> Sign
         elif name not in bound:
             _refuse_field(name, it.default)
             parameters.append(
-                Parameter(name=name, hint=hint, default=it.default, description=description)
+                Parameter(name=name, hint=hint, default=it.default, descriptions=descriptions)
             )
     if len(contexts) > 1:
         raise InvalidValue(
@@ -135,16 +135,16 @@ def _hints(call: Callable[..., Any]) -> Mapping[str, Any]:
         ) from None
 
 
-def _documented(hint: Any) -> tuple[Any, str]:  # noqa: ANN401 - a type hint
-    """Return a hint without what `Doc` says beside it, and that. A context is only that."""
+def _documented(hint: Any) -> tuple[Any, tuple[str, ...]]:  # noqa: ANN401 - a type hint
+    """Return a hint without what texts and `Doc` say beside it, and that."""
     if typing.get_origin(hint) is not typing.Annotated:
-        return hint, ""
-    docs = [it for it in hint.__metadata__ if isinstance(getattr(it, "documentation", None), str)]
-    others = tuple(it for it in hint.__metadata__ if it not in docs)
+        return hint, ()
+    beside = [(it, getattr(it, "documentation", it)) for it in hint.__metadata__]
+    others = tuple(it for it, text in beside if not isinstance(text, str))
     bare = hint.__origin__
     if others and bare not in _CONTEXTS:
         bare = typing.Annotated[(bare, *others)]
-    return bare, "\n".join(it.documentation for it in docs)
+    return bare, tuple(text for _, text in beside if isinstance(text, str))
 
 
 def _refuse_field(name: str, default: object) -> None:

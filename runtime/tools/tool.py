@@ -153,16 +153,15 @@ def _told(
         if not it.required:
             with suppress(Exception):  # JSON cannot hold it, or code of the author's raised
                 part["default"] = as_json(it.default)
-        by_hint = "\n".join(filter(None, [it.description, part.get("description", "")]))
-        by_docstring = described.get(it.name, "")
-        if by_hint and by_docstring and by_hint != by_docstring:
+        texts = {*it.descriptions, part.get("description", ""), described.get(it.name, "")} - {""}
+        if len(texts) > 1:
             raise InvalidValue(
                 place=f"parameter {it.name}",
-                cause="is described by its hint and by the docstring, in other words",
-                fix="describe it in one place",
+                cause=f"is described {len(texts)} times, in other words",
+                fix="describe it in one place: beside its type, by Field, or in the docstring",
             )
-        if by_hint or by_docstring:
-            part["description"] = by_hint or by_docstring
+        if texts:
+            part["description"] = texts.pop()
         properties[it.name] = part
     return {**schema, "properties": properties}
 

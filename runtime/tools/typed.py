@@ -24,6 +24,7 @@ from .losses import check_parameter
 from .plain import KINDS, Steps, wrong_kind
 from .schemas import part_at
 from .signature import Parameter
+from .typed_dicts import fix_of, with_readable_dicts
 
 _MISSING: Final = frozenset({
     "missing", "missing_argument", "missing_keyword_only_argument",
@@ -55,11 +56,13 @@ class Typed(Fitting):
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         """Make it, or raise `InvalidValue` at the parameter that pydantic cannot read."""
+        fields: dict[str, Any] = {}
         for it in parameters:
             with _told_at(f"parameter {it.name}"):
-                check_parameter(it.name, it.hint)
-                TypeAdapter(it.hint).json_schema()
-        fields = {it.name: (Required if it.required else NotRequired)[it.hint] for it in parameters}
+                hint = with_readable_dicts(it.hint)
+                check_parameter(it.name, hint)
+                TypeAdapter(hint).json_schema()
+            fields[it.name] = (Required if it.required else NotRequired)[hint]
         made: Any = cast("Any", TypedDict)("Arguments", fields)
         with _told_at("call"):
             self._adapter: TypeAdapter[Any] = TypeAdapter(made)
@@ -134,7 +137,8 @@ def _told_at(place: str) -> Generator[None]:
         raise InvalidValue(
             place=place,
             cause=f"its type is nothing that a model could give: {told.splitlines()[0]}",
-            fix="write a dataclass or a BaseModel, or give the tool parameters=, a JSON Schema",
+            fix=fix_of(error)
+            or "write a dataclass or a BaseModel, or give the tool parameters=, a JSON Schema",
         ) from None
 
 
