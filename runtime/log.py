@@ -31,6 +31,13 @@ def logger(name: str) -> logging.Logger:
     return found
 
 
+def through_the_door(package: str) -> None:
+    """Have a stranger's loggers pass here, too: all of a package's modules that are loaded."""
+    for name in tuple(logging.root.manager.loggerDict):
+        if name == package or name.startswith(f"{package}."):
+            logger(name)
+
+
 def _harmless(record: logging.LogRecord) -> bool:
     """Make all texts of a record harmless. The exception itself is left out: handlers print it."""
     record.msg = harmless(_said(record.msg), limit=TEXT)

@@ -18,18 +18,8 @@ import attrs
 from ...runtime.log import logger
 from ...runtime.tools.calling import ToolContext
 from ...runtime.tools.errors import said
-from .questions import (
-    QUESTIONS,
-    Accept,
-    Cancel,
-    Decline,
-    Elicit,
-    Notes,
-    Reply,
-    answered,
-    question_of,
-    why_not,
-)
+from .answering import Notes, answered
+from .questions import QUESTIONS, Accept, Cancel, Decline, Elicit, Reply, question_of, why_not
 from .sampling import SAMPLES, Approve, Speak, sample_of
 
 if TYPE_CHECKING:
@@ -46,6 +36,9 @@ if TYPE_CHECKING:
 _log = logger(__name__)
 T = TypeVar("T")
 
+TAKEN_BACK: Final = 1.0
+"""Seconds that what was asked may take to be taken back, and to be kept as cancelled, before its
+call ends without it."""
 _REFUSED: Final = -1
 """The code that MCP has for a person who does not let the model be asked."""
 
@@ -77,8 +70,10 @@ class RunningCall:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._limit: asyncio.Timeout | None = None
+        self._asking: set[asyncio.Future[Any]] = set()
+        """What is being asked now, and what is being taken back."""
         self._asked = 0
-        """What is being asked now."""
+        """How much its clock stands still for."""
         self._left = 0.0
         """Seconds that are left once nothing is asked any more."""
 
@@ -86,6 +81,12 @@ class RunningCall:
         """Have nothing more asked for it; what is being asked is taken back."""
         if not self._ended.done():
             self._ended.set_result(None)
+
+    async def ended(self) -> None:
+        """End it, and wait until what was asked is kept as cancelled; bounded."""
+        self.end()
+        if self._asking:
+            await asyncio.wait(self._asking, timeout=TAKEN_BACK)
 
     def limited(self, seconds: float | None) -> asyncio.Timeout:
         """Return a bound of its time, in which it must be entered at once."""
@@ -110,6 +111,8 @@ class RunningCall:
     async def while_it_runs(self, asking: Awaitable[T], otherwise: T) -> T:
         """Return what is answered; `otherwise` where the call ends first, or nobody can answer."""
         task = asyncio.ensure_future(asking)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
         try:
             first: set[asyncio.Future[Any]] = {task, self._ended}
             with self._not_counted():

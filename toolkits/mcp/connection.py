@@ -116,7 +116,7 @@ class Connection:
             finally:
                 RUNNING.reset(token)
                 life.asking.running.discard(running)
-                running.end()
+                await running.ended()
 
     async def _called(
         self,
@@ -167,6 +167,7 @@ class Connection:
                 why = f"the tool ran, but its result is not what it declares: {_short(error)}"
                 raise McpToolError(why) from None
             raise
+        await life.has_heard()
         return result_of(result)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ...runtime.tools.policy import Policy
+from ...runtime.tools.policy import InDoubt, Policy
 
 if TYPE_CHECKING:
     from mcp_types import ToolAnnotations
@@ -24,9 +24,9 @@ class Row:
 
 
 _FREE: Final = Policy()
-_FREE_AND_REPEATED: Final = Policy(safe_to_repeat=True)
+_FREE_AND_REPEATED: Final = Policy(safe_to_repeat=True, in_doubt=InDoubt.RETRY_IF_SAFE)
 _ASKED: Final = Policy(approval=True)
-_ASKED_AND_REPEATED: Final = Policy(approval=True, safe_to_repeat=True)
+_ASKED_AND_REPEATED: Final = attrs.evolve(_FREE_AND_REPEATED, approval=True)
 
 # The first row that fits counts. What is not hinted is what MCP says it is then: not read-only,
 # destructive, not idempotent.

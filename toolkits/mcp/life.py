@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ...runtime.log import logger
+from ...models.safe_text import harmless
+from ...runtime.log import logger, through_the_door
 from ...runtime.tools.errors import bounded, said
 from .asking import Asking, Host
 from .declared import McpServer
 from .errors import McpServerError
+from .forms_only import FormsOnly
 from .http import connected
 from .stdio import Program
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _log = logger(__name__)
 
+LOGGING: Final = ("mcp", "httpx2", "httpcore2")
+"""Packages that log what servers say: theirs comes out harmless, too."""
 TOOLS: Final = 500
 """Tools that one server may offer; one with more cannot be used."""
 PAGES: Final = 100
@@ -37,6 +41,11 @@ PAUSE: Final = 0.2
 """Seconds between two readings of its list, however often it says that it has changed."""
 LISTEN_AGAIN: Final = 5.0
 """Seconds after which is listened again, where the stream of changes was cut."""
+HEARING: Final = 0.01
+"""Seconds after a result in which a change is heard of that was told before it, on another stream.
+"""
+LISTED_WITHIN: Final = 2.0
+"""Seconds that a result waits for the list that has changed meanwhile; then that counts later."""
 CLOSING: Final = 10.0
 """Seconds that a connection has to end; its program is killed within these."""
 
@@ -50,7 +59,7 @@ class Life:
         """Begin to connect; `changed` is called whenever its list of tools is another."""
         self.offered: Sequence[Offered] = ()
         """Its tools, as it listed them last."""
-        self.asking: Final = Asking(name, server.roots, host)
+        self.asking: Final = Asking(harmless(name), server.roots, host)
         self.program: Program | None = None
         self.over = False
         """Whether nothing can be asked of it any more."""
@@ -63,6 +72,8 @@ class Life:
         self._client: Client | None = None
         self._ready = asyncio.Event()
         self._stale = False
+        self._current = asyncio.Event()
+        """Whether the list is as it was last said to be."""
         self._wake = asyncio.Event()
         # In a context of its own: no call's variables may be taken for those of another.
         self._task = asyncio.create_task(
@@ -131,6 +142,16 @@ class Life:
             except Exception:  # noqa: BLE001 - whatever it is, it is begun anew
                 self.end()
 
+    async def has_heard(self) -> None:
+        """Wait until changes that were told before now count, so that the next question has them.
+
+        Over HTTP they come on a stream of their own, and in no order with results (W-64).
+        """
+        await asyncio.sleep(HEARING)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTED_WITHIN):
+                await self._current.wait()
+
     async def why_over(self) -> str:
         """Say what became of its program, where it is over."""
         if self.program is None or not self.program.over:
@@ -145,6 +166,7 @@ class Life:
                 self._client = client
                 self.offered = await self._listed(client)
                 self._ready.set()
+                self._current.set()
                 self._changed(self)
                 listening = asyncio.create_task(self._listen(client))
                 try:
@@ -163,6 +185,7 @@ class Life:
     def _is_over(self) -> None:
         """Take back what it asks: it will not hear the answer (W-67)."""
         self.over = True
+        self._current.set()
         self._wake.set()
         for call in self.asking.running:
             call.end()
@@ -181,6 +204,8 @@ class Life:
                     _log.error("MCP server %s does not list its tools: %s", self._name, said(error))
                 else:
                     self._changed(self)
+                if not self._stale:
+                    self._current.set()
                 await asyncio.sleep(PAUSE)
 
     async def _listen(self, client: Client) -> None:
@@ -209,6 +234,7 @@ class Life:
 
     def _has_changed(self) -> None:
         self._stale = True
+        self._current.clear()
         self._wake.set()
 
     @asynccontextmanager
@@ -220,6 +246,9 @@ class Life:
             if isinstance(message, ToolListChangedNotification):
                 self._has_changed()
 
+        for package in LOGGING:
+            through_the_door(package)
+        logger("client")  # the name under which the client's session logs
         server, asking = self._server, self.asking
         async with Client(
             cast("Any", self._streams()),
@@ -236,11 +265,11 @@ class Life:
     async def _streams(self) -> AsyncGenerator[TransportStreams]:
         if self._server.url is not None:
             async with connected(self._server.url, self._server.headers) as streams:
-                yield streams
+                yield streams[0], FormsOnly(streams[1])
             return
         self.program = Program(self._name, self._server, ended=self._is_over)
         async with self.program.connected() as streams:
-            yield streams
+            yield streams[0], FormsOnly(streams[1])
 
     async def _listed(self, client: Client) -> tuple[Offered, ...]:
         """Return all its tools. Raises `McpServerError` where they are too many."""

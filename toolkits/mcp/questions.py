@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from ...models.errors import InvalidValue
 from ...models.safe_text import harmless, harmless_lines
 from ...models.values import Json, freeze
 from ...runtime.tools.calling import ToolContext
@@ -18,8 +17,6 @@ from ...runtime.tools.schemas import Schema
 
 QUESTIONS: Final = 20
 """Questions of one call; any further is declined."""
-MISFITS: Final = 3
-"""Times that an answer may not fit its form before the question is declined."""
 MESSAGE: Final = 4_000
 """Characters of a question; the rest is cut off, and that is seen."""
 FORM_BYTES: Final = 64_000
@@ -127,18 +124,6 @@ Elicit: TypeAlias = Callable[[Question], Awaitable[Reply]]
 """Asks a person. It is cancelled where the call ends first, or its server has died."""
 
 
-class Notes(Protocol):
-    """Where questions and replies are kept: a `Runtime` that has the run open."""
-
-    async def note(self, run_id: str, name: str, value: Json) -> None:
-        """Keep a note; raises `InvalidValue` where the name has another value."""
-        ...
-
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
-        """Return the notes of a run."""
-        ...
-
-
 def why_not(form: Mapping[str, Any]) -> str | None:
     """Return why a form is declined without asking anybody, or None."""
     try:
@@ -174,55 +159,6 @@ def question_of(
         message=harmless_lines(bounded(message, limit=MESSAGE)),
         form=cast("Mapping[str, Json]", freeze(dict(form), place="form")),
     )
-
-
-async def answered(question: Question, elicit: Elicit, notes: Notes | None) -> Reply:
-    """Have a question answered, by who answered it before or by a person; the first answer stays.
-
-    An answer that does not fit is asked for again, `MISFITS` times. What `elicit` raises passes.
-    """
-    if notes is not None:
-        told: Json = {"server": question.server, "message": question.message, "form": question.form}
-        await notes.note(question.run_id, question.question_id, told)
-        if (known := await _known(question, notes)) is not None:
-            return known
-    reply = await _fitting(question, elicit)
-    if notes is None:
-        return reply
-    kept: dict[str, Any] = {"action": type(reply).__name__.lower()}
-    if isinstance(reply, Accept):
-        kept["content"] = dict(reply.content)
-    try:
-        await notes.note(question.run_id, _reply_id(question), freeze(kept, place="reply"))
-    except InvalidValue:  # another process has answered: the first stands
-        return await _known(question, notes) or reply
-    return reply
-
-
-async def _fitting(question: Question, elicit: Elicit) -> Reply:
-    for _ in range(MISFITS + 1):
-        reply = await elicit(question)
-        if not isinstance(reply, Accept):
-            return reply
-        try:
-            question.check(reply.content)
-        except InvalidValue as error:
-            question = attrs.evolve(question, mistake=str(error))
-        else:
-            return reply
-    return Decline()
-
-
-async def _known(question: Question, notes: Notes) -> Reply | None:
-    note: Any = (await notes.notes(question.run_id)).get(_reply_id(question))
-    if note is None:
-        return None
-    kinds: dict[str, Reply] = {"decline": Decline(), "cancel": Cancel()}
-    return kinds.get(note["action"]) or Accept(note["content"])
-
-
-def _reply_id(question: Question) -> str:
-    return "reply/" + question.question_id.removeprefix("question/")
 
 
 def _properties(form: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

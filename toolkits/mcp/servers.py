@@ -1,7 +1,7 @@
 """MCP servers as tools of an agent (W-63 … W-69).
 
 async with McpServers({"files": "python server.py"}) as servers:
-    agent = Agent(tools=servers.toolbox(), …)
+    agent = Agent(tools=servers.beside(), …)
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from ...runtime.tools.policy import Policy
 from ...runtime.tools.sealing import Cipher
 from ...runtime.tools.tool import Tool
 from ...runtime.tools.toolbox import Toolbox, ToolsOf
+from .answering import Notes, cancel_what_the_dead_asked
 from .asking import Host
 from .connection import Connection
 from .declared import McpServer
 from .errors import McpServerError
 from .hints import policy_of
-from .questions import Elicit, Notes
+from .questions import Elicit
 from .sampling import Approve, Speak
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ BOXES: Final = 64
 CONTEXT: Final = "turnlock_context"
 """The one argument that no tool of a server can have: it is where the context comes in."""
 
-_SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -90,6 +90,7 @@ class McpServers:
         }
         self._tools: tuple[Tool, ...] = ()
         self._boxes: dict[tuple[object, ...], Toolbox] = {}
+        self._watching: asyncio.Task[None] | None = None
         self._entered = False
 
     async def __aenter__(self) -> Self:
@@ -121,6 +122,7 @@ class McpServers:
     ) -> None:
         """End all connections, and all programs that were started for them."""
         self._entered = False
+        self.remember(None)
         await self._close()
 
     def tools(self) -> tuple[Tool, ...]:
@@ -128,7 +130,10 @@ class McpServers:
         return self._tools
 
     def toolbox(self, *own: Tool | Callable[..., Any], cipher: Cipher | None = None) -> Toolbox:
-        """Return a toolbox of these tools and the servers', the same one until a list changes."""
+        """Return a toolbox of these tools and the servers', as they are now; it never changes.
+
+        Until a list changes it is the same one. An agent that is to see changes takes `beside`.
+        """
         key = (self._tools, own, cipher)
         box = self._boxes.get(key)
         if box is None:
@@ -147,9 +152,16 @@ class McpServers:
     def remember(self, notes: Notes | None) -> None:
         """Keep questions and replies as notes of their runs, which this runtime has open.
 
-        Then the first reply stands, whoever gave it, and no question is asked twice (W-67).
+        Then the first reply stands, whoever gave it, and no question is asked twice (W-67). What
+        was asked by a process that has died is cancelled as soon as its run is open here. Call it
+        in the loop that the runtime lives in; what was given before is not looked at any more.
         """
         self._host.notes = notes
+        if self._watching is not None:
+            self._watching.cancel()
+        self._watching = None
+        if notes is not None:
+            self._watching = asyncio.create_task(cancel_what_the_dead_asked(notes))
 
     def process(self, server: str) -> int | None:
         """Return the process id of a server's program, None where none runs."""
@@ -208,11 +220,9 @@ def _leave_out(error: McpServerError) -> None:
 
 
 def _checked(name: str) -> str:
-    if not _SERVER_NAME.fullmatch(name):
+    if not name:
         raise InvalidValue(
-            place=f"servers[{name}]",
-            cause="is no name of a server",
-            fix="give up to 32 letters, digits, _, - and .",
+            place="servers", cause="name one with no characters", fix="give each a name"
         )
     return name
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import attrs
 
+from turnlock.models.errors import InvalidValue
+from turnlock.models.values import Json
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.performing import perform, prepare
 from turnlock.runtime.tools.results import Failed, Outcome, Succeeded, Unknown
@@ -55,6 +57,26 @@ def shop_as_program(ledger: Path, *how: str, **more: Any) -> McpServer:
     """The shop as a program of ours."""
     command = [sys.executable, str(HERE / "shop_server.py"), str(ledger), *how]
     return McpServer(command=command, **more)
+
+
+class Notes:
+    """The notes of a run r: none changes."""
+
+    def __init__(self, *kept: str, runs: tuple[str, ...] = ("r",)) -> None:
+        """Begin with these, whatever they say."""
+        self.kept: dict[str, Json] = dict.fromkeys(kept)
+        self.runs = runs
+
+    async def note(self, run_id: str, name: str, value: Json) -> None:
+        """Keep one."""
+        assert run_id == "r"
+        if self.kept.setdefault(name, value) != value:
+            raise InvalidValue(place=name, cause="another note has this name", fix="another")
+
+    async def notes(self, run_id: str) -> dict[str, Json]:
+        """Return all."""
+        assert run_id == "r"
+        return dict(self.kept)
 
 
 def odd(*tools: Mapping[str, Any], how: str = "", **more: Any) -> McpServer:

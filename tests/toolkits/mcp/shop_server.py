@@ -143,6 +143,14 @@ async def grow(called: str, ctx: Context) -> str:
 
 
 @server.tool()
+def asked_with(ctx: Context) -> str:
+    """Say what may be asked, as the client announces it."""
+    capabilities = ctx.session.client_capabilities
+    asking = capabilities and capabilities.elicitation
+    return json.dumps(asking and asking.model_dump(exclude_none=True))
+
+
+@server.tool()
 async def order_then(what: str, ctx: Context) -> str:
     """Order something, in a size that is asked for."""
     note("order", what=what)

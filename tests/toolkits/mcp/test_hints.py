@@ -46,6 +46,7 @@ def test_w_64_a_hint_counts_as_its_row_says(
     policy = policy_of(hints, trusted=trusted)
     assert policy.approval is asked
     assert policy.safe_to_repeat is repeated
+    assert policy.in_doubt is (InDoubt.RETRY_IF_SAFE if repeated else None)
     assert policy.doubt_rule is (InDoubt.RETRY_IF_SAFE if repeated else InDoubt.ASK)
 
 

@@ -97,14 +97,16 @@ def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> 
             await called("t3", "shop__order", what="hat")
             await in_doubt(runtime)
             assert taken_back == ["question/r/t3/a/1/1"]
-            assert list(await runtime.notes("r"))[2:] == ["question/r/t3/a/1/1"]
+            notes = await runtime.notes("r")
+            assert list(notes)[2:] == ["question/r/t3/a/1/1", "reply/r/t3/a/1/1"]
+            assert notes["reply/r/t3/a/1/1"] == {"action": "cancel"}
 
     play(work())
 
 
 def test_w_65_a_host_that_is_killed_leaves_a_doubt_and_no_server(tmp_path: Path) -> None:
-    """Kill -9 in the middle of a call: its server ends, the next host finds the call in doubt, and
-    nothing is called again."""
+    """Kill -9 in the middle of two calls: their server ends, the next host finds them in doubt, and
+    nothing is called again. What one of them had asked is cancelled (W-67)."""
     ledger, journal = tmp_path / "ledger", tmp_path / "r.db"
     command = [sys.executable, "-m", "tests.toolkits.mcp.host", str(journal), str(ledger)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as host:
@@ -123,8 +125,8 @@ def test_w_65_a_host_that_is_killed_leaves_a_doubt_and_no_server(tmp_path: Path)
         """No model is there to be told."""
 
     async def work() -> None:
-        act = {"name": "work", "inputSchema": {"type": "object"}}
-        server = odd(act, policies={"work": Policy(lease=0.5)})
+        acts = [{"name": it, "inputSchema": {"type": "object"}} for it in ("work", "order")]
+        server = odd(*acts, policies={it: Policy(lease=0.5) for it in ("work", "order")})
         async with (
             await open_journal(journal) as kept,
             McpServers({"shop": server}) as servers,
@@ -135,9 +137,16 @@ def test_w_65_a_host_that_is_killed_leaves_a_doubt_and_no_server(tmp_path: Path)
                 settings=Settings(ownership=0.5, poll=0.05),
             ) as heir,
         ):
+            before = await heir.notes("r")
+            assert list(before) == ["question/r/t1/b/1/1"]  # the control: nobody has looked yet
+            servers.remember(heir)
             await in_doubt(heir)
+            async with asyncio.timeout(10):
+                while len(notes := await heir.notes("r")) < 2:  # noqa: ASYNC110 - nothing tells
+                    await asyncio.sleep(0.01)
+            assert notes == {**before, "reply/r/t1/b/1/1": {"action": "cancel"}}
             facts = [fact.type async for fact in kept.facts("r")]
-            assert facts.count(FactType.TOOL_EXECUTION_STARTED) == 1
+            assert facts.count(FactType.TOOL_EXECUTION_STARTED) == 2
             assert FactType.EXECUTION_IN_DOUBT in facts
 
     play(work())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +22,24 @@ from turnlock.toolkits.mcp import (
     McpServers,
     Question,
     Reply,
+    answering,
+    life,
     stdio,
 )
 
-from .hosting import ANY, context, doubt, failure, odd, outcome, play, result, until
+from .hosting import (
+    ANY,
+    Notes,
+    context,
+    doubt,
+    failure,
+    odd,
+    outcome,
+    play,
+    result,
+    shop_as_program,
+    until,
+)
 
 RESULT = {"jsonrpc": "2.0", "id": "$id", "result": {"content": [{"type": "text", "text": "ok"}]}}
 QUESTION = {
@@ -139,6 +155,12 @@ def test_w_63_names_and_schemas_are_as_the_server_has_them() -> None:
             assert tool.parameters == schema
             given: dict[str, Any] = {"class": "a", "a b": 1, "say": [RESULT]}
             assert await result(tool, None, **given) == "ok"
+        for name, called in (("my server\x1b", "my_server___act"), ("a" * 40, "a" * 40 + "__act")):
+            async with McpServers({name: odd()}) as servers:
+                assert [it.name for it in servers.tools()] == [called]
+        with pytest.raises(McpServerError, match="name: would be a_b__act, as is that of"):
+            async with McpServers({"a b": odd(), "a_b": odd()}):
+                pass
         hints = {"readOnlyHint": True}
         tools = [{"name": it, "inputSchema": ANY, "annotations": hints} for it in ("act", "look")]
         policy = Policy(approval=True, timeout=7)
@@ -261,15 +283,26 @@ def test_w_67_a_question_is_taken_back_when_its_call_ends_or_its_asker_dies() ->
 
     async def work() -> None:
         async with McpServers({"odd": odd()}, elicit=ask) as servers:
+            notes = Notes()
+            servers.remember(notes)
+
+            def kept_as_cancelled() -> bool:
+                """Whether that is kept once the call has ended; what comes next is asked anew."""
+                told = dict(notes.kept)
+                notes.kept.clear()
+                return told.pop("reply/r/t1/a/1/1") == {"action": "cancel"} and len(told) == 1
+
             (act,) = servers.tools()
             assert act.policy.concurrency == 1
             # it asks, and answers its call before anybody has answered it
             assert await result(act, say=[QUESTION, {"$do": "sleep", "times": 0.3}, RESULT]) == "ok"
             assert taken_back == ["question/r/t1/a/1/1"]
+            assert kept_as_cancelled()
             # it asks, and dies
             why = await doubt(act, say=[QUESTION, {"$do": "sleep", "times": 0.3}, {"$do": "kill"}])
             assert "signal 9" in why
             assert len(taken_back) == 2
+            assert kept_as_cancelled()
             # its call is interrupted
             given = context("odd__act")
             calling = asyncio.create_task(outcome(act, given, say=[QUESTION]))
@@ -277,8 +310,118 @@ def test_w_67_a_question_is_taken_back_when_its_call_ends_or_its_asker_dies() ->
             given.cancel("the turn was interrupted")
             assert "was cancelled" in str(await calling)
             assert len(taken_back) == 3
+            assert kept_as_cancelled()
 
     play(work())
+
+
+def test_w_67_a_question_that_nobody_could_be_asked_is_cancelled() -> None:
+    """What the callback raises is logged; the server is told `cancel`, and that is kept."""
+
+    async def ask(_: Question) -> Reply:
+        raise OSError("no terminal")
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}, elicit=ask) as servers:
+            notes = Notes()
+            servers.remember(notes)
+            (act,) = servers.tools()
+            assert await result(act, say=[QUESTION, {"$do": "wait"}, RESULT]) == "ok"
+            assert notes.kept["reply/r/t1/a/1/1"] == {"action": "cancel"}
+
+    play(work())
+
+
+def test_w_67_what_the_dead_asked_is_cancelled_once_their_run_is_open_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Now, or later; what has a reply, belongs to another run or is asked here stays."""
+    monkeypatch.setattr(answering, "LOOK_FOR_RUNS", 0.01)
+    asked = asyncio.Event()
+    answers: list[asyncio.Future[Reply]] = []
+
+    async def ask(_: Question) -> Reply:
+        answers.append(asyncio.get_running_loop().create_future())
+        asked.set()
+        return await answers[0]
+
+    async def work() -> None:
+        dead, answered = "question/r/t0/a/1/1", "question/r/t0/b/1/1"
+        replied = answered.replace("question", "reply")
+        notes = Notes(dead, answered, replied, "question/other/t1/a/1/1", runs=())
+        before = dict(notes.kept)
+        async with McpServers({"odd": odd()}, elicit=ask) as servers:
+            servers.remember(notes)
+            (act,) = servers.tools()
+            calling = asyncio.create_task(result(act, say=[QUESTION, {"$do": "wait"}, RESULT]))
+            await asked.wait()
+            await asyncio.sleep(0.05)
+            assert notes.kept.keys() - before == {"question/r/t1/a/1/1"}  # not open here
+            notes.runs = ("r",)
+            await until(lambda: "reply/r/t0/a/1/1" in notes.kept)
+            await asyncio.sleep(0.05)
+            answers[0].set_result(Accept({"size": 3}))
+            assert await calling == "ok"
+        new = {name: notes.kept[name] for name in notes.kept if name not in before}
+        del new["question/r/t1/a/1/1"]
+        assert new == {
+            "reply/r/t0/a/1/1": {"action": "cancel"},
+            "reply/r/t1/a/1/1": {"action": "accept", "content": {"size": 3}},
+        }
+
+    play(work())
+
+
+@pytest.mark.parametrize("how", [(), ("old",)], ids=["2026-07-28", "2025-11-25"])
+def test_w_64_a_list_that_changed_in_a_call_counts_when_it_has_its_result(
+    tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    """The question after it has the new tool. W-67: forms alone may be asked, pages may not."""
+
+    async def ask(_: Question) -> Reply:
+        raise AssertionError
+
+    async def work() -> None:
+        server = shop_as_program(tmp_path / "ledger", *how)
+        async with McpServers({"shop": server}, elicit=ask) as servers:
+            for name in ("bird", "fish"):
+                await result(servers.toolbox()["shop__grow"], called=name)
+                assert f"shop__{name}" in servers.toolbox()
+            assert await result(servers.toolbox()["shop__asked_with"]) == '{"form": {}}'
+
+    play(work())
+
+
+def test_w_64_a_list_that_does_not_come_keeps_no_result_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The result waits for it, bounded."""
+    monkeypatch.setattr(life, "LISTED_WITHIN", 0.2)
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}) as servers:
+            (act,) = servers.tools()
+            change = {"$do": "offer", "tools": [{"name": "new", "inputSchema": ANY}]}
+            began = time.monotonic()
+            assert await result(act, say=[change, RESULT, {"$do": "sleep", "times": 1}]) == "ok"
+            assert time.monotonic() - began < 0.9
+            assert servers.tools() == (act,)
+
+    play(work())
+
+
+def test_what_the_client_logs_of_servers_comes_out_harmless(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its loggers, and those below it, have the filter that ours have."""
+
+    async def work() -> None:
+        async with McpServers({"odd": odd()}):
+            for name in ("client", "mcp.client.streamable_http", "httpx2"):
+                logging.getLogger(name).warning("it said %s", "\x1b[2J\nERROR")
+
+    play(work())
+    assert caplog.messages == ["it said \\x1b[2J\\nERROR"] * 3
 
 
 def test_w_66_a_call_has_its_time_and_questions_do_not_count() -> None:
@@ -356,5 +499,5 @@ def test_a_server_is_declared_as_a_command_or_a_url() -> None:
         McpServers({}, sample=None, approve_sample=lambda _: asyncio.sleep(0, True))
     with pytest.raises(InvalidValue, match="are 33; name 32 at most"):
         McpServers({f"s{n}": "c" for n in range(33)})
-    with pytest.raises(InvalidValue, match="is no name of a server"):
-        McpServers({"a b": "c"})
+    with pytest.raises(InvalidValue, match="one with no characters"):
+        McpServers({"": "c"})

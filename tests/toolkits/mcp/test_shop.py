@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from turnlock import agent
-from turnlock.models.errors import InvalidValue
-from turnlock.models.values import Json
 from turnlock.runtime import MemoryJournal, Policy
 from turnlock.runtime.tools.results import RESULT_BYTES
 from turnlock.toolkits.mcp import (
@@ -26,6 +24,7 @@ from turnlock.toolkits.mcp import (
 )
 
 from .hosting import (
+    Notes,
     Shop,
     context,
     done,
@@ -159,22 +158,6 @@ def test_w_64_an_agent_asks_with_the_tools_that_are_there_now(shop: Shop) -> Non
             assert "shop__agents_bird" in str(await asking.run("what is there?"))
 
     play(work())
-
-
-class Notes:
-    """A journal's notes: none changes."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Json] = {}
-
-    async def note(self, run_id: str, name: str, value: Json) -> None:
-        assert run_id == "r"
-        if self.kept.setdefault(name, value) != value:
-            raise InvalidValue(place=name, cause="another note has this name", fix="another")
-
-    async def notes(self, run_id: str) -> dict[str, Json]:
-        assert run_id == "r"
-        return dict(self.kept)
 
 
 @ERAS
