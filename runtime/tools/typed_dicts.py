@@ -62,8 +62,7 @@ def _rebuilt(kind: Any, made: dict[Any, Any]) -> Any:  # noqa: ANN401 - a TypedD
     generic: Any = Generic
     bases = (typing_extensions.TypedDict, *((generic[variables],) if variables else ()))
     new = made[kind] = cast("Any", types.new_class(kind.__name__, bases))
-    taken_over: Any = vars(kind)
-    for name, value in taken_over.items():
+    for name, value in cast("dict[str, Any]", kind.__dict__).items():
         if name not in _OF_THE_CLASS:
             setattr(new, name, value)
     new.__qualname__ = kind.__qualname__
