@@ -42,6 +42,8 @@ PART: Final = "part/"
 the message follows, and that of the call they end with."""
 INTERRUPTED: Final = frozenset({DenialCause.INTERRUPT, FailureCause.INTERRUPTED})
 """The causes of what has ended because its turn was interrupted."""
+REFUSED: Final = "the model's answer was refused"
+"""Why a turn was interrupted that nobody stopped (W-58)."""
 STOPPED: Final = "stopped/"
 """Begins the name of a note that nobody waits for the answer to the message of this number any
 more: a person has stopped it, and has the word."""
@@ -186,6 +188,14 @@ class Conversation:
         return 0 < self.stopped == len(self.said)
 
     @property
+    def interrupted(self) -> bool:
+        """Whether a person has stopped what came of what was said last."""
+        last, turn = self.latest, self.turns.get(self.turn_id or "")
+        if self.is_stopped or last is None or not last.calls or turn is None:
+            return self.is_stopped
+        return turn.interrupted and not _is_refused(last, turn)
+
+    @property
     def last_prompt(self) -> Prompt | None:
         """The latest prompt; not what the model was told of a misfit."""
         return next((said for said in reversed(self.said) if _is_prompt(said)), None)
@@ -231,10 +241,12 @@ class Conversation:
                 epoch += 1
                 turn = self.turns.get(f"t{epoch}")
                 if turn is not None and turn.closed:
+                    refused = _is_refused(said, turn)
                     yield Results(
                         turn_id=f"t{epoch}",
                         results=tuple(_results(said, turn)),
-                        interrupted=turn.interrupted,
+                        interrupted=turn.interrupted and not refused,
+                        refused=refused,
                         reason=turn.interrupt_reason,
                         unended=frozenset(
                             call.invocation_id
@@ -263,9 +275,19 @@ def _results(answer: Answer, turn: TurnView) -> Iterator[CallResult]:
             invocation_id=call.invocation_id,
             tool_name=call.tool_name,
             status=Status.DENIED,
-            reason="the turn was stopped before this call could begin",
+            reason=(
+                "the turn was stopped before this call could begin"
+                if turn.interrupted
+                else f"a turn takes {len(turn.calls):,} calls, and this one was not begun: ask for"
+                " fewer at once"
+            ),
             provider_call_id=call.provider_call_id,
         )
+
+
+def _is_refused(answer: Answer, turn: TurnView) -> bool:
+    """Whether it was the model, and nobody else, who stopped the turn of its answer."""
+    return answer.stop is Stop.REFUSED and turn.interrupt_reason == REFUSED
 
 
 def _is_prompt(said: Prompt | Answer) -> TypeGuard[Prompt]:

@@ -8,12 +8,13 @@ goes on where it stopped. So nothing in it is done twice.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 import attrs
 
-from ..models.errors import UnknownRun
+from ..models.errors import TurnlockError, UnknownRun
 from ..models.ids import idempotency_key
 from ..models.run import Run
 from ..runtime.executions import INTERRUPTED
@@ -28,7 +29,7 @@ from ..views.call_view import CallView, Waits
 from .approving import Approvals
 from .errors import HookFailed, LimitReached, ModelError
 from .events import CallUpdate, Event, Hear, RunResult
-from .messages import Answer, Prompt, Stop, Tokens
+from .messages import Prompt, Stop, Tokens
 from .setup import NamedModel, Setup
 from .talk import Talk
 
@@ -36,6 +37,15 @@ _log = logger(__name__)
 
 LEASE: Final = 300.0
 """Seconds of silence after which a call of an agent is in doubt; a crash is known without it."""
+FAILED: Final[Mapping[type[TurnlockError], str]] = {
+    HookFailed: "the agent was stopped by an error of the program that it runs in; what its calls"
+    " did, they did. Go on without it",
+    LimitReached: "the agent was stopped before it was done, since it had used up what it may for"
+    " one prompt; what its calls did, they did. Ask it for less at once",
+    ModelError: "the agent's own model did not answer; what its calls did, they did. Ask it again"
+    " later, or go on without it",
+}
+"""What a model is told of an agent that failed; why exactly, its program is told."""
 STOPPING: Final = 1.0
 """Seconds that the calls of an agent have to end, when the call that it answers is interrupted."""
 
@@ -66,7 +76,7 @@ class Conversing:
             setup=attrs.evolve(setup, tools=self._bound),
             hear=self._heard,
         )
-        self._tools_of = setup.tools
+        self._tools_of = setup.tools or runtime.tools_of
         self._given: Toolbox | None = None
         self._tools = Toolbox()
         self._approvals = approvals
@@ -96,16 +106,14 @@ class Conversing:
     def result(self) -> RunResult:
         """Return what came of the latest prompt."""
         conversation = self.talk.conversation
-        answers, turn_id = conversation.answers, conversation.turn_id
-        last = answers[-1] if answers else Answer()
-        turn = conversation.turns.get(turn_id or "") if last.calls else None
+        answers = conversation.answers
         return RunResult(
             text=conversation.text,
-            stop=last.stop if answers else Stop.OTHER,
+            stop=answers[-1].stop if answers else Stop.OTHER,
             tokens=sum((answer.tokens for answer in answers), Tokens()),
             answers=len(answers),
             run_id=self.talk.run_id,
-            interrupted=conversation.is_stopped or (turn is not None and turn.interrupted),
+            interrupted=conversation.interrupted,
         )
 
     async def perform(self, context: ToolContext, setup: Setup, prompt: str) -> str:
@@ -124,9 +132,11 @@ class Conversing:
                 drain = STOPPING
                 await child.talk.interrupt(reason=INTERRUPTED, grace=STOPPING)
             raise
-        except (HookFailed, LimitReached, ModelError):  # the call has failed: nobody goes on there
+        except (HookFailed, LimitReached, ModelError) as error:  # nobody goes on there
             await child.talk.interrupt(reason="it failed", grace=STOPPING)
-            raise
+            _log.warning("the agent that answers %s failed: %s", context.idempotency_key, error)
+            kind = next(it for it in FAILED if isinstance(error, it))
+            raise kind(FAILED[kind]) from error
         finally:
             del self.children[run.run_id]
             await child.talk.close(drain=drain)
@@ -254,5 +264,5 @@ def agent_tool(setup: Setup, *, name: str, description: str, approval: bool = Fa
             in_doubt=InDoubt.RETRY_IF_SAFE,
             lease=LEASE,
         ),
-        setup=setup,
+        setup=attrs.evolve(setup, tools=setup.tools or ()),
     )

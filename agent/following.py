@@ -7,15 +7,15 @@ model has answered them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
-from ..models.errors import TurnlockError
+from ..models.errors import TurnlockError, UnknownRun
 from ..models.facts import Fact
-from ..models.run import Run
+from ..models.run import Limits, Run
 from ..runtime.dispatcher import Continuation
-from ..runtime.errors import JournalError, RunFenced, TooSlow
+from ..runtime.errors import Closed, JournalError, RunFenced, TooSlow
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
 from ..runtime.tools.sealing import Seals
@@ -57,7 +57,12 @@ class Following:
         """What seals for these tools, and opens."""
         return self.tools.seals
 
-    async def open(self, tools: ToolsOf) -> None:
+    @property
+    def limits(self) -> Limits:
+        """The bounds of the run."""
+        return self._run.limits
+
+    async def open(self, tools: ToolsOf | None) -> None:
         """Own the run, and perform what it owes. Raises what `Runtime.open_run` raises."""
         await self.runtime.open_run(self._run, tools=tools, on_continue=self._take)
         self._opened = True
@@ -84,6 +89,15 @@ class Following:
         if self._folding is not None:
             self._folding.cancel()
             await asyncio.gather(self._folding, return_exceptions=True)
+
+    @contextmanager
+    def ours(self) -> Generator[None]:
+        """Do what needs the run. Raises `RunFenced` for whatever fails once it is let go here."""
+        try:
+            yield
+        except (Closed, UnknownRun):
+            self._check_ours()
+            raise
 
     async def caught_up(self) -> None:
         """Wait until the conversation has taken what is in the journal now."""

@@ -61,7 +61,7 @@ class Agent:
         self,
         *,
         model: Model | str,
-        tools: Tools = (),
+        tools: Tools | None = None,
         instructions: str = "",
         run: str | Run = "agent",
         journal: str | os.PathLike[str] | Journal | None = None,
@@ -80,7 +80,8 @@ class Agent:
         """Prepare; nothing is owned before it is entered.
 
         `model` is yours to close, or a text as `open_model` takes it, ``PROVIDER:NAME``: then it is
-        made when the agent is entered, and closed when it is left. `journal` is a file or URL,
+        made when the agent is entered, and closed when it is left. Without `tools` it has those of
+        the `runtime` that it shares (W-60), or none. `journal` is a file or URL,
         which is opened and closed here, or one that is yours; without any, all is in memory.
         `approve` is asked about calls that wait (see `AskApproval`), also of agents that are tools.
         With `start="early"` a call starts as soon as the model has closed it, while it still speaks
@@ -170,11 +171,13 @@ class Agent:
 
         What is owed from before is done first. A prompt waits until those that came before it are
         done, in order. The same prompt again, while it is unfinished – after a crash, or after an
-        error – is gone on with, and not said twice. Without a prompt, go on with what is owed.
-        `heard` is any JSON to be kept with it; what it came with last is never said twice.
+        error – is gone on with, and not said twice; where a hook failed after its last answer was
+        kept, its result is returned. Without a prompt, go on with what is owed. `heard` is any
+        JSON to be kept with it; what it came with last is never said twice.
 
         Raises `ModelError` when the model does not answer, `LimitReached`, `HookFailed`, and
-        `RunFenced` once the run is somebody else's; what is owed then is done by the next call.
+        `RunFenced` once the run is somebody else's, or the agent was left; what is owed then is
+        done by the next call.
         """
         return await self._ran(_prompt(prompt, heard), None)
 
@@ -284,7 +287,8 @@ class Agent:
     async def interrupt(self, *, reason: str | None = None, grace: float = GRACE) -> bool:
         """Stop what goes on, and return once a person has the word; False where nothing did.
 
-        Calls that have not started are denied, what runs may still report for `grace` seconds
+        A prompt that is just being said is stopped, too. Calls that have not started are denied,
+        what runs may still report for `grace` seconds
         (K-53); the model is told with the next prompt. Agents that are tools are stopped, too.
         """
         return await self._entered.talk.interrupt(reason=reason, grace=grace)
@@ -292,7 +296,8 @@ class Agent:
     def as_tool(self, *, name: str, description: str, approval: bool = False) -> Tool:
         """Return a tool that has an agent like this one answer a prompt, in a run of its own.
 
-        It takes model, tools, instructions, limits and hooks from here; who enters it performs it,
+        It takes model, tools, instructions, limits and hooks from here, and has no tools without
+        `tools`, wherever it runs; who enters it performs it,
         and is asked for its approvals. This agent itself need not be entered.
         """
         return agent_tool(self._setup, name=name, description=description, approval=approval)

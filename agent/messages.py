@@ -153,12 +153,14 @@ class Results:
 
     `edited` are the arguments that ran in place of the model's own, by invocation: a person has
     edited them, and the model does not know it. `unended` are the calls that the interrupt of the
-    turn has ended; `reason` is what whoever interrupted it said.
+    turn has ended; `reason` is what whoever interrupted it said; it was a person, unless the answer
+    was `refused`, and its calls with it (W-58).
     """
 
     turn_id: str
     results: tuple[CallResult, ...]
     interrupted: bool = False
+    refused: bool = False
     reason: str | None = None
     unended: frozenset[str] = frozenset()
     edited: Mapping[str, Mapping[str, Json]] = attrs.field(factory=dict[str, Mapping[str, Json]])

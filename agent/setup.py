@@ -36,8 +36,10 @@ Start: TypeAlias = Literal["whole", "early"]
 STARTS: Final = get_args(Start)
 
 
-def tools_of(tools: Tools) -> ToolsOf:
+def tools_of(tools: Tools | None) -> ToolsOf | None:
     """Return the function that says which tools a run has now. Raises `InvalidValue`."""
+    if tools is None:
+        return None
     if isinstance(tools, Toolbox):
         return lambda _: tools
     if isinstance(tools, Tool):
@@ -102,7 +104,8 @@ class Setup:
     """What many conversations may share: nothing here belongs to one of them."""
 
     model: Model = attrs.field(converter=_model)
-    tools: ToolsOf = attrs.field(converter=tools_of)
+    tools: ToolsOf | None = attrs.field(converter=tools_of)
+    """None: those of the runtime itself (W-60)."""
     instructions: str = ""
     answer_limit: int = attrs.field(default=ANSWERS, validator=_bound)
     """Answers to one prompt; the next is not asked for."""

@@ -7,10 +7,10 @@ goes on where it stopped. The runtime may perform any number of other runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ..models.calls import Call
 from ..models.deliveries import Reject
@@ -30,7 +30,7 @@ from ..runtime.runtime import Runtime
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
 from .asking import Asking
-from .conversation import Owed
+from .conversation import REFUSED, Owed
 from .errors import ConversationBroken, LimitReached, ModelError
 from .events import Answered, CallUpdate, Hear
 from .following import Following
@@ -39,8 +39,6 @@ from .messages import Answer, Prompt, Stop
 from .setup import Setup
 from .speaking import Question
 from .structured import Form, untold_misfit
-
-T = TypeVar("T")
 
 OPENED: Final = frozenset({Reason.TURN_OPEN, Reason.TURN_REUSED, Reason.STALE_EPOCH})
 """Why a turn is refused that was opened before a crash, or before an answer was lost."""
@@ -60,6 +58,10 @@ class Talk:
         self._speaking: asyncio.Task[Answer] | None = None
         self._keeping = asyncio.Lock()
         """Held while a note is kept: an answer is kept, or a part of it, or was stopped."""
+        self._latest_kept: asyncio.Future[bool] | None = None
+        """What is being kept, or was, latest: it may wait for the lock still."""
+        self._unreturned: Answer | None = None
+        """The latest answer that was kept, if nobody was given its result."""
         self.form: Form[Any] | None = None
         """How the answer to the latest prompt is read; None: as its schema says (W-59)."""
 
@@ -77,14 +79,15 @@ class Talk:
         The latest prompt again, while it is unfinished or with what was `heard`, was said before,
         and is not said again.
         """
-        await self._all_kept()
-        if self.conversation.last_prompt == prompt and (
-            prompt.heard is not None or self._is_unfinished()
-        ):
-            return
-        with suppress(LimitReached):
-            await self._settle()
-        await self._keep(prompt)
+        with self._run.ours():
+            await self._all_kept()
+            if self.conversation.last_prompt == prompt and (
+                prompt.heard is not None or self._is_unfinished()
+            ):
+                return
+            with suppress(LimitReached):
+                await self._settle()
+            await self._keep(prompt)
 
     async def go_on(self) -> None:
         """Go on until a person has the word; a model is told of answers that do not fit (W-59).
@@ -93,11 +96,13 @@ class Talk:
         asked again, and `HookFailed`; what is owed is still owed then. Raises `RunFenced` once the
         run is somebody else's.
         """
-        await self._all_kept()
-        await self._settle()
-        while (told := self._untold()) is not None:
-            await self._keep(told)
+        with self._run.ours():
+            await self._all_kept()
             await self._settle()
+            while (told := self._untold()) is not None:
+                await self._keep(told)
+                await self._settle()
+        self._unreturned = None
 
     async def _settle(self) -> None:
         conversation = self.conversation
@@ -111,7 +116,9 @@ class Talk:
                 await self._run.until(lambda: conversation.owed is not Owed.RESULTS)
 
     async def _all_kept(self) -> None:
-        """Wait for what was being kept when who waited for it was cancelled: it counts."""
+        """Wait for what is being kept, though who waited for it was cancelled: it counts."""
+        if self._latest_kept is not None:
+            await asyncio.wait([self._latest_kept])
         async with self._keeping:
             pass
 
@@ -120,8 +127,12 @@ class Talk:
 
     def _is_unfinished(self) -> bool:
         """Whether anything follows from what was said last; at a limit nothing does."""
+        if self.conversation.owed is Owed.PROMPT:
+            last = self.conversation.latest
+            unreturned = last is not None and not last.calls and last is self._unreturned
+            return unreturned or self._untold() is not None
         if self.conversation.owed is not Owed.ANSWER:
-            return self.conversation.owed is not Owed.PROMPT or self._untold() is not None
+            return True
         with suppress(LimitReached):
             self._setup.check_limits(self.run_id, self.conversation.answers)
             return True
@@ -131,21 +142,24 @@ class Talk:
         """Stop what is going on, and return once a person has the word; False where one had it.
 
         The model that is being asked is not listened to any more, which a note says. A turn is
-        interrupted (K-53), once it is open.
+        interrupted (K-53), once it is open. A prompt that is being kept is stopped once it is.
         """
         conversation, stopped = self.conversation, False
-        while (owed := conversation.owed) is not Owed.PROMPT:
-            stopped = True
-            if owed is Owed.ANSWER:
-                await self._stop_asking()
-            elif owed is Owed.TURN:
-                await self._open_turn()
-            else:
-                interrupt, turn_id = self.runtime.interrupt, conversation.turn_id or ""
-                await self._run.kept(
-                    partial(interrupt, self.run_id, turn_id=turn_id, reason=reason, grace=grace)
-                )
-                await self._run.until(lambda: conversation.owed is not Owed.RESULTS)
+        with self._run.ours():
+            await asyncio.sleep(0)  # who has just begun to say something is at it then
+            await self._all_kept()
+            while (owed := conversation.owed) is not Owed.PROMPT:
+                stopped = True
+                if owed is Owed.ANSWER:
+                    await self._stop_asking()
+                elif owed is Owed.TURN:
+                    await self._open_turn()
+                else:
+                    interrupt, turn_id = self.runtime.interrupt, conversation.turn_id or ""
+                    await self._run.kept(
+                        partial(interrupt, self.run_id, turn_id=turn_id, reason=reason, grace=grace)
+                    )
+                    await self._run.until(lambda: conversation.owed is not Owed.RESULTS)
         return stopped
 
     def pending(self) -> tuple[CallView, ...]:
@@ -166,6 +180,7 @@ class Talk:
         """
         answer = self.conversation.begun or await self._asked()
         if answer is not None and await self._keep(answer):
+            self._unreturned = answer
             self._hear(Answered(answer))
             await self._setup.answered(self.run_id, answer)
 
@@ -206,6 +221,7 @@ class Talk:
             return speaking.result()
         if not was_stopped:
             raise ModelError(f"{type(setup.model).__name__} was cancelled by something of its own")
+        await self._all_kept()  # a part of it, perhaps
         return conversation.begun
 
     async def _begin(self, answer: Answer) -> bool:
@@ -236,6 +252,7 @@ class Talk:
                 conversation.stop()
             self._stop_listening()
         self._run.tell()
+        await self._all_kept()  # a part that waited meanwhile
         if conversation.begun is not None:
             await self._keep(conversation.begun)
 
@@ -266,7 +283,9 @@ class Talk:
             self._run.tell()
             return True
 
-        return await _to_its_end(keep())
+        self._latest_kept = asyncio.ensure_future(keep())
+        self._latest_kept.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(self._latest_kept)
 
     async def _open_turn(self, *, sealed: bool = True) -> None:
         """Have the turn of the latest answer hold its calls, and no others once it is `sealed`.
@@ -278,7 +297,7 @@ class Talk:
         answer, turn_id = conversation.latest, conversation.turn_id
         if answer is None or turn_id is None:
             raise AssertionError(conversation.owed)
-        calls, refused = answer.identified(), answer.stop is Stop.REFUSED
+        calls, refused = self._identified(answer), answer.stop is Stop.REFUSED
         if turn_id not in conversation.turns:
             await self._open_new(calls, turn_id, sealed=sealed and not refused)
         turn = conversation.turns[turn_id]
@@ -292,11 +311,15 @@ class Talk:
             if turn.calls.get(call.invocation_id) is None:
                 await self._run.kept(partial(add, call))  # refused where somebody stopped the turn
         if refused:
-            seal = partial(interrupt, reason="the model's answer was refused")
+            seal = partial(interrupt, reason=REFUSED)
         verdict = await self._run.kept(seal) if sealed else None
         await self._run.caught_up()
         if verdict is not None and conversation.turns[turn_id].phase is TurnPhase.OPEN:
             raise self._refused(turn_id, verdict)
+
+    def _identified(self, answer: Answer) -> Sequence[Call]:
+        """Return the calls of an answer, as many as a turn takes (K-56)."""
+        return answer.identified()[: self._run.limits.calls]
 
     async def _open_new(self, calls: Sequence[Call], turn_id: str, *, sealed: bool) -> None:
         conversation = self.conversation
@@ -340,10 +363,3 @@ class Talk:
             found = self.conversation.turns[fact.turn_id].calls.get(fact.invocation_id)
             if found is not None:
                 self._hear(CallUpdate(found))
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Do it to its end, also where nobody waits for it any more."""
-    working = asyncio.ensure_future(work)
-    working.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return await asyncio.shield(working)

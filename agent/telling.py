@@ -25,17 +25,22 @@ def told(result: CallResult, among: Results) -> str:
 
 
 def _became(result: CallResult, among: Results) -> str:
-    why = "" if among.reason is None else f" ({among.reason})"
+    if result.status is not Status.SUCCEEDED and result.invocation_id in among.unended:
+        return _stopped(result, among)
     if result.status is Status.DENIED:
-        if result.invocation_id in among.unended:
-            return f"interrupted: a person has stopped this turn before the call was started{why}"
         return f"denied: {result.reason}"
     if result.status is Status.FAILED:
-        if result.invocation_id in among.unended:
-            return (
-                "interrupted: a person has stopped this turn while the call ran; whether it"
-                f" happened is not known{why}"
-            )
         return f"error: {result.error}"
     value: Any = result.result
     return value if isinstance(value, str) else canonical(value)
+
+
+def _stopped(result: CallResult, among: Results) -> str:
+    began = result.status is not Status.DENIED
+    doubt = "; whether it happened is not known" if began else ""
+    if among.refused:
+        done = "ended while it ran" if began else "not started"
+        return f"{done}: the answer that asked for it was refused{doubt}"
+    done = "while the call ran" if began else "before the call was started"
+    why = "" if among.reason is None else f" ({among.reason})"
+    return f"interrupted: a person has stopped this turn {done}{doubt}{why}"

@@ -6,7 +6,7 @@ the next try: what was heard of the former is void, as it is after a failure.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import attrs
 
@@ -21,53 +21,59 @@ Shown: TypeAlias = Text | Thought | CallBegan | CallText | Elsewhere
 class SpeechStarted:
     """A model is asked for an answer; `attempt` counts from 1."""
 
+    kind: ClassVar[str] = "start"
     entry_id: str
     agent: str
     attempt: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON; its kind stands beside."""
+        return {"entry_id": self.entry_id, "agent": self.agent, "try": self.attempt}
 
 
 @attrs.frozen(kw_only=True)
 class SpeechChunk:
     """Some more of the answer."""
 
+    kind: ClassVar[str] = "chunk"
     entry_id: str
     said: Shown
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON, with `text`, `thought` or `call`; its kind stands beside."""
+        return {"entry_id": self.entry_id, **_shown(self.said)}
 
 
 @attrs.frozen(kw_only=True)
 class SpeechEnded:
     """The answer is there; it is kept next."""
 
+    kind: ClassVar[str] = "end"
     entry_id: str
     stop: Stop
     tokens: Tokens
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON; its kind stands beside."""
+        tokens = attrs.asdict(self.tokens)
+        return {"entry_id": self.entry_id, "stop": self.stop.value, "tokens": tokens}
 
 
 @attrs.frozen(kw_only=True)
 class SpeechFailed:
     """There is no answer for now, and what was heard is void."""
 
+    kind: ClassVar[str] = "error"
     entry_id: str
     message: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON; its kind stands beside."""
+        return {"entry_id": self.entry_id, "message": self.message}
 
 
 Transient: TypeAlias = SpeechStarted | SpeechChunk | SpeechEnded | SpeechFailed
 """What is said while a model speaks, passed on live, and never kept."""
-
-
-def as_json(transient: Transient) -> dict[str, Any]:
-    """Return it as JSON: its kind, its entry id, and what it says."""
-    told: dict[str, Any]
-    if isinstance(transient, SpeechChunk):
-        kind, told = "chunk", _shown(transient.said)
-    elif isinstance(transient, SpeechStarted):
-        kind, told = "start", {"agent": transient.agent, "try": transient.attempt}
-    elif isinstance(transient, SpeechEnded):
-        tokens = attrs.asdict(transient.tokens)
-        kind, told = "end", {"stop": transient.stop.value, "tokens": tokens}
-    else:
-        kind, told = "error", {"message": transient.message}
-    return {"kind": kind, "entry_id": transient.entry_id, **told}
 
 
 def _shown(said: Shown) -> dict[str, Any]:

@@ -336,6 +336,11 @@ class Runtime:
         """Return the tools of a run that is open here, as they are now. Raises `UnknownRun`."""
         return self._actor(run_id).tools
 
+    @property
+    def tools_of(self) -> ToolsOf:
+        """Which tools a run has that is opened without its own (W-60)."""
+        return self._runtime.tools_of
+
     def clear_arguments(self, call: CallView) -> Mapping[str, Json]:
         """Return the arguments of a call as its tool takes them, to show them to who decides.
 

@@ -157,8 +157,8 @@ def test_an_interrupt_above_stops_what_goes_on_below(at: str) -> None:
     run(play())
 
 
-def test_what_goes_wrong_below_is_told_above() -> None:
-    """A limit, a model that is away: the call has failed, and says why."""
+def test_what_goes_wrong_below_is_told_above(caplog: pytest.LogCaptureFixture) -> None:
+    """A limit, a model that is away: the call has failed, in words that a model can follow."""
 
     async def play() -> None:
         journal = MemoryJournal()
@@ -167,7 +167,12 @@ def test_what_goes_wrong_below_is_told_above() -> None:
         async with host(above, lower, journal=journal) as agent:
             await agent.run("go")
         (told,) = above.results
-        assert "answer_limit=2" in (told.results[0].error or "")
+        assert told.results[0].error == (
+            "the tool failed: LimitReached: the agent was stopped before it was done, since it had"
+            " used up what it may for one prompt; what its calls did, they did. Ask it for less at"
+            " once"
+        )
+        assert "answer_limit=2" in caplog.text
         assert not any([entry.busy async for entry in journal.entries()])
 
     run(play())

@@ -15,9 +15,11 @@ from turnlock.agent.events import CallUpdate
 from turnlock.agent.loop import Agent
 from turnlock.agent.messages import Answer, Results, Stop, ToolCall
 from turnlock.agent.speaking import Again, Ended
+from turnlock.agent.telling import told as told_of
 from turnlock.models.calls import Status
 from turnlock.models.errors import InvalidValue
 from turnlock.models.fact import FactType
+from turnlock.models.run import Limits, Run
 from turnlock.models.sealed import is_sealed
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
@@ -63,14 +65,17 @@ class Play:
         return look
 
     def agent(self, **fields: Any) -> Agent:
-        given: dict[str, Any] = {"tools": [self.look()], "start": "early", **fields}
+        given: dict[str, Any] = {
+            "model": self.speaker,
+            "tools": [self.look()],
+            "start": "early",
+            "run": "r",
+        }
         return Agent(
-            model=self.speaker,
-            run="r",
             journal=self.journal,
             settings=BRIEF,
             clock=LoopClock(),
-            **given,
+            **given | fields,
         )
 
     def told(self) -> list[Results]:
@@ -196,15 +201,24 @@ def test_w_58_of_a_refused_answer_nothing_more_starts(start: str) -> None:
 
     async def play() -> None:
         gated = attrs.evolve(SEA, requires_approval=True)
-        it = Play.of(silent_after(2, SKY, gated, stop=Stop.REFUSED), speech("so be it"))
+        slow = asked(at="sky", seconds=60.0)
+        it = Play.of(silent_after(2, slow, gated, stop=Stop.REFUSED), speech("so be it"))
         async with it.agent(start=start) as agent:
             result = await agent.run("go")
-            assert (result.interrupted, result.stop) == (True, Stop.REFUSED)
+            assert (result.interrupted, result.stop) == (False, Stop.REFUSED)
             assert agent.pending() == ()
             await agent.run("and now?")
         (told,) = it.told()
         denied = [one.status is Status.DENIED for one in told.results]
         assert denied == ([False, True] if start == "early" else [True, True])
+        (first, second) = (told_of(one, told) for one in told.results)
+        unstarted = "not started: the answer that asked for it was refused"
+        assert second == unstarted
+        cancelled = (
+            "error: the tool was cancelled: the turn was interrupted; it was stopped half-way, and"
+            " what it had done may stay done"
+        )
+        assert first == (cancelled if start == "early" else unstarted)
         assert set(it.began) == ({"sky"} if start == "early" else set())
 
     run(play())
@@ -270,6 +284,27 @@ def test_w_58_a_call_that_its_turn_did_not_take_was_never_begun() -> None:
         assert [one.status for one in told.results] == [Status.SUCCEEDED, Status.DENIED]
         assert told.results[1].reason == "the turn was stopped before this call could begin"
         assert set(it.began) == {"sky"}
+
+    run(play())
+
+
+@pytest.mark.parametrize("start", ["early", "whole"])
+def test_w_58_calls_beyond_what_a_turn_takes_are_told_to_the_model(start: str) -> None:
+    """K-56: the first ones run, nobody stopped anything, and the conversation goes on."""
+
+    async def play() -> None:
+        it = Play.of(speech("I look", SKY, SEA, asked(at="land"), asked(at="fog")), speech("well"))
+        few = Run(run_id="r", limits=Limits(calls=2))
+        async with it.agent(start=start, run=few) as agent:
+            result = await agent.run("go")
+            assert (str(result), result.interrupted) == ("well", False)
+        (told,) = it.told()
+        beyond = "a turn takes 2 calls, and this one was not begun: ask for fewer at once"
+        assert [one.reason or one.result for one in told.results] == [
+            "sky seen",
+            "sea seen",
+            *([beyond] * (1 if start == "early" else 2)),
+        ]
 
     run(play())
 

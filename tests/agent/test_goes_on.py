@@ -14,7 +14,7 @@ from turnlock.agent.loop import Agent
 from turnlock.agent.messages import Answer, Prompt, Results, Stop
 from turnlock.agent.speaking import Again, Text
 from turnlock.agent.structured import ANSWER
-from turnlock.agent.transients import SpeechStarted, Transient, as_json
+from turnlock.agent.transients import SpeechStarted, Transient
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.tool import tool
@@ -101,7 +101,7 @@ def test_w_52_who_streams_is_told_what_is_void() -> None:
             events = [event async for event in it.stream("go")]
         said = [event for event in events if isinstance(event, Text | Again)]
         assert said == [Text("he"), Again(), Text("hello")]
-        starts = [as_json(one) for one in heard if isinstance(one, SpeechStarted)]
+        starts = [one.as_json() for one in heard if isinstance(one, SpeechStarted)]
         assert [(one["entry_id"], one["try"]) for one in starts] == [
             ("r/said/2", 1),
             ("r/said/2", 2),

@@ -283,3 +283,60 @@ def test_w_60_the_runtime_itself_takes_a_function_of_the_runs_id() -> None:
         assert told == {"a": "a looked", "b": "b looked"}
 
     run(play())
+
+
+@pytest.mark.parametrize("by_run", [False, True])
+def test_w_60_an_agent_without_tools_has_those_of_its_runtime(by_run: bool) -> None:
+    """A toolbox, or what the function says of its run; with tools of its own, it has only these."""
+
+    async def play() -> None:
+        done: Counter[str] = Counter()
+        boxes = {it: Toolbox.of(signed(it, done)) for it in "ab"}
+        async with Runtime(
+            journal=MemoryJournal(),
+            tools=boxes.__getitem__ if by_run else boxes["a"],
+            settings=BRIEF,
+            clock=LoopClock(),
+        ) as runtime:
+            for name, own in (("a", None), ("b", None), ("c", [signed("own", done)])):
+                speaker = Speaker([calls("look")])
+                async with Agent(model=speaker, run=name, runtime=runtime, tools=own) as agent:
+                    await agent.run("go")
+                assert list(speaker.asked[0].tools) == ["look"]
+        assert done == (Counter(a=1, b=1, own=1) if by_run else Counter(a=2, own=1))
+
+    run(play())
+
+
+def test_w_60_agents_among_the_tools_of_a_runtime_work_for_who_asks() -> None:
+    """They have no tools but their own: those of the runtime are not theirs."""
+
+    async def play() -> None:
+        below, above = Speaker(), Speaker([calls("research", prompt="find it")])
+        research = Agent(model=below).as_tool(name="research", description="Finds out.")
+        async with (
+            Runtime(
+                journal=MemoryJournal(),
+                tools=Toolbox([research]),
+                settings=BRIEF,
+                clock=LoopClock(),
+            ) as runtime,
+            Agent(model=above, runtime=runtime) as agent,
+        ):
+            await agent.run("go")
+        assert above.results[0].results[0].result == "done: find it"
+        assert list(below.asked[0].tools) == []
+
+    run(play())
+
+
+def test_w_60_an_agent_without_tools_on_a_runtime_of_its_own_has_none() -> None:
+    """Nobody gave it any."""
+
+    async def play() -> None:
+        speaker = Speaker()
+        async with Agent(model=speaker, settings=BRIEF, clock=LoopClock()) as agent:
+            await agent.run("go")
+        assert list(speaker.asked[0].tools) == []
+
+    run(play())

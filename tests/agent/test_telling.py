@@ -92,6 +92,23 @@ def test_the_model_is_told_why_a_call_was_denied() -> None:
     assert run(heard(deny))[0] == "denied: she has had enough"
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"status": Status.DENIED, "reason": "x"}, "not started: the answer that asked for it"),
+        ({"status": Status.FAILED, "error": "x"}, "ended while it ran: the answer that asked for"),
+    ],
+)
+def test_w_58_of_a_refused_answer_nobody_is_said_to_have_stopped_it(
+    fields: dict[str, object], text: str
+) -> None:
+    """No person did."""
+    result = CallResult(invocation_id="a", tool_name="look", **fields)  # type: ignore[arg-type]
+    among = Results(turn_id="t1", results=(result,), refused=True, unended=frozenset({"a"}))
+    assert told(result, among).startswith(text)
+    assert "person" not in told(result, among)
+
+
 def test_the_model_is_told_what_an_interrupt_did() -> None:
     """With the next prompt: each call has a result, and what had not ended says so."""
     waited, ran = run(heard(None))
