@@ -15,6 +15,7 @@ import attrs
 from ..runtime.log import logger
 from .early import Closed
 from .errors import ModelError
+from .folds.calls import bounded
 from .messages import Answer, Stop, Tokens
 from .speaking import (
     Again,
@@ -36,6 +37,9 @@ _log = logger(__name__)
 
 PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
 """Seconds before a cut answer is asked again, which is so often."""
+
+INTERRUPTED: Final = "interrupted: nobody waits for this answer any more"
+"""Told to listeners of an answer of which nothing is kept."""
 
 Begin: TypeAlias = Callable[[Answer], Awaitable[bool]]
 """Begins the calls of an answer up to its latest closed call; False: no more may be added."""
@@ -61,7 +65,8 @@ class Asking:
         """Return the answer to keep under this id.
 
         With `begin`, calls begin early: it is given the answer so far at each call that is closed.
-        From then on the model is not asked again; what is cut or fails leaves the answer so far.
+        From then on the model is not asked again; what is cut or fails leaves the answer so far,
+        and so does who cancels this: listeners are told of its end.
 
         Raises `ModelError`, also after the last cut. Whatever is raised, listeners are told.
         """
@@ -70,6 +75,9 @@ class Asking:
         speech = _Speech(asking=self, entry_id=entry_id, begin=begin, by_tool=by_tool)
         try:
             answer = await self._asked(asked, speech)
+        except asyncio.CancelledError:
+            self.tell(speech.interrupted())
+            raise
         except BaseException as error:
             message = str(error) or type(error).__name__
             self.tell(SpeechFailed(entry_id=entry_id, message=message))
@@ -132,6 +140,13 @@ class _Speech:
             raise fell_silent(model)
         return self.closed.answer
 
+    def interrupted(self) -> Transient:
+        """Return what listeners are told where nobody waits any more: what has begun is kept."""
+        answer = self.closed.answer
+        if answer is None:
+            return SpeechFailed(entry_id=self.entry_id, message=INTERRUPTED)
+        return SpeechEnded(entry_id=self.entry_id, stop=answer.stop, tokens=answer.tokens)
+
     def _start(self) -> None:
         """Begin anew: what was said is void."""
         self.attempt += 1
@@ -161,4 +176,5 @@ class _Speech:
     def _ended(self, answer: Answer) -> Answer:
         if answer.stop is Stop.CUT:
             return self.closed.answer or answer
+        answer = attrs.evolve(answer, calls=bounded(answer.calls, answer.stop))
         return self.closed.whole(unwrapped(answer) if self.by_tool else answer)

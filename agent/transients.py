@@ -46,7 +46,7 @@ class SpeechChunk:
 
 @attrs.frozen(kw_only=True)
 class SpeechEnded:
-    """The answer is there; it is kept next."""
+    """The answer is kept next: all of it or, with the stop `cut`, as far as it began."""
 
     kind: ClassVar[str] = "end"
     entry_id: str

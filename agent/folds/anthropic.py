@@ -28,6 +28,7 @@ from ..speaking import (
     Thought,
     Used,
 )
+from ..whole_text import all_whole, whole
 from .calls import NAMELESS, UNCLOSED, Latest, tool_call
 from .json_fields import complaint, members, number, only_text
 
@@ -74,7 +75,7 @@ class _Block:
             call = tool_call(self.sent.get("id"), self.sent.get("name"), text)
             self.call = attrs.evolve(call, fault=call.fault or fault)
             self.sent["input"] = call.arguments
-        self.whole = freeze(self.sent, place="content block")
+        self.whole = freeze(all_whole(self.sent), place="content block")
 
 
 class AnthropicFold:
@@ -86,7 +87,7 @@ class AnthropicFold:
         self._begin({})
 
     def _begin(self, message: Mapping[str, Any]) -> None:
-        self._message = dict(message)
+        self._message = dict(all_whole(message))
         self._blocks: list[_Block] = []
         self._open: dict[int, _Block] = {}
         self._calls = 0
@@ -130,7 +131,7 @@ class AnthropicFold:
         text = "".join(it or "" for it in texts)
         return Ended(
             Answer(
-                text=text or None,
+                text=whole(text) or None,
                 calls=self._latest.among(calls, stop),
                 raw=freeze(self._raw(), place="message"),
                 spec=self._spec,
@@ -144,6 +145,8 @@ class AnthropicFold:
         again = bool(self._message or self._blocks)
         self._begin(message)
         self._usage.update(members(self._message.pop("usage", None)))
+        if (reason := self._message.get("stop_reason")) is not None:  # it came at once
+            self._latest.stop = STOPS.get(reason, Stop.OTHER)
         if again:
             yield Again()
         yield Used(self._tokens())
@@ -194,7 +197,7 @@ class AnthropicFold:
         return ()
 
     def _know(self, delta: Mapping[str, Any], usage: Mapping[str, Any]) -> Iterator[Said]:
-        self._message.update(_given(delta))
+        self._message.update(all_whole(_given(delta)))
         self._usage.update(_given(usage))
         if (reason := delta.get("stop_reason")) is not None:
             yield from self._latest.told(STOPS.get(reason, Stop.OTHER))
@@ -223,7 +226,7 @@ def as_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(message)
         return
     reason = {"stop_reason": message.get("stop_reason")}
-    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    yield {"type": "message_start", "message": {**message, "content": []}}
     for index, block in enumerate(message["content"]):
         yield {"type": "content_block_start", "index": index, "content_block": block}
         yield {"type": "content_block_stop", "index": index}

@@ -12,6 +12,7 @@ from ...models.strict_json import parse
 from ...models.values import Json, freeze
 from ..messages import Stop, ToolCall
 from ..speaking import CallEnded
+from ..whole_text import all_whole
 
 NAMELESS: Final = "(no name)"
 """The tool of a call that names none."""
@@ -29,6 +30,7 @@ def tool_call(call_id: object, name: object, arguments: object) -> ToolCall:
     `arguments` are the text of a JSON object; empty or None, as some send it for a tool without
     parameters, is an empty object. What is no id counts as none.
     """
+    call_id, name, arguments = (all_whole(it) for it in (call_id, name, arguments))
     fault = None
     if not isinstance(name, str) or not name:
         name, fault = NAMELESS, "the call names no tool"
@@ -62,26 +64,34 @@ def bounded(calls: Sequence[ToolCall], stop: Stop | None) -> tuple[ToolCall, ...
     return (*before, attrs.evolve(last, fault=last.fault or CUT_OFF))
 
 
+UNTOLD: Final = frozenset({Stop.REFUSED, Stop.CUT})
+"""Stops by which a call that was not told of yet must not begin (W-58)."""
+
+
 @attrs.define
 class Latest:
     """The latest call that was closed. It is told of as soon as something follows it.
 
     If that is the bound of the answer's length, the call is faulty (W-52), though it was closed and
-    its arguments may parse: who starts calls early must not see it whole.
+    its arguments may parse: who starts calls early must not see it whole. If it is that the answer
+    was refused, or is none, the call is not told at all: nothing of it may begin (W-58).
     """
 
     ended: CallEnded | None = None
     """Closed, and not yet told."""
     calls: dict[int, ToolCall] = attrs.field(factory=dict[int, ToolCall])
     """Those that were told, by their places."""
+    stop: Stop | None = None
+    """Why the answer stopped, once that is known."""
 
     def told(self, stop: Stop | None = None) -> Iterator[CallEnded]:
         """Yield it once, the answer having stopped or gone on."""
-        if self.ended is not None:
-            (call,) = bounded((self.ended.call,), stop)
-            self.calls[self.ended.place] = call
-            yield attrs.evolve(self.ended, call=call)
-            self.ended = None
+        self.stop = self.stop if stop is None else stop
+        ended, self.ended = self.ended, None
+        if ended is not None and self.stop not in UNTOLD:
+            (call,) = bounded((ended.call,), stop)
+            self.calls[ended.place] = call
+            yield attrs.evolve(ended, call=call)
 
     def among(self, calls: Sequence[ToolCall], stop: Stop) -> tuple[ToolCall, ...]:
         """Return all calls of an answer that stopped so; what was told is as it was told."""
@@ -90,7 +100,9 @@ class Latest:
 
 
 def _object(text: object) -> Mapping[str, Json]:
-    value: Any = freeze(parse(text), place="arguments") if isinstance(text, str) else None
+    value: Any = (
+        freeze(all_whole(parse(text)), place="arguments") if isinstance(text, str) else None
+    )
     if not isinstance(value, Mapping):
         raise InvalidValue(place="arguments", cause="are no text of a JSON object", fix="send one")
     return cast("Mapping[str, Json]", value)

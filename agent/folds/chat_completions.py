@@ -17,6 +17,7 @@ from ...models.values import freeze
 from ..errors import ProviderFailure
 from ..messages import Answer, Stop, Tokens, ToolCall
 from ..speaking import Again, CallBegan, CallText, Ended, Said, Text, Thought, Used
+from ..whole_text import all_whole, whole
 from .calls import NAMELESS, bounded, tool_call
 from .json_fields import complaint, items, members, number, text
 
@@ -39,6 +40,11 @@ _SAID: Final[Mapping[str, type[Text | Thought]]] = {
 _PIECES: Final = frozenset({"text", "thinking", "summary", "data"})
 """What comes in pieces in the items of a list, such as OpenRouter's `reasoning_details`."""
 _OF_CALLS: Final = frozenset({"tool_calls", "function_call", "role"})
+TWO_NAMES: Final = (
+    "two names came where one call was expected, with nothing that tells calls apart: they may be"
+    " two calls, or one name in pieces; call one tool at a time, with arguments"
+)
+"""The fault of calls whose names may be no names (W-54)."""
 
 
 def as_events(body: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
@@ -64,6 +70,7 @@ class _Call:
     """What was sent for arguments and is no text."""
     more: dict[str, Any] = attrs.field(factory=dict[str, Any])
     """What else its endpoint said of it, signatures perhaps."""
+    fault: str | None = None
 
     @property
     def text(self) -> str:
@@ -78,7 +85,18 @@ class _Call:
             return False
 
     def made(self) -> ToolCall:
-        return tool_call(self.call_id, self.name, self.odd if self.odd is not None else self.text)
+        arguments = self.text if self.odd is None else self.odd
+        call = tool_call(self.call_id, self.name, arguments)
+        return attrs.evolve(call, fault=call.fault or self.fault)
+
+    def has_another(self, name: str) -> bool:
+        """Whether this is a name, and not its own."""
+        return bool(name and self.name) and name != self.name
+
+    def may_go_on(self, call_id: str | None) -> bool:
+        """Whether a fragment with this id, or none, may be more of it: nothing says that not."""
+        apart = call_id is not None and self.call_id not in {None, call_id}
+        return not apart and self.odd is None and not self.complete
 
     def raw(self) -> dict[str, Any]:
         """Return it as a message holds it."""
@@ -132,9 +150,9 @@ class ChatCompletionsFold:
         calls = [call.made() for call in self._calls]
         stop = self._stop(calls)
         answer = Answer(
-            text="".join(self._text) or None,
+            text=whole("".join(self._text)) or None,
             calls=bounded(calls, stop),
-            raw=freeze(self._raw(), place="message"),
+            raw=freeze(all_whole(self._raw()), place="message"),
             spec=self._spec,
             stop=stop,
             tokens=self._tokens,
@@ -184,15 +202,19 @@ class ChatCompletionsFold:
         """Put a fragment to its call (W-54)."""
         function = members(fragment.get("function"))
         call_id, name = text(fragment.get("id")) or None, text(function.get("name"))
-        call = self._call_of(fragment.get("index"), call_id, name)
+        index = fragment.get("index")
+        call, before = self._call_of(index, call_id, name), self._before(index)
         if call is None:
             call = _Call(len(self._calls), call_id, name)
             self._calls.append(call)
             said.append(CallBegan(call.place, name or NAMELESS))
+        another = before is not None and before.has_another(name)
+        if before is not None and another and (call is before or before.may_go_on(call_id)):
+            before.fault = call.fault = TWO_NAMES
         call.call_id = call.call_id or call_id
         call.name = call.name or name
-        if fragment.get("index") is not None:
-            self._by_index[fragment["index"]] = call
+        if index is not None:
+            self._by_index[index] = call
         for key, value in fragment.items():
             if key not in {"index", "id", "function"} and value is not None:
                 call.more[key] = value
@@ -203,6 +225,12 @@ class ChatCompletionsFold:
                 said.append(CallText(call.place, arguments))
         elif arguments is not None:
             call.odd = arguments
+
+    def _before(self, index: Any) -> _Call | None:  # noqa: ANN401
+        """Return the call that came last where a fragment comes."""
+        if index is not None:
+            return self._by_index.get(index)
+        return self._calls[-1] if self._calls else None
 
     def _call_of(self, index: Any, call_id: str | None, name: str) -> _Call | None:  # noqa: ANN401
         """Return the call that a fragment goes on with; None where it begins one."""
@@ -216,7 +244,8 @@ class ChatCompletionsFold:
             return call
         if call_id is not None and call.call_id is not None:
             return None
-        return None if name and call.complete else call
+        another = call.has_another(name) and call_id is None and not call.text
+        return None if another or (name and call.complete) else call
 
     def _stop(self, calls: list[ToolCall]) -> Stop:
         if self._reason is None and not self._reasonless:

@@ -17,6 +17,7 @@ from ...models.values import Json, freeze
 from ..errors import ProviderFailure
 from ..messages import Answer, Stop, Tokens, ToolCall
 from ..speaking import CallBegan, CallEnded, CallText, Elsewhere, Ended, Said, Text, Thought, Used
+from ..whole_text import all_whole, whole
 from .calls import NAMELESS, UNCLOSED, Latest, tool_call
 from .json_fields import complaint, items, members, number, only_text
 from .partial_arguments import PartialArguments
@@ -39,6 +40,8 @@ STOPS: Final[Mapping[str | None, Stop]] = {
     "PUP_LIMITED_DISABLED": Stop.REFUSED,
     "MALFORMED_FUNCTION_CALL": Stop.CUT,  # the provider could not read what its model said:
     "MALFORMED_RESPONSE": Stop.CUT,  # that is no answer, and is asked again
+    "UNEXPECTED_TOOL_CALL": Stop.OTHER,  # holds the call, of a tool that there is not: told so
+    "TOO_MANY_TOOL_CALLS": Stop.OTHER,  # the bound of its own tools: asked again, it meets it again
     None: Stop.CUT,
 }
 """What the reasons mean; any other is `other` (W-52)."""
@@ -97,15 +100,15 @@ class _Part:
         """Put the part together; done again, it changes nothing."""
         if self.whole is not None:
             return
-        whole = dict(self.sent)
+        part = dict(self.sent)
         if self.place is not None:
             text = json.dumps(self.arguments.whole())
             call = tool_call(self.called.get("id"), self.called.get("name"), text)
             self.call = attrs.evolve(call, fault=call.fault or self.fault or fault)
-            whole["functionCall"] = {**self.called, "args": self.call.arguments}
+            part["functionCall"] = {**self.called, "args": self.call.arguments}
         elif self.texts:
-            whole["text"] = "".join(self.texts)
-        self.whole = freeze(whole, place="part")
+            part["text"] = "".join(self.texts)
+        self.whole = freeze(all_whole(part), place="part")
 
 
 class GoogleFold:
@@ -135,15 +138,18 @@ class GoogleFold:
         if event.get("error"):
             raise ProviderFailure(complaint(event["error"]))
         if event.get("promptFeedback"):
-            self._candidate["promptFeedback"] = event["promptFeedback"]
+            self._candidate["promptFeedback"] = all_whole(event["promptFeedback"])
         for candidate in items(event.get("candidates")):
             if candidate.get("index"):
                 continue
+            kept = {key: it for key, it in candidate.items() if key not in _NOT_KEPT}
+            self._candidate.update(all_whole(kept))
+            stopped = candidate.get("finishReason") is not None
+            if stopped:
+                self._latest.stop = self._stop()  # its own parts come after it
             for part in items(members(candidate.get("content")).get("parts")):
                 yield from self._take(part)
-            kept = {key: it for key, it in candidate.items() if key not in _NOT_KEPT}
-            self._candidate.update(kept)
-            if candidate.get("finishReason") is not None:
+            if stopped:
                 yield from self._latest.told(self._stop())
         if event.get("usageMetadata"):
             self._usage.update(members(event["usageMetadata"]))
@@ -160,7 +166,7 @@ class GoogleFold:
         said = [it for it in self._parts if it.texts and not it.sent.get("thought")]
         return Ended(
             Answer(
-                text="".join(text for it in said for text in it.texts) or None,
+                text=whole("".join(text for it in said for text in it.texts)) or None,
                 calls=self._latest.among(calls, stop),
                 raw=freeze(self._raw(), place="candidate"),
                 spec=self._spec,

@@ -22,6 +22,7 @@ from ..speaking import (
     Thought,
     Used,
 )
+from ..whole_text import all_whole, whole
 from .calls import CUT_OFF, NAMELESS, UNCLOSED, bounded, tool_call
 from .json_fields import complaint, items, members, number, text
 from .response_items import Kind, call_of, kind_of, tool_name
@@ -44,12 +45,11 @@ _BETWEEN: Final = "\n\n"
 
 
 def as_events(body: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
-    """Yield the events that a response which came whole would have streamed, no pieces."""
+    """Yield a response that came whole as the last event of a stream."""
     if body.get("error"):
         raise ProviderFailure(complaint(body["error"]))
-    for place, item in enumerate(body["output"]):
-        yield {"type": "response.output_item.done", "output_index": place, "item": item}
-    yield {"type": f"response.{body.get('status') or 'completed'}", "response": body}
+    whole_body = {**body, "output": items(body["output"])}
+    yield {"type": f"response.{body.get('status') or 'completed'}", "response": whole_body}
 
 
 @attrs.define
@@ -122,7 +122,7 @@ class ResponsesFold:
     def end(self) -> Ended:
         """Return the answer; cut where the stream never said that the response has ended."""
         answer = Answer(
-            text="".join(self._text) or None,
+            text=whole("".join(self._text)) or None,
             calls=self._made(),
             raw=self._raw(),
             spec=self._spec,
@@ -162,15 +162,14 @@ class ResponsesFold:
         said.append(Text(piece))
 
     def _item(self, index: int, item: Any, said: list[Said], *, done: bool) -> None:  # noqa: ANN401
-        known = self._items.get(index)
+        item, known = all_whole(item), self._items.get(index)
         if known is None:
             known = self._items[index] = self._began(item, said)
         if not done:
             return
         known.item, known.done = item, True
-        streamed = "".join(known.said)
-        whole = _whole(item)
-        rest = whole[len(streamed) :] if whole.startswith(streamed) else ""
+        streamed, text_of = whole("".join(known.said)), _text_of(item)
+        rest = text_of[len(streamed) :] if text_of.startswith(streamed) else ""
         if item["type"] == "message":
             self._refused |= any(part.get("type") == "refusal" for part in item["content"])
             self._say(index, known, rest, said)
@@ -185,27 +184,27 @@ class ResponsesFold:
             if item["type"].endswith("_call"):
                 said.append(Elsewhere(_name(item)))
             return _Open(item, None, None)
-        self._tell(len(self._calls), said)
-        began = _Open(item, kind, len(self._calls))
+        place = len(self._calls)
+        began = _Open(item, kind, place)
         self._calls.append(began)
+        self._tell(place, said)
         name = text(tool_name(item, kind)) or NAMELESS
-        said.append(CallBegan(len(self._calls) - 1, name))
+        said.append(CallBegan(place, name))
         return began
 
     def _last(self, kind: str, response: Any, said: list[Said]) -> None:  # noqa: ANN401 - any JSON
         if kind in {"response.failed", "response.cancelled"}:
             raise ProviderFailure(complaint(response.get("error") or {"message": kind}))
+        if kind == "response.incomplete":
+            reason = members(response.get("incomplete_details")).get("reason")
+            self._stop = STOPS.get(text(reason), Stop.OTHER)
         for index, item in enumerate(items(response.get("output"))):
             known = self._items.get(index)
             if known is None or (not known.done and known.item["type"] == item["type"]):
                 self._item(index, item, said, done=True)  # some proxies leave the closing out
-        if kind == "response.incomplete":
-            reason = members(response.get("incomplete_details")).get("reason")
-            self._stop = STOPS.get(text(reason), Stop.OTHER)
-        elif self._calls:
-            self._stop = Stop.CALLS
-        else:
-            self._stop = Stop.REFUSED if self._refused else Stop.DONE
+        if kind == "response.completed":
+            done = Stop.REFUSED if self._refused else Stop.DONE
+            self._stop = Stop.CALLS if self._calls else done
         self._tell(len(self._calls), said)
         if response.get("usage"):
             self._tokens = _tokens(members(response["usage"]))
@@ -215,7 +214,12 @@ class ResponsesFold:
         return bounded([it.call() for it in self._calls], self._stop)
 
     def _tell(self, upto: int, said: list[Said]) -> None:
-        """Tell the calls before this place that were closed, in their order."""
+        """Tell the calls before this place that were closed, in their order.
+
+        Of an answer that was refused none is told any more: nothing of it may begin (W-58).
+        """
+        if self._stop is Stop.REFUSED:
+            return
         made = self._made()
         while self._told < upto and self._calls[self._told].done:
             raw = self._raw(self._calls[self._told])
@@ -233,7 +237,7 @@ class ResponsesFold:
         return raw
 
 
-def _whole(item: Any) -> str:  # noqa: ANN401 - any JSON
+def _text_of(item: Any) -> str:  # noqa: ANN401 - any JSON
     """Return the text of an item that came whole, as its pieces would have told it."""
     kind = item["type"]
     if kind == "message":

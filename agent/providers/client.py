@@ -21,6 +21,7 @@ from ...models.safe_text import harmless
 from ..errors import ModelError, ProviderFailure
 from ..messages import Answer, Prompt
 from ..speaking import Fold, Said
+from ..whole_text import WholeTexts
 
 RETRIES: Final = 4
 """Times that a client asks again, with growing pauses, before it gives up."""
@@ -96,11 +97,12 @@ class Asked:
         """
         failures = (*self.errors, *_transport_errors())
         event: Any = None
+        texts = WholeTexts()
         async with aclosing(events):
             try:
                 try:
                     async for event in events:
-                        for said in fold.feed(event):
+                        for said in texts.of(fold.feed(event)):
                             yield said
                 except failures as error:
                     if event is None or not _is_connection(error):
@@ -112,6 +114,8 @@ class Asked:
                 shown = "" if event is None else f" in {_short(event)}"
                 cause = f"this is no answer: {_short(error)}{shown}"
                 raise self.error(cause, "is this its base URL?") from error
+        for said in texts.rest():
+            yield said
         yield ended
 
     def error(self, cause: str, fix: str) -> ModelError:

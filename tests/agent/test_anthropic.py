@@ -30,6 +30,7 @@ MESSAGE = {
     "stop_reason": "end_turn",
     "usage": {"input_tokens": 1, "output_tokens": 2},
 }
+BEGUN = {**MESSAGE, "stop_reason": None}
 WHOLE = Play(body=json.dumps(MESSAGE).encode(), content_type="application/json")
 
 
@@ -269,19 +270,22 @@ def test_w_50_what_fails_is_a_model_error_that_says_what_to_do(play: Play, told:
         asked(Question((Prompt(text="go"),)), play, timeout=0.3)
 
 
-def test_w_50_what_is_left_of_a_broken_answer_may_be_no_answer_either() -> None:
-    """Half a character, which no note can hold: told as what it is."""
-    start, begin, *_ = as_events({**MESSAGE, "content": [{"type": "text", "text": "\ud83d"}]})
+def test_w_51_half_a_character_that_is_left_of_a_broken_answer_is_none() -> None:
+    """No note could hold it; it is U+FFFD, and the answer is cut as any other."""
+    start, begin, *_ = as_events({**BEGUN, "content": [{"type": "text", "text": "\ud83d"}]})
     broken = sse(start, begin)
 
-    with pytest.raises(ModelError, match=r"no answer: .*surrogate"):
-        asked(Question((Prompt(text="go"),)), Play(body=broken, cut=len(broken), cleanly=False))
+    ended, _ = asked(
+        Question((Prompt(text="go"),)), Play(body=broken, cut=len(broken), cleanly=False)
+    )
+
+    assert (ended.stop, ended.answer.text) == (Stop.CUT, "\N{REPLACEMENT CHARACTER}")
 
 
 def test_w_50_the_client_asks_again_before_the_first_byte() -> None:
     """And nobody does after it: what breaks then is cut (W-52)."""
     busy = Play(body=b"{}", status=529, headers={"retry-after-ms": "1"})
-    begun = sse(*list(as_events(MESSAGE))[:2])
+    begun = sse(*list(as_events(BEGUN))[:2])
     ended, sent = asked(Question((Prompt(text="go"),)), busy, WHOLE, retries=1)
     cut, sent_once = asked(
         Question((Prompt(text="go"),)),

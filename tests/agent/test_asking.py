@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from turnlock.agent.asking import PAUSES, Asking
+from turnlock.agent.asking import INTERRUPTED, PAUSES, Asking
 from turnlock.agent.errors import ModelError
+from turnlock.agent.folds.calls import CUT_OFF
 from turnlock.agent.messages import Answer, Prompt, Stop, Tokens, as_note, from_note
 from turnlock.agent.speaking import Again, CallEnded, Elsewhere, Ended, Question, Text, Thought
 from turnlock.agent.transients import (
@@ -160,7 +161,40 @@ def test_listeners_are_told_when_nobody_waits_any_more() -> None:
         assert work.cancelled()
         return told
 
-    assert run(play())[-1] == SpeechFailed(entry_id="e", message="CancelledError")
+    assert run(play())[-1] == SpeechFailed(entry_id="e", message=INTERRUPTED)
+
+
+def test_w_58_listeners_of_an_interrupted_answer_are_told_that_it_is_kept_as_far_as_it_began() -> (
+    None
+):
+    """It ends for them as one that was cut: what they heard of its calls is not void."""
+
+    async def play() -> list[Transient]:
+        told: list[Transient] = []
+        closed = speech("I look", asked(at="sky"))[:-1]
+        asking = Asking(model=Speaker([[*closed, Pause(60)]]), agent="ada", tell=told.append)
+
+        async def begin(_: Answer) -> bool:
+            return True
+
+        work = asyncio.ensure_future(asking.answer(HELLO, entry_id="e", begin=begin))
+        await asyncio.sleep(1)
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled()
+        return told
+
+    assert run(play())[-1] == SpeechEnded(entry_id="e", stop=Stop.CUT, tokens=Tokens(output=1))
+
+
+@pytest.mark.parametrize("stop", [Stop.CALLS, Stop.LENGTH])
+def test_w_52_the_last_call_of_an_answer_that_was_too_long_is_faulty(stop: Stop) -> None:
+    """Whatever model said it, of one's own, too; the calls before it are what they were."""
+    it = ask(speech(None, *TWO, stop=stop))
+
+    assert it.answer is not None
+    fault = CUT_OFF if stop is Stop.LENGTH else None
+    assert [call.fault for call in it.answer.calls] == [None, fault]
 
 
 def test_w_54_a_response_that_begins_anew_is_another() -> None:

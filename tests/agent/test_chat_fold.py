@@ -8,7 +8,7 @@ import pytest
 
 from turnlock.agent.errors import ProviderFailure
 from turnlock.agent.folds.calls import CUT_OFF
-from turnlock.agent.folds.chat_completions import ChatCompletionsFold, as_events
+from turnlock.agent.folds.chat_completions import TWO_NAMES, ChatCompletionsFold, as_events
 from turnlock.agent.messages import Answer, Stop, Tokens, ToolCall
 from turnlock.agent.speaking import Again, CallBegan, CallText, Said, Text, Thought, Used
 
@@ -148,6 +148,81 @@ def test_w_54_how_calls_are_put_together(
 ) -> None:
     """Whatever endpoint sent their fragments."""
     assert calls_of(*events) == calls
+
+
+TWO_CALLS: dict[str, list[dict[str, Any]]] = {
+    "no ids, the first without arguments": [
+        event(part("", index=0, name="f")),
+        event(part('{"a": 1}', index=0, name="g")),
+    ],
+    "the same in one event": [
+        event(part(index=0, name="f"), part('{"a": 1}', index=0, name="g")),
+    ],
+    "a name in pieces": [
+        event(part("", index=0, call_id="a", name="get_")),
+        event(part(index=0, name="weather")),
+        event(part('{"a": 1}', index=0)),
+    ],
+    "a name in pieces, with its id": [
+        event(part("", index=0, call_id="a", name="get_")),
+        event(part('{"a": 1}', index=0, call_id="a", name="weather")),
+    ],
+    "a name in pieces, without index": [
+        event(part("", call_id="a", name="get_")),
+        event(part("", name="weather")),
+        event(part('{"a": 1}')),
+    ],
+    "another name with the id of a call that is complete": [
+        event(part("{}", index=0, call_id="a", name="f")),
+        event(part("", index=0, call_id="a", name="g")),
+    ],
+    "an id that comes with the second name": [
+        event(part("", index=0, name="f")),
+        event(part('{"a": 1}', index=0, call_id="b", name="g")),
+    ],
+    "another name amid arguments": [
+        event(part('{"a": ', index=0, call_id="a", name="f")),
+        event(part("1}", index=0, name="g")),
+    ],
+    "as functions were called once": [
+        event(function_call={"name": "get_", "arguments": ""}),
+        event(function_call={"name": "weather", "arguments": '{"a": 1}'}),
+    ],
+}
+
+
+@pytest.mark.parametrize("events", TWO_CALLS.values(), ids=TWO_CALLS)
+def test_w_54_what_may_be_two_calls_or_one_is_none_that_runs(events: list[dict[str, Any]]) -> None:
+    """Nothing tells them apart, so each is a fault: no call with the arguments of another."""
+    _, answer = folded(*events, event(reason="tool_calls"))
+
+    assert answer.calls
+    assert {call.fault for call in answer.calls} == {TWO_NAMES}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [event(part("{}", index=0, name="f")), event(part('{"a": 1}', index=0, name="g"))],
+        [
+            event(part("", index=0, call_id="a", name="f")),
+            event(part('{"a": 1}', index=0, call_id="b", name="g")),
+        ],
+        [
+            event(part("", call_id="a", name="f")),
+            event(part('{"a": 1}', call_id="b", name="g")),
+        ],
+        [
+            event(part("{}", call_id="a", name="f")),
+            event(part('{"a": 1}', call_id="a", name="g")),
+        ],
+    ],
+)
+def test_w_54_another_name_is_another_call_where_something_tells_them_apart(
+    events: list[dict[str, Any]],
+) -> None:
+    """The negative control: complete arguments, or another id."""
+    assert [it[1:] for it in calls_of(*events)] == [("f", {}), ("g", {"a": 1})]
 
 
 def test_w_54_a_second_start_throws_away_what_came_before_it() -> None:
