@@ -69,7 +69,7 @@ def anthropic(pieces: tuple[str, ...]) -> list[Any]:
             {"type": "content_block_stop", "index": index},
         ]
 
-    tool = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+    tool: Any = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
     thinking = {"type": "thinking", "thinking": ""}
     text = {"type": "text", "text": ""}
     return [
@@ -108,7 +108,7 @@ def responses(pieces: tuple[str, ...]) -> list[Any]:
     ]
     events: list[Any] = []
     for place, (item, (kind, of)) in enumerate(zip(items, deltas, strict=True)):
-        begun = {**item, "content": [], "summary": [], "arguments": ""}
+        begun: Any = {**item, "content": [], "summary": [], "arguments": ""}
         at = {"output_index": place}
         events.append({"type": "response.output_item.added", "item": begun, **at})
         events += [{"type": kind, "delta": it, **at} for it in of]

@@ -57,7 +57,7 @@ def block(place: int, at: str) -> list[dict[str, Any]]:
 
 def anthropic(calls: int, reason: str) -> list[dict[str, Any]]:
     blocks = [it for place, at in enumerate(PLACES[:calls]) for it in block(place, at)]
-    message = {"id": "m", "content": []}
+    message: Any = {"id": "m", "content": []}
     last = {"type": "message_delta", "delta": {"stop_reason": reason}}
     return [{"type": "message_start", "message": message}, *blocks, last]
 
