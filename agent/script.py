@@ -102,7 +102,8 @@ class ScriptedModel:
             yield Ended(Answer(calls=calls, stop=Stop.CALLS))
             return
         number = sum(map(len, turns))
-        text = f"The recording {self._script.name} ends here: {len(turns)} turns, {number} calls."
+        length = f"{_counted(len(turns), 'turn')}, {_counted(number, 'call')}"
+        text = f"The recording {self._script.name} ends here: {length}."
         yield Text(text)
         yield Ended(Answer(text=text))
 
@@ -138,3 +139,7 @@ def _recorded_tool(
     answer.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
     answer.__annotations__ = {it.name: it.annotation for it in taken}
     return Tool(name=name, call=answer, description=description, parameters=schema)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -35,6 +35,7 @@ from prompt_toolkit.layout import BufferControl, ConditionalContainer, HSplit, L
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.selection import SelectionType
 from rich.console import Console
 from rich.text import Text
 
@@ -51,6 +52,16 @@ _ROWS: Final = 8
 """Rows of what is under way, at most; a low terminal has a third for them."""
 
 
+class _Line(Buffer):
+    """A line that is typed; nothing of it can be selected.
+
+    A selection takes the keys for itself, and nothing here shows that there is one.
+    """
+
+    def start_selection(self, selection_type: SelectionType = SelectionType.CHARACTERS) -> None:
+        """Select nothing."""
+
+
 class BottomLines:
     """Lines that are typed at the bottom of a terminal."""
 
@@ -65,9 +76,9 @@ class BottomLines:
         self._prompt: str | None = None
         self._wanted: asyncio.Future[str | None] | None = None
         self._rows: Rows = tuple
-        self._next = Buffer(multiline=False, accept_handler=self._accept)
+        self._next = _Line(multiline=False, accept_handler=self._accept)
         """The next prompt; it stays while a question is answered."""
-        self._answer = Buffer(multiline=False, accept_handler=self._accept)
+        self._answer = _Line(multiline=False, accept_handler=self._accept)
         self._exit = AsyncExitStack()
 
     async def __aenter__(self) -> Self:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from rich.console import Console
@@ -17,10 +18,20 @@ from rich.text import Text
 from ..agent.speaking import Said
 from ..diagrams.palette import look_of
 from ..lifecycle.phases import Phase
-from ..models.facts import Fact, FactType, LifecycleFact, ToolApproved, TurnFact, TurnOpened
+from ..models.facts import (
+    Fact,
+    FactType,
+    LifecycleFact,
+    ToolApproved,
+    ToolExecutionFailed,
+    TurnFact,
+    TurnOpened,
+)
+from ..models.lifecycle_facts import FailureCause
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import shown_json, shown_text
+from ..runtime.log import logger
 from ..views.call_view import CallView, Waits
 from ..views.grants import Grants, approved_by
 from ..views.meanings import stands
@@ -32,6 +43,12 @@ from .timeline import denied, looks_of
 _CUT: Final = 400
 """Characters of a detail; a line of a terminal cuts further."""
 _PIPED_WIDTH: Final = 160
+NOT_KNOWN: Final = "whether it happened is not known"
+_SAID: Final = {
+    "turnlock.agent.delegating": ("%s of %r is in doubt",),
+    "turnlock.runtime.ownership": ("run %r was let go while",),
+}
+"""By the logger, how the records begin that say what the screen says."""
 _QUIET: Final = frozenset({FactType.LEASE_RENEWED, FactType.CONTINUATION_TAKEN})
 
 
@@ -60,7 +77,8 @@ class Screen:
     def take(self, fact: Fact) -> None:
         """Show the next fact."""
         if fact.sequence > self._told_until and fact.type not in _QUIET:
-            self.line(line_of(fact, self.view, self._grants))
+            whole = _is_interrupted(fact)  # what a person has to know of it stands at its end
+            (self.show if whole else self.line)(line_of(fact, self.view, self._grants))
         self.view = self.view.after((fact,))
         self._grants.take(fact)
         self.refresh()
@@ -112,6 +130,23 @@ class Screen:
             self._open = not text.endswith("\n")
 
 
+@contextmanager
+def said_by_it() -> Generator[None]:
+    """Keep out of the log meanwhile what the screen says, too."""
+    loggers = [logger(name) for name in _SAID]
+    for one in loggers:
+        one.addFilter(_is_news)
+    try:
+        yield
+    finally:
+        for one in loggers:
+            one.removeFilter(_is_news)
+
+
+def _is_news(record: Any) -> bool:  # noqa: ANN401 - logging is for runtime.log alone
+    return not f"{record.msg}".startswith(_SAID.get(record.name, ()))
+
+
 def line_of(fact: Fact, before: RunView, grants: Grants) -> Text:
     """Return a fact as one line; `before` and `grants` are the run before it."""
     sign, style = looks_of(fact.type)
@@ -136,12 +171,19 @@ def _detail(fact: Fact, call: CallView | None, grants: Grants) -> str:
         scope = "" if fact.scope == "once" else f" for the {fact.scope}"
         edited = "" if fact.arguments is None else f", edited to {shown_json(fact.arguments)}"
         return f"by {approved_by(fact, grants)}{scope}{edited}"
+    if _is_interrupted(fact):
+        return f"it was interrupted; {NOT_KNOWN}"
     tell = _DETAILS.get(fact.type)
     if tell is not None:
         return tell(fact)
     if isinstance(fact, LifecycleFact) and call is not None:
         return shown_json(call.arguments)
     return ""
+
+
+def _is_interrupted(fact: Fact) -> bool:
+    """Whether a call ended because its turn was interrupted while it ran (K-53)."""
+    return isinstance(fact, ToolExecutionFailed) and fact.cause is FailureCause.INTERRUPTED
 
 
 _WORDS: Final = {

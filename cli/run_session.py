@@ -20,6 +20,7 @@ from ..agent.events import Answered, CallUpdate, RunResult
 from ..agent.loop import Agent
 from ..agent.setup import ANSWERS, Tools
 from ..agent.speaking import Model
+from ..lifecycle.phases import Phase
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
@@ -28,10 +29,11 @@ from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
+from ..views.run_view import RunView
 from .run_lines import PROMPT, is_terminal, lines_of
 from .run_prompts import ApprovalPrompts, Decider
 from .run_resume import end_of, opening_of, recording_of
-from .run_screen import Screen
+from .run_screen import Screen, said_by_it
 from .run_terminal import Terminal
 from .uncaught import told_harmlessly
 
@@ -259,6 +261,8 @@ class Session:
         try:
             await agent.interrupt(reason="Ctrl-C")
         except TurnlockError as error:
+            if self._work is not None and self._work.cancelling():
+                return  # somebody leaves, which is said
             self.screen.tell(f"  not stopped: {harmless(str(error))}")
 
 
@@ -282,6 +286,7 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
             await stack.enter_async_context(session.lines)
             stack.enter_context(redirect_stdout(sys.stderr))  # what tools print is no answer
             stack.enter_context(told_harmlessly())
+            stack.enter_context(said_by_it())
             servers = await stack.enter_async_context(_started(settings, session.terminal))
             agent = Agent(
                 run=settings.run,
@@ -297,9 +302,21 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
                 servers.remember(agent.runtime)
             return await session.play(agent)
     except asyncio.CancelledError:
-        kept = "the same command goes on" if settings.durable else "nothing of it was kept"
-        click.echo(f"left; {kept}", err=True)
-        raise click.Abort from None
+        click.echo(_farewell(settings, session.screen.view), err=True)
+        return End.FAILED
+
+
+def _farewell(settings: SessionSettings, view: RunView) -> str:
+    """Say that somebody has left, and what becomes of what ran then."""
+    if not settings.durable:
+        return "left; nothing of it was kept"
+    turn = view.turn
+    ran = [it for it in (() if turn is None else turn.unfinished) if it.phase is Phase.STARTED]
+    if not ran:
+        return "left; the same command goes on"
+    names = ", ".join(f"{harmless(it.tool_name, limit=40)} {it.invocation_id}" for it in ran)
+    told = f"left while this ran: {names}; the same command goes on, and finds it in doubt"
+    return harmless(told)
 
 
 def _check_began(settings: SessionSettings, notes: Mapping[str, Json]) -> None:

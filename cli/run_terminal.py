@@ -50,12 +50,12 @@ _APPROVAL: Final = (
 )
 _WHOLE: Final = "  w  show the arguments whole"
 _DOUBT: Final = (
-    "  l  leave it in doubt     h [JSON]  it happened, with this result\n"
-    "                           f TEXT    it failed"
+    "  l  leave it in doubt     h JSON  it happened, with this result, or null\n"
+    "                           f TEXT  it failed"
 )
 _DOUBT_OF_OURS: Final = (
-    "  r  run it again          h [JSON]  it happened, with this result\n"
-    "  l  leave it in doubt     f TEXT    it failed"
+    "  r  run it again          h JSON  it happened, with this result, or null\n"
+    "  l  leave it in doubt     f TEXT  it failed"
 )
 """What can be answered where it is ours to run it again (K-58)."""
 _SCOPES: Final = {
@@ -226,7 +226,11 @@ def resolution_of(question: Doubt, line: str) -> Delivery | None:
     if word == "r" and not rest and question.may_retry:
         return question.resolve(Resolution.RETRY)
     if word == "h":
-        result = freeze(parse(rest), place="result") if rest else None
+        if not rest:
+            raise InvalidValue(
+                place="h", cause="has no result", fix="give it as JSON, null if there is none"
+            )
+        result = freeze(parse(rest), place="result")
         return question.resolve(Resolution.RESULT, result=cast("Json", result))
     if word == "f" and rest:
         return question.resolve(Resolution.ERROR, error=rest)

@@ -1,8 +1,8 @@
 """``python talking.py talk JOURNAL [PROMPT]``: `turnlock run` with a model that takes its time.
 
 What it is told says what it does: `pay` asks for two calls, with text beside them; `long` gives one
-of them long arguments; `cut` is cut off once; `fail` fails; `words` says many; anything else is
-repeated, at the speed of somebody who reads aloud.
+of them long arguments; `slow` asks for one that takes long; `cut` is cut off once; `fail` fails;
+`words` says many; anything else is repeated, at the speed of somebody who reads aloud.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import time
 from collections.abc import AsyncIterator
 
 import click
@@ -55,6 +56,13 @@ async def look(at: str) -> str:
     return "blue"
 
 
+@tool
+def linger() -> str:
+    """Take a long time, and hear nothing."""
+    time.sleep(60)
+    return "at last"
+
+
 class Aloud:
     """Says what it says word by word."""
 
@@ -87,6 +95,8 @@ class Aloud:
                 ToolCall(call_id="c1", tool_name="pay", arguments=arguments),
                 ToolCall(call_id="c2", tool_name="look", arguments={"at": "the sky"}),
             )
+        if "slow" in text:
+            calls = (ToolCall(call_id="c1", tool_name="linger", arguments={}),)
         yield Ended(Answer(text=said, calls=calls, stop=Stop.CALLS if calls else Stop.DONE))
 
     async def close(self) -> None:
@@ -101,7 +111,7 @@ def talk(db: str, prompt: str | None) -> None:
     settings = SessionSettings(
         run=Run(run_id="agent"),
         model=Aloud(),
-        tools=Toolbox.of(pay, look),
+        tools=Toolbox.of(pay, look, linger),
         prompt=prompt,
         opening=None,
         decider=None,

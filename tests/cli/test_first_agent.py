@@ -35,7 +35,7 @@ def test_killed_in_the_middle_of_the_payment_it_pays_once(tmp_path: Path) -> Non
     second = on_terminal(*RUN, cwd=tmp_path)
     second.says("is in doubt")
     second.type('h "paid 5 to Ada"')
-    second.says("The recording bills ends here: 1 turns, 1 calls.")
+    second.says("The recording bills ends here: 1 turn, 1 call.")
     assert second.ends() == 0
 
     assert ledger.read_text() == "5 to Ada\n"

@@ -45,7 +45,7 @@ def test_what_a_tool_prints_is_no_answer(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0
-    assert done.stdout.splitlines() == ["The recording talk ends here: 1 turns, 1 calls."]
+    assert done.stdout.splitlines() == ["The recording talk ends here: 1 turn, 1 call."]
     assert "looking at sky" in done.stderr
 
 

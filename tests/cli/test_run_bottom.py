@@ -100,7 +100,7 @@ def test_ctrl_c_stops_the_model_once_and_leaves_twice(tmp_path: Path) -> None:
 
     assert session.process.wait(20) == 1
     assert termios.tcgetattr(session.keyboard)[3] == before
-    assert "left; the same command goes on" in session.display()
+    assert session.display()[-1] == "left; the same command goes on"
     assert types_of(tmp_path / "a.db")[-1] is FactType.TURN_INTERRUPTED
     session.ends()
 
@@ -322,5 +322,40 @@ def test_a_doubt_that_is_left_names_resolve_and_drops_no_prompt_silently(tmp_pat
     session.until(lambda: session.display()[-1] == "answer:", "it is asked again")
     session.type("f the bank says so")
     session.stands("you said done, and that is", "all", "you:")
+    session.type("", end=END_OF_INPUT)
+    assert session.ends() == 0
+
+
+def test_leaving_is_one_line_and_the_log_repeats_nothing(tmp_path: Path) -> None:
+    """It says what ran; what the screen says of a doubt stands there once."""
+    session = talking(tmp_path, "slow")
+    session.until(lambda: any("linger c1 started" in it for it in session.display()), "it runs")
+    os.write(session.keyboard, CTRL_C.encode())
+    session.says("stopping this turn; Ctrl-C again leaves")
+    os.write(session.keyboard, CTRL_C.encode())
+    assert session.process.wait(20) == 1
+    left = "left while this ran: linger c1; the same command goes on, and finds it in doubt"
+    session.says(left)
+    lines = session.display()
+    assert lines[-1] == left
+    assert not any("not stopped" in it or "was let go" in it for it in lines)
+    session.ends()
+
+    again = talking(tmp_path, "slow", columns=60)
+    again.says("whether it happened is not known")
+    again.says("(stopped; the model is told with the next prompt)")
+    assert again.ends() == 4
+    assert not any("find out, and say so" in it for it in again.display())
+
+
+def test_a_selection_does_not_make_the_prompt_deaf(tmp_path: Path) -> None:
+    """Ctrl-Space and shifted arrows select nothing."""
+    session = talking(tmp_path)
+    session.stands("you:")
+    session.type("hell", end="\x00")
+    session.type("o", end="\x1b[1;2D")
+    session.type("", end="\x1b[C")
+    session.type(" there")
+    session.stands("you: hello there", "you said hello there, and that is", "all", "you:")
     session.type("", end=END_OF_INPUT)
     assert session.ends() == 0
