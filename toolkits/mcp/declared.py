@@ -90,6 +90,9 @@ class McpServer:
     asks: bool = True
     """Whether it may ask questions, where somebody answers them (W-67). One that speaks a protocol
     before 2026-07-28 and may ask has one call at a time: False lets its calls run side by side."""
+    legacy: bool = False
+    """Whether to speak no newer protocol than 2025-11-25 with it: a tool that asks in the middle of
+    its work (`ctx.elicit` of the Python SDK) can do so in none that is newer."""
     roots: tuple[Path, ...] = attrs.field(default=(), converter=_directories)
     """Directories that it is told of when it asks for roots; none: it may not ask (W-68)."""
     start_within: float = attrs.field(default=START_WITHIN, validator=positive)

@@ -252,6 +252,7 @@ class Life:
         server, asking = self._server, self.asking
         async with Client(
             cast("Any", self._streams()),
+            mode="legacy" if server.legacy else "auto",
             cache=None,
             client_info=Implementation(name="turnlock", version=_version()),
             message_handler=heard,

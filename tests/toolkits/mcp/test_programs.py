@@ -392,6 +392,27 @@ def test_w_64_a_list_that_changed_in_a_call_counts_when_it_has_its_result(
     play(work())
 
 
+@pytest.mark.parametrize("legacy", [True, False])
+def test_w_67_a_tool_may_ask_in_the_middle_of_its_work_in_the_older_protocol(
+    tmp_path: Path, *, legacy: bool
+) -> None:
+    """The control: in the newer one the SDK's server has no way to ask, and says so."""
+
+    async def ask(_: Question) -> Reply:
+        return Accept({"size": 3})
+
+    async def work() -> None:
+        server = shop_as_program(tmp_path / "ledger", legacy=legacy)
+        async with McpServers({"shop": server}, elicit=ask) as servers:
+            order = servers.toolbox()["shop__order_then"]
+            if legacy:
+                assert '"size":3' in await result(order, what="tea")
+            else:
+                assert "no back-channel" in await failure(order, what="tea")
+
+    play(work())
+
+
 def test_w_64_a_list_that_does_not_come_keeps_no_result_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
