@@ -20,6 +20,7 @@ from ..models.safe_text import harmless
 from ..models.sealed import is_sealed
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.in_doubt import UNKNOWN
+from ..runtime.tools.arguments import misfit
 from ..runtime.tools.performing import PROBING
 from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
@@ -34,6 +35,8 @@ class Approval:
     """A call asks whether it may run."""
 
     call: CallView
+    misfit: str | None = None
+    """Why it cannot run as it is, approved or not, where that is known."""
 
     def decide(  # noqa: PLR0913 - all that a decision can say
         self,
@@ -186,6 +189,8 @@ class ApprovalPrompts:
             if question is None:
                 await self._wait()
                 continue
+            if isinstance(question, Approval):
+                question = attrs.evolve(question, misfit=self._misfit(question.call))
             delivery = await self._answer(question)
             self._asked.add(_key(question))
             if delivery is not None and not await self._delivered(delivery):
@@ -251,6 +256,16 @@ class ApprovalPrompts:
             return changed(call, arguments=self._agent.runtime.clear_arguments(call))
         except SealBroken:
             return call
+
+    def _misfit(self, call: CallView) -> str | None:
+        """Return why a call cannot run as it is; what other code checks is not known before."""
+        tool = self._agent.runtime.tools(call.run_id).get(call.tool_name)
+        if tool is None:
+            return f"there is no tool {harmless(call.tool_name, limit=80)!r} here"
+        if tool.preprocessors or not tool.is_plain or is_sealed(call.arguments):
+            return None
+        wrong = misfit(tool, call.arguments or {})
+        return None if wrong is None else str(wrong)
 
     def _asks(self, call: CallView) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Scope
 from ..models.errors import InvalidValue
-from ..models.safe_text import harmless
+from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import shown_json
 from ..models.strict_json import parse
 from ..models.values import ABSENT, Absent, Json, freeze
@@ -149,6 +149,9 @@ class Terminal:
         self._screen.show(Text(shown.text))
         if len(shown.text) > _LONG:
             self._screen.tell(Text(about(question.call), "bold"))
+        if isinstance(question, Approval) and question.misfit is not None:
+            told = f"  approved as it is, it fails: {harmless_lines(question.misfit)}"
+            self._screen.tell(Text(told, "yellow"))
         self._screen.tell(answers_to(question, cut=shown.cut))
 
     async def _understood(self, question: Question, line: str) -> Delivery | None:

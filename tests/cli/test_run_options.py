@@ -16,7 +16,7 @@ from turnlock.cli.run_terminal import value_of
 from turnlock.models.errors import InvalidValue
 
 from .recordings import ROOT, turnlock
-from .sessions import played
+from .sessions import played, recording
 
 SHOP = ROOT / "tests" / "toolkits" / "mcp" / "shop_server.py"
 
@@ -175,3 +175,18 @@ def test_what_is_typed_becomes_a_value_of_the_kind_that_is_asked_for() -> None:
     assert value_of("array", "a, b", place="f") == ["a", "b"]
     with pytest.raises(InvalidValue):
         value_of("number", "much", place="f")
+
+
+def test_who_decides_is_told_that_a_call_cannot_run(tmp_path: Path) -> None:
+    """Its arguments do not fit; they can be edited still, which is why it is asked about."""
+    tools = tmp_path / "tools.py"
+    tools.write_text(
+        "from turnlock.runtime import tool\n\n@tool(approval=True)\n"
+        "def pay(amount: int) -> str:\n    return f'paid {amount}'\n"
+    )
+    talk = recording(tmp_path, [("pay", {"amount": "much"}, "-"), ("pay", {"amount": 5}, "-")])
+    play = ("--record", talk, "--gate", "none", "--tools", str(tools), "--db")
+    done = played(*play, str(tmp_path / "a.db"), stdin='e {"amount": 7}\na\n')
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("approved as it is, it fails: arguments.amount: ") == 1
+    assert "paid 7" in done.stderr
