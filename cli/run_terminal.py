@@ -8,7 +8,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Scope
 from ..models.errors import InvalidValue
+from ..models.errors import shown as quoted
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import shown_json
 from ..models.strict_json import parse
@@ -41,6 +42,20 @@ _BOUND: Final = 1_000
 _LINES: Final = 30
 """… and lines."""
 _TRUTH: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+_BOUNDS: Final = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "characters at least",
+    "maxLength": "characters at most",
+    "minItems": "values at least",
+    "maxItems": "values at most",
+    "format": "as",
+    "pattern": "matching",
+}
+"""How the bounds of a form's field are told."""
 _ELICITED: Final = "  a  answer                d  decline"
 
 _APPROVAL: Final = (
@@ -120,29 +135,41 @@ class Terminal:
                 if line.strip() != "a":
                     self._screen.tell(_ELICITED)
                     continue
+                content: dict[str, Json] = {}
+                for field in question.fields:
+                    value = await self._field(question, field)
+                    if not isinstance(value, Absent):
+                        content[field.name] = value
+                if self._lines.ended:
+                    return Cancel()
                 try:
-                    content = {
-                        field.name: value
-                        for field in question.fields
-                        if (value := await self._field(field)) is not ABSENT
-                    }
                     question.check(content)
-                except InvalidValue as error:
+                except InvalidValue as error:  # what no field alone can tell
                     self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
                     self._screen.tell(_ELICITED)
                     continue
                 return Accept(content)
             return Cancel()
 
-    async def _field(self, field: Field) -> Json | Absent:
-        """Ask for a value; nothing typed is the default, or none."""
+    async def _field(self, question: Elicitation, field: Field) -> Json | Absent:
+        """Ask for a value until it fits; nothing typed is the default, or none."""
+        part = _part(question, field)
         told = [field.title or field.name, field.description, " | ".join(field.choices)]
         what = " – ".join(it for it in told if it)
-        unless = "" if field.default is None else f", {shown_json(field.default)} unless given"
-        line = await self._lines.next(f"{what} ({field.kind}{unless}): ")
-        if not (line or "").strip():
-            return ABSENT if field.default is None else field.default
-        return value_of(field.kind, (line or "").strip(), place=field.name)
+        unless = "" if field.default is None else f"{shown_json(field.default)} unless given"
+        how = ", ".join(it for it in (field.kind, *bounds_of(part), unless) if it)
+        while True:
+            line = await self._lines.next(f"{what} ({how}): ")
+            typed = (line or "").strip()
+            if not typed:
+                return ABSENT if field.default is None else field.default
+            try:
+                value = value_of(field.kind, typed, place=field.name)
+                _check_alone(question, field, value)
+            except InvalidValue as error:
+                self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
+            else:
+                return value
 
     def _show(self, question: Question, shown: _Shown) -> None:
         """Show the call; where that is long, its name again, which it pushed away."""
@@ -211,12 +238,40 @@ def answers_to(question: Question, *, cut: bool = False) -> str:
     return f"{answers}\n{_WHOLE}" if cut else answers
 
 
+def _part(question: Elicitation, field: Field) -> Mapping[str, Json]:
+    """Return the schema of one field."""
+    fields = cast("Mapping[str, Any]", question.form.get("properties") or {})
+    part: Any = fields.get(field.name)
+    return cast("Mapping[str, Json]", part) if isinstance(part, Mapping) else {}
+
+
+def bounds_of(part: Mapping[str, Json]) -> Iterator[str]:
+    """Yield what a field may hold, beside its kind and its choices."""
+    for word, told in _BOUNDS.items():
+        if word in part:
+            yield f"{told} {harmless(shown_json(part[word]), limit=80)}"
+
+
+def _check_alone(question: Elicitation, field: Field, value: Json) -> None:
+    """Hold one field against the form. Raises `InvalidValue`."""
+    form = {
+        "type": "object",
+        "properties": {field.name: _part(question, field)},
+        **{word: question.form[word] for word in ("$defs", "definitions") if word in question.form},
+    }
+    attrs.evolve(question, form=form).check({field.name: value})
+
+
 def value_of(kind: str, text: str, *, place: str) -> Json:
     """Return what was typed as a value of this kind. Raises `InvalidValue`."""
     if kind == "string":
         return text
-    if kind == "boolean" and text.lower() in _TRUTH:
-        return _TRUTH[text.lower()]
+    if kind == "boolean":
+        if text.lower() in _TRUTH:
+            return _TRUTH[text.lower()]
+        raise InvalidValue(
+            place=place, cause=f"{quoted(text)} is neither yes nor no", fix="type one of them"
+        )
     if kind == "array" and not text.startswith("["):
         return cast("Json", freeze([it.strip() for it in text.split(",")], place=place))
     return cast("Json", freeze(parse(text), place=place))

@@ -12,7 +12,7 @@ import pytest
 
 from turnlock.agent import Answer, Ended, Question, Said, Stop, Text, ToolCall
 from turnlock.cli.databases import facts_of_db
-from turnlock.cli.run_terminal import value_of
+from turnlock.cli.run_terminal import bounds_of, value_of
 from turnlock.models.errors import InvalidValue
 
 from .recordings import ROOT, turnlock
@@ -151,11 +151,13 @@ def test_w_67_an_mcp_server_asks_at_the_terminal(tmp_path: Path) -> None:
         *("--record", str(talk), "--gate", "none"),
         *("--mcp", f"shop={sys.executable} {SHOP} {tmp_path / 'ledger'}"),
     )
-    answered = played(*command, stdin="a\nwhat\na\nbig\n\na\n7\n\n")
+    answered = played(*command, stdin="a\nwhat\na\nbig\n7\nmaybe\n\n")
     assert answered.returncode == 0, answered.stderr
     assert "shop asks, for shop__order c1:\n  Which size\\x1b[1m of tea?" in answered.stderr
     assert "Size (integer)" in answered.stderr
     assert "is no JSON" in answered.stderr
+    assert "gift: 'maybe' is neither yes nor no" in answered.stderr
+    assert answered.stderr.count("Size (integer)") == 2  # what fitted is not asked again
     assert r"{\"size\":7,\"gift\":false}" in answered.stderr
 
     (did,) = (tmp_path / "ledger").read_text().splitlines()
@@ -173,6 +175,8 @@ def test_what_is_typed_becomes_a_value_of_the_kind_that_is_asked_for() -> None:
     assert [value_of("boolean", it, place="f") for it in ("y", "No", "true")] == [True, False, True]
     assert value_of("integer", "7", place="f") == 7
     assert value_of("array", "a, b", place="f") == ["a", "b"]
+    bounds = bounds_of({"type": "integer", "minimum": 1, "maximum": 9, "title": "Size"})
+    assert [*bounds] == ["at least 1", "at most 9"]
     with pytest.raises(InvalidValue):
         value_of("number", "much", place="f")
 
