@@ -166,10 +166,10 @@ def test_used_may_be_any_container() -> None:
 def test_many_calls_with_one_id_take_no_time() -> None:
     """As many as a turn may hold (K-56); trying each number anew would take half a minute."""
     calls = sent(*["x"] * 10_000)
-    began = time.perf_counter()
+    began = time.process_time()
     made = [call.invocation_id for call in identify_calls(calls)]
 
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert made[-1] == "x~10000"
     assert Counter(made).most_common(1)[0][1] == 1
 
