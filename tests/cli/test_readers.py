@@ -84,7 +84,7 @@ def test_a_journal_that_failed_is_no_wrong_usage(
         with somebody():
             done = told(("interrupt", "run-1"), path)
             assert (done.exit_code, "cannot be written" in done.output) == (1, True)
-            done = turnlock("run", "hello", "--db", str(path))
+            done = turnlock("run", "--no-input", "--db", str(path))
             assert (done.exit_code, "cannot be written" in done.output) == (1, True)
         path.chmod(0o000)
         with somebody():

@@ -14,7 +14,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -58,15 +58,29 @@ GIVEN_UP: Final = 0.2
 """Seconds after which a tool is given up that hangs."""
 
 
+TORN: Final = "\x18\n"
+"""Ends a line whose writer was killed; whoever opens the notebook next writes it."""
+
+
 class Notebook:
-    """A file of JSON lines that outlives whoever writes it."""
+    """A file of JSON lines that outlives whoever writes it, also one killed while it writes."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+        if path.read_bytes()[-1:] not in {b"", b"\n"}:
+            os.write(self._file, TORN.encode())
 
     def write(self, **line: Any) -> None:
         os.write(self._file, json.dumps(line).encode() + b"\n")
         os.fsync(self._file)
+
+
+def lines_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a notebook; a line that a kill cut off was never finished by its writer."""
+    content = path.read_text() if path.exists() else ""
+    for line in content.splitlines(keepends=True):
+        if line.endswith("\n") and not line.endswith(TORN):
+            yield json.loads(line)
 
 
 class Notes:
@@ -86,8 +100,8 @@ class Notes:
 
     def has_ended(self, key: str) -> bool:
         """Whether a tool has done what this key stands for."""
-        lines = (self.folder / "ledger").read_text().splitlines()
-        return any(line["key"] == key and line["what"] == "end" for line in map(json.loads, lines))
+        lines = lines_of(self.folder / "ledger")
+        return any(line["key"] == key and line["what"] == "end" for line in lines)
 
 
 class NotingJournal(SqliteJournal):

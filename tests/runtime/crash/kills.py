@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -21,6 +20,7 @@ from turnlock.models.codec import fact_from_json
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.writer import fold_run
 
+from .child import lines_of
 from .world import Begun, Told, World, Written
 
 CHILD: Final = Path(__file__).with_name("child.py")
@@ -94,7 +94,7 @@ def left_behind(folder: Path) -> World:
     world = World()
     facts = asyncio.run(moved(folder, world))
     kept = len(facts)
-    for line in _lines(folder / "ledger"):
+    for line in lines_of(folder / "ledger"):
         if line["what"] == "begin":
             world.begun.append(
                 Begun(
@@ -108,7 +108,7 @@ def left_behind(folder: Path) -> World:
             )
         else:
             world.ended.add(line["key"])
-    for line in _lines(folder / "told"):
+    for line in lines_of(folder / "told"):
         heard = line["what"] == "heard"
         (world.heard if heard else world.taken).append(
             Told(
@@ -119,10 +119,10 @@ def left_behind(folder: Path) -> World:
                 kept=kept if heard else 0,
             )
         )
-    for line in _lines(folder / "shown"):
+    for line in lines_of(folder / "shown"):
         world.shown += [(fact_from_json(told.encode()), kept) for told in line["facts"]]
     newest = 0
-    for line in sorted(_lines(folder / "written"), key=lambda line: int(line["first"])):
+    for line in sorted(lines_of(folder / "written"), key=lambda line: int(line["first"])):
         fence = line["fence"]
         world.written.append(Written(run_id="r", last=line["last"], by=fence, taken=fence > newest))
         newest = max(newest, fence)
@@ -141,11 +141,3 @@ async def moved(folder: Path, world: World) -> list[Fact]:
             await world.memory.append("r", fence=fence, after=0, facts=facts, busy=False)
         world.live["r"] = (await fold_run(entry.run, journal)).snapshot()
     return facts
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a notebook; a line that a kill cut off was never finished by its writer."""
-    content = path.read_text() if path.exists() else ""
-    for line in content.splitlines(keepends=True):
-        if line.endswith("\n"):
-            yield json.loads(line)

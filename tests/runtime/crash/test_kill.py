@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from .checks import violations
+from .child import Notebook, lines_of
 from .depth import DEEP
 from .kills import killed, left_behind
 
@@ -31,3 +32,15 @@ def test_killed_at_random_instants(tmp_path: Path, seed: int) -> None:
     assert violations(world, [f"t{number}" for number in range(1, turns + 1)]) == []
     assert count > KILLS // 2
     print(f"seed {seed}: {count} killed, {len(world.facts())} facts, {len(world.begun)} executions")
+
+
+def test_a_line_that_a_kill_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    """Whoever opens the notebook next says that it was never finished."""
+    path = tmp_path / "notes"
+    Notebook(path).write(n=1)
+    with path.open("a") as file:
+        file.write('{"n": 2, "cut')
+    Notebook(path).write(n=3)
+    Notebook(path).write(n=4)
+
+    assert [line["n"] for line in lines_of(path)] == [1, 3, 4]
