@@ -68,7 +68,7 @@ returns something else, is logged, and the call waits on; the next process asks 
 """
 
 
-def delivery(call: CallView, decision: Approve | Deny) -> Decide:
+def decided(call: CallView, decision: Approve | Deny) -> Decide:
     """Return the decision about what was shown (K-32)."""
     if isinstance(decision, Deny):
         return Decide(
@@ -94,12 +94,31 @@ def delivery(call: CallView, decision: Approve | Deny) -> Decide:
     )
 
 
+def resolved(
+    call: CallView,
+    resolution: Resolution,
+    *,
+    result: Json | Absent = ABSENT,
+    error: str | None = None,
+) -> Resolve:
+    """Return what became of the attempt that was shown to be in doubt (K-35)."""
+    return Resolve(
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        attempt=call.attempt,
+        resolution=resolution,
+        result=result,
+        error=error,
+    )
+
+
 async def decide(runtime: Runtime, call: CallView, decision: Approve | Deny) -> Verdict:
     """Have a decision judged, however often the journal fails meanwhile.
 
     Raises `BadArguments` for edited arguments that the tool does not take: the call waits still.
     """
-    work = partial(runtime.deliver, call.run_id, delivery(call, decision))
+    work = partial(runtime.deliver, call.run_id, decided(call, decision))
     return await retried(work, pauses=backoff(runtime.settings))
 
 
@@ -112,15 +131,7 @@ async def resolve(
     error: str | None = None,
 ) -> Verdict:
     """Have it judged what became of a call in doubt, however often the journal fails meanwhile."""
-    told = Resolve(
-        run_id=call.run_id,
-        turn_id=call.turn_id,
-        invocation_id=call.invocation_id,
-        attempt=call.attempt,
-        resolution=resolution,
-        result=result,
-        error=error,
-    )
+    told = resolved(call, resolution, result=result, error=error)
     work = partial(runtime.deliver, call.run_id, told)
     return await retried(work, pauses=backoff(runtime.settings))
 

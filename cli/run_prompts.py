@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, Protocol, TypeAlias
 
 import attrs
 
+from ..agent.approving import Approve, Deny, decided, resolved
 from ..agent.loop import Agent
 from ..agent.script import Script
-from ..models.deliveries import Decide, Delivery, Match, Resolution, Resolve, Scope
+from ..models.deliveries import Decide, Delivery, Resolution, Resolve
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.inputs import Input
 from ..models.record import changed
@@ -38,30 +39,9 @@ class Approval:
     misfit: str | None = None
     """Why it cannot run as it is, approved or not, where that is known."""
 
-    def decide(  # noqa: PLR0913 - all that a decision can say
-        self,
-        *,
-        approved: bool,
-        by: str,
-        reason: str | None = None,
-        scope: Scope = Scope.ONCE,
-        match: Match = Match.EXACT,
-        arguments: Mapping[str, Json] | None = None,
-    ) -> Decide:
+    def decide(self, decision: Approve | Deny) -> Decide:
         """Return the decision about what was shown (K-32)."""
-        call = self.call
-        return Decide(
-            run_id=call.run_id,
-            turn_id=call.turn_id,
-            invocation_id=call.invocation_id,
-            approved=approved,
-            reason=reason,
-            decided_by=by,
-            scope=scope,
-            match=match,
-            arguments_digest=call.arguments_digest if approved else None,
-            arguments=arguments,
-        )
+        return decided(self.call, decision)
 
 
 @attrs.frozen(kw_only=True)
@@ -79,15 +59,7 @@ class Doubt:
         self, as_: Resolution, *, result: Json | Absent = ABSENT, error: str | None = None
     ) -> Resolve:
         """Return the resolution."""
-        return Resolve(
-            run_id=self.call.run_id,
-            turn_id=self.call.turn_id,
-            invocation_id=self.call.invocation_id,
-            attempt=self.call.attempt,
-            resolution=as_,
-            result=result,
-            error=error,
-        )
+        return resolved(self.call, as_, result=result, error=error)
 
 
 Question: TypeAlias = Approval | Doubt
@@ -116,7 +88,7 @@ class Headless:
         """Decide at once."""
         if isinstance(question, Approval):
             reason = "nobody is there to ask (--headless)"
-            return question.decide(approved=False, reason=reason, by="--headless")
+            return question.decide(Deny(reason, by="--headless"))
         return question.resolve(Resolution.ERROR, error=UNKNOWN)
 
 
@@ -143,7 +115,7 @@ class Unattended:
         if reason is None and not self._approves(call):
             reason = f"denied by --decisions {self._mode}"
         by = f"--decisions {self._mode}"
-        return question.decide(approved=reason is None, reason=reason, by=by)
+        return question.decide(Approve(by=by) if reason is None else Deny(reason, by=by))
 
     def _approves(self, call: CallView) -> bool:
         if self._mode is Mode.RANDOM:

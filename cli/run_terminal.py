@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 import attrs
 from rich.text import Text
 
+from ..agent.approving import Approve, Deny
 from ..models.deliveries import Decide, Delivery, Match, Resolution, Scope
 from ..models.errors import InvalidValue
 from ..models.errors import shown as quoted
@@ -191,13 +192,13 @@ class Terminal:
         rest = rest.strip()
         if word in _SCOPES and not rest:
             scope, match = _SCOPES[word]
-            return question.decide(approved=True, by=self._by, scope=scope, match=match)
+            return question.decide(Approve(by=self._by, scope=scope, match=match))
         if word == "d":
-            return question.decide(approved=False, by=self._by, reason=rest or None)
+            return question.decide(Deny(rest or None, by=self._by))
         if word == "e":
             arguments = await self._edited(question.call.arguments or {}, rest)
             if arguments is not None:
-                return question.decide(approved=True, by=self._by, arguments=arguments)
+                return question.decide(Approve(by=self._by, arguments=arguments))
         return None
 
     async def _edited(self, arguments: Mapping[str, Json], typed: str) -> Mapping[str, Json] | None:

@@ -12,15 +12,14 @@ from ..messages import Answer, Message, Prompt, Results
 from ..speaking import JsonSchema, Question, Said
 from ..telling import told
 from ..wire_ids import wire_ids, wire_name
-from .client import RETRIES, TIMEOUT, Asked, client_module, no_key, own_raw, posted, words
+from .client import RETRIES, TIMEOUT, own_raw, words
+from .stainless import StainlessClient
 
 PROVIDER: Final = "anthropic"
 """Begins the specs of these models."""
-KEY: Final = "ANTHROPIC_API_KEY"
 LIMIT: Final = 16_384
 """Tokens of an answer at most, unless the question says: the provider wants to be told a bound."""
 
-_CREDENTIALS: Final = ("api_key", "auth_token", "credentials")
 _SAYABLE: Final = {
     *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const"),
     *("$ref", "$defs", "title", "description", "examples", "default", "format", "pattern"),
@@ -56,26 +55,19 @@ class AnthropicModel:
         itself, in its own words. `extra` are fields of each request, such as ``{"thinking": …}``;
         None takes a field of ours away.
         """
-        module = client_module("anthropic", extra=PROVIDER)
-        try:
-            self._client: Final[Any] = module.AsyncAnthropic(
-                api_key=api_key, base_url=base_url, timeout=timeout, max_retries=retries
-            )
-        except module.AnthropicError as error:
-            raise no_key(KEY) from error
-        if all(getattr(self._client, name, None) is None for name in _CREDENTIALS):
-            raise no_key(KEY)
         self.spec: Final = f"{PROVIDER}:{model}"
-        self._asked: Final = Asked(
+        self._model: Final = model
+        self._client: Final = StainlessClient(
+            "Anthropic",
             model=model,
-            base_url=str(self._client.base_url),
-            variable=KEY,
-            errors=(module.AnthropicError,),
+            base_url=base_url,
+            api_key=api_key,
+            timeout=timeout,
             retries=retries,
+            streams=streams,
         )
-        self._streams: Final = streams
-        self._stream_class: Final = module.AsyncStream
-        self._say: Final = getattr(module, "transform_schema", None) if structured else None
+        says = getattr(self._client.module, "transform_schema", None)
+        self._say: Final = says if structured else None
         self._limit: Final = limit
         self._hosted: Final = hosted
         self._extra: Final = extra or {}
@@ -86,15 +78,8 @@ class AnthropicModel:
 
     def speak(self, question: Question) -> AsyncIterator[Said]:
         """Ask once, which may be several requests. Raises `ModelError`."""
-        events = posted(
-            self._client,
-            "/v1/messages",
-            self._request(question),
-            stream_class=self._stream_class,
-            streams=self._streams,
-            as_events=as_events,
-        )
-        return self._asked.spoken(events, AnthropicFold(spec=self.spec))
+        fold = AnthropicFold(spec=self.spec)
+        return self._client.spoken("/v1/messages", self._request(question), fold, as_events)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -111,7 +96,7 @@ class AnthropicModel:
 
     def _request(self, question: Question) -> dict[str, Any]:
         request: dict[str, Any] = {
-            "model": self._asked.model,
+            "model": self._model,
             "max_tokens": question.limit or self._limit,
             "messages": as_messages(question.messages),
         }
@@ -126,8 +111,7 @@ class AnthropicModel:
         if question.output is not None:
             form = {"type": "json_schema", "schema": self._form(question.output)}
             request["output_config"] = {"format": form}
-        fields = {**request, **self._extra}
-        return {name: value for name, value in fields.items() if value is not None}
+        return {**request, **self._extra}
 
 
 def as_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from ..speaking import Question, Said
 from ..telling import told
 from ..wire_ids import wire_ids, wire_name
 from .client import RETRIES, TIMEOUT, own_raw, words
-from .openai_client import OpenAIClient
+from .stainless import StainlessClient
 
 PROVIDER: Final = "openai-responses"
 """Begins the specs of these models."""
@@ -57,7 +57,8 @@ class ResponsesModel:
         self._model: Final = model
         self._hosted: Final = [*hosted]
         self._extra: Final = extra or {}
-        self._client: Final = OpenAIClient(
+        self._client: Final = StainlessClient(
+            "OpenAI",
             model=model,
             base_url=base_url,
             api_key=api_key,

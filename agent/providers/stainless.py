@@ -1,21 +1,23 @@
-"""The official client of OpenAI, behind both of its APIs."""
+"""The official clients that Stainless generated, alike: those of OpenAI and of Anthropic."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..speaking import Fold, Said
 from .client import Asked, client_module, no_key, posted
 
-KEY: Final = "OPENAI_API_KEY"
+_CREDENTIALS: Final = ("api_key", "auth_token", "credentials")
+"""What a client knows its user by, one of them; one without any would fail at the first request."""
 
 
-class OpenAIClient:
+class StainlessClient:
     """Asks one model at one endpoint; keeps nothing but its connections."""
 
     def __init__(  # noqa: PLR0913 - what the client takes
         self,
+        vendor: Literal["OpenAI", "Anthropic"],
         *,
         model: str,
         base_url: str | None,
@@ -25,21 +27,24 @@ class OpenAIClient:
         streams: bool,
     ) -> None:
         """Import the client and make one. Raises `MissingClient`."""
-        openai = client_module("openai", extra="openai")
+        variable = f"{vendor.upper()}_API_KEY"
+        self.module: Final = client_module(vendor.lower(), extra=vendor.lower())
+        errors: type[Exception] = getattr(self.module, f"{vendor}Error")
         try:
-            self._client: Any = openai.AsyncOpenAI(
+            self._client: Any = getattr(self.module, f"Async{vendor}")(
                 api_key=api_key, base_url=base_url, timeout=timeout, max_retries=retries
             )
-        except openai.OpenAIError as error:
-            raise no_key(KEY) from error
+        except errors as error:
+            raise no_key(variable) from error
+        if all(getattr(self._client, name, None) is None for name in _CREDENTIALS):
+            raise no_key(variable)
         self.base_url: Final = str(self._client.base_url)
         self.streams: Final = streams
-        self._stream_class: Final = openai.AsyncStream
         self._asked: Final = Asked(
             model=model,
             base_url=self.base_url,
-            variable=KEY,
-            errors=(openai.OpenAIError,),
+            variable=variable,
+            errors=(errors,),
             retries=retries,
         )
 
@@ -55,7 +60,7 @@ class OpenAIClient:
             self._client,
             path,
             {name: value for name, value in request.items() if value is not None},
-            stream_class=self._stream_class,
+            stream_class=self.module.AsyncStream,
             streams=self.streams,
             as_events=as_events,
         )
