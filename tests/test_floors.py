@@ -24,6 +24,9 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "verification": KERNEL | {"views", "wire"},
     "agent": KERNEL | {"views", "wire", "runtime"},
     "toolkits": KERNEL | {"views", "wire", "runtime"},
+    "adapters": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
+    "server": KERNEL | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "adapters"},
+    "tui": KERNEL | {"views", "wire", "runtime", "agent"},
     "cli": None,
 }
 KERNEL_LIBRARIES = frozenset({"attrs"})

@@ -1,0 +1,1 @@
+"""Runtimes that a server owns: ours, and others' (S-1)."""

@@ -1,0 +1,187 @@
+"""What a server asks of a runtime that performs runs, and what it is told by it (S-10 … S-13).
+
+An adapter is a class that fits `RuntimeAdapter`; nothing is registered by import. The kernel judges
+everything: a session says what it has heard as observations and deliveries, and performs effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
+
+import attrs
+
+from ..agent.transients import Transient
+from ..models.deliveries import Delivery, Scope
+from ..models.effects import Effect
+from ..models.errors import TurnlockError
+from ..models.fact import Fact
+from ..models.run import OWN
+from ..models.values import Json
+from ..models.verdicts import Verdict
+from ..runtime.journal.ledger import Note
+
+Observation: TypeAlias = Note
+"""What an external runtime said: a note of any domain but message and session."""
+
+VERSION = 1
+"""Of manifests: one of a later version is not read (S-52)."""
+
+
+@attrs.frozen(kw_only=True)
+class Capabilities:
+    """What runs of a kind can do (S-11); interrupt and terminate are always allowed (S-12)."""
+
+    approve: bool = True
+    deny: bool = True
+    interrupt: bool = True
+    terminate: bool = True
+    steer: bool = False
+    restore: bool = True
+    models: bool = True
+    resolve: bool = True
+    retry: bool = True
+    edit_arguments: bool = True
+    scopes: tuple[Scope, ...] = (Scope.ONCE, Scope.TURN, Scope.SESSION)
+    settlement: Literal["response", "turn"] = "response"
+    execution: Literal["owned", "observed", "both"] = "owned"
+
+
+@attrs.frozen(kw_only=True)
+class ModelInfo:
+    """A model that runs of a kind may have."""
+
+    name: str
+    provider: str | None = None
+    default: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class SessionSpec:
+    """What a session is to be: the `session` note of its manifest (S-50)."""
+
+    run_id: str
+    kind: str = OWN
+    agent: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    approval_policy: str | None = None
+    sandbox: str | None = None
+    options: Mapping[str, Json] = attrs.field(factory=dict[str, Json])
+    parent: str | None = None
+    """The run whose sub-agent it is (S-56)."""
+
+
+@attrs.frozen(kw_only=True)
+class Manifest:
+    """The fold of the `session` notes of a run: what it is, and its latest process (S-50)."""
+
+    spec: SessionSpec
+    epoch: Mapping[str, Json] | None = None
+    """`process`, `host`, `thread_id`, `runtime_version`, `settlement` of the latest one."""
+    closed: Mapping[str, Json] | None = None
+    """How the latest session ended; None while none has since the latest epoch."""
+    version: int = VERSION
+
+
+@attrs.frozen(kw_only=True)
+class UserMessage:
+    """What a person says."""
+
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class TurnSent:
+    """A message that the runtime has taken; `turn_id` where a turn of its own is known."""
+
+    turn_id: str | None = None
+    steered: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Ending:
+    """How a session ended (S-54)."""
+
+    why: str
+    """`terminated`, `orphaned`, `drained`, `failed`, or `fenced`."""
+    exit_status: int | None = None
+    said: str = ""
+    """The last of what its process wrote to standard error, made harmless."""
+
+
+class Sink(Protocol):
+    """What an adapter says of a run."""
+
+    async def hear(
+        self, observations: Sequence[Observation], deliveries: Sequence[Delivery]
+    ) -> tuple[Verdict, ...]:
+        """Keep the observations, then have the deliveries judged; all is durable then (S-10)."""
+        ...
+
+    def pass_on(self, transient: Transient) -> None:
+        """Pass on what is not kept (S-75)."""
+        ...
+
+    async def ended(self, ending: Ending) -> None:
+        """Learn that the session has ended by itself (S-54)."""
+        ...
+
+
+class Session(Protocol):
+    """A run that is being performed now."""
+
+    async def send_turn(self, message: UserMessage, *, message_id: str) -> TurnSent:
+        """Have the runtime take a message that was kept (S-81)."""
+        ...
+
+    async def interrupt(self, turn_id: str) -> None:
+        """Perform an interrupt, after the kernel's verdict (S-45)."""
+        ...
+
+    async def perform(self, effect: Effect) -> None:
+        """Perform an execute, cancel or continue of this run."""
+        ...
+
+    async def learn(self, facts: Sequence[Fact]) -> None:
+        """Learn facts once they are kept: a denial, say (S-42)."""
+        ...
+
+    async def terminate(self, *, grace: float) -> Ending:
+        """End it (S-47)."""
+        ...
+
+
+class RuntimeAdapter(Protocol):
+    """What speaks to the runtimes of one kind."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of its runs (K-61)."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What they can do."""
+        ...
+
+    async def models(self, *, reload: bool = False) -> tuple[ModelInfo, ...]:
+        """Return the models that a run may have (S-85)."""
+        ...
+
+    async def create(self, spec: SessionSpec, sink: Sink) -> Session:
+        """Begin a session for a run that is declared, owned, and has its `session` note (S-51)."""
+        ...
+
+    async def restore(self, manifest: Manifest, sink: Sink) -> Session:
+        """Begin a session for a run that had one (S-52)."""
+        ...
+
+
+class CommandRefused(TurnlockError):
+    """A command that was not done; `code` is its name for clients (S-84)."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        """Say which, and why in words for people."""
+        super().__init__(detail)
+        self.code = code

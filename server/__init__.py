@@ -1,0 +1,1 @@
+"""Runs behind HTTP, server-sent events and WebSocket: docs/spec/server.md and face.md."""

@@ -1,0 +1,1 @@
+"""The terminal console (F-99)."""
