@@ -28,7 +28,7 @@ def test_what_is_generated_is_what_would_be_generated_now(page: str) -> None:
 
 def test_the_index_reads_the_names_and_docstrings_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: a helper, a comment and a mention elsewhere name no rule."""
-    tool = loaded("write_index", monkeypatch)
+    tool = loaded("spec_rules", monkeypatch)
     source = """
 def test_k_33_x():
     '''K-7, K-20 … K-22: these.'''

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import attrs
 from generated import ROOT, keep
+from spec_rules import named_in, rules_of
 
 from turnlock.lifecycle.table import INVOCATION
 from turnlock.machines.rows import Machine, Row
@@ -39,11 +40,23 @@ A row stands under the rule that it enforces, a test under each rule that its na
 names, a planted bug (`make selftest`) under the rule that it breaks. The sections at the end have
 demands without a number.
 """
-WORLD_HEAD: Final = """\
+OTHER_HEADS: Final = {
+    "W": """\
 ## Models, tools, MCP
 
 The rules of [world.md](world.md), and the tests whose name or docstring names them.
-"""
+""",
+    "S": """\
+## Runs that a server owns
+
+The rules of [server.md](server.md). Those without a test are of runtimes that are not here yet.
+""",
+    "F": """\
+## The face
+
+The rules of [face.md](face.md). Those without a test are of clients that are not here yet.
+""",
+}
 
 REASONS_HEAD: Final = """\
 ## Reasons
@@ -87,42 +100,22 @@ def lines(root: Path) -> Iterator[str]:
             yield f"### {rule.id} {rule.title}\n"
             yield f"{rule.sentence}\n"
             yield from _listed("Planted bugs", _broken_by(bugs, rule.id))
-    yield WORLD_HEAD
-    for rule_id, sentence in rules_of_world(root):
-        yield f"### {rule_id}\n"
-        yield f"{sentence}\n"
-        yield from _listed("Tests", _by_file([test for test in tests if rule_id in test.rules]))
+    for letter, head in OTHER_HEADS.items():
+        yield head
+        for one in rules_of(letter):
+            yield f"### {one.id}\n"
+            yield f"{one.sentence}\n"
+            yield from _listed("Tests", _by_file([it for it in tests if one.id in it.rules]))
     yield REASONS_HEAD
     for reason in Reason:
         yield from _reason(reason)
 
 
-def rules_of_world(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the rules of world.md: id and first sentence, in the order of the text."""
-    text = (root / "docs" / "spec" / "world.md").read_text(encoding="utf-8")
-    for unit in _units(text):
-        stated = re.match(r"- \*\*(W-\d+)\*\* (.+?[.])(?=\s|$)", unit)
-        if stated is not None:
-            yield stated[1], stated[2]
-
-
 def tests_of(root: Path) -> Iterator[Test]:
     """Yield the tests of a checkout that name a rule, in the order of their files."""
     for path in sorted((root / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                rules = rules_named(node)
-                if rules:
-                    yield Test(path.relative_to(root).as_posix(), node.name, rules)
-
-
-def rules_named(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
-    """Return the rules that a function names if it is a test, by its name and its docstring."""
-    if not node.name.startswith("test_"):
-        return frozenset()
-    by_name = re.findall(r"^test_([kw])_(\d+)_", node.name)
-    told = re.findall(r"\b([KW])-(\d+)", ast.get_docstring(node) or "")
-    return frozenset(f"{text.upper()}-{number}" for text, number in (*by_name, *told))
+        for name, rules in named_in(path.read_text(encoding="utf-8")):
+            yield Test(path.relative_to(root).as_posix(), name, rules)
 
 
 def bugs_of(root: Path) -> Iterator[Bug]:

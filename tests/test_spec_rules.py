@@ -1,0 +1,63 @@
+"""The numbered rules of docs/spec/{world,server,face}.md, and the tests that name them."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+sys.path.append(str(TESTS.parent / "tools"))
+
+from spec_rules import TEXTS, named_in, rules_of  # noqa: E402 - a script's own module
+
+EXTERNAL = frozenset(
+    {"S-2", "S-13", *(f"S-{it}" for it in range(20, 40)), "S-33a", "S-41", "S-42", "S-43", "S-44"}
+    | {"S-46", "S-47", "S-48", "S-49", "S-54", "S-55"}
+)
+"""Of runtimes that execute tools by themselves: none is here yet."""
+CLIENTS = frozenset(
+    {*(f"F-{it}" for it in (*range(60, 67), *range(70, 76), *range(80, 84), 110, 111, 112))}
+)
+"""Of the clients of others: none is here yet."""
+NOT_BUILT = EXTERNAL | CLIENTS
+
+
+RULES = tuple(rule.id for letter in TEXTS for rule in rules_of(letter))
+
+
+@cache
+def rules_tested() -> set[str]:
+    """Read once: every test file of ours is parsed for it."""
+    found: set[str] = set()
+    for path in TESTS.rglob("test_*.py"):
+        for _, rules in named_in(path.read_text(encoding="utf-8")):
+            found |= rules
+    return {it for it in found if it[0] in TEXTS}
+
+
+@pytest.mark.parametrize("rule", [it for it in RULES if it not in NOT_BUILT])
+def test_every_rule_has_a_test_that_names_it(rule: str) -> None:
+    """A rule without a test is a wish."""
+    name = rule.lower().replace("-", "_")
+    assert rule in rules_tested(), f"write a test_{name}_…, or name {rule} in a docstring"
+
+
+def test_no_test_names_a_rule_that_does_not_exist() -> None:
+    """A wrong number is worse than none."""
+    assert rules_tested() <= set(RULES)
+
+
+def test_what_is_not_built_is_stated() -> None:
+    """What is left out here is a rule of the texts."""
+    assert set(RULES) >= NOT_BUILT
+
+
+def test_the_reader_of_names_reads_names() -> None:
+    """The negative control: a helper, a mention elsewhere and a comment are no tests."""
+    told = "def test_a():\n    '''W-7: this, F-33a and S-4.'''"
+    found = dict(named_in(f"{told}\nasync def test_s_42a_y(): ..."))
+    assert found == {"test_a": {"W-7", "F-33a", "S-4"}, "test_s_42a_y": {"S-42a"}}
+    assert not [*named_in("def w_1_x(): ...\n# S-2\ndef test_b():\n    return 'F-3'")]
