@@ -1,7 +1,7 @@
 """``turnlock approve``, ``deny`` and ``interrupt``: decide about a run, from another terminal.
 
 A decision is about what its maker was shown: that is said with it, or shown and asked about here.
-Whoever owns the run judges it; where nobody does, it is judged here (see `runtime.writer`).
+Whoever owns the run judges it; where nobody does, it is judged here (see `runtime.submitting`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from ..models.sealed import is_sealed
 from ..models.strict_json import parse
 from ..models.values import Json, arguments_digest, freeze
 from ..runtime.journal.contract import Journal
+from ..runtime.submitting import Submitted, submit
 from ..runtime.tools.sealing import Place
 from ..runtime.tools.toolbox import Toolbox
-from ..runtime.writer import Submitted, fold_run, submit
+from ..runtime.writer import fold_run
 from ..views.call_view import CallView
 from ..views.meanings import refused
 from .asking import at_terminal, confirm, person

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         open_journal,
         restore_journal,
     )
+    from .journal.ledger import Cursor, Domain, Note, Noted
     from .journal.memory import MemoryJournal
     from .journal.sqlite import SqliteJournal
     from .listing import list_runs
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .scheduling import Clock, SteadyClock
     from .settings import Settings
     from .streams import DiagnosticSubscription, Subscription
+    from .submitting import SharedRun, Submitted, Unanswered, submit
     from .telemetry import Execution, Observed, Telemetry, open_telemetry
     from .tools.calling import ToolContext
     from .tools.errors import BadArguments, BadToolFile, OutcomeUnknown, Rejected, ToolCancelled
@@ -63,21 +65,20 @@ if TYPE_CHECKING:
     from .tools.sealing import Cipher, SealBroken
     from .tools.tool import Tool, tool
     from .tools.toolbox import Toolbox
-    from .writer import SharedRun, Submitted, Unanswered, submit
 
 __all__ = [
     "Appended", "ArchiveError", "Backup", "BadArguments", "BadToolFile", "CallView", "Cipher",
-    "Clock", "Closed", "Conflict", "Continuation", "DiagnosticSubscription", "Execution",
-    "Failed", "Finding", "ForeignRun", "Happened", "InDoubt", "Journal", "JournalError",
-    "JournalOwned", "JournalReplaced", "JournalRewound", "Keep", "Left", "MemoryJournal",
-    "NeverHappened", "NoJournal", "Observed", "OnContinue", "OutcomeUnknown", "Overloaded",
-    "Policy", "Post", "Recovered", "Rejected", "Restored", "Retired", "RunDiffers", "RunEntry",
-    "RunFenced", "RunForgotten", "RunOpen", "Runtime", "SealBroken", "Settings", "SharedRun",
-    "SqliteJournal", "Standing", "Status", "StatusUpdate", "SteadyClock", "StillUnknown",
-    "Submitted", "Subscription", "Succeeded", "Summary", "Telemetry", "TooSlow", "Tool",
-    "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "archive_runs", "forget_runs",
-    "list_runs", "open_journal", "open_telemetry", "recover", "restore_journal", "submit",
-    "tool",
+    "Clock", "Closed", "Conflict", "Continuation", "Cursor", "DiagnosticSubscription", "Domain",
+    "Execution", "Failed", "Finding", "ForeignRun", "Happened", "InDoubt", "Journal",
+    "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound", "Keep", "Left",
+    "MemoryJournal", "NeverHappened", "NoJournal", "Note", "Noted", "Observed", "OnContinue",
+    "OutcomeUnknown", "Overloaded", "Policy", "Post", "Recovered", "Rejected", "Restored",
+    "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
+    "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate",
+    "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary",
+    "Telemetry", "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered",
+    "archive_runs", "forget_runs", "list_runs", "open_journal", "open_telemetry", "recover",
+    "restore_journal", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -93,6 +94,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "journal.contract":
             "Appended Backup Finding Journal Post Restored RunEntry Summary open_journal"
             " restore_journal",
+        "journal.ledger": "Cursor Domain Note Noted",
         "journal.memory": "MemoryJournal",
         "journal.sqlite": "SqliteJournal",
         "listing": "list_runs",
@@ -102,6 +104,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "scheduling": "Clock SteadyClock",
         "settings": "Settings",
         "streams": "DiagnosticSubscription Subscription",
+        "submitting": "SharedRun Submitted Unanswered submit",
         "telemetry": "Execution Observed Telemetry open_telemetry",
         "tools.calling": "ToolContext",
         "tools.errors": "BadArguments BadToolFile OutcomeUnknown Rejected ToolCancelled",
@@ -110,7 +113,6 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "tools.sealing": "Cipher SealBroken",
         "tools.tool": "Tool tool",
         "tools.toolbox": "Toolbox",
-        "writer": "SharedRun Submitted Unanswered submit",
     })  # fmt: skip
 
 

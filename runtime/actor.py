@@ -53,6 +53,10 @@ class Listener(Protocol):
         """Act on a batch that was judged, in this order, and whose facts are durable."""
         ...
 
+    def noted(self, actor: Actor) -> None:
+        """Act on notes that were kept, and no facts with them."""
+        ...
+
     def folded(self, actor: Actor) -> None:
         """Act on a kernel that was folded anew from the journal: perform what is owed."""
         ...

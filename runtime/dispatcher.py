@@ -34,8 +34,9 @@ from .log import logger
 from .scheduling import Tasks, Timers, backoff, retried
 from .settings import Settings
 from .streams import Streams
+from .submitting import receipt_of, receipt_of_unfit
 from .telemetry import Observed
-from .writer import Judged, receipt_of, receipt_of_unfit
+from .writer import Judged
 
 _log = logger(__name__)
 
@@ -60,6 +61,21 @@ class Dispatcher(Listener):
         self._continuing: set[str] = set()
         self._waking: set[str] = set()
         self._performing = True
+        self._heeds: dict[object, Callable[[str], None]] = {}
+
+    def when_kept(self, heed: Callable[[str], None]) -> Callable[[], None]:
+        """Call this with a run's id after anything of it was kept here; return what ends that."""
+        key = object()
+        self._heeds[key] = heed
+        return lambda: self._heeds.pop(key, None) and None
+
+    def noted(self, actor: Actor) -> None:
+        """Tell whoever heeds it that something was kept."""
+        for heed in tuple(self._heeds.values()):
+            try:
+                heed(actor.run.run_id)
+            except Exception:  # noqa: BLE001 - the host's own code
+                _log.exception("who was told that run %r has grown failed", actor.run.run_id)
 
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         """Publish the facts and refusals of a batch, and perform the effects of its verdicts."""
@@ -67,6 +83,8 @@ class Dispatcher(Listener):
         facts = [fact for one in judged for fact in one.verdict.facts]
         self._runtime.telemetry.kept(facts)
         self._streams.publish(run_id, facts)
+        if facts:
+            self.noted(actor)
         for one in judged:
             self._diagnose(actor, one)
             self.perform(actor, one.verdict.effects)
@@ -82,6 +100,7 @@ class Dispatcher(Listener):
         """Perform all that is owed: what an earlier kernel brought may be lost (K-3)."""
         self._runtime.telemetry.folded(actor.kernel)
         self._streams.look_again(actor.run.run_id)
+        self.noted(actor)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)
         self.approval_ages.recovered(actor.kernel, now=self._runtime.clock.now())

@@ -38,8 +38,8 @@ from ..views.tally import Tally
 from .errors import Conflict, RunFenced
 from .journal.contract import Appended, Journal, Summary
 from .scheduling import Clock
+from .submitting import SharedRun
 from .tools.sealing import SealBroken
-from .writer import SharedRun
 
 FORKED: Final = "forked"
 """The note of a run that was forked: `run`, `turn` and `sequence` of where it goes on from."""

@@ -9,7 +9,7 @@ A crash at any instant loses nothing: whoever starts next with the same journal 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -380,6 +380,13 @@ class Runtime:
         """Return the refusals and logs of a run from now on, as an iterator."""
         self._check_open()
         return self._streams.diagnostics(run_id)
+
+    def when_kept(self, heed: Callable[[str], None]) -> Callable[[], None]:
+        """Call this, on the loop, with a run's id after facts or notes of it were kept here.
+
+        It must neither wait nor raise; it may be told of more than was kept. Returns what ends it.
+        """
+        return self._dispatcher.when_kept(heed)
 
     @property
     def failure(self) -> JournalReplaced | None:

@@ -2,44 +2,33 @@
 
 What the tools declare about approval is added to the calls, the kernel judges, and the facts of all
 that was judged together go to the journal in one append (`RunWriter`). An `Actor` writes the run
-that it owns. For processes that perform nothing, `submit` has one delivery judged, whoever owns the
-run, and `SharedRun` is for many of them that write one run which nobody owns: each appends where
-the run still ends as it has read it. No tool is run here: what a delivery brings is left to whoever
-opens the run next.
+that it owns; what processes write that perform nothing goes by `submitting`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from itertools import repeat
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 import attrs
 
 from ..engine.kernel import Kernel
-from ..models.codec import write
-from ..models.deliveries import Decide, Delivery, Resolve
-from ..models.errors import InvalidValue, TurnlockError
+from ..models.deliveries import Delivery
+from ..models.errors import InvalidValue
 from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
 from ..models.lifecycle_facts import FailureCause
 from ..models.run import Run
 from ..models.sealed import shown_text
 from ..models.values import Json
-from ..models.verdicts import Accepted, Verdict
+from ..models.verdicts import Verdict
 from ..views.tally import Tally
 from .acknowledged import Acknowledged
 from .declared import Declared
-from .errors import Conflict, JournalError, JournalOwned, RunFenced
-from .journal.contract import PROBLEM, Appended, Journal, RunEntry, Summary, rewound
-from .leases import clock_of_leases, is_owned, put_out
+from .errors import Conflict, RunFenced
+from .journal.contract import Appended, Journal, Summary
 from .running import Running
-from .scheduling import Clock, SteadyClock, retried
-from .tools.errors import BadArguments
-from .tools.policy import Policy
-from .tools.toolbox import Toolbox
+from .scheduling import Clock
 
 
 @attrs.frozen
@@ -248,10 +237,6 @@ async def fold_run(run: Run, journal: Journal) -> Kernel:
 
 TROUBLE: Final = 500
 """Characters that are kept of why a call could not begin: its fact has all of them."""
-POLL: Final = 0.05
-"""Seconds between two looks for an answer."""
-SNAPSHOT_EVERY: Final = 2_000
-"""Facts after which the writers of a shared run keep a snapshot, for whoever opens it next."""
 FACTS_A_CALL: Final = 4
 """Facts for each call of the turn under way before a snapshot is worth its time."""
 
@@ -260,225 +245,3 @@ def facts_to_snapshot(kernel: Kernel, *, every: int) -> int:
     """Return the facts between two snapshots: more in a large turn, whose snapshot is slow."""
     turn = kernel.turn
     return max(every, FACTS_A_CALL * (0 if turn is None else len(turn.order)))
-
-
-class Unanswered(TurnlockError):
-    """A delivery was posted, and its run's owner has not answered yet; it is not lost."""
-
-
-@attrs.frozen(kw_only=True)
-class Submitted:
-    """The receipt of `delivery`, as the wire writes it without effects, and who gave it."""
-
-    delivery: Delivery
-    receipt: dict[str, Any]
-    by_owner: bool
-    """Whether a living owner gave it."""
-
-
-class SharedRun:
-    """A run that nobody owns, as one of its writers has it.
-
-    Its kernel is kept from one `submit` to the next: where others have written meanwhile only their
-    facts are read and folded. Tasks that submit at once go one after the other; other processes
-    need no care.
-    """
-
-    def __init__(
-        self, writer: RunWriter, *, journal: Journal, clock: Clock, snapped: int = 0
-    ) -> None:
-        """Take over what `open` has folded; `snapped` is the sequence of the journal's snapshot.
-
-        It is the journal's and not what was folded here: of writers that come, bring a few facts
-        and go, none would ever have brought enough.
-        """
-        self._writer = writer
-        self._journal = journal
-        self._clock = clock
-        self._snapped = snapped
-        self._submitting = asyncio.Lock()
-
-    @classmethod
-    async def open(
-        cls,
-        journal: Journal,
-        run_id: str,
-        *,
-        policies: Mapping[str, Policy] | None,
-        tools: Toolbox | None = None,
-        clock: Clock | None = None,
-    ) -> Self:
-        """Fold a run that the journal knows.
-
-        `policies` are what the tools declare, by their names (`Toolbox.policies`): the approval
-        that they ask for is added to the calls that are submitted. None where that is not known;
-        then no calls can be. By `tools`, where they are given, edited arguments are checked. Raises
-        `UnknownRun`, and what the journal raises.
-        """
-        clock = clock or journal.clock or SteadyClock()
-        entry = await _entry_to_write(journal, run_id)
-        kernel = await fold_run(entry.run, journal)
-        declared = Declared.of(policies, tools)
-        writer = RunWriter(
-            kernel, journal=journal, clock=clock, declared=lambda: declared, fence=None
-        )
-        return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
-
-    @property
-    def kernel(self) -> Kernel:
-        """The run as it was when it was last read or written here; only to look at."""
-        return self._writer.kernel
-
-    async def refresh(self) -> bool:
-        """Read and fold what others have written meanwhile; return whether that was anything."""
-        async with self._submitting:
-            return await self._writer.catch_up()
-
-    async def submit(self, *deliveries: Delivery) -> tuple[Verdict, ...]:
-        """Have deliveries judged, in this order; the facts of all of them are one append.
-
-        Raises `JournalOwned` where a process owns the run: post to it, as `submit` does. Raises
-        `InvalidValue` for calls of which is not known what their tools declare, and `BadArguments`
-        for edited arguments that the tool does not take.
-        """
-        return await self.submit_chosen(lambda _: deliveries)
-
-    async def submit_chosen(
-        self, choose: Callable[[Kernel], Iterable[Delivery]]
-    ) -> tuple[Verdict, ...]:
-        """Have those deliveries judged that the run, as it is now, calls for.
-
-        What is chosen is judged in the state that it was chosen for: where another writer was
-        quicker, the new facts are read, and it is chosen again. Raises as `submit` does.
-        """
-        async with self._submitting:
-            judged = await retried(
-                lambda: self._attempt(choose), pauses=repeat(0.0), on=(Conflict, _Freed)
-            )
-            due = facts_to_snapshot(self.kernel, every=SNAPSHOT_EVERY)
-            if self._writer.kept - self._snapped >= due:
-                self._snapped = self._writer.kept
-                with suppress(JournalError):  # it only saves time, and the facts are kept
-                    await self._journal.keep_snapshot(self._writer.kernel.snapshot(), fence=None)
-            return tuple(one.verdict for one in judged)
-
-    async def _attempt(self, choose: Callable[[Kernel], Iterable[Delivery]]) -> list[Judged]:
-        """Judge and keep once. Without facts no append has said that nothing was missed: look."""
-        writer = self._writer
-        if writer.stale:
-            await writer.catch_up()
-        while True:
-            judged = await writer.judge(choose(writer.kernel), unfit=_refuse)
-            if any(one.verdict.facts for one in judged):
-                break
-            if not await writer.catch_up():
-                return judged
-        try:
-            await writer.keep(judged)
-        except RunFenced as error:
-            now = clock_of_leases(self._journal, self._clock).now()
-            await put_out(self._journal, writer.run.run_id, now=now)
-            raise _Freed(str(error)) from error
-        return judged
-
-
-def _refuse(_: Delivery, error: InvalidValue) -> None:
-    raise error
-
-
-class _Freed(TurnlockError):
-    """A run had an owner that is gone: it can be written now."""
-
-
-async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
-    journal: Journal,
-    run_id: str,
-    delivery: Delivery | Callable[[Kernel], Delivery],
-    *,
-    within: float,
-    policies: Mapping[str, Policy] | None = None,
-    tools: Toolbox | None = None,
-    clock: Clock | None = None,
-) -> Submitted:
-    """Have a delivery judged, by the run's owner if there is one; wait `within` seconds for that.
-
-    It may be given as a function that chooses it from the run as it is: the journal is read once.
-    `policies` and `tools` are what the tools declare, as in `SharedRun.open`; an owner knows that
-    itself. Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
-    policies, `BadArguments` for edited arguments that the tool does not take, whoever finds that,
-    and what the journal raises. What a tool keeps sealed is sealed before it is posted.
-    """
-    entry = await _entry_to_write(journal, run_id)
-    owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
-    if not owned or not isinstance(delivery, Delivery):
-        shared = await SharedRun.open(journal, run_id, policies=policies, tools=tools, clock=clock)
-        choose = _Choice(delivery)
-        try:
-            if not owned:
-                (verdict,) = await shared.submit_chosen(choose)
-                return Submitted(
-                    delivery=choose.chosen, receipt=receipt_of(verdict), by_owner=False
-                )
-            choose(shared.kernel)
-        except JournalOwned:
-            pass  # somebody was quicker: that is its owner now
-        delivery = choose.chosen
-    if tools is not None or isinstance(delivery, Decide | Resolve):
-        kernel = await fold_run(entry.run, journal)
-        delivery = await Declared.of(policies, tools).apply(delivery, kernel)
-    number = await journal.post(run_id, delivery)
-    give_up = time.monotonic() + within
-    while (receipt := await journal.answered(number)) is None:
-        if time.monotonic() >= give_up:
-            raise Unanswered(
-                f"run {run_id!r}: its owner {entry.owner or 'somebody'} has not answered post"
-                f" {number} in {within:g} s; it is kept, and answered once that process goes on"
-            )
-        await asyncio.sleep(POLL)
-    if PROBLEM in receipt:
-        raise JournalError(
-            f"run {run_id!r}: its owner could not read post {number} ({receipt[PROBLEM]}): nothing"
-            " has happened; deliver it again, with the turnlock that the owner has"
-        )
-    if UNFIT in receipt:
-        raise BadArguments(**receipt[UNFIT])
-    return Submitted(delivery=delivery, receipt=dict(receipt), by_owner=True)
-
-
-async def _entry_to_write(journal: Journal, run_id: str) -> RunEntry:
-    """Return a run's entry. Raises `JournalRewound` for one that nobody may write."""
-    entry = await journal.entry(run_id)
-    if entry.rewound is not None:
-        raise rewound(run_id, why=entry.rewound)
-    return entry
-
-
-class _Choice:
-    """Chooses one delivery, and remembers what was chosen last."""
-
-    def __init__(self, delivery: Delivery | Callable[[Kernel], Delivery]) -> None:
-        self._delivery = delivery
-        self.chosen: Delivery
-
-    def __call__(self, kernel: Kernel) -> tuple[Delivery]:
-        given = self._delivery
-        self.chosen = given if isinstance(given, Delivery) else given(kernel)
-        return (self.chosen,)
-
-
-UNFIT: Final = "unfit"
-"""The field of a receipt that says what is wrong with a delivery that was not judged."""
-
-
-def receipt_of_unfit(error: InvalidValue) -> dict[str, Any]:
-    """Return the receipt of a delivery that was not judged: place, cause and fix."""
-    wrong = {"place": error.place, "cause": error.cause, "fix": error.fix}
-    return {"accepted": False, UNFIT: wrong, "facts": []}
-
-
-def receipt_of(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as the wire writes it, without the effects: those are the owner's."""
-    written: dict[str, Any] = {"accepted": isinstance(verdict, Accepted)}
-    if verdict.reason is not None:
-        written["reason"] = str(verdict.reason)
-    return {**written, "facts": [write(fact) for fact in verdict.facts]}

@@ -14,7 +14,7 @@ from turnlock.cli.durations import told_duration
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.owners import new_owner
-from turnlock.runtime.writer import SharedRun
+from turnlock.runtime.submitting import SharedRun
 
 from .recordings import turnlock
 

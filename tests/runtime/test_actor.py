@@ -64,11 +64,15 @@ class Notes:
         self.told: list[Sequence[Judged]] = []
         self.durable: list[int] = []
         self.folds = 0
+        self.noted_ = 0
         self.fences = 0
 
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         self.told.append(judged)
         self.durable.append(len(self.journal._runs["r"].facts))
+
+    def noted(self, actor: Actor) -> None:
+        self.noted_ += 1
 
     def folded(self, actor: Actor) -> None:
         self.folds += 1

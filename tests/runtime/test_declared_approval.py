@@ -15,9 +15,9 @@ from turnlock.models.record import changed
 from turnlock.runtime import declared
 from turnlock.runtime.running import Running
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.submitting import SharedRun, submit
 from turnlock.runtime.tools.policy import Policy
 from turnlock.runtime.tools.threads import Threads
-from turnlock.runtime.writer import SharedRun, submit
 
 from .test_runtime import World, calls
 from .virtual import LoopClock, run, settled

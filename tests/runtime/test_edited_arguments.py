@@ -15,10 +15,10 @@ from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.submitting import submit
 from turnlock.runtime.tools.errors import BadArguments
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.runtime.writer import submit
 
 from .test_runtime import World
 from .virtual import settled

@@ -24,8 +24,8 @@ from turnlock.runtime.owners import is_alive, new_owner
 from turnlock.runtime.running import Running
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.submitting import SharedRun, Unanswered, submit
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.runtime.writer import SharedRun, Unanswered, submit
 
 from .test_owners import SAY_WHO
 from .test_runtime import World, calls, crash

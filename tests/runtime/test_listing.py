@@ -12,7 +12,7 @@ from turnlock.runtime.journal.contract import PAGE, Journal, RunEntry
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.listing import list_runs
-from turnlock.runtime.writer import SharedRun
+from turnlock.runtime.submitting import SharedRun
 from turnlock.views.run_view import RunView
 from turnlock.views.status import Status
 

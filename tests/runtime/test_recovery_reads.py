@@ -11,12 +11,12 @@ import pytest
 
 from turnlock import Claim, Delivery, Fact, Kernel, OpenTurn, Report, Run
 from turnlock.models.deliveries import Acknowledge
-from turnlock.runtime import writer
+from turnlock.runtime import submitting
 from turnlock.runtime.journal.contract import Appended, Journal, RunEntry
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.settings import Settings
-from turnlock.runtime.writer import SNAPSHOT_EVERY, SharedRun
+from turnlock.runtime.submitting import SNAPSHOT_EVERY, SharedRun
 
 from .test_listing import Counted
 from .test_runtime import RUN, World, calls
@@ -127,7 +127,7 @@ def test_a_shared_run_whose_writers_come_and_go_stays_quick_to_open(
     monkeypatch: pytest.MonkeyPatch, kind: type[Counted], *, is_flat: bool
 ) -> None:
     """None of them brings enough for a snapshot; together they do."""
-    monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(submitting, "SNAPSHOT_EVERY", 20)
 
     async def play() -> None:
         journal = kind(MemoryJournal())

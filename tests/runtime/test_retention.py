@@ -22,7 +22,7 @@ from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.owners import new_owner
 from turnlock.runtime.retention import Retired, archive_runs, forget_runs
-from turnlock.runtime.writer import SharedRun, submit
+from turnlock.runtime.submitting import SharedRun, submit
 from turnlock.verification.traces.log import check
 
 from .faulty_journal import WrappedJournal

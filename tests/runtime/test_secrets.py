@@ -24,12 +24,13 @@ from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.submitting import SharedRun, submit
 from turnlock.runtime.tools.errors import BadArguments
 from turnlock.runtime.tools.policy import Keep, Policy
 from turnlock.runtime.tools.sealing import UNSAID, Cipher, Place, SealBroken, Seals
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.runtime.writer import SharedRun, fold_run, submit
+from turnlock.runtime.writer import fold_run
 
 from .sdk import Sdk
 from .secrets import TestCipher

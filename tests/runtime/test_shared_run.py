@@ -29,13 +29,14 @@ from turnlock import (
     Tick,
 )
 from turnlock.models.errors import InvalidValue
-from turnlock.runtime import writer as under_test
+from turnlock.runtime import submitting as under_test
+from turnlock.runtime import writer as writing
 from turnlock.runtime.errors import JournalError, JournalOwned
 from turnlock.runtime.journal.contract import PAGE, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.submitting import SharedRun
 from turnlock.runtime.tools.policy import Policy
-from turnlock.runtime.writer import SharedRun
 
 from .faulty_journal import Fault, FaultyJournal
 from .test_ownership import dead_owner
@@ -258,7 +259,7 @@ def test_a_long_run_gets_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_snapshot_that_cannot_be_kept_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The facts are kept, and so is said."""
     monkeypatch.setattr(under_test, "SNAPSHOT_EVERY", 1)
-    monkeypatch.setattr(under_test, "FACTS_A_CALL", 1)
+    monkeypatch.setattr(writing, "FACTS_A_CALL", 1)
 
     async def play() -> None:
         journal = FaultyJournal(MemoryJournal(), {("keep_snapshot", 1): Fault.FULL})

@@ -27,10 +27,10 @@ from turnlock.runtime.journal.contract import Appended, Busy, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.leases import is_owned
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.submitting import Unanswered, submit
 from turnlock.runtime.tools.policy import Policy
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.runtime.writer import Unanswered, submit
 from turnlock.views.live import calls_of
 
 from .faulty_journal import Fault, FaultyJournal

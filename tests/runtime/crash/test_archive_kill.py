@@ -19,7 +19,7 @@ from turnlock.models.deliveries import Acknowledge
 from turnlock.runtime.archive import Archive, read_archive
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.retention import archive_runs, forget_runs
-from turnlock.runtime.writer import SharedRun
+from turnlock.runtime.submitting import SharedRun
 
 from ..test_runtime import calls
 from .depth import DEEP
