@@ -7,7 +7,7 @@ everything: a session says what it has heard as observations and deliveries, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
@@ -20,6 +20,7 @@ from ..models.run import OWN
 from ..models.values import Json
 from ..models.verdicts import Verdict
 from ..runtime.journal.ledger import Note
+from ..views.call_view import CallView
 
 Observation: TypeAlias = Note
 """What an external runtime said: a note of any domain but message and session."""
@@ -104,7 +105,7 @@ class Ending:
     """How a session ended (S-54)."""
 
     why: str
-    """`terminated`, `orphaned`, `drained`, `failed`, or `fenced`."""
+    """`terminated`, `orphaned`, `drained`, `rested`, `failed`, or `fenced`."""
     exit_status: int | None = None
     said: str = ""
     """The last of what its process wrote to standard error, made harmless."""
@@ -131,12 +132,29 @@ class Sink(Protocol):
 class Session(Protocol):
     """A run that is being performed now."""
 
+    @property
+    def at_work(self) -> bool:
+        """Whether something goes on in it that waits for no person."""
+        ...
+
+    async def settled(self) -> None:
+        """Go on until nothing is owed, and a message may be sent (S-83). Raises what ends it."""
+        ...
+
     async def send_turn(self, message: UserMessage, *, message_id: str) -> TurnSent:
         """Have the runtime take a message that was kept (S-81)."""
         ...
 
+    async def was_sent(self, message_id: str) -> TurnSent | None:
+        """Look up, after a crash, whether the runtime took a message; None: nobody knows (S-81)."""
+        ...
+
     async def interrupt(self, turn_id: str) -> None:
         """Perform an interrupt, after the kernel's verdict (S-45)."""
+        ...
+
+    async def stop(self, *, reason: str | None, grace: float) -> bool:
+        """Stop what goes on, between turns as well; False where nothing did."""
         ...
 
     async def perform(self, effect: Effect) -> None:
@@ -147,8 +165,16 @@ class Session(Protocol):
         """Learn facts once they are kept: a denial, say (S-42)."""
         ...
 
+    def doubts(self) -> Sequence[CallView]:
+        """Return the calls of which a person has to say what became (K-35)."""
+        ...
+
     async def terminate(self, *, grace: float) -> Ending:
-        """End it (S-47)."""
+        """End what goes on, and the process that performs it (S-47); the run is owned still."""
+        ...
+
+    async def leave(self) -> None:
+        """Let the run go, once how it ended is kept; done again, it changes nothing."""
         ...
 
 
@@ -165,12 +191,31 @@ class RuntimeAdapter(Protocol):
         """What they can do."""
         ...
 
+    @property
+    def settings(self) -> frozenset[str]:
+        """Which of `agent`, `model`, `cwd`, `approval_policy`, `sandbox` a run of it may name."""
+        ...
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Which `options` a run of it may name."""
+        ...
+
+    @property
+    def keeps_messages(self) -> bool:
+        """Whether its sessions keep what is said themselves, as our own do (`said/N`)."""
+        ...
+
     async def models(self, *, reload: bool = False) -> tuple[ModelInfo, ...]:
         """Return the models that a run may have (S-85)."""
         ...
 
+    async def check(self, spec: SessionSpec) -> None:
+        """Raise `CommandRefused` for what no session can be, before anything happens (S-51)."""
+        ...
+
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:
-        """Begin a session for a run that is declared, owned, and has its `session` note (S-51)."""
+        """Begin a session for a run that is declared and has its `session` note (S-51)."""
         ...
 
     async def restore(self, manifest: Manifest, sink: Sink) -> Session:
@@ -181,7 +226,16 @@ class RuntimeAdapter(Protocol):
 class CommandRefused(TurnlockError):
     """A command that was not done; `code` is its name for clients (S-84)."""
 
-    def __init__(self, code: str, detail: str) -> None:
-        """Say which, and why in words for people."""
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        at: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Say which, and why in words for people; `at` is the path of a field, for what is 422."""
         super().__init__(detail)
         self.code = code
+        self.at = at
+        self.extra: Mapping[str, Any] = dict(extra or {})

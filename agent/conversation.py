@@ -200,6 +200,12 @@ class Conversation:
         """The latest prompt; not what the model was told of a misfit."""
         return next((said for said in reversed(self.said) if _is_prompt(said)), None)
 
+    def has_said(self, message_id: str | None) -> bool:
+        """Whether a prompt of this id was said (F-23); no id is none."""
+        return message_id is not None and any(
+            isinstance(said, Prompt) and said.message_id == message_id for said in self.said
+        )
+
     @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers to the latest prompt, in order."""

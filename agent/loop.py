@@ -116,6 +116,8 @@ class Agent:
         self._approve = approve
         self._conversing: Conversing | None = None
         self._models: set[NamedModel] = set()
+        self._begun_from: Agent | None = None
+        """Whose models these are to close, where it is a conversation of many (`begin`)."""
         self._watching: set[Events] = set()
         self._line = asyncio.Lock()
         self._exit = AsyncExitStack()
@@ -143,7 +145,8 @@ class Agent:
             approvals = None if self._approve is None else Approvals(self._approve)
             if approvals is not None:
                 stack.push_async_callback(approvals.close)
-            stack.push_async_callback(self._close_models)
+            if self._begun_from is None:
+                stack.push_async_callback(self.close_models)
             self._conversing = Conversing(
                 run=self._run,
                 runtime=runtime,
@@ -302,6 +305,59 @@ class Agent:
         """
         return agent_tool(self._setup, name=name, description=description, approval=approval)
 
+    def begin(
+        self,
+        *,
+        run: str | Run,
+        runtime: Runtime,
+        tell: Callable[[Transient], None] = tell_nobody,
+        model: Model | None = None,
+    ) -> Agent:
+        """Return another conversation of this agent, to be entered: one of many on one runtime.
+
+        It has what this one has, but for what is given, and no watchers. This agent itself need not
+        be entered. Models that are known by a text are made once for all of them, and stay open
+        until `close_models`.
+        """
+        setup = self._setup
+        begun = Agent(
+            model=model or setup.model,
+            tools=setup.tools,
+            instructions=setup.instructions,
+            run=run,
+            runtime=runtime,
+            approve=self._approve,
+            answer_limit=setup.answer_limit,
+            token_limit=setup.token_limit,
+            before_answer=setup.before_answer,
+            after_answer=setup.after_answer,
+            start=setup.start,
+            tell=tell,
+        )
+        begun._models = self._models
+        begun._begun_from = self
+        return begun
+
+    async def close_models(self) -> None:
+        """Close the models that were made for it, and for what was begun from it."""
+        while self._models:
+            await self._models.pop().close()
+
+    @property
+    def model(self) -> Model:
+        """Its model."""
+        return self._setup.model
+
+    async def say(self, prompt: str, *, message_id: str | None = None, heard: Json = None) -> None:
+        """Have a prompt kept, once all before is done; `run` goes on with it.
+
+        With a `message_id` it is said once, whatever comes between. Raises as `run` does.
+        """
+        conversing = self._entered
+        async with self._line:
+            conversing.talk.form = None
+            await conversing.talk.say(Prompt(text=prompt, heard=heard, message_id=message_id))
+
     @property
     def _entered(self) -> Conversing:
         if self._conversing is None:
@@ -328,10 +384,6 @@ class Agent:
     def _hear(self, event: Event) -> None:
         for events in self._watching:
             events.add(event)
-
-    async def _close_models(self) -> None:
-        while self._models:
-            await self._models.pop().close()
 
     async def _leave(
         self,

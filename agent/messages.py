@@ -31,13 +31,15 @@ class Prompt:
     """What a person says, or, with `misfit`, what a model is told of an answer that does not fit.
 
     `output` is the JSON Schema that the answer to it must fit (W-59). `heard` is any JSON that a
-    host keeps in the same note: how far it has read a chat, say.
+    host keeps in the same note: how far it has read a chat, say. With a `message_id` it is said
+    once in its conversation (F-23).
     """
 
     text: str
     output: Mapping[str, Json] | None = attrs.field(default=None, converter=_schema)
     misfit: bool = False
     heard: Json = attrs.field(default=None, converter=_frozen)
+    message_id: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -180,6 +182,8 @@ def as_note(said: Prompt | Answer) -> Json:
             prompt["misfit"] = True
         if said.heard is not None:
             prompt["heard"] = said.heard
+        if said.message_id is not None:
+            prompt["message_id"] = said.message_id
         return cast("Json", freeze(prompt, place="prompt"))
     calls = [
         attrs.asdict(call, recurse=False) | {"arguments": call.arguments} for call in said.calls
@@ -209,6 +213,7 @@ def from_note(note: Any) -> Prompt | Answer:  # noqa: ANN401 - any JSON
             output=note.get("output"),
             misfit=note.get("misfit", False),
             heard=note.get("heard"),
+            message_id=note.get("message_id"),
         )
     calls = tuple(ToolCall(**call) for call in note["calls"])
     return Answer(

@@ -55,13 +55,13 @@ class NamedModel:
 
     def __init__(self, name: str) -> None:
         """Know it by this text."""
-        self._name = name
+        self.name: Final = name
         self._model: Model | None = None
 
     def open(self) -> Model:
         """Make it, unless it is there. Raises what `open_model` raises."""
         if self._model is None:
-            self._model = open_model(self._name)
+            self._model = open_model(self.name)
         return self._model
 
     def speak(self, question: Question) -> AsyncIterator[Said]:

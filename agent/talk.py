@@ -77,10 +77,12 @@ class Talk:
         """Say something to the model, once all before is settled, or has reached its limit.
 
         The latest prompt again, while it is unfinished or with what was `heard`, was said before,
-        and is not said again.
+        and is not said again; nor is one whose `message_id` was.
         """
         with self._run.ours():
             await self._all_kept()
+            if self.conversation.has_said(prompt.message_id):
+                return
             if self.conversation.last_prompt == prompt and (
                 prompt.heard is not None or self._is_unfinished()
             ):

@@ -1,0 +1,224 @@
+"""Our own agent loop and runtime, behind the contract of adapters (S-1, S-10 … S-12).
+
+All runs are performed by one `Runtime`; each is another conversation of one of the server's agents.
+The runtime keeps, judges and performs by itself: a session only says what is said next, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..agent.errors import ConversationBroken
+from ..agent.loop import GRACE, Agent
+from ..agent.setup import NamedModel
+from ..agent.speaking import Model
+from ..models.effects import Effect
+from ..models.errors import InvalidValue, shown
+from ..models.fact import Fact
+from ..models.run import OWN, Run
+from ..runtime.runtime import Runtime
+from ..runtime.tools.policy import InDoubt
+from ..runtime.tools.sealing import SealBroken
+from ..views.call_view import CallView
+from .contract import (
+    Capabilities,
+    CommandRefused,
+    Ending,
+    Manifest,
+    ModelInfo,
+    Session,
+    SessionSpec,
+    Sink,
+    TurnSent,
+    UserMessage,
+)
+
+
+class OwnAdapter:
+    """Performs runs of our own kind by the server's agents, on one runtime."""
+
+    kind: Final = OWN
+    capabilities: Final = Capabilities()
+    settings: Final = frozenset({"agent", "model"})
+    options: Final[frozenset[str]] = frozenset()
+    keeps_messages: Final = True
+
+    def __init__(
+        self, *, runtime: Runtime, agents: Mapping[str, Agent], default: str | None = None
+    ) -> None:
+        """Offer these agents by name; the `default` is the first unless it is named.
+
+        The runtime is the caller's, and is to take nothing over by itself (`Settings.takes_over`):
+        it is the manifest of a run that says which agent goes on with it.
+        """
+        if not agents:
+            raise InvalidValue(place="agents", cause="is empty", fix="give at least one agent")
+        self.runtime: Final = runtime
+        self.agents: Final = dict(agents)
+        self.default: Final = next(iter(agents)) if default is None else default
+        if self.default not in self.agents:
+            raise InvalidValue(
+                place="default",
+                cause=f"{shown(self.default)} is none of the agents",
+                fix=f"name one of {', '.join(self.agents)}",
+            )
+
+    async def close(self) -> None:
+        """Close the models that were made for its sessions."""
+        for agent in self.agents.values():
+            await agent.close_models()
+
+    async def models(self, *, reload: bool = False) -> tuple[ModelInfo, ...]:  # noqa: ARG002 - they are what the agents have
+        """Return the models of the agents, that of the default agent first (S-85)."""
+        return tuple(
+            ModelInfo(name=name, provider=_provider(name), default=name == self._default_model)
+            for name in self._models
+        )
+
+    async def check(self, spec: SessionSpec) -> None:
+        """Raise `CommandRefused` for an agent or a model that is not offered (S-51)."""
+        self._agent(spec)
+        self._model(spec)
+
+    async def create(self, spec: SessionSpec, sink: Sink) -> Session:
+        """Own the run, and go on with what it owes. Raises what `Runtime.open_run` raises."""
+        agent, model = self._agent(spec), self._model(spec)
+        begun = agent.begin(
+            run=Run(run_id=spec.run_id), runtime=self.runtime, tell=sink.pass_on, model=model
+        )
+        try:
+            await begun.__aenter__()
+        except (ConversationBroken, SealBroken) as error:
+            raise CommandRefused("runtime_reference_invalid", str(error)) from error
+        return OwnSession(begun)
+
+    async def restore(self, manifest: Manifest, sink: Sink) -> Session:
+        """Go on with a run; its agent and model must be offered still (S-52)."""
+        try:
+            await self.check(manifest.spec)
+        except CommandRefused as error:
+            raise CommandRefused(
+                "runtime_reference_invalid",
+                f"the run was begun otherwise than this server can go on with it: {error}",
+            ) from error
+        return await self.create(manifest.spec, sink)
+
+    @property
+    def _models(self) -> dict[str, Model]:
+        """The models by name, that of the default agent first; of one name the first stays."""
+        names = [self.default, *(it for it in self.agents if it != self.default)]
+        found: dict[str, Model] = {}
+        for name in names:
+            model = self.agents[name].model
+            found.setdefault(_named(model, of=name), model)
+        return found
+
+    @property
+    def _default_model(self) -> str:
+        return _named(self.agents[self.default].model, of=self.default)
+
+    def _agent(self, spec: SessionSpec) -> Agent:
+        agent = self.agents.get(self.default if spec.agent is None else spec.agent)
+        if agent is None:
+            raise CommandRefused(
+                "invalid_value",
+                f"{shown(spec.agent)} is no agent of this server; it has {', '.join(self.agents)}",
+                at="agent",
+            )
+        return agent
+
+    def _model(self, spec: SessionSpec) -> Model | None:
+        if spec.model is None:
+            return None
+        offered = self._models
+        if spec.model not in offered:
+            raise CommandRefused(
+                "model_unavailable_for_runtime",
+                f"{shown(spec.model)} is no model of runs of kind {OWN!r};"
+                f" there are {', '.join(offered)}",
+            )
+        return offered[spec.model]
+
+
+class OwnSession:
+    """One conversation that is performed here now."""
+
+    def __init__(self, agent: Agent) -> None:
+        """Take over an agent that is entered."""
+        self._agent = agent
+        self._run_id: Final = agent.run_id
+        self._runtime: Final = agent.runtime
+        self._working = 0
+        self._left = False
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the model is asked, or calls run that wait for no person."""
+        if not self._working or self._left:
+            return False
+        return not self._agent.pending() and not self._agent.doubts()
+
+    async def settled(self) -> None:
+        """Go on until a person has the word. Raises what `Agent.run` raises."""
+        self._working += 1
+        try:
+            await self._agent.run()
+        finally:
+            self._working -= 1
+
+    async def send_turn(self, message: UserMessage, *, message_id: str) -> TurnSent:
+        """Have the prompt kept as said; `settled` goes on with it."""
+        await self._agent.say(message.text, message_id=message_id)
+        return TurnSent()
+
+    async def was_sent(self, message_id: str) -> TurnSent | None:  # noqa: ARG002 - of the contract
+        """Say that it was: what is kept as said is gone on with (S-81)."""
+        return TurnSent()
+
+    async def interrupt(self, turn_id: str) -> None:
+        """Do nothing: the runtime has performed it."""
+
+    async def stop(self, *, reason: str | None, grace: float) -> bool:
+        """Stop what goes on: the model that is asked, the turn that is open (K-53)."""
+        return await self._agent.interrupt(reason=reason, grace=grace)
+
+    async def perform(self, effect: Effect) -> None:
+        """Do nothing: the runtime performs what it owes."""
+
+    async def learn(self, facts: Sequence[Fact]) -> None:
+        """Do nothing: the conversation follows the run."""
+
+    def doubts(self) -> tuple[CallView, ...]:
+        """Return the calls in doubt that nobody settles but a person (K-35)."""
+        if self._left:
+            return ()
+        return tuple(call for call in self._agent.doubts() if self._asks(call))
+
+    def _asks(self, call: CallView) -> bool:
+        if call.run_id != self._run_id:
+            return True
+        tool = self._runtime.tools(call.run_id).get(call.tool_name)
+        return tool is None or tool.policy.doubt_rule in {InDoubt.ASK, InDoubt.PROBE}
+
+    async def terminate(self, *, grace: float = GRACE) -> Ending:
+        """Stop what goes on; what runs may report for so many seconds."""
+        await self._agent.interrupt(reason="terminated", grace=grace)
+        return Ending(why="terminated")
+
+    async def leave(self) -> None:
+        """Let the run go; whoever opens it next goes on."""
+        if not self._left:
+            self._left = True
+            await self._agent.__aexit__(None, None, None)
+
+
+def _named(model: Model, *, of: str) -> str:
+    """Return the name of a model: its text, what it says itself, or its agent's."""
+    name = model.name if isinstance(model, NamedModel) else getattr(model, "spec", None)
+    return name if isinstance(name, str) and name else of
+
+
+def _provider(name: str) -> str | None:
+    provider, colon, _ = name.partition(":")
+    return provider if colon else None
