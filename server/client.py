@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, cast
-from urllib.parse import quote, urlsplit
+from typing import Any, Final, Self, TypeAlias, cast
+from urllib.parse import quote
 
 import attrs
 
@@ -28,24 +26,17 @@ from ..models.codec import read_fact, upgraded
 from ..models.deliveries import Decide, Interrupt, Resolve, Revoke
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.facts import Fact
-from ..models.safe_text import harmless
 from ..models.strict_json import parse
 from ..models.values import ABSENT, Json, canonical
-from ..runtime.journal.ledger import START, Cursor
+from ..runtime.journal.ledger import Cursor
+from .credentials import checked_url
 from .problems import Problem
+from .received import StreamEvent, Told, Unreachable, no_turnlock, parsed, passed_on
 
 try:
     import httpx
 except ImportError as missing:  # pragma: no cover - tests have it
-    raise TurnlockError(
-        'asking a server needs httpx: pip install "turnlock[client]"'
-    ) from missing
-
-TOKEN: Final = "TURNLOCK_TOKEN"
-"""The variable that holds a token."""
-TOKEN_FILE: Final = "TURNLOCK_TOKEN_FILE"
-"""The variable that names the file of a token, where `TOKEN` is not set."""
-_TOKEN_BYTES: Final = 4_096
+    raise TurnlockError('asking a server needs httpx: pip install "turnlock[client]"') from missing
 
 SILENCE: Final = 40.0
 """Seconds after which a stream that says nothing is taken for dead (F-42)."""
@@ -55,21 +46,13 @@ CONNECT: Final = 5.0
 """Seconds that a connection may take."""
 PAGE: Final = 1_000
 """Entries of one page of a run's past."""
-EVENT_BYTES: Final = 32 * 1024 * 1024
-"""Bytes that one event of a stream may have."""
 RETRY: Final = 1.0
 """Seconds between two connections, unless the server says others."""
 POLL: Final = 0.25
 """Seconds between two looks for the answer to a post."""
 
-Told: TypeAlias = Mapping[str, Any]
-"""JSON as a server told it; fields that are not known are let be (F-1)."""
 Judgeable: TypeAlias = Decide | Interrupt | Resolve | Revoke
 """The deliveries that the face takes."""
-
-
-class Unreachable(TurnlockError):
-    """No turnlock has answered: what was asked for may have happened; asking again is harmless."""
 
 
 @attrs.frozen(kw_only=True)
@@ -98,7 +81,7 @@ class ListedRun:
         try:
             return cls(**{name: told[name] for name in names if name in told}, told=told)
         except TypeError as error:
-            raise _no_turnlock("an entry of the list has no id, sequence or status") from error
+            raise no_turnlock("an entry of the list has no id, sequence or status") from error
 
 
 @attrs.frozen(kw_only=True)
@@ -127,66 +110,6 @@ class Answer:
     told: Told = attrs.field(factory=dict[str, Any], repr=False)
 
 
-Happening: TypeAlias = Literal[
-    "entry", "hello", "live", "gap", "replay", "delta", "diagnostic", "error", "end", "bye", "off"
-]
-
-
-@attrs.frozen
-class StreamEvent:
-    """One event of a stream; an envelope is an `entry`.
-
-    `off` is the client's own: `{"why", "retry"}`. A `gap` with the reason `missed` is too (F-52).
-    """
-
-    name: str
-    data: Told
-
-
-def read_token(file: str | os.PathLike[str] | None = None) -> str | None:
-    """Return the token to use: of this file, else of the environment; None where there is none.
-
-    Raises `TurnlockError` for a file that cannot be read, or what can be no token.
-    """
-    named = None if file is None else os.fspath(file)
-    text = None if named is not None else os.environ.get(TOKEN) or None
-    where = TOKEN
-    if text is None:
-        named = named or os.environ.get(TOKEN_FILE) or None
-        if named is None:
-            return None
-        where = f"the token file {named}"
-        try:
-            with Path(named).open("rb") as opened:
-                text = opened.read(_TOKEN_BYTES + 1).decode("ascii", "replace")
-        except OSError as error:
-            raise TurnlockError(f"{where} cannot be read ({error.strerror}); name another") from None
-    token = text.strip()
-    if not token or len(token) > _TOKEN_BYTES or not token.isascii() or not token.isprintable():
-        raise TurnlockError(f"{where} holds no token: one line of printable characters is one")
-    return token
-
-
-def checked_url(url: str) -> str:
-    """Return the address of a server without its last slash. Raises `TurnlockError` for no such."""
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-        parts = urlsplit("")
-    if not fits or not url.isprintable() or " " in url:
-        raise TurnlockError(
-            f"{harmless(url, limit=80)!r} is no address of a server; give http://HOST:PORT"
-        )
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise TurnlockError(
-            "the address of a server has no user, no query and no fragment; a token is given by"
-            f" --token-file, {TOKEN} or {TOKEN_FILE}: an address is kept and shown everywhere"
-        )
-    return url.rstrip("/")
-
-
 class Client:
     """One server, asked as the holder of one token."""
 
@@ -195,10 +118,15 @@ class Client:
         url: str,
         *,
         token: str | None = None,
+        retry: float = RETRY,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Know the server; nothing is sent yet. Raises `TurnlockError` for a bad address."""
+        """Know the server; nothing is sent yet. Raises `TurnlockError` for a bad address.
+
+        `retry` are the seconds between two connections of a stream, unless the server says others.
+        """
         self.url: Final = checked_url(url)
+        self._retry = retry
         headers = {"User-Agent": "turnlock", "Accept": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -279,7 +207,7 @@ class Client:
 
     async def follow(
         self, run_id: str, *, after: str = "", diagnostics: bool = False
-    ) -> AsyncIterator[StreamEvent]:
+    ) -> AsyncGenerator[StreamEvent]:
         """Follow a run for ever: what a connection did not bring the next one does (F-52).
 
         Every entry comes once, in order. Raises the `Problem` that no repetition mends: an unknown
@@ -287,34 +215,34 @@ class Client:
         """
         last = Cursor.read(after)
         while True:
-            pause = RETRY
+            pause = self._retry
             why = "the stream ended"
             try:
                 stream = self.events(run_id, after=str(last), diagnostics=diagnostics)
                 async with aclosing(stream) as events:
                     async for event in events:
-                        passed, last = _passed_on(event, last)
+                        passed, last = passed_on(event, last)
                         if passed is not None:
                             yield passed
                         if event.name == "entry" and passed is not None and passed.name == "gap":
                             why = "an entry is missing"
                             break
                         if event.name == "bye":
-                            pause = _seconds(event.data.get("retry"), RETRY)
+                            pause = _seconds(event.data.get("retry"), self._retry)
                             why = "the server stops"
             except Unreachable as error:
                 why = str(error)
             except Problem as problem:
                 if problem.status not in _PASSING:
                     raise
-                pause = _seconds(problem.extra.get("retry_after"), RETRY)
+                pause = _seconds(problem.extra.get("retry_after"), self._retry)
                 why = str(problem)
             yield StreamEvent("off", MappingProxyType({"why": why, "retry": pause}))
             await asyncio.sleep(pause)
 
     async def events(
         self, run_id: str, *, after: str = "", diagnostics: bool = False, follow: bool = True
-    ) -> AsyncIterator[StreamEvent]:
+    ) -> AsyncGenerator[StreamEvent]:
         """Iterate over one connection's events (F-40, F-41), as the server sent them."""
         query = {"diagnostics": "1"} if diagnostics else {}
         if not follow:
@@ -329,11 +257,11 @@ class Client:
                 "GET", self.url + path, params=query, headers=headers, timeout=timeout
             ) as response:
                 kind = response.headers.get("Content-Type", "")
-                if response.status_code != httpx.codes.OK or "text/event-stream" not in kind:
+                if not response.is_success or "text/event-stream" not in kind:
                     await response.aread()
                     _told(response)
-                    raise _no_turnlock(f"{path} answered no stream")
-                async for event in _parsed(response.aiter_raw()):
+                    raise no_turnlock(f"{path} answered no stream")
+                async for event in parsed(response.aiter_raw()):
                     yield event
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
@@ -343,15 +271,16 @@ class Client:
 
     async def _judged(self, method: str, path: str, body: Told | None = None) -> Answer:
         """Send a delivery; a refusal is an answer, every other problem is raised."""
+        told: dict[str, Any]
         try:
-            told = _told(await self._send(method, path, json=body))
+            told = dict(_told(await self._send(method, path, json=body)))
         except Problem as problem:
             if problem.extra.get("accepted") is not False:
                 raise
-            told = {"accepted": False, "reason": problem.code, **problem.extra}
+            told = {"accepted": False, "reason": problem.code} | dict(problem.extra)
         accepted = told.get("accepted")
         if accepted not in {True, False, None}:
-            raise _no_turnlock(f"{path} answered no receipt")
+            raise no_turnlock(f"{path} answered no receipt")
         return Answer(
             accepted=accepted,
             reason=told.get("reason"),
@@ -385,7 +314,7 @@ def _fact(raw: object) -> Fact:
     try:
         return read_fact(upgraded(raw))
     except InvalidValue as error:
-        raise _no_turnlock(f"a fact cannot be read ({error})") from error
+        raise no_turnlock(f"a fact cannot be read ({error})") from error
 
 
 def _as_body(delivery: Decide | Interrupt | Resolve) -> tuple[str, dict[str, Any]]:
@@ -399,7 +328,7 @@ def _as_body(delivery: Decide | Interrupt | Resolve) -> tuple[str, dict[str, Any
         body |= {"attempt": delivery.attempt, "resolution": str(delivery.resolution)}
         body = _given({**body, "error": delivery.error})
         if delivery.result is not ABSENT:
-            body["result"] = _plain(cast("Json", delivery.result))
+            body["result"] = _plain(delivery.result)
         return "resolutions", body
     body |= {
         "approved": delivery.approved,
@@ -436,13 +365,13 @@ def _told(response: httpx.Response) -> Told:
     except InvalidValue:
         told = None
     if not isinstance(told, dict):
-        raise _no_turnlock(f"the answer {status} is no JSON object")
+        raise no_turnlock(f"the answer {status} is no JSON object")
     found = cast("dict[str, Any]", told)
-    if status < httpx.codes.MULTIPLE_CHOICES:
+    if response.is_success:
         return found
     code, detail = found.get("title"), found.get("detail")
     if not isinstance(code, str) or not isinstance(detail, str):
-        raise _no_turnlock(f"the answer {status} says no problem")
+        raise no_turnlock(f"the answer {status} says no problem")
     extra = {k: v for k, v in found.items() if k not in _OF_PROBLEMS}
     retry = response.headers.get("Retry-After", "")
     if retry.isdecimal():
@@ -457,64 +386,9 @@ _OF_PROBLEMS: Final = frozenset({"type", "title", "status", "detail", "at"})
 def _field(told: Told, name: str, kind: type) -> Any:  # noqa: ANN401 - of that kind
     found = told.get(name)
     if not isinstance(found, kind):
-        raise _no_turnlock(f"{name!r} is missing from an answer")
+        raise no_turnlock(f"{name!r} is missing from an answer")
     return found
-
-
-def _no_turnlock(why: str) -> Unreachable:
-    return Unreachable(f"what answers there is no turnlock that this one knows: {why}")
 
 
 def _seconds(value: object, default: float) -> float:
     return min(float(value), 60.0) if isinstance(value, int | float) else default
-
-
-def _passed_on(event: StreamEvent, last: Cursor) -> tuple[StreamEvent | None, Cursor]:
-    """Return what is passed on of an event, and the last entry that is known after it (F-52)."""
-    try:
-        if event.name == "gap":
-            return event, max(last, Cursor.read(str(event.data.get("to", ""))))
-        if event.name != "entry":
-            return event, last
-        cursor = Cursor.read(str(event.data.get("cursor")))
-        before = Cursor.read(str(event.data.get("after", "")))
-    except InvalidValue as error:
-        raise _no_turnlock(f"a cursor cannot be read ({error})") from error
-    if cursor <= last:
-        return None, last
-    if before != last:
-        missed = {"from": str(last), "to": str(before), "reason": "missed"}
-        return StreamEvent("gap", MappingProxyType(missed)), last
-    return event, cursor
-
-
-async def _parsed(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:
-    """Iterate over the events of a stream; an event that is cut off is none."""
-    name, data, rest = "", b"", b""
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if not line:
-                if data:
-                    yield _event(name, data)
-                name, data = "", b""
-            elif line.startswith(b"data:"):
-                data += (b"\n" if data else b"") + line[5:].removeprefix(b" ")
-            elif line.startswith(b"event:"):
-                name = line[6:].strip().decode("ascii", "replace")
-        if len(rest) + len(data) > EVENT_BYTES:
-            raise _no_turnlock(f"an event has more than {EVENT_BYTES:,} bytes")
-
-
-def _event(name: str, data: bytes) -> StreamEvent:
-    try:
-        told = json.loads(data)
-    except ValueError as error:
-        raise _no_turnlock("an event is no JSON") from error
-    if not isinstance(told, dict):
-        raise _no_turnlock("an event is no JSON object")
-    return StreamEvent(name or "entry", cast("Told", told))
-
-
-BEGINNING: Final = str(START)
-"""The cursor before the first entry."""

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "toolkits": KERNEL | {"views", "wire", "runtime"},
     "adapters": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
     "server": KERNEL | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "adapters"},
-    "tui": KERNEL | {"views", "wire", "runtime", "agent"},
+    "tui": KERNEL | {"views", "diagrams", "runtime", "adapters", "server"},
     "cli": None,
 }
 KERNEL_LIBRARIES = frozenset({"attrs"})
