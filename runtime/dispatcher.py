@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -39,6 +39,22 @@ from .telemetry import Observed
 from .writer import Judged
 
 _log = logger(__name__)
+
+
+class Performer(Protocol):
+    """Performs the runs of another kind than ours (server.md 18); it may neither raise nor wait."""
+
+    def perform(self, run_id: str, effect: Execute | Cancel) -> None:
+        """Begin what is owed; it may be told of one effect again (K-3)."""
+        ...
+
+    def learn(self, run_id: str, facts: Sequence[Fact]) -> None:
+        """Learn of facts that are kept, in their order."""
+        ...
+
+    def lose(self, run_id: str) -> None:
+        """Learn that the run is owned here no more: nothing of it may go on (S-49)."""
+        ...
 
 
 class Dispatcher(Listener):
@@ -83,8 +99,11 @@ class Dispatcher(Listener):
         facts = [fact for one in judged for fact in one.verdict.facts]
         self._runtime.telemetry.kept(facts)
         self._streams.publish(run_id, facts)
+        performer = self._runtime.performer
         if facts:
             self.noted(actor)
+            if performer is not None and actor.stopped is None:
+                performer.learn(run_id, facts)
         for one in judged:
             self._diagnose(actor, one)
             self.perform(actor, one.verdict.effects)
@@ -114,6 +133,8 @@ class Dispatcher(Listener):
         self.executions.abandon(run_id)
         if self._runtime.actors.remove(actor):
             self.forget(run_id)
+            if self._runtime.performer is not None:
+                self._runtime.performer.lose(run_id)
             if isinstance(actor.stopped, (RunFenced, *LASTING)):
                 self._streams.fail(run_id, actor.stopped)
         if isinstance(actor.stopped, JournalReplaced):
@@ -137,8 +158,11 @@ class Dispatcher(Listener):
         """Begin each effect, unless it is under way: effects may be given again (K-3)."""
         if not self._performing or actor.stopped is not None:
             return
+        performer = self._runtime.performer
         for effect in effects:
-            if isinstance(effect, Cancel):
+            if performer is not None and isinstance(effect, Execute | Cancel):
+                performer.perform(actor.run.run_id, effect)
+            elif isinstance(effect, Cancel):
                 self.executions.cancel(effect)
             elif actor.leaving:
                 continue  # it stays owed

@@ -42,7 +42,7 @@ from .tools.tool import Tool
 from .tools.toolbox import ToolsOf
 
 if TYPE_CHECKING:
-    from .dispatcher import OnContinue
+    from .dispatcher import OnContinue, Performer
 
 _log = logger(__name__)
 
@@ -73,6 +73,10 @@ class RuntimeContext:
     """The tools of the runs that are opened without their own."""
     on_continue: OnContinue | None
     """Who takes their continuations."""
+    kind: str
+    """That of its runs: it performs no others (K-61)."""
+    performer: Performer | None
+    """Who performs them in its place; None for runs of our own kind."""
 
 
 @attrs.define(eq=False, kw_only=True)

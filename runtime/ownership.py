@@ -9,7 +9,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from ..models.errors import CorruptJournal, InvalidValue, TurnlockError
-from ..models.run import OWN, Run
+from ..models.run import Run
 from ..models.safe_text import harmless
 from .actor import Actor
 from .dispatcher import Dispatcher, OnContinue
@@ -70,13 +70,13 @@ class Ownership:
         for one of another kind, before anything happens (K-61), and `RunOpen` where something is
         given for a run that is performed here already.
         """
-        _check_kind(run)
+        self._check_kind(run)
         if run.run_id in self._actors and (tools_of is not None or on_continue is not None):
             raise _performed_here(run.run_id)
         try:
             await self._journal.declare(run)
         except RunDiffers:  # in its kind, perhaps: then no other configuration would do
-            _check_kind((await self._journal.entry(run.run_id)).run)
+            self._check_kind((await self._journal.entry(run.run_id)).run)
             raise
         await self._own(run, tools_of=tools_of, on_continue=on_continue)
 
@@ -109,11 +109,22 @@ class Ownership:
         held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
         for entry in busy:
             run_id = entry.run.run_id
-            if run_id in self._actors or run_id in self._let_go or entry.run.kind != OWN:
+            if run_id in self._actors or run_id in self._let_go or not self._is_ours(entry.run):
                 continue
             if not self._is_hopeless(entry):
                 held[leases.hold(entry)].append(entry)
         return [*held[Hold.NONE], *held[Hold.OVER]], held[Hold.OVERDUE]
+
+    def _is_ours(self, run: Run) -> bool:
+        return run.kind == self._runtime.kind
+
+    def _check_kind(self, run: Run) -> None:
+        """Raise `ForeignRun` for a run that another runtime performs (K-61)."""
+        if not self._is_ours(run):
+            raise ForeignRun(
+                f"run {run.run_id!r} is of kind {run.kind!r}: another runtime performs it; this one"
+                f" performs runs of kind {self._runtime.kind!r}"
+            )
 
     def _is_hopeless(self, entry: RunEntry) -> bool:
         """Whether a run is to be left alone as long as it stands as it does: that is said once.
@@ -343,12 +354,3 @@ def _nobody(run_id: str) -> OnContinue:
         cause="has nobody who takes its continuations",
         fix="give on_continue= to open_run, or to the Runtime",
     )
-
-
-def _check_kind(run: Run) -> None:
-    """Raise `ForeignRun` for a run that another runtime performs (K-61)."""
-    if run.kind != OWN:
-        raise ForeignRun(
-            f"run {run.run_id!r} is of kind {run.kind!r}: another runtime performs it; this one"
-            f" performs runs of kind {OWN!r}"
-        )

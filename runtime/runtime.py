@@ -27,7 +27,7 @@ from ..models.deliveries import (
     SealTurn,
 )
 from ..models.errors import TurnlockError, UnknownRun
-from ..models.run import Run
+from ..models.run import OWN, Run
 from ..models.values import ABSENT, NO_ARGUMENTS, Absent, Json
 from ..models.verdicts import Verdict
 from ..views.call_view import CallView
@@ -35,7 +35,7 @@ from ..views.live import calls_of
 from ..views.run_view import RunView
 from ..views.standing import Standing
 from .actor import Actor, Actors
-from .dispatcher import Dispatcher, Mailbox, OnContinue
+from .dispatcher import Dispatcher, Mailbox, OnContinue, Performer
 from .errors import Closed, JournalReplaced
 from .executions import RuntimeContext
 from .journal.contract import Journal
@@ -71,6 +71,8 @@ class Runtime:
         clock: Clock | None = None,
         telemetry: Telemetry | None = None,
         owner: str | None = None,
+        kind: str = OWN,
+        performer: Performer | None = None,
     ) -> None:
         """Prepare; nothing is owned before it is entered.
 
@@ -79,7 +81,8 @@ class Runtime:
         their own. Without `on_continue` nothing is taken over: nobody could be told. `clock` is
         what kernels count by, and leases, if the journal has no clock of its own; it is read in
         tools' threads, too. `owner` names this process in the journal and must never have been used
-        before; leave it out unless you know better.
+        before; leave it out unless you know better. Runs of another `kind` than our own (K-61) are
+        performed by a `performer`; here they are owned, judged and kept.
         """
         self.owner: Final = owner or new_owner()
         self.settings: Final = settings or Settings()
@@ -116,6 +119,8 @@ class Runtime:
             ),
             tools_of=_tools_of(tools),
             on_continue=on_continue,
+            kind=kind,
+            performer=performer,
         )
         self._dispatcher = Dispatcher(
             runtime=self._runtime,

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from ..models.deliveries import Delivery, Interrupt, Reject, Resolution, Resolve
+from ..models.run import OWN
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
 from ..views.live import calls_of
@@ -61,7 +62,7 @@ def _waits(actor: Actor, settings: Settings) -> Iterator[Wait]:
     turn = actor.kernel.turn
     if turn is None:
         return
-    if turn.phase is TurnPhase.OPEN:
+    if turn.phase is TurnPhase.OPEN and actor.run.kind == OWN:  # others: as long as they live (15)
         bound = settings.unsealed
         yield f"open/{turn.scope}", bound, partial(_stop, actor.run.run_id, turn.turn_id, bound)
     for call in calls_of(actor.kernel):

@@ -124,7 +124,7 @@ class Sessions:
     def capabilities(self, kind: str) -> Capabilities:
         """Return what runs of a kind can do (S-11).
 
-        Of a kind that nobody performs here: they are shown and decided on, nothing else (section 1).
+        Those of a kind that nobody performs here are shown and decided on (section 1).
         """
         raise NotImplementedError(kind)
 
