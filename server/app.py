@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
-from collections.abc import Iterable
-from importlib import import_module
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from importlib import import_module, metadata
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 
+import attrs
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocket
 
+from ..models.safe_text import harmless
 from ..runtime.log import logger
 from . import bodies
 from .face import Face
+from .guard import PREFLIGHT
+from .openapi import document
 from .problems import MEDIA, Problem, problem_of
-from .routing import Asked, Endpoint, Route, Router, Who
+from .routing import Asked, Endpoint, Role, Route, Router, Who
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 _log = logger(__name__)
+_access = logger(f"{__name__}.access")
 
-MODULES: Final = ("reading", "deciding", "commands", "sse")
+MODULES: Final = (
+    *("health", "signing_in", "assets", "metrics"),
+    *("reading", "deciding", "commands", "sse"),
+)
 """Modules beside this one that have ENDPOINTS."""
+SOCKET: Final = b"/v1/stream"
+"""Where a WebSocket is spoken to (F-50)."""
+FACES: Final[tuple[str, ...]] = ()
+"""The clients of others that are spoken to (F-1)."""
+
+_NOBODY: Final = Who(name="", roles=frozenset())
+_PATH: Final = 200
+"""Characters of a path in the log."""
 
 
 def endpoints() -> tuple[Endpoint, ...]:
-    """Return all endpoints of the server."""
+    """Return the endpoints of all modules."""
     found: list[Endpoint] = []
     for name in MODULES:
         if find_spec(f".{name}", __package__) is not None:
@@ -35,76 +56,256 @@ def endpoints() -> tuple[Endpoint, ...]:
     return tuple(found)
 
 
+def version() -> str:
+    """Return the version that is installed."""
+    try:
+        return metadata.version("turnlock")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+@attrs.define
+class _Heard:
+    """What was answered to one request, for the log."""
+
+    scope: Scope
+    headers: Mapping[str, str]
+    status: int = 0
+    is_whole: bool = False
+    name: str = ""
+
+
 class App:
     """The face as an ASGI application."""
 
     def __init__(self, face: Face, own: Iterable[Endpoint] | None = None) -> None:
-        """Serve these endpoints, or all."""
+        """Serve these endpoints, or all, and what is said of them."""
         self.face: Final = face
-        self.router: Final = Router(endpoints() if own is None else own)
+        listed = (*(endpoints() if own is None else own), *self._said_of_it())
+        self.router: Final = Router(listed)
+        self._document: Final = json.dumps(document(listed, version=version())).encode()
+
+    def _said_of_it(self) -> tuple[Endpoint, ...]:
+        async def root(_: Face, __: Asked) -> Response:
+            return JSONResponse({"turnlock": version(), "api": 1, "faces": list(FACES)})
+
+        async def described(_: Face, __: Asked) -> Response:
+            return Response(self._document, media_type="application/json")
+
+        return (
+            Endpoint(
+                method="GET", path="/v1", handler=root, role=Role.LOOK, summary="Say what this is."
+            ),
+            Endpoint(
+                method="GET",
+                path="/v1/openapi.json",
+                handler=described,
+                role=Role.LOOK,
+                summary="Describe all endpoints.",
+            ),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, or one handshake and what follows."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        began = time.perf_counter()
+        heard = _Heard(scope, {})
+        send = _noting(heard, send)
         try:
-            response = await self._answer(request)
+            response, who = await self._answer(heard, Request(scope, receive))
+            await self._send(response, who, heard, receive, send)
         except ClientDisconnect:
-            return
+            pass
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered (F-5)
             response = self._told(error)
-        await response(scope, receive, send)
+            if not heard.status:
+                await response(scope, receive, send)
+        finally:
+            _tell(heard, scope["method"], began)
 
-    async def _answer(self, request: Request) -> Response:
-        scope = cast("Any", request.scope)
-        route = self.router.route(request.method, scope["raw_path"], request.headers.get("accept"))
-        who = self._who(request, route)
+    async def _answer(self, heard: _Heard, request: Request) -> tuple[Response, Who]:
+        scope = request.scope
+        heard.headers = self.face.guard.check_names(scope)
+        if _is_preflight(request) and "Access-Control-Allow-Origin" in heard.headers:
+            return Response(status_code=204, headers=PREFLIGHT), _NOBODY
+        route = self._routed(request)
+        who = _NOBODY
+        if isinstance(route, Problem) or route.endpoint.role is not None:
+            who = self.face.guard.admit(scope)
+            heard.name = who.name
+        if isinstance(route, Problem):
+            raise route
+        role = route.endpoint.role
+        if role is not None:
+            who.check(role)
+        if role not in {None, Role.LOOK} and self.face.standing.is_stopping:
+            raise Problem("shutting_down", "this server ends; nothing new is begun")
         body: object = None
         if route.endpoint.body is not None:
-            body = bodies.parse(route.endpoint.body, await _read(request))
-        asked = Asked(ids=route.ids, query=_query(request), body=body, who=who, http=request)
-        return await route.endpoint.handler(self.face, asked)
+            body = bodies.parse(route.endpoint.body, await self._read(request))
+        asked = Asked(ids=route.ids, query=_query(scope), body=body, who=who, http=request)
+        return await route.endpoint.handler(self.face, asked), who
 
-    def _who(self, request: Request, route: Route) -> Who:
-        role = route.endpoint.role
-        if role is None:
-            return Who(name="", roles=frozenset())
-        kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        who = self.face.tokens.find(secret.strip()) if kind.lower() == "bearer" else None
-        if who is None:
-            raise Problem("unauthenticated", "send a token: Authorization: Bearer …")
-        who.check(role)
-        return who
+    def _routed(self, request: Request) -> Route | Problem:
+        """Return where a request goes, or why nowhere: told only to whoever is let in."""
+        raw: bytes = request.scope["raw_path"]
+        try:
+            return self.router.route(request.method, raw, request.headers.get("accept"))
+        except Problem as problem:
+            return problem
+
+    async def _read(self, request: Request) -> bytes:
+        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media != "application/json":
+            raise Problem("unsupported_media_type", "send Content-Type: application/json")
+        raw = bytearray()
+        length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > bodies.LIMIT:
+            raise _too_large()
+        within = self.face.settings.body
+        try:
+            async with asyncio.timeout(within):
+                async for chunk in request.stream():
+                    raw += chunk
+                    if len(raw) > bodies.LIMIT:
+                        raise _too_large()
+        except TimeoutError:
+            raise Problem("bad_request", f"the body did not come within {within:g} s") from None
+        return bytes(raw)
+
+    async def _send(
+        self, response: Response, who: Who, heard: _Heard, receive: Receive, send: Send
+    ) -> None:
+        """Send an answer; a stream ends with the token that asked for it (F-13)."""
+        task = asyncio.current_task()
+        if type(response) in {Response, JSONResponse} or task is None or who is _NOBODY:
+            await response(heard.scope, receive, send)
+            return
+        ended = False
+
+        def end() -> None:
+            nonlocal ended
+            ended = True
+            task.cancel()
+
+        stop = self.face.tokens.watch(who, end)
+        try:
+            await response(heard.scope, receive, send)
+        except asyncio.CancelledError:
+            if not ended or task.uncancel() > 0:
+                raise
+        finally:
+            stop()
+        if ended and heard.status and not heard.is_whole:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a handshake in, before it is accepted, as any request (F-14)."""
+        began = time.perf_counter()
+        heard = _Heard(scope, {})
+        send = _noting(heard, send)
+        socket = WebSocket(scope, receive, send)
+        try:
+            heard.headers = self.face.guard.check_names(scope)
+            who = self.face.guard.admit(scope)
+            heard.name = who.name
+            who.check(Role.LOOK)
+            serve = _served(scope)
+        except Exception as error:  # noqa: BLE001 - as in _http
+            await receive()
+            await socket.send_denial_response(self._told(error))
+        else:
+            try:
+                await serve(self.face, socket, who)
+            except Exception as error:  # noqa: BLE001 - as in _http
+                self._told(error)
+                if heard.status and not heard.is_whole:
+                    await socket.close(1011, "internal_error")
+        finally:
+            _tell(heard, "WEBSOCKET", began)
 
     def _told(self, error: Exception) -> Response:
+        """Return what is answered for an error; what is a bug stands in the log by its id."""
         problem = problem_of(error)
-        if problem.status == 500:  # noqa: PLR2004 - HTTP's
+        if problem.code == "internal_error":
             name = secrets.token_hex(8)
-            _log.exception("error %s", name, exc_info=error)
-            problem = Problem(problem.code, str(problem), extra={"id": name})
+            _log.error("error %s", name, exc_info=error)
+            problem = Problem(problem.code, f"{problem}: {name}", extra={"id": name})
+        self.face.standing.refused[problem.code] += 1
         return Response(
             problem.encoded(), problem.status, headers=problem.headers(), media_type=MEDIA
         )
 
 
-async def _read(request: Request) -> bytes:
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media != "application/json":
-        raise Problem("unsupported_media_type", "send Content-Type: application/json")
-    raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > bodies.LIMIT:
-            raise Problem("too_large", f"a body has at most {bodies.LIMIT:,} bytes")
-    return bytes(raw)
+def _served(scope: Mapping[str, Any]) -> Callable[[Face, WebSocket, Who], Awaitable[None]]:
+    """Return what serves a WebSocket. Raises `Problem` where none is spoken to."""
+    if scope["raw_path"] != SOCKET:
+        raise Problem("not_found", "there is no such endpoint")
+    found: Callable[[Face, WebSocket, Who], Awaitable[None]]
+    found = import_module(".websocket", __package__).serve
+    return found
 
 
-def _query(request: Request) -> dict[str, str]:
+def _noting(heard: _Heard, send: Send) -> Send:
+    """Add the headers that every answer has (F-16), and note what was answered."""
+
+    async def noting(message: Message) -> None:
+        kind = message["type"]
+        if kind in {"http.response.start", "websocket.http.response.start"}:
+            heard.status = message["status"]
+            message = _with_headers(message, heard.headers)
+        elif kind == "websocket.accept":
+            heard.status = 101
+        elif kind in {"http.response.body", "websocket.http.response.body"}:
+            heard.is_whole = not message.get("more_body", False)
+        elif kind == "websocket.close":
+            heard.is_whole = True
+        await send(message)
+
+    return noting
+
+
+def _with_headers(
+    message: MutableMapping[str, Any], headers: Mapping[str, str]
+) -> MutableMapping[str, Any]:
+    told: list[tuple[bytes, bytes]] = list(message.get("headers", ()))
+    present = {name.lower() for name, _ in told}
+    more = ((name.lower().encode(), value.encode("latin-1")) for name, value in headers.items())
+    return {**message, "headers": told + [it for it in more if it[0] not in present]}
+
+
+def _tell(heard: _Heard, method: str, began: float) -> None:
+    """Say in the log what was asked and answered: no query, no header, nothing that is secret."""
+    raw: bytes = heard.scope["raw_path"]
+    path = harmless(raw.decode("latin-1"), limit=_PATH)
+    took = (time.perf_counter() - began) * 1_000
+    _access.info("%s %s %d %.0f ms %s", method, path, heard.status, took, heard.name)
+
+
+def _is_preflight(request: Request) -> bool:
+    return request.method == "OPTIONS" and "access-control-request-method" in request.headers
+
+
+def _too_large() -> Problem:
+    return Problem("too_large", f"a body has at most {bodies.LIMIT:,} bytes")
+
+
+def _query(scope: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parameters of the query. Raises `Problem` for what is none, or stands twice."""
     found: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
+    raw: bytes = scope["query_string"]
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=64
+        )
+    except ValueError:
+        raise Problem("bad_request", "the query is no percent-encoded UTF-8 text") from None
+    for name, value in pairs:
         if name in found:
             raise Problem("bad_request", "a parameter stands twice", at=f"query.{name}")
         found[name] = value

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, TypeAlias
 
 import attrs
 
 from ..runtime.journal.contract import Journal
 from ..runtime.runtime import Runtime
+from .guard import Guard
+from .health import Readiness
 from .tokens import Tokens
 
 Hub: TypeAlias = Any
@@ -30,7 +33,25 @@ class ServerSettings:
     body: float = 30.0
     """In which the body of a request has to be there."""
     ready: float = 5.0
-    """How old the journal's last answer may be for `/readyz` (F-35)."""
+    """How old the journal's last answer may be for `/readyz`, and how long one may take (F-35)."""
+
+
+@attrs.define
+class Standing:
+    """What changes while a server runs."""
+
+    is_stopping: bool = False
+    """Whether it ends: nothing more is commanded (S-97)."""
+    refused: Counter[str] = attrs.field(factory=Counter[str])
+    """What was answered with a problem, by its code (F-35)."""
+
+
+def _guard(face: Face) -> Guard:
+    return Guard(face.tokens, hosts=face.settings.hosts, origins=face.settings.origins)
+
+
+def _readiness(face: Face) -> Readiness:
+    return Readiness(face.journal, within=face.settings.ready)
 
 
 @attrs.frozen(kw_only=True)
@@ -43,3 +64,6 @@ class Face:
     runtime: Runtime | None
     tokens: Tokens
     settings: ServerSettings = attrs.field(factory=ServerSettings)
+    guard: Guard = attrs.field(default=attrs.Factory(_guard, takes_self=True))
+    readiness: Readiness = attrs.field(default=attrs.Factory(_readiness, takes_self=True))
+    standing: Standing = attrs.field(factory=Standing)

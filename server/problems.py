@@ -139,7 +139,8 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, TurnlockError):
         code = getattr(error, "code", None)
         if isinstance(code, str) and code in STATUS:
-            return Problem(code, str(error), extra=getattr(error, "extra", None))
+            at, extra = getattr(error, "at", None), getattr(error, "extra", None)
+            return Problem(code, str(error), at=at, extra=extra)
         for kind, known in _CODES:
             if isinstance(error, kind):
                 return Problem(known, str(error))

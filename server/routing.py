@@ -36,6 +36,12 @@ class Who:
 
     name: str
     roles: frozenset[Role]
+    mark: str = ""
+    """Of the token's digest: another token of the same name is not this one."""
+    until: float | None = None
+    """When the cookie ends that was sent, Unix seconds; None for a token itself."""
+    session: str | None = None
+    """Which cookie it is."""
 
     def may(self, role: Role) -> bool:
         """Say whether the token has a role."""
