@@ -40,6 +40,11 @@ SNAPSHOT_EVERY: Final = 2_000
 class Unanswered(TurnlockError):
     """A delivery was posted, and its run's owner has not answered yet; it is not lost."""
 
+    def __init__(self, message: str, *, number: int) -> None:
+        """Keep the number of the post, by which its answer is found."""
+        super().__init__(message)
+        self.number = number
+
 
 @attrs.frozen(kw_only=True)
 class Submitted:
@@ -207,9 +212,17 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
         if time.monotonic() >= give_up:
             raise Unanswered(
                 f"run {run_id!r}: its owner {entry.owner or 'somebody'} has not answered post"
-                f" {number} in {within:g} s; it is kept, and answered once that process goes on"
+                f" {number} in {within:g} s; it is kept, and answered once that process goes on",
+                number=number,
             )
         await asyncio.sleep(POLL)
+    return Submitted(
+        delivery=delivery, receipt=judged_by_owner(receipt, run_id, number), by_owner=True
+    )
+
+
+def judged_by_owner(receipt: Mapping[str, Any], run_id: str, number: int) -> dict[str, Any]:
+    """Return the answer to a post. Raises what its owner found wrong with the delivery."""
     if PROBLEM in receipt:
         raise JournalError(
             f"run {run_id!r}: its owner could not read post {number} ({receipt[PROBLEM]}): nothing"
@@ -217,7 +230,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
         )
     if UNFIT in receipt:
         raise BadArguments(**receipt[UNFIT])
-    return Submitted(delivery=delivery, receipt=dict(receipt), by_owner=True)
+    return dict(receipt)
 
 
 async def _entry_to_write(journal: Journal, run_id: str) -> RunEntry:

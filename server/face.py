@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from ..runtime.journal.contract import Journal
+from ..runtime.looking import Looking
 from ..runtime.runtime import Runtime
 from .guard import Guard
 from .health import Readiness
@@ -32,6 +33,8 @@ class ServerSettings:
     """In which sessions end when the server does (S-97)."""
     body: float = 30.0
     """In which the body of a request has to be there."""
+    answer: float = 10.0
+    """In which the owner of a run in another process answers, or it is 202 (F-26)."""
     ready: float = 5.0
     """How old the journal's last answer may be for `/readyz`, and how long one may take (F-35)."""
 
@@ -54,6 +57,10 @@ def _readiness(face: Face) -> Readiness:
     return Readiness(face.journal, within=face.settings.ready)
 
 
+def _looking(face: Face) -> Looking:
+    return Looking(face.journal)
+
+
 @attrs.frozen(kw_only=True)
 class Face:
     """One face: all that its endpoints use."""
@@ -67,3 +74,5 @@ class Face:
     guard: Guard = attrs.field(default=attrs.Factory(_guard, takes_self=True))
     readiness: Readiness = attrs.field(default=attrs.Factory(_readiness, takes_self=True))
     standing: Standing = attrs.field(factory=Standing)
+    looking: Looking = attrs.field(default=attrs.Factory(_looking, takes_self=True))
+    """Where runs stand, one for all who ask."""

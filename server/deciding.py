@@ -1,0 +1,437 @@
+"""Commands of people: decisions, interrupts, resolutions, revocations (F-20 … F-27, S-4).
+
+The kernel judges, wherever the run is performed: here, in another process, which is posted to, or
+nowhere, and then it is judged here. HTTP and the WebSocket use these very functions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from urllib.parse import quote
+
+import attrs
+import msgspec
+
+from ..adapters.contract import Capabilities
+from ..models.deliveries import (
+    Decide,
+    Delivery,
+    Interrupt,
+    Match,
+    Resolution,
+    Resolve,
+    Revoke,
+    Scope,
+)
+from ..models.errors import TurnlockError, UnknownRun
+from ..models.reasons import Reason
+from ..models.values import ABSENT, Absent, Json
+from ..runtime.errors import RunFenced
+from ..runtime.journal.contract import RunEntry
+from ..runtime.runtime import Runtime
+from ..runtime.submitting import Unanswered, judged_by_owner, receipt_of, submit
+from ..runtime.tools.toolbox import Toolbox
+from ..views.meanings import REASONS
+from . import bodies
+from .calls import call_json
+from .face import Face
+from .problems import Problem, problem_of
+from .routing import Asked, Endpoint, Role, Who
+
+if TYPE_CHECKING:  # an extra's
+    from starlette.responses import Response
+
+
+GRACE: Final = 10.0
+"""Seconds in which what runs may still report, unless an interrupt says others (K-53)."""
+
+
+@attrs.frozen(kw_only=True)
+class DecisionBody:
+    """Somebody approves or denies a call. Whoever approves echoes what he was shown (F-20)."""
+
+    turn_id: str
+    invocation_id: str
+    approved: bool
+    arguments_digest: str | None = None
+    arguments: Mapping[str, Json] | None = None
+    reason: str | None = None
+    scope: Scope = Scope.ONCE
+    match: Match = Match.EXACT
+    expires_in: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class InterruptBody:
+    """Somebody stops a turn: the one that is named, or the one that is open (F-24)."""
+
+    turn_id: str | None = None
+    reason: str | None = None
+    grace: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ResolutionBody:
+    """Somebody says what became of a call in doubt, or has it run again (K-35)."""
+
+    turn_id: str
+    invocation_id: str
+    attempt: int
+    resolution: Resolution
+    result: Json | Absent = ABSENT
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """What is answered: a status, its body as JSON, and headers."""
+
+    status: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+
+async def decide(face: Face, run_id: str, body: DecisionBody, who: Who) -> Answer:
+    """Have a decision judged; who decides is who asks (F-12). Raises `Problem`."""
+    who.check(Role.DECIDE)
+    entry = await face.journal.entry(run_id)
+    _check_decision(body, capabilities_of(face, entry.run.kind))
+    delivery = Decide(
+        run_id=run_id,
+        turn_id=body.turn_id,
+        invocation_id=body.invocation_id,
+        approved=body.approved,
+        reason=body.reason,
+        decided_by=who.name,
+        scope=body.scope,
+        match=body.match,
+        expires_in=body.expires_in,
+        arguments_digest=body.arguments_digest if body.approved else None,
+        arguments=body.arguments,
+    )
+    return await _answered(face, entry, delivery)
+
+
+async def resolve(face: Face, run_id: str, body: ResolutionBody, who: Who) -> Answer:
+    """Have a resolution of a doubt judged. Raises `Problem`."""
+    who.check(Role.DECIDE)
+    entry = await face.journal.entry(run_id)
+    capabilities = capabilities_of(face, entry.run.kind)
+    _can(capabilities.resolve, entry, "say what became of a call")
+    if body.resolution is Resolution.RETRY:
+        _can(capabilities.retry, entry, "run a call again")
+    delivery = Resolve(
+        run_id=run_id,
+        turn_id=body.turn_id,
+        invocation_id=body.invocation_id,
+        attempt=body.attempt,
+        resolution=body.resolution,
+        result=body.result,
+        error=body.error,
+    )
+    return await _answered(face, entry, delivery)
+
+
+async def interrupt(face: Face, run_id: str, body: InterruptBody, who: Who) -> Answer:
+    """Have an interrupt judged. A turn that is left out is the open one, found once (S-45)."""
+    who.check(Role.DECIDE)
+    entry = await face.journal.entry(run_id)
+    turn_id, grace = body.turn_id, GRACE if body.grace is None else body.grace
+    if turn_id is None:
+        turn = (await face.looking.look(run_id)).view.turn
+        if turn is None:
+            return await _interrupt_model(face, run_id, body.reason, grace)
+        turn_id = turn.turn_id
+    delivery = Interrupt(run_id=run_id, turn_id=turn_id, reason=body.reason, grace=grace)
+    return await _answered(face, entry, delivery, told={"turn_id": turn_id})
+
+
+async def _interrupt_model(face: Face, run_id: str, reason: str | None, grace: float) -> Answer:
+    """Stop what goes on where no turn is open: a model that is asked, say (S-45)."""
+    if face.sessions is None or not await face.sessions.interrupt(
+        run_id, reason=reason, grace=grace
+    ):
+        raise _refused({"accepted": False, "reason": Reason.NO_ACTIVE_TURN.value, "facts": []})
+    return Answer(status=200, body={"accepted": True, "facts": []})
+
+
+async def revoke(face: Face, run_id: str, grant_id: str, who: Who) -> Answer:
+    """Have a revocation judged. Raises `Problem`."""
+    who.check(Role.DECIDE)
+    entry = await face.journal.entry(run_id)
+    return await _answered(face, entry, Revoke(run_id=run_id, grant_id=grant_id))
+
+
+async def post_of(face: Face, run_id: str, number: str) -> Answer:
+    """Return what became of a delivery that another process was asked to judge (F-26)."""
+    await face.journal.entry(run_id)
+    post = int(number) if number.isascii() and number.isdecimal() and len(number) < _DIGITS else 0
+    if str(post) != number or not await _is_posted(face, run_id, post):
+        raise Problem("unknown_post", "there is no such post of this run, or it is forgotten")
+    receipt = await face.journal.answered(post)
+    if receipt is None:
+        return _posted(run_id, post)
+    return Answer(status=200, body=judged_by_owner(receipt, run_id, post))
+
+
+async def command(face: Face, kind: str, run_id: str, body: object, who: Who) -> Answer:
+    """Answer a command by its name, `decide`, `interrupt` or `resolve`, as HTTP would (F-50).
+
+    The body is JSON that was parsed; a problem is an answer, too. What it raises is a bug.
+    """
+    try:
+        if kind not in COMMANDS:
+            raise Problem("bad_request", f"give one of {', '.join(COMMANDS)}", at="type")
+        shape, judge = COMMANDS[kind]
+        return await judge(face, run_id, bodies.parse(shape, json.dumps(body).encode()), who)
+    except TurnlockError as error:
+        problem = problem_of(error)
+        return Answer(status=problem.status, body=problem.body(), headers=problem.headers())
+
+
+Command: TypeAlias = "tuple[type, Callable[[Face, str, Any, Who], Awaitable[Answer]]]"
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "decide": (DecisionBody, decide),
+    "interrupt": (InterruptBody, interrupt),
+    "resolve": (ResolutionBody, resolve),
+}
+"""What can be commanded of a run, by the names that a WebSocket has for it: body, and who does."""
+
+
+def capabilities_of(face: Face, kind: str) -> Capabilities:
+    """Return what runs of a kind can do (S-11)."""
+    if face.sessions is None:
+        return Capabilities()
+    found: Capabilities = face.sessions.capabilities(kind)
+    return found
+
+
+def _check_decision(body: DecisionBody, capabilities: Capabilities) -> None:
+    """Refuse what nobody may say, and what the kind cannot do, before anything happens."""
+    if not body.approved:
+        _unless(capabilities.deny, "runs of this kind take no denial")
+        if body.arguments is not None:
+            raise Problem("invalid_value", "a denial runs nothing; leave them out", at="arguments")
+        return
+    _unless(capabilities.approve, "runs of this kind take no approval")
+    if body.arguments_digest is None:
+        raise Problem(
+            "invalid_value",
+            "an approval echoes the digest of the arguments that were shown; give it",
+            at="arguments_digest",
+        )
+    if body.arguments is not None:
+        _unless(capabilities.edit_arguments, "runs of this kind take no edited arguments (S-42a)")
+    _unless(body.scope in capabilities.scopes, f"runs of this kind take no scope {body.scope}")
+    if body.scope is Scope.ONCE and (body.expires_in is not None or body.match is Match.TOOL):
+        at = "match" if body.expires_in is None else "expires_in"
+        raise Problem("invalid_value", "it needs the scope turn or session", at=at)
+
+
+def _can(able: bool, entry: RunEntry, what: str) -> None:  # noqa: FBT001 - what is asked
+    _unless(able, f"nobody can {what} of a run of the kind {entry.run.kind}")
+
+
+def _unless(able: bool, detail: str) -> None:  # noqa: FBT001 - what is asked
+    if not able:
+        raise Problem("capability_unsupported", detail)
+
+
+async def _answered(
+    face: Face, entry: RunEntry, delivery: Delivery, told: Mapping[str, str] | None = None
+) -> Answer:
+    """Have a delivery judged, and return the receipt, or raise the refusal as a problem."""
+    run_id = entry.run.run_id
+    if face.sessions is not None:
+        face.sessions.heed(run_id)
+    try:
+        receipt = await _judged(face, run_id, delivery)
+    except Unanswered as error:
+        return _posted(run_id, error.number, told)
+    call = await _call_after(face, entry, delivery, receipt)
+    answer = {**receipt, **(told or {}), **({} if call is None else {"call": call})}
+    if receipt["accepted"] or receipt["reason"] == Reason.DUPLICATE:
+        return Answer(status=200, body=answer)
+    raise _refused(answer)
+
+
+async def _judged(face: Face, run_id: str, delivery: Delivery) -> dict[str, Any]:
+    """Return the receipt, from whoever performs the run; it is judged here where nobody does."""
+    runtime = _runtime_of(face, run_id)
+    if runtime is not None:
+        try:
+            return receipt_of(await runtime.deliver(run_id, delivery))
+        except (UnknownRun, RunFenced):
+            pass  # let go, or taken over, meanwhile
+    tools = await _tools_for(face, run_id, delivery)
+    submitted = await submit(
+        face.journal, run_id, delivery, within=face.settings.answer, tools=tools
+    )
+    if not submitted.by_owner and face.sessions is not None:
+        await face.sessions.wake(run_id)
+    return submitted.receipt
+
+
+def _runtime_of(face: Face, run_id: str) -> Runtime | None:
+    """Return the runtime here that owns a run; None where none does."""
+    if face.sessions is not None:
+        found: Runtime | None = face.sessions.runtime_of(run_id)
+        return found
+    return face.runtime if face.runtime is not None and run_id in face.runtime.runs else None
+
+
+async def _tools_for(face: Face, run_id: str, delivery: Delivery) -> Toolbox | None:
+    """Return the tools that say whether a delivery fits, where its call's tool is known here.
+
+    A toolbox that lacks the tool is none: it would keep in the clear what the tool keeps sealed.
+    """
+    edits = isinstance(delivery, Decide) and delivery.arguments is not None
+    if not edits and not isinstance(delivery, Resolve):
+        return None
+    tools: Toolbox | None = None
+    if face.sessions is not None:
+        tools = await face.sessions.tools_of(run_id)
+    elif face.runtime is not None:
+        tools = face.runtime.tools_of(run_id)
+    turn = (await face.looking.look(run_id)).view.turn
+    call = None if turn is None else turn.calls.get(cast("Any", delivery).invocation_id)
+    lacks = tools is None or call is None or tools.get(call.tool_name) is None
+    return None if lacks else tools
+
+
+async def _call_after(
+    face: Face, entry: RunEntry, delivery: Delivery, receipt: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return how the call stands that was decided about; None where there is none to tell of.
+
+    What happened is durable by then: if it cannot be told how the call stands, that is left out.
+    """
+    if not isinstance(delivery, Decide | Resolve) or receipt.get("reason") in _NO_CALL:
+        return None
+    try:
+        call = await face.looking.call(entry.run.run_id, delivery.turn_id, delivery.invocation_id)
+    except TurnlockError:
+        return None
+    return None if call is None else call_json(call, capabilities_of(face, entry.run.kind))
+
+
+_NO_CALL: Final = frozenset(
+    {
+        Reason.RUN_MISMATCH.value,
+        Reason.NO_ACTIVE_TURN.value,
+        Reason.TURN_MISMATCH.value,
+        Reason.UNKNOWN_INVOCATION.value,
+        Reason.AMBIGUOUS_INVOCATION.value,
+    }
+)
+"""Refusals of what names no call that the kernel knows."""
+
+
+def _refused(answer: Mapping[str, Any]) -> Problem:
+    reason = Reason(answer["reason"])
+    return Problem(reason.value, REASONS[reason], extra=answer)
+
+
+def _posted(run_id: str, number: int, told: Mapping[str, str] | None = None) -> Answer:
+    place = f"/v1/runs/{quote(run_id, safe='')}/posts/{number}"
+    body = {"accepted": None, "post": number, **(told or {})}
+    return Answer(status=202, body=body, headers={"Location": place})
+
+
+_DIGITS: Final = 19
+
+
+async def _is_posted(face: Face, run_id: str, number: int) -> bool:
+    journal: Any = face.journal
+    return bool(await journal.posted(number) == run_id)
+
+
+def response_of(answer: Answer) -> Response:
+    """Return an answer of HTTP."""
+    from starlette.responses import Response  # noqa: PLC0415 - an extra's
+
+    return Response(
+        msgspec.json.encode(answer.body),
+        answer.status,
+        headers=dict(answer.headers),
+        media_type="application/json",
+    )
+
+
+async def _decisions(face: Face, asked: Asked) -> Response:
+    return response_of(await decide(face, asked.ids["run"], asked.body, asked.who))
+
+
+async def _interrupts(face: Face, asked: Asked) -> Response:
+    return response_of(await interrupt(face, asked.ids["run"], asked.body, asked.who))
+
+
+async def _resolutions(face: Face, asked: Asked) -> Response:
+    return response_of(await resolve(face, asked.ids["run"], asked.body, asked.who))
+
+
+async def _revocations(face: Face, asked: Asked) -> Response:
+    ids = asked.ids
+    return response_of(await revoke(face, ids["run"], ids["grant"], asked.who))
+
+
+async def _posts(face: Face, asked: Asked) -> Response:
+    return response_of(await post_of(face, asked.ids["run"], asked.ids["post"]))
+
+
+_REFUSALS: Final = ("unknown_run", "capability_unsupported", *(str(reason) for reason in Reason))
+
+ENDPOINTS: Final = (
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{run}/decisions",
+        handler=_decisions,
+        role=Role.DECIDE,
+        summary="Approve or deny a call that waits.",
+        body=DecisionBody,
+        codes=_REFUSALS,
+        statuses=(200, 202),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{run}/interrupt",
+        handler=_interrupts,
+        role=Role.DECIDE,
+        summary="Stop the open turn, or the one that is named.",
+        body=InterruptBody,
+        codes=_REFUSALS,
+        statuses=(200, 202),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/runs/{run}/resolutions",
+        handler=_resolutions,
+        role=Role.DECIDE,
+        summary="Say what became of a call in doubt, or have it run again.",
+        body=ResolutionBody,
+        codes=_REFUSALS,
+        statuses=(200, 202),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/runs/{run}/grants/{grant}",
+        handler=_revocations,
+        role=Role.DECIDE,
+        summary="Let a grant cover nothing more.",
+        codes=("unknown_run", "unknown_grant"),
+        statuses=(200, 202),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{run}/posts/{post}",
+        handler=_posts,
+        role=Role.LOOK,
+        summary="What became of a delivery that waits for another process.",
+        codes=("unknown_run", "unknown_post"),
+        statuses=(200, 202),
+    ),
+)
+"""The endpoints of this module."""
