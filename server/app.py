@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from importlib import import_module, metadata
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
 import attrs
@@ -21,7 +21,7 @@ from ..models.safe_text import harmless
 from ..runtime.log import logger
 from . import bodies
 from .face import Face
-from .guard import PREFLIGHT
+from .guard import HEADERS, PREFLIGHT
 from .openapi import document
 from .problems import MEDIA, Problem, problem_of
 from .routing import Asked, Endpoint, Role, Route, Router, Who
@@ -41,6 +41,9 @@ SOCKET: Final = b"/v1/stream"
 """Where a WebSocket is spoken to (F-50)."""
 FACES: Final[tuple[str, ...]] = ()
 """The clients of others that are spoken to (F-1)."""
+
+ServeSocket: TypeAlias = "Callable[[Face, Scope, Receive, Send, Who], Awaitable[None]]"
+"""What speaks with a WebSocket that was let in; it accepts it itself."""
 
 _NOBODY: Final = Who(name="", roles=frozenset())
 _PATH: Final = 200
@@ -114,7 +117,7 @@ class App:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        heard = _Heard(scope, {})
+        heard = _Heard(scope, HEADERS)
         send = _noting(heard, send)
         try:
             response, who = await self._answer(heard, Request(scope, receive))
@@ -145,9 +148,8 @@ class App:
             who.check(role)
         if role not in {None, Role.LOOK} and self.face.standing.is_stopping:
             raise Problem("shutting_down", "this server ends; nothing new is begun")
-        body: object = None
-        if route.endpoint.body is not None:
-            body = bodies.parse(route.endpoint.body, await self._read(request))
+        kind: type[object] | None = route.endpoint.body
+        body = None if kind is None else bodies.parse(kind, await self._read(request))
         asked = Asked(ids=route.ids, query=_query(scope), body=body, who=who, http=request)
         return await route.endpoint.handler(self.face, asked), who
 
@@ -207,9 +209,8 @@ class App:
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a handshake in, before it is accepted, as any request (F-14)."""
         began = time.perf_counter()
-        heard = _Heard(scope, {})
+        heard = _Heard(scope, HEADERS)
         send = _noting(heard, send)
-        socket = WebSocket(scope, receive, send)
         try:
             heard.headers = self.face.guard.check_names(scope)
             who = self.face.guard.admit(scope)
@@ -218,14 +219,14 @@ class App:
             serve = _served(scope)
         except Exception as error:  # noqa: BLE001 - as in _http
             await receive()
-            await socket.send_denial_response(self._told(error))
+            await WebSocket(scope, receive, send).send_denial_response(self._told(error))
         else:
             try:
-                await serve(self.face, socket, who)
+                await serve(self.face, scope, receive, send, who)
             except Exception as error:  # noqa: BLE001 - as in _http
                 self._told(error)
                 if heard.status and not heard.is_whole:
-                    await socket.close(1011, "internal_error")
+                    await send({"type": "websocket.close", "code": 1011})
         finally:
             _tell(heard, "WEBSOCKET", began)
 
@@ -242,12 +243,11 @@ class App:
         )
 
 
-def _served(scope: Mapping[str, Any]) -> Callable[[Face, WebSocket, Who], Awaitable[None]]:
+def _served(scope: Mapping[str, Any]) -> ServeSocket:
     """Return what serves a WebSocket. Raises `Problem` where none is spoken to."""
     if scope["raw_path"] != SOCKET:
         raise Problem("not_found", "there is no such endpoint")
-    found: Callable[[Face, WebSocket, Who], Awaitable[None]]
-    found = import_module(".websocket", __package__).serve
+    found: ServeSocket = import_module(".websocket", __package__).serve
     return found
 
 

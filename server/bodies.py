@@ -104,7 +104,7 @@ def _value_of(hint: Any, value: Any, *, place: str) -> Any:  # noqa: ANN401, PLR
             for index, item in enumerate(items)
         )
     if origin is Mapping and isinstance(value, dict):
-        return freeze(value, place=place)
+        return freeze(cast("dict[str, object]", value), place=place)
     raise _wrong(place, value, _named(hint))
 
 

@@ -53,6 +53,7 @@ class Keys:
         if not path.exists():
             _make(path)
         place = str(path)
+        mode = 0
         try:
             mode = path.stat().st_mode
             keys = [bytes.fromhex(line) for line in path.read_text(encoding="ascii").split()]

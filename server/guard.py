@@ -133,15 +133,13 @@ class Guard:
         keys: Keys | None = None,
         hosts: Iterable[str],
         origins: Iterable[str] = (),
-        secure: bool = False,
     ) -> None:
-        """Let in by these tokens. With `secure` cookies are for TLS alone (F-13)."""
+        """Let in by these tokens; without keys cookies end with the process."""
         self.tokens: Final = tokens
         self.cookies: Final = Cookies(keys or Keys.made(), tokens)
         self.codes: Final = Codes(now=tokens.now)
         self._attempts: Final = Attempts(now=tokens.now)
         self._names: Final = Names(hosts, origins)
-        self._secure: Final = secure
 
     def check_names(self, scope: Mapping[str, Any]) -> dict[str, str]:
         """Return the headers of an answer. Raises `Problem` before anything else (F-14)."""
@@ -199,10 +197,22 @@ class Guard:
             raise _unauthenticated("this token is not known here, or not any more")
         return token
 
-    def cookie(self, value: str, *, lasts: int) -> str:
-        """Return the header that sets the cookie; none is left with `lasts` 0."""
-        secure = "; Secure" if self._secure else ""
+    def cookie(self, value: str, scope: Mapping[str, Any], *, lasts: int) -> str:
+        """Return the header that sets the cookie; with `lasts` 0 it goes.
+
+        It is for TLS alone, but where the browser asks a loopback name (F-13).
+        """
+        place = _Place.read((_header(scope["headers"], b"host") or b"").decode("latin-1"))
+        secure = "" if place is not None and is_loopback(place.name) else "; Secure"
         return f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={lasts}{secure}"
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a name or an address leads to this machine alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _unauthenticated(detail: str) -> Problem:

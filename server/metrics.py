@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from .face import Face
 
 _STREAMS: Final = (
-    ("subscribers", "gauge", "Subscriptions that are open."),
-    ("sent", "counter", "Events that were sent to subscribers."),
-    ("cut_off", "counter", "Subscribers that were cut off: they read nothing for too long."),
-    ("replays", "counter", "Times that a subscriber fell behind and was served from the journal."),
+    ("sent", "Events that were sent to subscribers."),
+    ("cut", "Subscribers that were cut off: they read nothing for too long."),
+    ("replays", "Times that a subscriber fell behind and was served from the journal."),
 )
 
 
@@ -33,10 +32,15 @@ async def _metrics(face: Face, _: Asked) -> Response:
             "not_found", "there are no metrics here: pip install 'turnlock[metrics]'"
         ) from None
     families: list[Any] = []
-    stats = getattr(face.hub, "stats", None)
-    for name, kind, what in _STREAMS:
-        made = GaugeMetricFamily if kind == "gauge" else CounterMetricFamily
-        families.append(made(f"turnlock_stream_{name}", what, value=getattr(stats, name, 0)))
+    families.append(
+        GaugeMetricFamily(
+            "turnlock_stream_subscribers", "Open subscriptions.", value=face.hub.subscribers
+        )
+    )
+    families += [
+        CounterMetricFamily(f"turnlock_stream_{name}", what, value=getattr(face.hub.counts, name))
+        for name, what in _STREAMS
+    ]
     refused = CounterMetricFamily("turnlock_refused", "Problems, by code.", labels=["code"])
     for code, count in sorted(face.standing.refused.items()):
         refused.add_metric([code], count)

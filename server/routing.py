@@ -100,7 +100,7 @@ class Endpoint:
     role: Role | None
     """What it takes; None: it answers without a token (F-13)."""
     summary: str
-    body: type | None = None
+    body: type[object] | None = None
     produces: tuple[str, ...] = (JSON,)
     """Media types of its 2xx answers; the first endpoint of a table answers ``*/*``."""
     query: Mapping[str, str] = attrs.field(factory=dict[str, str])

@@ -42,7 +42,7 @@ async def _sign_in(face: Face, asked: Asked) -> Response:
     else:
         found = face.guard.by_token(body.token or "", scope).who()
     sealed, who = face.guard.cookies.seal(found)
-    cookie = face.guard.cookie(sealed, lasts=int(LASTS))
+    cookie = face.guard.cookie(sealed, scope, lasts=int(LASTS))
     return JSONResponse(_told(who), headers={"Set-Cookie": cookie})
 
 
@@ -54,7 +54,8 @@ async def _sign_out(face: Face, asked: Asked) -> Response:
     who = asked.who
     if who.session is not None and who.until is not None:
         face.tokens.end(who.session, until=who.until)
-    return Response(status_code=204, headers={"Set-Cookie": face.guard.cookie("", lasts=0)})
+    cookie = face.guard.cookie("", asked.http.scope, lasts=0)
+    return Response(status_code=204, headers={"Set-Cookie": cookie})
 
 
 ENDPOINTS: Final = (

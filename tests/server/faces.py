@@ -78,6 +78,7 @@ async def opened(
     hub: Any = None,
     sessions: Any = None,
     settings: ServerSettings | None = None,
+    known: Tokens | None = None,
 ) -> AsyncGenerator[Opened]:
     """A face on a journal, in memory unless given one, which is the caller's to close."""
     kept = journal or MemoryJournal()
@@ -87,7 +88,7 @@ async def opened(
             hub=hub,
             sessions=sessions,
             runtime=runtime,
-            tokens=tokens(),
+            tokens=known or tokens(),
             settings=settings or ServerSettings(),
         )
         it = Opened(face=face, app=App(face, endpoints), journal=kept, runtime=runtime)
