@@ -73,6 +73,24 @@ class Closed(TurnlockError):
     """The runtime, the journal or the subscription was closed before."""
 
 
+class CursorAhead(TurnlockError):
+    """A place behind the end of what is kept: of another journal, or of one since put back.
+
+    Nobody waits until the journal gets there. `head` is the place where it ends.
+    """
+
+    code = "cursor_ahead"
+
+    def __init__(self, run_id: str, *, asked: object, head: object) -> None:
+        """Say what was asked for, and where the run ends."""
+        super().__init__(
+            f"run {run_id!r}: {str(asked)!r} is behind its end, {str(head)!r}: it is a place of"
+            " another journal, or this one was put back; read it from the beginning"
+        )
+        self.head = str(head)
+        self.extra = {"head": self.head}
+
+
 class TooSlow(TurnlockError):
     """A subscriber fell behind; subscribe again after the sequence `after`: nothing is lost."""
 
