@@ -12,12 +12,11 @@ from ..runtime.looking import Looking
 from ..runtime.runtime import Runtime
 from .guard import Guard
 from .health import Readiness
+from .hub import Hub
 from .tokens import Tokens
 
-Hub: TypeAlias = Any
-"""Until server/hub.py is there: see it for what it does."""
 Sessions: TypeAlias = Any
-"""As `Hub`, until server/sessions.py is there."""
+"""Until server/sessions.py is there: see it for what it does."""
 
 
 @attrs.frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
@@ -12,7 +12,7 @@ from ..runtime.journal.ledger import Cursor
 from .connections import transport_of
 from .face import Face
 from .problems import Problem
-from .routing import Asked, Endpoint, Role, Who
+from .routing import Asked, Endpoint, Role
 from .shown import Sent, Shown
 
 if TYPE_CHECKING:
@@ -50,16 +50,15 @@ async def stream(face: Face, asked: Asked) -> Response:
     except BaseException:
         subscription.close()
         raise
-    return EventStream(subscription, counts=still_counts(face, asked.who))
+    return EventStream(subscription)
 
 
-def still_counts(face: Face, who: Who) -> Callable[[], bool]:
-    """Return what says whether the token still counts that asked (F-13)."""
-
-    def counts() -> bool:
-        return face.tokens.named(who.name) is not None
-
-    return counts
+async def head(face: Face, asked: Asked) -> Response:
+    """Answer as a stream would begin."""
+    answer = await stream(face, asked)
+    if isinstance(answer, EventStream):
+        answer.close()
+    return Response(media_type=MEDIA, headers={"Content-Type": MEDIA})
 
 
 def encoded(batch: Iterable[Shown], run_id: str) -> bytes:
@@ -74,16 +73,17 @@ class EventStream(Response):
 
     media_type = MEDIA
 
-    def __init__(
-        self, subscription: HubSubscription, *, counts: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Prepare; the stream ends once `counts` says no."""
+    def __init__(self, subscription: HubSubscription) -> None:
+        """Prepare."""
         self._subscription = subscription
-        self._counts = counts
         self.status_code = 200
         self.background = None
         self.init_headers({"Content-Type": MEDIA, "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
+
+    def close(self) -> None:
+        """End it: nobody is to be answered."""
+        self._subscription.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -99,7 +99,7 @@ class EventStream(Response):
         watching = asyncio.ensure_future(_gone(receive))
         watching.add_done_callback(lambda _: subscription.close())
         try:
-            await self._write(scope, send)
+            await self._write(send)
         except asyncio.CancelledError:
             if task is None or not cut.was or task.uncancel():
                 raise
@@ -108,7 +108,7 @@ class EventStream(Response):
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
-    async def _write(self, scope: Scope, send: Send) -> None:
+    async def _write(self, send: Send) -> None:
         start = {
             "type": "http.response.start",
             "status": self.status_code,
@@ -116,14 +116,9 @@ class EventStream(Response):
         }
         await send(start)
         last = {"type": "http.response.body", "body": b"", "more_body": False}
-        if scope["method"] == "HEAD":
-            await send(last)
-            return
         subscription = self._subscription
         begin = RETRY
         async for batch in subscription:
-            if not self._counts():
-                break
             data = begin + encoded(batch, subscription.run_id) if batch else BEAT
             begin = b""
             await send({"type": "http.response.body", "body": data, "more_body": True})
@@ -162,6 +157,16 @@ ENDPOINTS: Final = (
         handler=stream,
         role=Role.LOOK,
         summary="Follow a run: what has happened, then what happens.",
+        produces=(MEDIA,),
+        query=_QUERY,
+        codes=_CODES,
+    ),
+    Endpoint(
+        method="HEAD",
+        path="/v1/runs/{run}/events",
+        handler=head,
+        role=Role.LOOK,
+        summary="Say whether a run can be followed from there.",
         produces=(MEDIA,),
         query=_QUERY,
         codes=_CODES,
