@@ -133,6 +133,11 @@ class Session(Protocol):
     """A run that is being performed now."""
 
     @property
+    def epoch(self) -> Mapping[str, Json]:
+        """What its `epoch` note says: `process`, `host`, `thread_id`, and so on (S-50)."""
+        ...
+
+    @property
     def at_work(self) -> bool:
         """Whether something goes on in it that waits for no person."""
         ...
@@ -169,7 +174,7 @@ class Session(Protocol):
         """Return the calls of which a person has to say what became (K-35)."""
         ...
 
-    async def terminate(self, *, grace: float) -> Ending:
+    async def terminate(self, *, why: str, grace: float) -> Ending:
         """End what goes on, and the process that performs it (S-47); the run is owned still."""
         ...
 
@@ -210,8 +215,8 @@ class RuntimeAdapter(Protocol):
         """Return the models that a run may have (S-85)."""
         ...
 
-    async def check(self, spec: SessionSpec) -> None:
-        """Raise `CommandRefused` for what no session can be, before anything happens (S-51)."""
+    async def check(self, spec: SessionSpec) -> SessionSpec:
+        """Return it with what it leaves out. Raises `CommandRefused` for what no session can be."""
         ...
 
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:

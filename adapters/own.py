@@ -9,18 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..agent.errors import ConversationBroken
-from ..agent.loop import GRACE, Agent
+import attrs
+
+from ..agent.errors import ConversationBroken, LimitReached
+from ..agent.loop import Agent
+from ..agent.providers.client import MissingClient
 from ..agent.setup import NamedModel
 from ..agent.speaking import Model
 from ..models.effects import Effect
 from ..models.errors import InvalidValue, shown
 from ..models.fact import Fact
 from ..models.run import OWN, Run
+from ..models.safe_text import harmless
+from ..models.values import Json
+from ..runtime.journal.ledger import Domain, Note
 from ..runtime.runtime import Runtime
 from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
-from ..views.call_view import CallView
+from ..runtime.tools.toolbox import Toolbox
+from ..views.call_view import CallView, Waits
 from .contract import (
     Capabilities,
     CommandRefused,
@@ -33,6 +40,9 @@ from .contract import (
     TurnSent,
     UserMessage,
 )
+
+ASIDE: Final = frozenset({"drained", "rested"})
+"""Why a session ends whose run is to go on as if nothing had been (S-97)."""
 
 
 class OwnAdapter:
@@ -76,10 +86,11 @@ class OwnAdapter:
             for name in self._models
         )
 
-    async def check(self, spec: SessionSpec) -> None:
-        """Raise `CommandRefused` for an agent or a model that is not offered (S-51)."""
+    async def check(self, spec: SessionSpec) -> SessionSpec:
+        """Return it with its agent's name; `CommandRefused` for what is not offered (S-51)."""
         self._agent(spec)
         self._model(spec)
+        return attrs.evolve(spec, agent=spec.agent or self.default)
 
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:
         """Own the run, and go on with what it owes. Raises what `Runtime.open_run` raises."""
@@ -91,7 +102,9 @@ class OwnAdapter:
             await begun.__aenter__()
         except (ConversationBroken, SealBroken) as error:
             raise CommandRefused("runtime_reference_invalid", str(error)) from error
-        return OwnSession(begun)
+        except (InvalidValue, MissingClient) as error:  # of its model: a key that is not there, say
+            raise CommandRefused("runtime_unavailable", harmless(str(error))) from error
+        return OwnSession(begun, sink)
 
     async def restore(self, manifest: Manifest, sink: Sink) -> Session:
         """Go on with a run; its agent and model must be offered still (S-52)."""
@@ -103,6 +116,11 @@ class OwnAdapter:
                 f"the run was begun otherwise than this server can go on with it: {error}",
             ) from error
         return await self.create(manifest.spec, sink)
+
+    def tools_of(self, spec: SessionSpec) -> Toolbox:
+        """Return the tools that a run of this session has, or would have."""
+        of = self._agent(spec).tools or self.runtime.tools_of
+        return of(spec.run_id)
 
     @property
     def _models(self) -> dict[str, Model]:
@@ -144,13 +162,19 @@ class OwnAdapter:
 class OwnSession:
     """One conversation that is performed here now."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, sink: Sink) -> None:
         """Take over an agent that is entered."""
         self._agent = agent
+        self._sink = sink
         self._run_id: Final = agent.run_id
         self._runtime: Final = agent.runtime
         self._working = 0
         self._left = False
+
+    @property
+    def epoch(self) -> Mapping[str, Json]:
+        """Return which process performs it."""
+        return {"process": self._runtime.owner, "settlement": "response"}
 
     @property
     def at_work(self) -> bool:
@@ -160,10 +184,23 @@ class OwnSession:
         return not self._agent.pending() and not self._agent.doubts()
 
     async def settled(self) -> None:
-        """Go on until a person has the word. Raises what `Agent.run` raises."""
+        """Go on until a person has the word, or the answers that one prompt may cost are spent.
+
+        Raises what `Agent.run` raises.
+        """
         self._working += 1
         try:
             await self._agent.run()
+        except LimitReached as error:
+            said = len(self._agent.conversation.said)
+            note = Note(
+                domain=Domain.ERROR,
+                kind="limit_reached",
+                body={"text": str(error)},
+                at=self._runtime.now(),
+                id=f"limit/{said}",
+            )
+            await self._sink.hear([note], [])
         finally:
             self._working -= 1
 
@@ -201,10 +238,22 @@ class OwnSession:
         tool = self._runtime.tools(call.run_id).get(call.tool_name)
         return tool is None or tool.policy.doubt_rule in {InDoubt.ASK, InDoubt.PROBE}
 
-    async def terminate(self, *, grace: float = GRACE) -> Ending:
-        """Stop what goes on; what runs may report for so many seconds."""
-        await self._agent.interrupt(reason="terminated", grace=grace)
-        return Ending(why="terminated")
+    async def terminate(self, *, why: str, grace: float) -> Ending:
+        """Stop what goes on; what runs may report for so many seconds.
+
+        Where it is put aside, by a server that stops say, what only waits for a person or a model
+        is left as it stands: it needs no process, and the next one goes on with it.
+        """
+        is_ours = self._run_id in self._runtime.runs
+        if is_ours and (why not in ASIDE or self._runs()):
+            await self._agent.interrupt(reason=why, grace=grace)
+        return Ending(why=why)
+
+    def _runs(self) -> bool:
+        """Whether calls run."""
+        conversation = self._agent.conversation
+        turn = conversation.turns.get(conversation.turn_id or "")
+        return turn is not None and turn.calls.any_waiting_for(Waits.REPORT)
 
     async def leave(self) -> None:
         """Let the run go; whoever opens it next goes on."""

@@ -31,6 +31,7 @@ from ..runtime.scheduling import Clock
 from ..runtime.settings import Settings
 from ..runtime.telemetry import Telemetry
 from ..runtime.tools.tool import Tool
+from ..runtime.tools.toolbox import ToolsOf
 from ..views.call_view import CallView
 from .approving import Approvals, Approve, AskApproval, Deny, decide, resolve
 from .asking import tell_nobody
@@ -347,6 +348,11 @@ class Agent:
     def model(self) -> Model:
         """Its model."""
         return self._setup.model
+
+    @property
+    def tools(self) -> ToolsOf | None:
+        """Which tools its runs have now; None: those of the runtime."""
+        return self._setup.tools
 
     async def say(self, prompt: str, *, message_id: str | None = None, heard: Json = None) -> None:
         """Have a prompt kept, once all before is done; `run` goes on with it.

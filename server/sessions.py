@@ -1,22 +1,47 @@
-"""The runs that are performed here now: created, restored, asked, ended (server.md 8, 11, 13)."""
+"""The runs that are performed here, and what is commanded of them (server.md 8, 11, 13)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Literal, Self, TypeAlias
 
 import attrs
 
-from ..adapters.contract import Capabilities, CommandRefused, ModelInfo, RuntimeAdapter, SessionSpec
+from ..adapters.contract import Capabilities, CommandRefused, Manifest, RuntimeAdapter, SessionSpec
+from ..adapters.own import OwnAdapter
+from ..adapters.rest import unknown
 from ..agent.transients import Transient
-from ..models.run import OWN
+from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
+from ..models.run import OWN, Run
+from ..models.safe_text import harmless
 from ..models.values import Json
-from ..runtime.journal.contract import Journal
-from ..runtime.journal.ledger import Cursor
+from ..runtime.errors import JournalOwned, RunDiffers, RunFenced, RunForgotten
+from ..runtime.journal.contract import Journal, RunEntry
+from ..runtime.journal.ledger import START, Cursor
+from ..runtime.log import logger
 from ..runtime.runtime import Runtime
+from ..runtime.settings import Settings
+from ..runtime.tools.toolbox import Toolbox
+from .bounds import SessionSettings, allowed, changed_by
+from .catalogue import Catalogue, Offered
+from .life import Life
+from .line import Taken, Waiting, check_message_id, conflicting, taken_before, waiting_id
+from .manifests import Kept
+from .orphans import Orphans
+from .performed import Performed
 
+_log = logger(__name__)
+
+When: TypeAlias = Literal["idle", "steer"]
+"""When a prompt is said: once nothing is owed, or into the turn that goes on (S-83)."""
 State: TypeAlias = Literal["active", "inactive"]
 """Whether a run is performed here now (F-31)."""
+
+OUTCOME_UNKNOWN: Final = "outcome unknown: nobody knows what became of it, and the next turn began"
+"""What is said of a doubt that a prompt does not wait for (S-26)."""
+LOOK_ONLY: Final = Capabilities(terminate=False, restore=False, models=False, execution="observed")
+"""What runs can do that nobody performs here: they are shown and decided on (section 1)."""
 
 
 def nobody_listens(_: Transient) -> None:
@@ -29,32 +54,6 @@ def nobody_watches(_: str) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class SessionSettings:
-    """The bounds of sessions; times are seconds."""
-
-    sessions: int = 64
-    """Sessions in which something goes on at once, and those that are kept idle beside (15)."""
-    waiting: int = 100
-    """Prompts of one run that wait in line (S-83)."""
-    drain: float = 10.0
-    """In which sessions end when the server does (S-97)."""
-    grace: float = 5.0
-    """For what runs, when a session is terminated (S-47)."""
-    restarts: int = 3
-    """Restarts of a session that has failed, within … (S-54)"""
-    restarts_within: float = 60.0
-    """… so many seconds."""
-    orphan_timeout: float | None = None
-    """After which a run with something pending, and nobody there, is interrupted (S-96)."""
-    on_pending: Literal["wait", "deny"] = "wait"
-    """What becomes of a call that waits for a decision (S-96)."""
-    doubts: Literal["ask", "fail"] = "ask"
-    """What becomes of a call in doubt before the next prompt (S-83)."""
-    roots: tuple[str, ...] = ()
-    """Folders below which the `cwd` of a run may be (S-51)."""
-
-
-@attrs.frozen(kw_only=True)
 class Created:
     """A run that was created, or known as such: `is_new` where this command made it."""
 
@@ -63,18 +62,6 @@ class Created:
     capabilities: Capabilities
     cursor: Cursor
     is_new: bool
-
-
-@attrs.frozen(kw_only=True)
-class Taken:
-    """A prompt that is kept; said again, the same (F-23)."""
-
-    message_id: str
-    cursor: Cursor
-    turn_id: str | None = None
-    steered: bool = False
-    restored: bool = False
-    ignored: tuple[str, ...] = ()
 
 
 class Sessions:
@@ -89,17 +76,32 @@ class Sessions:
         settings: SessionSettings | None = None,
         pass_on: Callable[[Transient], None] = nobody_listens,
         is_watched: Callable[[str], bool] = nobody_watches,
+        runtime_settings: Settings | None = None,
     ) -> None:
-        """Prepare; `pass_on` is the hub's, `is_watched` says whether a run has a subscriber."""
+        """Prepare; `pass_on` is the hub's, `is_watched` says whether a run has a subscriber.
+
+        Runs of our own kind are performed by the runtime of their adapter; those of each other kind
+        are owned and judged by one that is made here, with `runtime_settings`.
+        """
         self.journal: Final = journal
         self.adapters: Final = {adapter.kind: adapter for adapter in adapters}
         self.default_kind: Final = default_kind
         self.settings: Final = settings or SessionSettings()
-        self._pass_on = pass_on
-        self._is_watched = is_watched
+        self.catalogue: Final = Catalogue(self.adapters, known_for=self.settings.models_for)
+        self.life: Final = Life(
+            journal=journal,
+            adapters=self.adapters,
+            settings=self.settings,
+            pass_on=pass_on,
+            runtime_settings=runtime_settings or Settings(),
+        )
+        self._orphans = Orphans(life=self.life, settings=self.settings, is_watched=is_watched)
 
     async def __aenter__(self) -> Self:
-        """Begin to restore what was performed when the server ended, and preload models."""
+        """Begin to restore what was performed when the server ended, and to preload models."""
+        await self.life.open()
+        self._orphans.begin()
+        self.life.tasks.spawn("preload models", self.catalogue.preload())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -107,11 +109,14 @@ class Sessions:
         await self.stop()
 
     async def stop(self) -> None:
-        """Take no more commands, and end all sessions within `drain` (S-97)."""
+        """Take no more commands, and end all sessions within `drain` (S-97); once."""
+        if not self.life.stopping:
+            self._orphans.end()
+            await self.life.close()
 
     def is_active(self, run_id: str) -> bool:
         """Whether a run is performed here now."""
-        raise NotImplementedError(run_id)
+        return run_id in self.life.active
 
     def state_of(self, run_id: str) -> State:
         """Return `active` or `inactive`."""
@@ -126,30 +131,106 @@ class Sessions:
 
         Those of a kind that nobody performs here are shown and decided on (section 1).
         """
-        raise NotImplementedError(kind)
+        adapter = self.adapters.get(kind)
+        return LOOK_ONLY if adapter is None else adapter.capabilities
 
     def runtime_of(self, run_id: str) -> Runtime | None:
         """Return the runtime here that owns a run; None where none does."""
-        raise NotImplementedError(run_id)
+        return next((it for it in self.life.runtimes.values() if run_id in it.runs), None)
+
+    async def tools_of(self, run_id: str) -> Toolbox | None:
+        """Return the tools of a run, performed here or not; None where they are not known."""
+        runtime = self.runtime_of(run_id)
+        if runtime is not None:
+            return runtime.tools(run_id)
+        adapter = self.adapters.get(await self.kind_of(run_id))
+        if isinstance(adapter, OwnAdapter):
+            with suppress(CommandRefused):
+                kept = await self.life.kept(run_id)
+                if kept is not None:
+                    return adapter.tools_of(kept.manifest.spec)
+        return None
 
     def heed(self, run_id: str) -> None:
         """Learn that a command came for a run: it is no orphan (S-96)."""
+        self._orphans.heed(run_id)
 
-    async def models(self, kind: str | None = None) -> Mapping[str, Sequence[ModelInfo] | None]:
-        """Return the models by kind; None for a kind that cannot say (S-85)."""
-        raise NotImplementedError(kind)
+    async def wake(self, run_id: str) -> None:
+        """Restore, in the background, a run that was decided on while its session had failed.
 
-    async def reload_models(
-        self, kind: str | None = None
-    ) -> Mapping[str, Sequence[ModelInfo] | None]:
-        """Ask anew, and return the models by kind (S-85)."""
-        raise NotImplementedError(kind)
+        A run that somebody has ended stays so, and one that has no manifest is a stranger's.
+        """
+        if not self.is_active(run_id) and not self.life.stopping:
+            self.life.tasks.spawn(f"wake {run_id}", self.life.wake(run_id))
+
+    async def models(
+        self, kind: str | None = None, *, reload: bool = False
+    ) -> Mapping[str, Offered]:
+        """Return the models by kind (S-85); see `Catalogue.models`."""
+        return await self.catalogue.models(kind, reload=reload)
 
     async def create(
         self, spec: SessionSpec, *, prompt: str | None = None, message_id: str | None = None
     ) -> Created:
-        """Create a run, or find it as it was created (S-51, S-80)."""
-        raise NotImplementedError(spec, prompt, message_id)
+        """Create a run, or find it as it was created (S-51, S-80).
+
+        Raises `CommandRefused`, and `RunDiffers` where the id has another configuration.
+        """
+        self._check_open()
+        adapter = self.adapters.get(spec.kind)
+        if adapter is None:
+            raise CommandRefused(
+                "invalid_value",
+                f"{shown(spec.kind)} is no kind of runs that this server performs; it has"
+                f" {', '.join(self.adapters)}",
+                at="kind",
+            )
+        if message_id is not None:
+            check_message_id(message_id)
+        run = Run(run_id=spec.run_id, kind=spec.kind)  # what its id has to be is checked here
+        spec = await adapter.check(allowed(spec, adapter, self.settings))
+        async with self._elsewhere(spec.run_id), self.life.lock(spec.run_id):
+            self.life.check_room(spec.kind)
+            is_new, kept = await self._declared(run, spec)
+            if not self.is_active(spec.run_id) and kept.manifest.closed is None:
+                await self.life.begin(kept)
+        self.heed(spec.run_id)
+        cursor = START
+        if prompt is not None and message_id is not None:
+            cursor = (await self.prompt(spec.run_id, prompt, message_id=message_id)).cursor
+        return Created(
+            run_id=spec.run_id,
+            kind=spec.kind,
+            capabilities=adapter.capabilities,
+            cursor=cursor,
+            is_new=is_new,
+        )
+
+    async def _declared(self, run: Run, spec: SessionSpec) -> tuple[bool, Kept]:
+        """Have a run known with this manifest; say whether it was not (S-51)."""
+        try:
+            entry = await self.journal.entry(run.run_id)
+        except UnknownRun:
+            entry = None
+        if entry is not None and entry.forgotten is not None:
+            raise RunForgotten(f"run {harmless(run.run_id)!r} was removed; give another id")
+        if entry is not None and entry.run != run:
+            raise _differs(run.run_id)
+        if entry is None:
+            await self.journal.declare(run)
+        kept = await self.life.kept(run.run_id)
+        if kept is None:
+            begun = entry is not None and (entry.sequence or await self._notes(run.run_id))
+            if begun or not await self.life.keep_session(spec, number=1):
+                raise _differs(run.run_id)
+            return True, Kept(manifest=Manifest(spec=spec), sessions=1)
+        if kept.first != spec:
+            raise _differs(run.run_id)
+        return False, kept
+
+    async def _notes(self, run_id: str) -> bool:
+        """Whether anything was noted in a run that has no manifest: a stranger's."""
+        return bool(await self.journal.notes(run_id))
 
     async def prompt(  # noqa: PLR0913 - the fields of its body
         self,
@@ -157,24 +238,179 @@ class Sessions:
         text: str,
         *,
         message_id: str,
-        when: Literal["idle", "steer"] = "idle",
+        when: When = "idle",
         doubts: Literal["fail"] | None = None,
         changes: Mapping[str, Json] | None = None,
     ) -> Taken:
-        """Keep what a person says, and have it said in its turn (S-53, S-80 … S-83)."""
-        raise CommandRefused("run_inactive", f"{run_id}{text}{message_id}{when}{doubts}{changes}")
+        """Keep what a person says, and have it said in its turn (S-53, S-80 … S-83).
 
-    async def restore(self, run_id: str, *, force: bool = False) -> Cursor:
+        Raises `CommandRefused`, `UnknownRun`, and what the journal raises: then say it again.
+        """
+        self._check_open()
+        check_message_id(message_id)
+        adapter = await self._adapter(run_id)
+        self.heed(run_id)
+        known = await taken_before(self.journal, run_id, message_id, text)
+        if known is not None:
+            return known
+        async with self._elsewhere(run_id), self.life.lock(run_id):
+            known = await taken_before(self.journal, run_id, message_id, text)
+            if known is None:
+                self._check_open()
+                if when == "steer" and not adapter.capabilities.steer:
+                    raise _incapable(adapter, "steer a turn that goes on: leave `when` out")
+                performed, told = await self._performed(run_id, adapter, changes or {})
+                await self._settle_doubts(performed, fail=doubts == "fail")
+                await self._keep(performed, Waiting(message_id=message_id, text=text), when, told)
+                known = await taken_before(self.journal, run_id, message_id, text)
+        if known is None:
+            raise AssertionError(waiting_id(message_id))
+        return known
+
+    async def _keep(
+        self, performed: Performed, prompt: Waiting, when: When, told: dict[str, Json]
+    ) -> None:
+        """Keep a prompt, and have it said once nothing is owed, or now where it steers."""
+        run_id = performed.run_id
+        if len(performed.line) >= self.settings.waiting:
+            raise CommandRefused(
+                "limit_reached",
+                f"{self.settings.waiting} prompts of run {harmless(run_id)!r} wait already; say it"
+                " again once one was answered",
+            )
+        if not performed.counts:
+            self.life.check_room(performed.adapter.kind)
+        steers = when == "steer" and not performed.idle
+        if steers:
+            told["steered"] = True
+        try:
+            await performed.line.keep(prompt, told, in_line=not steers)
+        except InvalidValue as error:  # said elsewhere meanwhile, with another text
+            raise conflicting(run_id, prompt.message_id) from error
+        if steers:
+            await performed.send(prompt)
+        else:
+            performed.wake()
+
+    async def _performed(
+        self, run_id: str, adapter: RuntimeAdapter, changes: Mapping[str, Json]
+    ) -> tuple[Performed, dict[str, Json]]:
+        """Return a run's session, restored if need be, and what is told of that (S-53, S-87)."""
+        performed = self.life.active.get(run_id)
+        if performed is not None:
+            _, ignored = changed_by(performed.kept.manifest.spec, changes)
+            return performed, {"ignored": tuple(ignored)} if ignored else {}
+        kept = await self._manifest(run_id)
+        spec, changed = changed_by(kept.manifest.spec, changes)
+        if changed:
+            spec = await adapter.check(allowed(spec, adapter, self.settings))
+            number = kept.sessions + 1
+            if not await self.life.keep_session(spec, number=number):
+                raise _differs(run_id)
+            manifest = attrs.evolve(kept.manifest, spec=spec)
+            kept = attrs.evolve(kept, manifest=manifest, sessions=number)
+        return await self.life.begin(kept), {"restored": True}
+
+    async def _settle_doubts(self, performed: Performed, *, fail: bool) -> None:
+        """Settle calls in doubt as unknown. Raises `CommandRefused` where nobody said so (S-83)."""
+        doubts = performed.session.doubts()
+        if not doubts:
+            return
+        if not fail and self.settings.doubts == "ask":
+            raise CommandRefused(
+                "in_doubt",
+                f"{len(doubts)} calls of run {harmless(performed.run_id)!r} are in doubt: say what"
+                ' became of them, or send it with "doubts": "fail"',
+            )
+        for call in doubts:
+            await performed.runtime.deliver(call.run_id, unknown(call, OUTCOME_UNKNOWN))
+
+    async def restore(self, run_id: str, *, force: bool = False) -> Cursor:  # noqa: ARG002 - for kinds with a process (S-49)
         """Have a run performed here, if it is not (S-52); return where its ledger ends."""
-        raise NotImplementedError(run_id, force)
+        self._check_open()
+        adapter = await self._adapter(run_id)
+        if not adapter.capabilities.restore:
+            raise _incapable(adapter, "be restored")
+        self.heed(run_id)
+        async with self._elsewhere(run_id), self.life.lock(run_id):
+            if not self.is_active(run_id):
+                await self.life.begin(await self._manifest(run_id))
+        return await self._end_of(run_id)
 
     async def terminate(self, run_id: str, *, grace: float | None = None) -> Cursor:
-        """End its session, if it has one (S-47); return where its ledger ends."""
-        raise NotImplementedError(run_id, grace)
+        """End its session, if it has one here (S-47); return where its ledger ends."""
+        self._check_open()
+        await self._adapter(run_id)
+        within = self.settings.grace if grace is None else grace
+        await self.life.end(run_id, why="terminated", grace=within)
+        return await self._end_of(run_id)
 
     async def interrupt(self, run_id: str, *, reason: str | None, grace: float) -> bool:
         """Stop what goes on in a run where no turn is open: a model that is asked, say.
 
         False where nothing did, or where the run is not performed here: `no_active_turn`.
         """
-        raise NotImplementedError(run_id, reason, grace)
+        self.heed(run_id)
+        performed = self.life.active.get(run_id)
+        return performed is not None and await performed.session.stop(reason=reason, grace=grace)
+
+    async def _manifest(self, run_id: str) -> Kept:
+        """Return the manifest of a run; one that other programs began is made the default's."""
+        kept = await self.life.kept(run_id)
+        if kept is not None:
+            return kept
+        adapter = await self._adapter(run_id)
+        spec = await adapter.check(SessionSpec(run_id=run_id, kind=adapter.kind))
+        if not await self.life.keep_session(spec, number=1):
+            raise _differs(run_id)
+        return Kept(manifest=Manifest(spec=spec), sessions=1)
+
+    async def _adapter(self, run_id: str) -> RuntimeAdapter:
+        """Return what performs a run. Raises `UnknownRun`, and `CommandRefused` where nothing."""
+        entry: RunEntry = await self.journal.entry(run_id)
+        if entry.forgotten is not None:
+            raise UnknownRun(f"run {harmless(run_id)!r} was removed")
+        adapter = self.adapters.get(entry.run.kind)
+        if adapter is None:
+            raise CommandRefused(
+                "run_kind_mismatch",
+                f"run {harmless(run_id)!r} is of kind {entry.run.kind!r}, which this server shows"
+                " and decides on, and does not perform",
+            )
+        return adapter
+
+    async def _end_of(self, run_id: str) -> Cursor:
+        return (await self.journal.ends([run_id])).get(run_id, START)
+
+    def _check_open(self) -> None:
+        if self.life.stopping:
+            raise CommandRefused("shutting_down", "the server is about to end; ask the next one")
+
+    @asynccontextmanager
+    async def _elsewhere(self, run_id: str) -> AsyncGenerator[None]:
+        """Say of a run that another process performs no more than until when it has it (F-6)."""
+        try:
+            yield
+        except (JournalOwned, RunFenced) as error:
+            _log.info("run %r is performed elsewhere: %s", run_id, error)
+            extra: dict[str, Json] = {}
+            with suppress(TurnlockError):
+                until = (await self.journal.entry(run_id)).owned_until
+                if until is not None:
+                    extra["owned_until"] = until
+            raise CommandRefused(
+                "owned_elsewhere",
+                f"run {harmless(run_id)!r} is performed by another process",
+                extra=extra,
+            ) from error
+
+
+def _differs(run_id: str) -> RunDiffers:
+    return RunDiffers(
+        f"run {harmless(run_id)!r} is known with another configuration, or was begun by another"
+        " program; give another id, or restore it"
+    )
+
+
+def _incapable(adapter: RuntimeAdapter, what: str) -> CommandRefused:
+    return CommandRefused("capability_unsupported", f"runs of kind {adapter.kind!r} cannot {what}")

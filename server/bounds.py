@@ -1,0 +1,135 @@
+"""How many sessions there may be, how often one that failed is begun again, and what one may be."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import attrs
+
+from ..adapters.contract import CommandRefused, RuntimeAdapter, SessionSpec
+from ..models.errors import shown
+from ..models.safe_text import harmless
+
+
+@attrs.frozen(kw_only=True)
+class SessionSettings:
+    """The bounds of sessions; times are seconds."""
+
+    sessions: int = 64
+    """Sessions in which something goes on at once, and those that are kept idle beside (15)."""
+    waiting: int = 100
+    """Prompts of one run that wait in line (S-83)."""
+    drain: float = 10.0
+    """In which sessions end when the server does (S-97)."""
+    grace: float = 5.0
+    """For what runs, when a session is terminated (S-47)."""
+    restarts: int = 3
+    """Restarts of a session that has failed, within … (S-54)"""
+    restarts_within: float = 60.0
+    """… so many seconds."""
+    restart_pause: float = 1.0
+    """Before the first restart; doubled for each that follows."""
+    orphan_timeout: float | None = None
+    """After which a run with something pending, and nobody there, is interrupted (S-96)."""
+    on_pending: Literal["wait", "deny"] = "wait"
+    """What becomes of a call that waits for a decision (S-96)."""
+    doubts: Literal["ask", "fail"] = "ask"
+    """What becomes of a call in doubt before the next prompt (S-83)."""
+    models_for: float = 600.0
+    """For which models are known before they are asked for anew (S-85)."""
+    roots: tuple[str, ...] = ()
+    """Folders below which the `cwd` of a run may be (S-51)."""
+
+    @classmethod
+    def headless(cls, **more: Any) -> SessionSettings:  # noqa: ANN401 - the fields above
+        """Return those of a server at which nobody sits (S-96)."""
+        return cls(**{"on_pending": "deny", "doubts": "fail", **more})
+
+
+class Budget:
+    """Restarts of runs whose sessions have failed: so many in so long, never a loop (S-54)."""
+
+    def __init__(self, settings: SessionSettings) -> None:
+        """Begin with none spent."""
+        self._settings = settings
+        self._spent: dict[str, deque[float]] = {}
+
+    def left(self, run_id: str, *, now: float) -> bool:
+        """Whether the session of a run may be begun once more."""
+        spent = self._spent.get(run_id)
+        if spent is None:
+            return True
+        while spent and spent[0] <= now - self._settings.restarts_within:
+            spent.popleft()
+        if not spent:
+            del self._spent[run_id]
+        return len(spent) < self._settings.restarts
+
+    def spend(self, run_id: str, *, now: float) -> float:
+        """Take one, and return the seconds to wait before it.
+
+        Raises `CommandRefused` (`runtime_unavailable`) where none is left.
+        """
+        if not self.left(run_id, now=now):
+            first = self._spent[run_id][0]
+            after = max(1, round(first + self._settings.restarts_within - now))
+            raise CommandRefused(
+                "runtime_unavailable",
+                f"run {harmless(run_id)!r}: its session was begun again {self._settings.restarts}"
+                f" times in {self._settings.restarts_within:g} s, and failed each time",
+                extra={"retry_after": after},
+            )
+        spent = self._spent.setdefault(run_id, deque())
+        spent.append(now)
+        return self._settings.restart_pause * 2.0 ** (len(spent) - 1)
+
+
+NAMED: Final = ("agent", "model", "cwd", "approval_policy", "sandbox")
+"""The settings of a session that a client may name, where its kind takes them."""
+
+
+def allowed(spec: SessionSpec, adapter: RuntimeAdapter, settings: SessionSettings) -> SessionSpec:
+    """Return what a client asks for, its `cwd` resolved (S-51).
+
+    Raises `CommandRefused` (`invalid_value`) for what its kind does not take, or the server's owner
+    does not allow.
+    """
+    for name in NAMED:
+        if getattr(spec, name) is not None and name not in adapter.settings:
+            raise _refused(name, f"runs of kind {adapter.kind!r} have no {name}")
+    for name in spec.options:
+        if name not in adapter.options:
+            known = ", ".join(sorted(adapter.options)) or "none"
+            raise _refused(
+                f"options.{name}", f"is no option of runs of kind {adapter.kind!r}: {known}"
+            )
+    if spec.cwd is None:
+        return spec
+    return attrs.evolve(spec, cwd=_below(spec.cwd, settings.roots))
+
+
+def _below(cwd: str, roots: tuple[str, ...]) -> str:
+    """Return a folder with its links resolved, where it lies below one of the roots."""
+    try:
+        folder = Path(cwd).resolve(strict=True) if Path(cwd).is_absolute() else None
+    except (OSError, ValueError, RuntimeError):
+        folder = None
+    if folder is not None and folder.is_dir():
+        for root in roots:
+            if folder.is_relative_to(Path(root).resolve()):
+                return str(folder)
+    raise _refused("cwd", f"{shown(cwd)} is no folder below a --root of this server")
+
+
+def _refused(at: str, detail: str) -> CommandRefused:
+    return CommandRefused("invalid_value", detail, at=at)
+
+
+def changed_by(spec: SessionSpec, changes: Mapping[str, Any]) -> tuple[SessionSpec, list[str]]:
+    """Return a session as a client wants it, and which of its settings would be others (S-87)."""
+    wanted = {name: value for name, value in changes.items() if value is not None}
+    names = [name for name, value in wanted.items() if getattr(spec, name) != value]
+    return attrs.evolve(spec, **wanted), names

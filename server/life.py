@@ -1,0 +1,416 @@
+"""How the session of a run begins and ends, by itself too (S-50 … S-54).
+
+A session begins and ends under a lock of its run. Each step is kept before the next: the `session`
+note before anything is started, the `epoch` note once it was, `closed` before the run is let go. So
+what stands after a crash says what the next start has to do (server.md 14).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+from weakref import WeakValueDictionary
+
+import attrs
+
+from ..adapters.contract import (
+    CommandRefused,
+    Ending,
+    RuntimeAdapter,
+    Session,
+    SessionSpec,
+)
+from ..adapters.own import OwnAdapter
+from ..adapters.rest import brought_to_rest
+from ..agent.errors import ConversationBroken
+from ..agent.transients import Transient
+from ..models.errors import TurnlockError
+from ..models.run import OWN, Run
+from ..models.safe_text import harmless
+from ..runtime.dispatcher import Continuation
+from ..runtime.errors import Closed, JournalError, JournalOwned, RunFenced, RunOpen
+from ..runtime.journal.contract import Appended, Journal, RunEntry
+from ..runtime.journal.ledger import Domain, Note
+from ..runtime.leases import clock_of_leases, is_owned, put_out
+from ..runtime.log import logger
+from ..runtime.runtime import Runtime
+from ..runtime.scheduling import SteadyClock, Tasks
+from ..runtime.settings import Settings
+from ..runtime.writer import fold_run
+from .bounds import Budget, SessionSettings
+from .line import Line
+from .manifests import Kept, check_thread, closed_note, epoch_note, kept_of, session_note
+from .performed import Performed, Performers, RunSink
+
+_log = logger(__name__)
+
+STAYS_CLOSED: Final = frozenset({"terminated", "orphaned"})
+"""Why a session ended that no start of a server begins again."""
+RESTORES: Final = 16
+"""Sessions that are restored at once when a server starts."""
+LOOK: Final = 10.0
+"""Seconds until those are looked at again that could not be restored: another server has them."""
+LOST: Final = (RunFenced, Closed)
+"""What ends a session whose run is another's now: nothing can be kept of it here."""
+
+
+class Life:
+    """The sessions that are active here."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        adapters: Mapping[str, RuntimeAdapter],
+        settings: SessionSettings,
+        pass_on: Callable[[Transient], None],
+        runtime_settings: Settings,
+    ) -> None:
+        """Begin with none."""
+        self.journal: Final = journal
+        self.active: Final[dict[str, Performed]] = {}
+        """By run, in the order in which they began."""
+        self.tasks: Final = Tasks(failed=_failed)
+        self.stopping = False
+        """Whether the server ends: no session begins any more."""
+        self._adapters = adapters
+        self._settings = settings
+        self._pass_on = pass_on
+        self._performers = Performers(lost=self._lost)
+        alone = attrs.evolve(runtime_settings, takes_over=False)
+        self.runtimes: Final = {
+            kind: adapter.runtime
+            if isinstance(adapter, OwnAdapter)
+            else Runtime(
+                journal=journal,
+                on_continue=_taken_at_once,
+                settings=alone,
+                kind=kind,
+                performer=self._performers,
+            )
+            for kind, adapter in adapters.items()
+        }
+        """What owns and judges the runs of each kind."""
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._budget = Budget(settings)
+
+    async def open(self) -> None:
+        """Begin to restore what was performed when a server ended."""
+        for kind, runtime in self.runtimes.items():
+            if kind != OWN:
+                await runtime.__aenter__()
+        if OWN in self._adapters:
+            self.tasks.spawn("restore sessions", self._restore_all())
+
+    async def close(self) -> None:
+        """End all sessions within `drain` (S-97)."""
+        self.stopping = True
+        await self.tasks.cancel()
+        drain = self._settings.drain
+        works = [
+            asyncio.ensure_future(self.end(run_id, why="drained", grace=drain))
+            for run_id in self.active
+        ]
+        if works:
+            _, late = await asyncio.wait(works, timeout=drain)
+            for work in late:
+                work.cancel()
+            await asyncio.gather(*works, return_exceptions=True)
+        for kind, runtime in self.runtimes.items():
+            if kind != OWN:
+                await runtime.__aexit__(None, None, None)
+
+    def lock(self, run_id: str) -> asyncio.Lock:
+        """Return the lock under which the session of a run begins and ends."""
+        return self._locks.setdefault(run_id, asyncio.Lock())
+
+    def now(self) -> float:
+        """Return the Unix time by which notes are stamped."""
+        for runtime in self.runtimes.values():
+            return runtime.now()
+        return (self.journal.clock or SteadyClock()).now()
+
+    async def kept(self, run_id: str) -> Kept | None:
+        """Return the manifest of a run; None where it has none. Raises `CommandRefused`."""
+        return kept_of(run_id, await self.journal.notes(run_id, domain=Domain.SESSION))
+
+    async def keep_session(self, spec: SessionSpec, *, number: int) -> bool:
+        """Keep the first step of a manifest in a run that nobody performs.
+
+        False where another one stands there. Raises `JournalOwned` where somebody owns the run.
+        """
+        notes = [session_note(spec, number=number, at=self.now())]
+        kept = await self.journal.note(spec.run_id, fence=None, notes=notes)
+        if kept is Appended.FENCED:  # by one that has died, perhaps
+            now = clock_of_leases(self.journal, None).now()
+            await put_out(self.journal, spec.run_id, now=now)
+            kept = await self.journal.note(spec.run_id, fence=None, notes=notes)
+        if kept is Appended.FENCED:
+            raise JournalOwned(f"run {harmless(spec.run_id)!r} is performed elsewhere")
+        return kept is Appended.OK
+
+    async def begin(self, kept: Kept, *, restarted: bool = False) -> Performed:
+        """Begin the session of a run, whose lock is held, and which has none here.
+
+        Raises `CommandRefused`; `JournalOwned` and its like where the run is performed elsewhere.
+        """
+        spec = kept.manifest.spec
+        run_id, kind = spec.run_id, spec.kind
+        if self.stopping:
+            raise CommandRefused("shutting_down", "the server is about to end")
+        check_thread(run_id, kept.manifest)
+        self.check_room(kind)
+        if kept.why_closed == "failed" and not restarted:
+            self._budget.spend(run_id, now=self.now())
+        adapter, runtime = self._adapters[kind], self.runtimes[kind]
+        told = None if kind == OWN else self._performers.told(run_id)
+        session: Session | None = None
+        try:
+            if kind != OWN:
+                await self._own(kept, runtime)
+            session = await self._session(kept, adapter, runtime)
+            number = kept.epochs + 1
+            await runtime.note(run_id, epoch_note(session.epoch, number=number, at=self.now()))
+            line = Line(run_id=run_id, runtime=runtime)
+            line.load(await self.journal.notes(run_id, domain=Domain.MESSAGE))
+        except RunOpen as error:
+            raise JournalOwned(f"run {harmless(run_id)!r} is performed here otherwise") from error
+        except BaseException:  # cancelled, too: nothing may go on that nobody asks
+            await self._undo(run_id, session, runtime)
+            raise
+        manifest = attrs.evolve(kept.manifest, epoch=session.epoch, closed=None)
+        performed = Performed(
+            kept=attrs.evolve(kept, manifest=manifest, epochs=number),
+            adapter=adapter,
+            runtime=runtime,
+            session=session,
+            line=line,
+            told=told,
+        )
+        self.active[run_id] = performed
+        performed.begin(self._ended_by_itself)
+        self._rest_idle()
+        return performed
+
+    async def _own(self, kept: Kept, runtime: Runtime) -> None:
+        """Own a run of another kind; what a dead process left is brought to rest (S-52)."""
+        spec = kept.manifest.spec
+        await runtime.open_run(Run(run_id=spec.run_id, kind=spec.kind))
+        kernel = await fold_run(Run(run_id=spec.run_id, kind=spec.kind), self.journal)
+        for delivery in brought_to_rest(kernel, worker=f"w/{secrets.token_hex(8)}"):
+            await runtime.deliver(spec.run_id, delivery)
+
+    async def _session(self, kept: Kept, adapter: RuntimeAdapter, runtime: Runtime) -> Session:
+        manifest = kept.manifest
+        sink = RunSink(
+            manifest.spec.run_id, runtime, pass_on=self._pass_on, ended=self._ended_of_others
+        )
+        if manifest.epoch is None:
+            return await adapter.create(manifest.spec, sink)
+        return await adapter.restore(manifest, sink)
+
+    async def _undo(self, run_id: str, session: Session | None, runtime: Runtime) -> None:
+        """End what has begun of a session; the run stays, inactive, and may be restored (S-51)."""
+        self._performers.forget(run_id)
+        with suppress(TurnlockError):
+            if session is not None:
+                await session.terminate(why="failed", grace=0.1)
+                await session.leave()
+            if run_id in runtime.runs:
+                await runtime.close_run(run_id, drain=0.0)
+
+    async def wake(self, run_id: str) -> None:
+        """Begin the session of a run whose last has failed, or was never ended."""
+        try:
+            async with self.lock(run_id):
+                if run_id not in self.active:
+                    kept = await self.kept(run_id)
+                    if kept is not None and kept.why_closed not in STAYS_CLOSED:
+                        await self.begin(kept)
+        except TurnlockError as error:
+            _log.info("run %r goes on once it is restored: %s", run_id, error)
+
+    async def end(self, run_id: str, *, why: str, grace: float) -> None:
+        """End the session of a run, if it has one; how is kept before the run is let go."""
+        async with self.lock(run_id):
+            performed = self.active.get(run_id)
+            if performed is not None:
+                await self._end(performed, Ending(why=why), grace=grace)
+
+    async def _end(
+        self, performed: Performed, ending: Ending, *, grace: float, over: bool = False
+    ) -> None:
+        """End a session under its lock; one that is `over` has ended by itself."""
+        run_id, runtime, session = performed.run_id, performed.runtime, performed.session
+        try:
+            await performed.cease()
+            if not over:
+                ending = await session.terminate(why=ending.why, grace=grace)
+            if run_id in runtime.runs:
+                number = performed.kept.closings + 1
+                await runtime.note(run_id, closed_note(ending, number=number, at=self.now()))
+        except TurnlockError as error:  # it is another's by now, or the journal fails
+            _log.warning("how the session of %r ended is not kept: %s", run_id, error)
+        finally:
+            if self.active.get(run_id) is performed:
+                del self.active[run_id]
+            self._performers.forget(run_id)
+            await self._leave(performed)
+
+    async def _leave(self, performed: Performed) -> None:
+        try:
+            await performed.session.leave()
+            if performed.run_id in performed.runtime.runs:
+                await performed.runtime.close_run(performed.run_id, drain=0.0)
+        except TurnlockError as error:
+            _log.warning("run %r was left in haste: %s", performed.run_id, error)
+
+    def check_room(self, kind: str) -> None:
+        """Raise `CommandRefused` where so many sessions are at work that no other may begin."""
+        if sum(it.counts for it in self.active.values()) < self._settings.sessions:
+            return
+        idle = next((it for it in self.active.values() if it.idle and it.counts), None)
+        if idle is not None and self._adapters[kind].capabilities.execution != "owned":
+            self._rest(idle)
+            return
+        raise CommandRefused(
+            "limit_reached",
+            f"{self._settings.sessions} sessions are at work here; ask again once one has ended",
+        )
+
+    def _rest_idle(self) -> None:
+        """Put sessions to rest that nobody has asked anything for longest, where many are idle."""
+        idle = [it for it in self.active.values() if it.idle]
+        for performed in idle[: max(0, len(idle) - self._settings.sessions)]:
+            self._rest(performed)
+
+    def _rest(self, performed: Performed) -> None:
+        async def rest() -> None:
+            async with self.lock(performed.run_id):
+                if performed.idle and self.active.get(performed.run_id) is performed:
+                    await self._end(performed, Ending(why="rested"), grace=self._settings.grace)
+
+        self.tasks.spawn(f"rest {performed.run_id}", rest())
+
+    def _lost(self, run_id: str) -> None:
+        """Learn that another owns a run: its session ends at once (S-49)."""
+        performed = self.active.get(run_id)
+        if performed is not None:
+            self._over(performed, Ending(why="fenced"))
+
+    def _ended_of_others(self, run_id: str, ending: Ending) -> None:
+        """Learn that the process of a session has ended by itself (S-54)."""
+        performed = self.active.get(run_id)
+        if performed is not None:
+            self._over(performed, ending)
+
+    def _ended_by_itself(self, performed: Performed, error: Exception) -> None:
+        """Learn that a session does not go on: its model does not answer, say."""
+        if isinstance(error, LOST) or performed.run_id not in performed.runtime.runs:
+            self._over(performed, Ending(why="fenced"))
+            return
+        if not isinstance(error, TurnlockError):
+            _log.error("the session of %r failed", performed.run_id, exc_info=error)
+        said = harmless(str(error) or type(error).__name__)
+        hopeless = isinstance(error, ConversationBroken)
+        self._over(performed, Ending(why="failed", said=said), again=not hopeless)
+
+    def _over(self, performed: Performed, ending: Ending, *, again: bool = False) -> None:
+        if not self.stopping:
+            work = self._after(performed, ending, again=again)
+            self.tasks.spawn(f"end {performed.run_id}", work)
+
+    async def _after(self, performed: Performed, ending: Ending, *, again: bool) -> None:
+        """Keep how a session ended; where it may help, begin it again, so often (S-54)."""
+        run_id = performed.run_id
+        async with self.lock(run_id):
+            if self.active.get(run_id) is not performed:
+                return
+            if ending.said:
+                await self._say(performed, ending)
+            await self._end(performed, ending, grace=0.1, over=ending.why != "fenced")
+        while again:
+            try:
+                pause = self._budget.spend(run_id, now=self.now())
+            except CommandRefused as error:
+                _log.warning("%s; it stays inactive until it is asked for", error)
+                return
+            await asyncio.sleep(pause)
+            async with self.lock(run_id):
+                if run_id in self.active:
+                    return
+                kept = await self.kept(run_id)
+                if kept is None or kept.why_closed != "failed":
+                    return
+                try:
+                    await self.begin(kept, restarted=True)
+                except TurnlockError as error:
+                    _log.warning("the session of %r was not begun again: %s", run_id, error)
+                else:
+                    return
+
+    async def _say(self, performed: Performed, ending: Ending) -> None:
+        """Show whoever looks at the run why its session has ended."""
+        note = Note(
+            domain=Domain.ERROR,
+            kind="session_ended",
+            body={"text": harmless(ending.said), "why": ending.why},
+            at=self.now(),
+        )
+        with suppress(TurnlockError):
+            await performed.runtime.note(performed.run_id, note)
+
+    async def _restore_all(self) -> None:
+        """Restore the sessions of our own runs that were not ended, until all are somebody's."""
+        left = [entry async for entry in self.journal.entries(kind=OWN)]
+        at_once = asyncio.Semaphore(RESTORES)
+
+        async def restored(entry: RunEntry) -> RunEntry | None:
+            async with at_once:
+                return None if await self._restored(entry) else entry
+
+        while left:
+            found = await asyncio.gather(*map(restored, left))
+            left = [entry for entry in found if entry is not None]
+            if left:
+                await asyncio.sleep(LOOK)
+                left = [await self.journal.entry(it.run.run_id) for it in left]
+
+    async def _restored(self, entry: RunEntry) -> bool:
+        """Restore one, if that is to be; False: look again later."""
+        run_id = entry.run.run_id
+        now = clock_of_leases(self.journal, None).now()
+        if is_owned(entry, now=now):
+            return False
+        try:
+            async with self.lock(run_id):
+                is_hopeless = entry.rewound or entry.problem
+                if run_id not in self.active and not is_hopeless:
+                    kept = await self.kept(run_id)
+                    if kept is not None and _goes_on(kept, entry):
+                        await self.begin(kept, restarted=True)
+        except (JournalError, JournalOwned) as error:
+            _log.info("run %r is not restored yet: %s", run_id, error)
+            return False
+        except TurnlockError as error:
+            _log.warning("run %r is not restored: %s", run_id, error)
+            return getattr(error, "code", None) not in {"limit_reached", "shutting_down"}
+        return True
+
+
+def _goes_on(kept: Kept, entry: RunEntry) -> bool:
+    """Whether a session is begun again when a server starts: nobody has ended it."""
+    if kept.why_closed in {"rested", "failed"}:
+        return entry.busy
+    return kept.why_closed not in STAYS_CLOSED
+
+
+async def _taken_at_once(_: Continuation) -> None:
+    """Take what another runtime hands to its model itself (S-29)."""
+
+
+def _failed(name: str, error: BaseException) -> None:
+    _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)

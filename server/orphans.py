@@ -1,0 +1,118 @@
+"""What becomes of runs that nobody looks at, and of calls at which nobody sits (S-96)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from ..adapters.rest import unknown
+from ..models.deliveries import Decide
+from ..models.errors import TurnlockError
+from ..runtime.log import logger
+from ..runtime.runtime import Runtime
+from ..views.call_view import CallView
+from .bounds import SessionSettings
+from .life import Life
+from .performed import Performed
+
+_log = logger(__name__)
+
+NOBODY: Final = "nobody is here to decide: the server is headless"
+"""Why a call is denied where nobody sits."""
+HEADLESS: Final = "headless"
+"""Who has denied it."""
+UNKNOWN: Final = "outcome unknown: nobody is here to say what became of it"
+"""What is said of a doubt where nobody sits."""
+LOOKS: Final = 4
+"""Times that a run is looked at before its orphan timeout would be over."""
+
+
+class Orphans:
+    """Ends what waits for somebody who is not there, as far as the settings say so."""
+
+    def __init__(
+        self, *, life: Life, settings: SessionSettings, is_watched: Callable[[str], bool]
+    ) -> None:
+        """Begin with no run known."""
+        self._life = life
+        self._settings = settings
+        self._is_watched = is_watched
+        self._heeded: dict[str, float] = {}
+        """When a run was last commanded, or seen to be watched or without anything pending."""
+        self._unheeds: list[Callable[[], None]] = []
+        self._under_way: set[str] = set()
+
+    def begin(self) -> None:
+        """Look from now on."""
+        headless = self._settings.on_pending == "deny" or self._settings.doubts == "fail"
+        if headless:
+            for runtime in self._life.runtimes.values():
+                self._unheeds.append(runtime.when_kept(self._kept_in(runtime)))
+        if self._settings.orphan_timeout is not None:
+            self._life.tasks.spawn("end orphans", self._watch(self._settings.orphan_timeout))
+
+    def end(self) -> None:
+        """Look no more."""
+        while self._unheeds:
+            self._unheeds.pop()()
+
+    def heed(self, run_id: str) -> None:
+        """Learn that a command came for a run."""
+        if self._settings.orphan_timeout is not None:
+            self._heeded[run_id] = asyncio.get_running_loop().time()
+
+    def _kept_in(self, runtime: Runtime) -> Callable[[str], None]:
+        def kept(run_id: str) -> None:
+            if run_id not in self._under_way and run_id in runtime.runs:
+                self._under_way.add(run_id)
+                self._life.tasks.spawn(f"decide for {run_id}", self._settle(runtime, run_id))
+
+        return kept
+
+    async def _settle(self, runtime: Runtime, run_id: str) -> None:
+        """Deny what waits for a person, and settle what is in doubt, as the settings say."""
+        try:
+            with suppress(TurnlockError):  # it is another's, or is told of again
+                if self._settings.on_pending == "deny":
+                    for call in runtime.pending(run_id):
+                        await runtime.deliver(run_id, _denied(call))
+                performed = self._life.active.get(run_id)
+                if self._settings.doubts == "fail" and performed is not None:
+                    for call in performed.session.doubts():
+                        await runtime.deliver(call.run_id, unknown(call, UNKNOWN))
+        finally:
+            self._under_way.discard(run_id)
+
+    async def _watch(self, bound: float) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(bound / LOOKS)
+            now = loop.time()
+            for run_id, performed in tuple(self._life.active.items()):
+                if self._is_watched(run_id) or not _pends(performed):
+                    self._heeded[run_id] = now
+                elif now - self._heeded.setdefault(run_id, now) >= bound:
+                    _log.warning("run %r waited for nobody, and is interrupted", run_id)
+                    await self._life.end(run_id, why="orphaned", grace=self._settings.grace)
+            for run_id in self._heeded.keys() - self._life.active.keys():
+                del self._heeded[run_id]
+
+
+def _pends(performed: Performed) -> bool:
+    """Whether a run waits for a person."""
+    if performed.run_id not in performed.runtime.runs:
+        return False
+    return bool(performed.runtime.pending(performed.run_id) or performed.session.doubts())
+
+
+def _denied(call: CallView) -> Decide:
+    return Decide(
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        approved=False,
+        reason=NOBODY,
+        decided_by=HEADLESS,
+    )

@@ -1,0 +1,203 @@
+"""A session at work: what waits in line is said in its turn, what is kept is told to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final
+
+from ..adapters.contract import (
+    Ending,
+    Observation,
+    RuntimeAdapter,
+    Session,
+    Sink,
+    UserMessage,
+)
+from ..agent.transients import Transient
+from ..models.deliveries import Delivery
+from ..models.effects import Cancel, Execute
+from ..models.fact import Fact
+from ..models.facts import TurnInterrupting
+from ..models.verdicts import Verdict
+from ..runtime.dispatcher import Performer
+from ..runtime.errors import JournalError
+from ..runtime.runtime import Runtime
+from ..runtime.scheduling import backoff, retried
+from .line import Line, Waiting
+from .manifests import Kept
+
+Told = Sequence[Fact] | Execute | Cancel
+"""What a session of another kind is told of its run, in order."""
+
+
+class RunSink(Sink):
+    """What an adapter says of one run is kept and judged by the runtime that owns it (S-10)."""
+
+    def __init__(
+        self,
+        run_id: str,
+        runtime: Runtime,
+        *,
+        pass_on: Callable[[Transient], None],
+        ended: Callable[[str, Ending], None],
+    ) -> None:
+        """Say it of this run."""
+        self._run_id = run_id
+        self._runtime = runtime
+        self._pass_on = pass_on
+        self._ended = ended
+
+    async def hear(
+        self, observations: Sequence[Observation], deliveries: Sequence[Delivery]
+    ) -> tuple[Verdict, ...]:
+        """Keep the observations, then have the deliveries judged; all is durable then."""
+        return tuple(await self._runtime.hear(self._run_id, observations, deliveries))
+
+    def pass_on(self, transient: Transient) -> None:
+        """Pass on what is not kept."""
+        self._pass_on(transient)
+
+    async def ended(self, ending: Ending) -> None:
+        """Learn that the session has ended by itself."""
+        self._ended(self._run_id, ending)
+
+
+class Performers(Performer):
+    """Tells the sessions of another kind than ours what was kept, and what is owed, in order."""
+
+    def __init__(self, *, lost: Callable[[str], None]) -> None:
+        """Begin with no run; `lost` is told of one that is owned here no more."""
+        self._told: dict[str, asyncio.Queue[Told]] = {}
+        self._lost = lost
+
+    def told(self, run_id: str) -> asyncio.Queue[Told]:
+        """Return what waits to be told of a run; it is told from when it is owned."""
+        return self._told.setdefault(run_id, asyncio.Queue())
+
+    def forget(self, run_id: str) -> None:
+        """Tell nothing more of a run."""
+        self._told.pop(run_id, None)
+
+    def perform(self, run_id: str, effect: Execute | Cancel) -> None:
+        """Have an effect performed."""
+        self.told(run_id).put_nowait(effect)
+
+    def learn(self, run_id: str, facts: Sequence[Fact]) -> None:
+        """Have facts learnt."""
+        self.told(run_id).put_nowait(tuple(facts))
+
+    def lose(self, run_id: str) -> None:
+        """Have the session ended at once: another owns its run (S-49)."""
+        self._lost(run_id)
+
+
+class Performed:
+    """One session that is active here."""
+
+    def __init__(  # noqa: PLR0913 - what a session is made of
+        self,
+        *,
+        kept: Kept,
+        adapter: RuntimeAdapter,
+        runtime: Runtime,
+        session: Session,
+        line: Line,
+        told: asyncio.Queue[Told] | None,
+    ) -> None:
+        """Take over a session that has begun."""
+        self.run_id: Final = line.run_id
+        self.kept: Final = kept
+        self.adapter: Final = adapter
+        self.runtime: Final = runtime
+        self.session: Final = session
+        self.line: Final = line
+        self.idle = False
+        """Whether nothing is owed, and nothing waits."""
+        self._told = told
+        self._woken = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of those that there may be so many of at once (section 15)."""
+        return self.adapter.capabilities.execution != "owned" or self.session.at_work
+
+    def begin(self, failed: Callable[[Performed, Exception], None]) -> None:
+        """Begin to say what waits; `failed` is told why that ended by itself."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
+                failed(self, error)
+
+        works = [self._pump()] if self._told is None else [self._pump(), self._tell(self._told)]
+        for work in works:
+            task = asyncio.create_task(work, name="session")
+            task.add_done_callback(ended)
+            self._tasks.append(task)
+
+    async def cease(self) -> None:
+        """Say nothing more; what is being kept is kept."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Look at the line: something waits there."""
+        self._woken.set()
+
+    async def send(self, prompt: Waiting) -> None:
+        """Have a prompt taken: kept as said, sent, and kept as sent (S-81)."""
+        message = UserMessage(text=prompt.text)
+        if self.adapter.keeps_messages:
+            await self.session.send_turn(message, message_id=prompt.message_id)
+            self.line.was_said(prompt)
+            return
+        await self._kept(partial(self.line.say, prompt))
+        sent = await self.session.send_turn(message, message_id=prompt.message_id)
+        await self._kept(partial(self.line.was_sent, prompt.message_id, sent))
+
+    async def _pump(self) -> None:
+        """Go on with what is owed, and then with what waits, as long as the session lives."""
+        await self._find_out()
+        while True:
+            await self.session.settled()
+            self._woken.clear()
+            first = self.line.first
+            if first is not None:
+                await self.send(first)
+                continue
+            self.idle = True
+            try:
+                await self._woken.wait()
+            finally:
+                self.idle = False
+
+    async def _find_out(self) -> None:
+        """Find out what became of messages between which and their runtime a crash came."""
+        if self.adapter.keeps_messages:
+            return
+        for message_id in tuple(self.line.unsent):
+            sent = await self.session.was_sent(message_id)
+            if sent is None:
+                await self._kept(partial(self.line.is_unknown, message_id))
+            else:
+                await self._kept(partial(self.line.was_sent, message_id, sent))
+
+    async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Keep what may be kept again until the journal has it."""
+        pauses = backoff(self.runtime.settings)
+        await retried(work, pauses=pauses, on=(JournalError,))
+
+    async def _tell(self, told: asyncio.Queue[Told]) -> None:
+        while True:
+            it = await told.get()
+            if isinstance(it, Execute | Cancel):
+                await self.session.perform(it)
+                continue
+            await self.session.learn(it)
+            for fact in it:
+                if isinstance(fact, TurnInterrupting):
+                    await self.session.interrupt(fact.turn_id)
