@@ -170,6 +170,10 @@ class Session(Protocol):
         """Learn facts once they are kept: a denial, say (S-42)."""
         ...
 
+    def asks(self, turn_id: str, invocation_id: str) -> bool:
+        """Whether a call is a question to the user, which a person may answer (S-28)."""
+        ...
+
     def doubts(self) -> Sequence[CallView]:
         """Return the calls of which a person has to say what became (K-35)."""
         ...

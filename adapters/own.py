@@ -226,6 +226,10 @@ class OwnSession:
     async def learn(self, facts: Sequence[Fact]) -> None:
         """Do nothing: the conversation follows the run."""
 
+    def asks(self, turn_id: str, invocation_id: str) -> bool:  # noqa: ARG002 - of the contract
+        """Say that none is: our tools ask a person in their own ways."""
+        return False
+
     def doubts(self) -> tuple[CallView, ...]:
         """Return the calls in doubt that nobody settles but a person (K-35)."""
         if self._left:

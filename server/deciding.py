@@ -153,7 +153,7 @@ async def _interrupt_model(face: Face, run_id: str, reason: str | None, grace: f
     if face.sessions is None or not await face.sessions.interrupt(
         run_id, reason=reason, grace=grace
     ):
-        raise _refused({"accepted": False, "reason": Reason.NO_ACTIVE_TURN.value, "facts": []})
+        raise refused({"accepted": False, "reason": Reason.NO_ACTIVE_TURN.value, "facts": []})
     return Answer(status=200, body={"accepted": True, "facts": []})
 
 
@@ -255,7 +255,7 @@ async def _answered(
     answer = {**receipt, **(told or {}), **({} if call is None else {"call": call})}
     if receipt["accepted"] or receipt["reason"] == Reason.DUPLICATE:
         return Answer(status=200, body=answer)
-    raise _refused(answer)
+    raise refused(answer)
 
 
 async def _judged(face: Face, run_id: str, delivery: Delivery) -> dict[str, Any]:
@@ -330,7 +330,8 @@ _NO_CALL: Final = frozenset(
 """Refusals of what names no call that the kernel knows."""
 
 
-def _refused(answer: Mapping[str, Any]) -> Problem:
+def refused(answer: Mapping[str, Any]) -> Problem:
+    """Return a refusal of the kernel as a problem."""
     reason = Reason(answer["reason"])
     return Problem(reason.value, REASONS[reason], extra=answer)
 

@@ -12,10 +12,12 @@ from ..adapters.contract import Capabilities, CommandRefused, Manifest, RuntimeA
 from ..adapters.own import OwnAdapter
 from ..adapters.rest import unknown
 from ..agent.transients import Transient
+from ..models.deliveries import Report
 from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
 from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.values import Json
+from ..models.verdicts import Verdict
 from ..runtime.errors import JournalOwned, RunDiffers, RunFenced, RunForgotten
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.journal.ledger import START, Cursor
@@ -353,6 +355,33 @@ class Sessions:
         self.heed(run_id)
         performed = self.life.active.get(run_id)
         return performed is not None and await performed.session.stop(reason=reason, grace=grace)
+
+    async def answer(
+        self, run_id: str, *, turn_id: str, invocation_id: str, result: Json
+    ) -> Verdict:
+        """Report what a person answers to a question of the runtime (S-28).
+
+        Raises `CommandRefused`: `unknown_invocation` for what is no question that waits,
+        `run_inactive`, and `capability_unsupported` for a kind that asks none.
+        """
+        self._check_open()
+        adapter = await self._adapter(run_id)
+        self.heed(run_id)
+        if adapter.capabilities.execution == "owned":
+            raise _incapable(adapter, "ask the user: their tools do")
+        performed = self.life.active.get(run_id)
+        if performed is None:
+            raise CommandRefused(
+                "run_inactive",
+                f"run {harmless(run_id)!r} is not performed here: what it asked died with its"
+                " process",
+            )
+        if not performed.session.asks(turn_id, invocation_id):
+            raise CommandRefused(
+                "unknown_invocation", "there is no question of this name that waits in this run"
+            )
+        report = Report(run_id=run_id, turn_id=turn_id, invocation_id=invocation_id, result=result)
+        return await performed.runtime.deliver(run_id, report)
 
     async def _manifest(self, run_id: str) -> Kept:
         """Return the manifest of a run; one that other programs began is made the default's."""
