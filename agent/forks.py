@@ -24,7 +24,7 @@ async def fork(journal: Journal, run_id: str, *, at: str, into: str) -> Forked:
 
     Raises as `fork_run` does, and `NotForked` where the turn is not one of its conversation.
     """
-    notes = await journal.notes(run_id)
+    notes = await journal.notes_named(run_id)
     said = _said_until(at, notes, run_id=run_id)
     return await fork_run(journal, run_id, turn_id=at, into=into, notes=said)
 

@@ -53,7 +53,7 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
         await entry_of(journal, run_id)
         try:
             made = await fork(journal, run_id, at=at, into=new)
-            return made, await journal.notes(new)
+            return made, await journal.notes_named(new)
         except (NotForked, InvalidValue) as error:
             raise click.UsageError(harmless_lines(str(error))) from error
 

@@ -276,7 +276,7 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
     try:
         known = (await journal.entry(settings.run.run_id)).sequence
         if settings.implied:
-            _check_began(settings, await journal.notes(settings.run.run_id))
+            _check_began(settings, await journal.notes_named(settings.run.run_id))
     except UnknownRun:
         known = 0
     session = Session(settings, known=known)

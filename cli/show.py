@@ -101,7 +101,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
             lost=lost,
             grants=grants,
             findings=await journal.findings(run_id),
-            forked=(await journal.notes(run_id)).get(FORKED),
+            forked=(await journal.notes_named(run_id)).get(FORKED),
             now=now,
         )
 

@@ -67,7 +67,7 @@ async def section_of(
 ) -> Section:
     """Return what an archive holds of a run, as the journal has it; its lines are written, too."""
     lines, digested = LogLines(run), _Digested()
-    for line in lines.head(await journal.notes(run.run_id)):
+    for line in lines.head(await journal.notes_named(run.run_id)):
         digested.take(line, fact=False)
         write(line)
     async for fact in journal.facts(run.run_id):

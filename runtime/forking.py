@@ -165,7 +165,7 @@ async def _begun(journal: Journal, twin: Run, origin: Mapping[str, Json]) -> Map
     """
     try:
         there = await journal.entry(twin.run_id)
-        kept = await journal.notes(twin.run_id)
+        kept = await journal.notes_named(twin.run_id)
     except UnknownRun:
         await journal.declare(twin)
         await _note(journal, twin.run_id, FORKED, origin)
@@ -201,7 +201,7 @@ async def _append(journal: Journal, kernel: Kernel, history: Sequence[Fact]) -> 
 
 
 async def _note(journal: Journal, run_id: str, name: str, value: Json) -> None:
-    _check(await journal.note(run_id, fence=None, name=name, value=value), run_id)
+    _check(await journal.note_named(run_id, fence=None, name=name, value=value), run_id)
 
 
 def _check(appended: Appended, run_id: str) -> None:

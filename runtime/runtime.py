@@ -331,7 +331,7 @@ class Runtime:
 
     async def notes(self, run_id: str) -> Mapping[str, Json]:
         """Return the notes of a run, in the order in which they were kept."""
-        return await self.journal.notes(run_id)
+        return await self.journal.notes_named(run_id)
 
     def pending(self, run_id: str) -> tuple[CallView, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""

@@ -187,7 +187,7 @@ class RunWriter:
         """
         kernel = self._judging
         if self._tally is None or self.fence is None:
-            self._tally = Tally(kernel)
+            self._tally = Tally(kernel, since=facts[0].at)
         else:
             self._tally.follow(kernel, facts)
         return Summary(
@@ -196,6 +196,8 @@ class RunWriter:
             waiting=self._tally.waiting,
             doubts=self._tally.doubts,
             trouble=_trouble_after(facts, before=self._trouble),
+            turn_id=None if kernel.turn is None else kernel.turn.turn_id,
+            asked=self._tally.asked(kernel),
         )
 
     async def note(self, name: str, value: Json) -> None:
@@ -204,7 +206,7 @@ class RunWriter:
         Raises `RunFenced`, and `InvalidValue` where the name has another value.
         """
         run_id = self.run.run_id
-        kept = await self._journal.note(run_id, fence=self.fence, name=name, value=value)
+        kept = await self._journal.note_named(run_id, fence=self.fence, name=name, value=value)
         if kept is Appended.FENCED:
             raise RunFenced(f"run {run_id!r} was taken over: the note {name!r} was not kept")
         if kept is Appended.CONFLICT:

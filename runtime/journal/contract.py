@@ -31,9 +31,8 @@ from __future__ import annotations
 
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -47,11 +46,14 @@ from ...models.errors import TurnlockError, shown
 from ...models.facts import Fact
 from ...models.run import Run
 from ...models.values import Json
+from ...views.status import Status
 from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
 from .backups import Backup, Restored
-from .entries import Busy, Finding, Post, RunEntry, Summary
+from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary
 from .given import NOTE_BYTES, check_batch, check_lease, check_limit, checked_note
+from .ledger import Note
+from .ledgers import Ledgers
 from .refusals import (
     closed,
     findings_of,
@@ -67,16 +69,13 @@ from .refusals import (
 )
 
 __all__ = [
-    "NOTE_BYTES", "Backup", "Busy", "Finding", "Post", "Restored", "RunEntry", "Summary",
-    "check_batch", "check_lease", "check_limit", "checked_note", "closed", "findings_of",
-    "not_removed", "only_read", "owned", "rewound", "run_differs", "run_forgotten",
-    "too_many_posts", "unknown_run",
+    "NOTE_BYTES", "PAGE", "Appended", "Backup", "Busy", "Finding", "Note", "Post", "Restored",
+    "RunEntry", "RunsPage", "Summary", "check_batch", "check_lease", "check_limit", "checked_note",
+    "closed", "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs",
+    "run_forgotten", "too_many_posts", "unknown_run",
 ]  # fmt: skip
 """What is from the modules beside this one, for whoever implements or asks a journal; all else here
 is, too."""
-
-PAGE: Final = 1_000
-"""Facts that `read` returns at most unless told otherwise."""
 
 RUNS: Final = 1_000
 """Entries that `runs` returns at most unless told otherwise."""
@@ -94,17 +93,7 @@ PROBLEM: Final = "problem"
 """The field of an answer that says why a post could not be read."""
 
 
-class Appended(StrEnum):
-    """What became of an append; only OK has changed anything."""
-
-    OK = "ok"
-    CONFLICT = "conflict"
-    """The journal holds other facts than the writer thinks."""
-    FENCED = "fenced"
-    """The writer is not the owner any more."""
-
-
-class Journal(ABC):
+class Journal(Ledgers):
     """A place where runs are kept. Its methods may be called by many tasks of one loop at once.
 
     All raise `JournalError` when the place fails, and `Closed` after `close`; those that take a
@@ -161,17 +150,27 @@ class Journal(ABC):
         """Let a run go; without effect when another owner has it."""
 
     @abstractmethod
-    async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+    async def append(  # noqa: PLR0913 - what is asked
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        notes: Sequence[Note] = (),
+        correlations: Sequence[bytes | None] | None = None,
     ) -> Appended:
-        """Keep the facts of one or more whole commits, all or none.
+        """Keep the facts of one or more whole commits, and notes beside them, all or none.
 
         `fence` is what `own` returned, or None to write a run that nobody owns; `after` is the
         sequence of the last fact kept before (0: none). FENCED goes before CONFLICT. `busy` says
         whether the run has something under way afterwards, and as a `Summary` what its entry shows
         besides. Raises `InvalidValue` for what is no
         commit: no fact, another run's, a gap, half a commit; and `Overloaded` for more than one
-        append may be.
+        append may be. Notes are as for `note`; each stands `after` the last fact of a commit, or
+        after the fact that was kept before. `correlations` are, for each fact, JSON on one line
+        that says what it is about in another runtime (S-63).
         """
 
     @abstractmethod
@@ -220,6 +219,23 @@ class Journal(ABC):
             )
 
     @abstractmethod
+    async def latest(
+        self,
+        *,
+        status: Status | None = None,
+        waiting: bool | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> RunsPage:
+        """List runs for people, those first that wait for one (F-30).
+
+        At the top is the one that waits longest; the others follow by their latest fact, the latest
+        first. `status` and `waiting` pick those; runs that were removed are left out. `before` is
+        the `next` of the page before, and stays a place whatever happens to the runs meanwhile.
+        Raises `InvalidValue` for any other. Nothing is folded.
+        """
+
+    @abstractmethod
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
 
@@ -236,18 +252,14 @@ class Journal(ABC):
         """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
 
     @abstractmethod
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
-        """Keep what belongs to a run and is no fact: what was said in its conversation, say.
-
-        A note never changes: OK also where this name has an equal value, CONFLICT where it has
-        another. FENCED goes before. Notes and facts are not kept together: whoever needs both must
-        be able to go on from either alone. Raises `InvalidValue` for a name that is empty or a
-        value that is no JSON, and `Overloaded` beyond `NOTE_BYTES`.
-        """
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
+        """Keep a note by its name, as all were kept once; use `note`."""
 
     @abstractmethod
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
-        """Return all notes of a run by name, in the order in which they were kept."""
+    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
+        """Return the notes that were kept by `note_named`, in order; use `notes`."""
 
     @abstractmethod
     async def post(self, run_id: str, delivery: Delivery) -> int:
@@ -278,6 +290,10 @@ class Journal(ABC):
 
         Of the answered posts, those older than the latest `ANSWERS` posts may be forgotten.
         """
+
+    @abstractmethod
+    async def posted(self, number: int) -> bool:
+        """Say whether a post of this number is remembered still, answered or not."""
 
     async def forget(
         self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
@@ -368,7 +384,7 @@ class Journal(ABC):
             " it is kept"
         )
 
-    async def compact(self) -> None:  # noqa: B027 - not every journal has room to give back
+    async def compact(self) -> None:
         """Give back the room of what was removed, in portions that hold up nobody for long."""
 
     @abstractmethod

@@ -1,14 +1,31 @@
-"""What a journal lists: runs, with what their last append said of them, and posts."""
+"""What a journal answers and lists: runs, with what their last append said of them, and posts."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias
 
 import attrs
 
 from ...models.deliveries import Delivery
 from ...models.run import Run
 from ...views.status import Status
+from ...views.tally import Asked
+from .ledger import START, Cursor
+
+PAGE: Final = 1_000
+"""Facts that `read`, and entries that `ledger` returns at most unless told otherwise."""
+
+
+class Appended(StrEnum):
+    """What became of an append; only OK has changed anything."""
+
+    OK = "ok"
+    CONFLICT = "conflict"
+    """The journal holds other facts than the writer thinks, or another note of this id."""
+    FENCED = "fenced"
+    """The writer is not the owner any more."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,6 +44,10 @@ class Summary:
     """Calls of which nobody knows whether they happened (K-35)."""
     trouble: str | None = None
     """Why a call of the latest turn could not begin, for a person to read."""
+    turn_id: str | None = None
+    """The turn that is open, None where none is."""
+    asked: Asked | None = None
+    """The call that waits longest for a person, None where none does."""
 
     def __bool__(self) -> bool:
         """Whether the run is busy."""
@@ -65,6 +86,14 @@ class RunEntry:
     """Calls of which nobody knows whether they happened (K-35)."""
     trouble: str | None = None
     """Why a call of its latest turn could not begin: no thread is left, say."""
+    turn_id: str | None = None
+    """The turn that is open, None where none is, or where the last append did not tell."""
+    asked: Asked | None = None
+    """The call that waits longest for a person."""
+    parts: int = 0
+    """Notes that were kept after its last fact, those included that were pruned since."""
+    shown: Cursor = START
+    """Where the latest entry stands that is shown to anybody: no manifest."""
     snapped: int = 0
     """The sequence of its snapshot; 0 where there is none: recovery reads what comes behind."""
     rewound: str | None = None
@@ -73,6 +102,17 @@ class RunEntry:
     """When all that was kept of it was removed, Unix time; its id is never used again."""
     problem: str | None = None
     """What is damaged in what the journal keeps of it; the other fields may be wrong then."""
+
+
+@attrs.frozen(kw_only=True)
+class RunsPage:
+    """Runs as `Journal.latest` lists them."""
+
+    entries: Sequence[RunEntry]
+    next: str | None
+    """Where the next page begins; None: there is no more."""
+    waiting: int
+    """How many runs of the journal wait for a person, whatever the page holds."""
 
 
 @attrs.frozen(kw_only=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ...models.errors import InvalidValue
+import attrs
+
+from ...models.errors import InvalidValue, shown
 from ...models.facts import Fact
 from ...models.record import number
 from ...models.values import Json, canonical, check_text, freeze
 from ..errors import Overloaded
+from .ledger import Note, body_of
 
 NOTE_BYTES: Final = 64_000_000
 """Bytes of JSON that one note may have."""
@@ -69,6 +72,76 @@ def checked_note(run_id: str, *, name: str, value: Json) -> tuple[Any, bytes]:
     return frozen, content
 
 
+@attrs.frozen
+class Given:
+    """A note as it is to be kept: its content and its correlation as bytes.
+
+    `after` is the sequence of the fact after which it stands, None for the last.
+    """
+
+    note: Note
+    content: bytes
+    correlation: bytes | None
+    after: int | None
+
+
+def given_notes(
+    run_id: str, notes: Iterable[Note], *, ends: Sequence[int] | None = None
+) -> tuple[Given, ...]:
+    """Return notes as they are to be kept.
+
+    `ends` are the sequences after which one may stand, those of an append: the fact before it and
+    the last of each commit. Raises `InvalidValue` for what is no note or stands elsewhere, and
+    `Overloaded` for what is too large (S-61).
+    """
+    return tuple(_given(run_id, note, f"notes[{at}]", ends) for at, note in enumerate(notes))
+
+
+def _given(run_id: str, note: Note, place: str, ends: Sequence[int] | None) -> Given:
+    number(note.at, place=f"{place}.at")
+    for name, text in (("kind", note.kind), ("id", note.id)):
+        if text is not None and not check_text(text, place=f"{place}.{name}"):
+            raise InvalidValue(place=f"{place}.{name}", cause="is empty", fix="give a text")
+    after = note.after
+    if ends is not None:
+        after = ends[-1] if after is None else after
+        if after not in ends:
+            raise InvalidValue(
+                place=f"{place}.after",
+                cause=f"is {shown(after)}, where no commit of this append ends",
+                fix=f"give one of {', '.join(map(str, ends[:10]))}",
+            )
+    whole = attrs.evolve(note, body=body_of(note.body, place=f"{place}.body"), at=float(note.at))
+    correlation = None
+    if note.correlation is not None:
+        about = body_of(note.correlation, place=f"{place}.correlation")
+        correlation, whole = canonical(about).encode(), attrs.evolve(whole, correlation=about)
+    kept = whole.sized(run_id)
+    return Given(kept, kept.content(), correlation, after)
+
+
+def ends_of(facts: Sequence[Fact], *, after: int) -> Sequence[int]:
+    """Return after which facts of an append a note may stand: never inside a commit (S-61)."""
+    return (after, *dict.fromkeys(fact.commit for fact in facts))
+
+
+def check_correlations(facts: Sequence[Fact], correlations: Sequence[bytes | None] | None) -> None:
+    """Raise `InvalidValue` for correlations that are not one line for each fact."""
+    if correlations is None:
+        return
+    if len(correlations) != len(facts):
+        raise InvalidValue(
+            place="correlations",
+            cause=f"are {len(correlations)} for {len(facts)} facts",
+            fix="give one for each fact, or None for it",
+        )
+    for at, line in enumerate(correlations):
+        if line is not None and (not line or b"\n" in line):
+            raise InvalidValue(
+                place=f"correlations[{at}]", cause="is no line of JSON", fix="give JSON, or None"
+            )
+
+
 def check_limit(*, after: int = 0, limit: int) -> None:
     """Raise `InvalidValue` for a page of no facts, or one that begins before the first."""
     if after < 0 or limit < 1:
@@ -85,3 +158,10 @@ def check_lease(owner: str, *, now: float, lease: float) -> None:
         raise InvalidValue(place="owner", cause="is empty", fix="give a name, see `owners`")
     number(now, place="now")
     number(lease, place="lease")
+
+
+def check_worker(worker: str, meaning: str) -> None:
+    """Raise `InvalidValue` for an id or a meaning that is no text, or is empty."""
+    for place, text in (("worker", worker), ("meaning", meaning)):
+        if not check_text(text, place=place):
+            raise InvalidValue(place=place, cause="is empty", fix="give a text")

@@ -25,8 +25,10 @@ from .contract import (
     Appended,
     Busy,
     Journal,
+    Note,
     Post,
     RunEntry,
+    RunsPage,
     Summary,
     check_batch,
     check_lease,
@@ -41,6 +43,12 @@ from .contract import (
     too_many_posts,
     unknown_run,
 )
+from .given import Given, check_correlations, check_worker, ends_of, given_notes
+from .latest import longest, place_of, place_read
+from .ledger import START, Cursor, Domain, LedgerPage, Noted
+from .memory_ledger import MemoryLedger
+from .named import note_of
+from .refusals import another_worker
 
 _UNTOUCHED = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0)
 
@@ -59,7 +67,8 @@ class _Kept:
     owner: str | None = None
     owned_until: float | None = None
     snapshot: Snapshot | None = None
-    notes: dict[str, Json] = attrs.field(factory=dict[str, Json])
+    named: dict[str, Json] = attrs.field(factory=dict[str, Json])
+    ledger: MemoryLedger = attrs.field(factory=MemoryLedger)
     forgotten: float | None = None
     rewound: str | None = None
 
@@ -87,10 +96,22 @@ class _Kept:
             waiting=None if told is None else told.waiting,
             doubts=None if told is None else told.doubts,
             trouble=None if told is None else told.trouble,
+            turn_id=None if told is None else told.turn_id,
+            asked=None if told is None else told.asked,
+            parts=self.ledger.parts(self.sequence),
+            shown=self.ledger.shown(self.sequence),
             rewound=self.rewound,
             snapped=0 if self.snapshot is None else self.snapshot.sequence,
             forgotten=self.forgotten,
         )
+
+
+def _told(kept: _Kept, busy: Busy) -> Busy:
+    """Return what an append says, with since when the call waits that waited before already."""
+    before = kept.busy.asked if isinstance(kept.busy, Summary) else None
+    if not isinstance(busy, Summary) or busy.asked is None or before is None:
+        return busy
+    return attrs.evolve(busy, asked=longest(busy.asked, before))
 
 
 async def open_place(place: str, *, create: bool, read_only: bool) -> MemoryJournal:
@@ -116,6 +137,7 @@ class MemoryJournal(Journal):
         self._waiting: dict[int, Post] = {}
         self._answers: dict[int, Mapping[str, Any]] = {}
         self._posted = 0
+        self._workers: dict[str, str] = {}
         self._closed = False
 
     async def declare(self, run: Run) -> None:
@@ -161,19 +183,32 @@ class MemoryJournal(Journal):
         if kept.is_owned(fence):
             kept.owner = kept.owned_until = None
 
-    async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+    async def append(  # noqa: PLR0913 - what is asked
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        notes: Sequence[Note] = (),
+        correlations: Sequence[bytes | None] | None = None,
     ) -> Appended:
-        """Keep facts."""
+        """Keep facts, and notes beside them."""
         check_batch(run_id, after=after, facts=facts)
+        check_correlations(facts, correlations)
+        given = given_notes(run_id, notes, ends=ends_of(facts, after=after))
         await self._turn()
         kept = self._writable(run_id)
         if not kept.admits(fence):
             return Appended.FENCED
         if after != kept.sequence:
             return Appended.CONFLICT
+        if kept.ledger.keep(given, sequence=facts[-1].sequence) is not Appended.OK:
+            return Appended.CONFLICT
+        kept.ledger.correlate(after, correlations)
         kept.facts += facts
-        kept.sequence, kept.busy, kept.changed = facts[-1].sequence, busy, facts[-1].at
+        kept.sequence, kept.busy, kept.changed = facts[-1].sequence, _told(kept, busy), facts[-1].at
         if kept.began is None:
             kept.began = facts[0].at
         return Appended.OK
@@ -209,6 +244,37 @@ class MemoryJournal(Journal):
         )
         return tuple(islice(found, limit))
 
+    async def latest(
+        self,
+        *,
+        status: Status | None = None,
+        waiting: bool | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> RunsPage:
+        """List runs for people."""
+        check_limit(limit=limit)
+        start = None if before is None else place_read(before)
+        await self._turn()
+        listed = sorted(
+            (place_of(entry, number), entry)
+            for number, kept in enumerate(self._runs.values(), 1)
+            if kept.forgotten is None
+            for entry in [kept.entry()]
+        )
+        found = [
+            (place, entry)
+            for place, entry in listed
+            if (start is None or place > start)
+            and (status is None or entry.status is status)
+            and (waiting is None or place.waits is waiting)
+        ]
+        return RunsPage(
+            entries=[entry for _, entry in found[:limit]],
+            next=str(found[limit - 1][0]) if len(found) > limit else None,
+            waiting=sum(place.waits for place, _ in listed),
+        )
+
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
         await self._turn()
@@ -230,7 +296,8 @@ class MemoryJournal(Journal):
         if isinstance(kept.busy, Summary):
             kept.busy = attrs.evolve(kept.busy, trouble=None)
         kept.facts.clear()
-        kept.notes.clear()
+        kept.named.clear()
+        kept.ledger = MemoryLedger()
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
@@ -251,20 +318,87 @@ class MemoryJournal(Journal):
         await self._turn()
         return self._kept(run_id).snapshot
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
-        """Keep a note."""
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
+        """Keep a note by its name."""
         frozen, _ = checked_note(run_id, name=name, value=value)
         await self._turn()
         kept = self._writable(run_id)
         if not kept.admits(fence):
             return Appended.FENCED
-        same = same_json(kept.notes.setdefault(name, frozen), frozen)
+        if name not in kept.named:
+            note = note_of(name, frozen, at=kept.changed or 0.0)
+            given = Given(note, note.content(), None, None)
+            if kept.ledger.keep([given], sequence=kept.sequence) is not Appended.OK:
+                return Appended.CONFLICT
+        same = same_json(kept.named.setdefault(name, frozen), frozen)
         return Appended.OK if same else Appended.CONFLICT
 
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
-        """Return all notes."""
+    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
+        """Return all notes that have names."""
         await self._turn()
-        return dict(self._kept(run_id).notes)
+        return dict(self._kept(run_id).named)
+
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        """Keep notes."""
+        given = given_notes(run_id, notes)
+        await self._turn()
+        kept = self._writable(run_id)
+        if not kept.admits(fence):
+            return Appended.FENCED
+        if any(it.after not in {None, kept.sequence} for it in given):
+            return Appended.CONFLICT
+        return kept.ledger.keep(given, sequence=kept.sequence)
+
+    async def notes(
+        self, run_id: str, *, domain: Domain | None = None, after: Cursor = START
+    ) -> tuple[Noted, ...]:
+        """Return notes in order."""
+        await self._turn()
+        return self._kept(run_id).ledger.notes(domain=domain, after=after)
+
+    async def find_note(self, run_id: str, note_id: str) -> Noted | None:
+        """Return the note of this id."""
+        await self._turn()
+        return self._kept(run_id).ledger.find(note_id)
+
+    async def ledger(
+        self, run_id: str, *, after: Cursor = START, limit: int = PAGE, manifests: bool = False
+    ) -> LedgerPage:
+        """Return the next entries."""
+        check_limit(limit=limit)
+        await self._turn()
+        kept = self._kept(run_id)
+        return kept.ledger.page(kept.facts, after=after, limit=limit, manifests=manifests)
+
+    async def ends(self, run_ids: Sequence[str]) -> Mapping[str, Cursor]:
+        """Return where ledgers end."""
+        await self._turn()
+        found = ((run_id, self._runs.get(run_id)) for run_id in run_ids)
+        return {
+            run_id: kept.ledger.shown(kept.sequence)
+            for run_id, kept in found
+            if kept is not None and kept.forgotten is None
+        }
+
+    async def prune(self, run_id: str, *, fence: int | None, now: float) -> int:
+        """Remove old observations."""
+        await self._turn()
+        kept = self._writable(run_id)
+        return kept.ledger.prune(kept.facts, now=now) if kept.admits(fence) else 0
+
+    async def put_worker(self, worker: str, meaning: str) -> None:
+        """Keep what a worker stands for."""
+        check_worker(worker, meaning)
+        await self._turn()
+        if self._workers.setdefault(worker, meaning) != meaning:
+            raise another_worker(worker)
+
+    async def worker(self, worker: str) -> str | None:
+        """Return what a worker stands for."""
+        await self._turn()
+        return self._workers.get(worker)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""
@@ -299,6 +433,11 @@ class MemoryJournal(Journal):
         """Return the answer."""
         await self._turn()
         return self._answers.get(number)
+
+    async def posted(self, number: int) -> bool:
+        """Say whether a post is remembered still."""
+        await self._turn()
+        return number in self._waiting or number in self._answers
 
     async def mark_rewound(self, run_id: str, *, why: str) -> None:
         """Mark a run as one that nobody may go on with."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ...models.errors import UnknownRun, shown
+from ...models.errors import InvalidValue, UnknownRun, shown
 from ...models.run import Run
 from ..errors import (
     Closed,
@@ -115,3 +115,12 @@ def shown_time(at: float) -> str:
         return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):  # a clock of a test, or no end at all
         return f"{at} s"
+
+
+def another_worker(worker: str) -> InvalidValue:
+    """Return the error for a worker's id that stands for something else."""
+    return InvalidValue(
+        place="worker",
+        cause=f"{shown(worker)} stands for something else in this journal",
+        fix="make a new id for each worker",
+    )

@@ -36,7 +36,7 @@ from ...models.fact import Fact
 from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
-from ...models.values import Json
+from ...views.status import Status
 from ..errors import JournalError, JournalOwned, NoJournal, Overloaded
 from ..leases import Leases
 from ..log import logger
@@ -53,22 +53,25 @@ from .contract import (
     Appended,
     Busy,
     Finding,
-    Journal,
+    Note,
     Post,
     RunEntry,
+    RunsPage,
     check_batch,
     check_lease,
     check_limit,
-    checked_note,
     closed,
     only_read,
 )
+from .given import check_correlations, ends_of, given_notes
+from .latest import place_read
 from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
 from .sqlite_clock import FileClock
 from .sqlite_file import open_reader, open_writer
 from .sqlite_guard import Guard
 from .sqlite_heads import Heads, lost_tails
+from .sqlite_ledgers import SqliteLedgers
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
@@ -130,7 +133,7 @@ def _path_of(place: str) -> Path:
     return Path(path)
 
 
-class SqliteJournal(Journal):
+class SqliteJournal(SqliteLedgers):
     """Runs in a SQLite file. `SqliteJournal.open` makes one."""
 
     def __init__(self, path: Path, *, writer: Worker | None, reader: Worker, heads: Heads) -> None:
@@ -243,15 +246,26 @@ class SqliteJournal(Journal):
         """Let a run go."""
         await self._write(partial(runs.release, run_id=run_id, fence=fence))
 
-    async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+    async def append(  # noqa: PLR0913 - what is asked
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        notes: Sequence[Note] = (),
+        correlations: Sequence[bytes | None] | None = None,
     ) -> Appended:
         """Keep facts. They are encoded here, while the writer may be waiting for the disk."""
         check_batch(run_id, after=after, facts=facts)
-        row = row_of(run_id, facts)
-        if len(row.facts) > APPEND_BYTES:
+        check_correlations(facts, correlations)
+        given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
+        row = row_of(run_id, facts, correlations)
+        size = len(row.facts) + sum(len(it.content) for it in given)
+        if size > APPEND_BYTES:
             raise Overloaded(
-                f"run {run_id!r}: an append of {len(row.facts):,} bytes; APPEND_BYTES is"
+                f"run {run_id!r}: an append of {size:,} bytes; APPEND_BYTES is"
                 f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
             )
         return await self._write(
@@ -262,6 +276,7 @@ class SqliteJournal(Journal):
                 fence=fence,
                 busy=busy,
                 heads=self._heads,
+                notes=given,
             )
         )
 
@@ -308,6 +323,28 @@ class SqliteJournal(Journal):
             for it in page
         )
 
+    async def latest(
+        self,
+        *,
+        status: Status | None = None,
+        waiting: bool | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> RunsPage:
+        """List runs for people."""
+        check_limit(limit=limit)
+        page = await self._read(
+            partial(
+                entries.latest,
+                status=status,
+                waiting=waiting,
+                before=None if before is None else place_read(before),
+                limit=limit,
+                where=self._where,
+            )
+        )
+        return attrs.evolve(page, entries=await self._as_acknowledged(page.entries))
+
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
         entry = await self._read(partial(entries.entry, run_id=run_id, where=self._where))
@@ -352,17 +389,6 @@ class SqliteJournal(Journal):
         """Return the kept snapshot."""
         return await self._read(partial(statements.snapshot, run_id=run_id))
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
-        """Keep a note."""
-        _, content = checked_note(run_id, name=name, value=value)
-        return await self._write(
-            partial(statements.note, run_id=run_id, fence=fence, name=name, content=content)
-        )
-
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
-        """Return all notes."""
-        return await self._read(partial(statements.notes, run_id=run_id, where=self._where))
-
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""
         return await self._write(partial(posts.post, run_id=run_id, delivery=to_json(delivery)))
@@ -392,6 +418,10 @@ class SqliteJournal(Journal):
         """Return the answer."""
         content = await self._read(partial(posts.answered, number=number, where=self._where))
         return None if content is None else parse(content)
+
+    async def posted(self, number: int) -> bool:
+        """Say whether a post is remembered still."""
+        return await self._read(partial(posts.posted, number=number))
 
     async def mark_rewound(self, run_id: str, *, why: str) -> None:
         """Mark a run as one that nobody may go on with."""

@@ -12,15 +12,18 @@ from ...models.codec import record_from_json
 from ...models.errors import CorruptJournal, InvalidValue, TurnlockError
 from ...views.status import Status
 from .contract import Finding, Post, findings_of
+from .ledger import START, Cursor
 from .sqlite_entries import entries
 from .sqlite_heads import lost_tails
+from .sqlite_notes import NotedRow, rows_after, worker
 from .sqlite_posts import read_post
-from .sqlite_rows import STRANGE, Row, chained, checksum, facts_in, missing
+from .sqlite_rows import STRANGE, Row, chained, checksum, facts_in, lines_in, missing
 from .sqlite_runs import Head, head_of
 from .sqlite_schema import MIGRATIONS, differing, version_of
 
 FOUND: Final = 1_000
 """What SQLite itself finds is told up to so many."""
+_OTHER_TIME: Final = "when it happened is told otherwise beside its row"
 _DAMAGED: Final = "it is damaged: the checksum does not fit"
 
 Step: TypeAlias = Callable[[sqlite3.Connection, str], Iterator[Finding]]
@@ -29,7 +32,18 @@ Step: TypeAlias = Callable[[sqlite3.Connection, str], Iterator[Finding]]
 def check(connection: sqlite3.Connection, *, where: str) -> tuple[Finding, ...]:
     """Read all of the file; `where` says which it is, for messages."""
     found: list[Finding] = []
-    for step in (_file, _schema, _meta, _rows, _tails, _facts, _snapshots, _notes, _posts):
+    for step in (
+        _file,
+        _schema,
+        _meta,
+        _rows,
+        _tails,
+        _facts,
+        _snapshots,
+        _notes,
+        _workers,
+        _posts,
+    ):
         try:
             found += step(connection, where)
         except (sqlite3.Error, TurnlockError, *STRANGE) as error:
@@ -94,12 +108,17 @@ def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterato
     after, digest = 0, None
     times: list[float] = []
     for kept in connection.execute(
-        "SELECT first, last, facts, checksum FROM appends WHERE run = ? ORDER BY last",
+        "SELECT first, last, facts, checksum, beside FROM appends WHERE run = ? ORDER BY last",
         (head.number,),
     ):
         row = Row(*kept)
         try:
             facts = facts_in(row, head.run_id, after=after, limit=row.last, where=where)
+            for fact, line in zip(
+                facts, lines_in(row, head.run_id, after=after, where=where), strict=True
+            ):
+                if line.at != fact.at:
+                    yield _finding(head.run_id, f"fact {fact.sequence}", _OTHER_TIME)
             times = [(times or [facts[0].at])[0], facts[-1].at]
         except CorruptJournal as error:
             yield _finding(head.run_id, f"fact {error.sequence}", error.cause)
@@ -158,12 +177,33 @@ def _snapshots(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
                 yield _finding(run_id, "snapshot", f"it is of {found.sequence}, not {sequence}")
 
 
-def _notes(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
-    for run_id, name, content, kept in connection.execute(
-        "SELECT run_id, name, value, notes.checksum FROM notes JOIN runs ON runs.number = notes.run"
-    ):
-        if checksum(content, run_id, name) != kept:
-            yield _finding(run_id, f"note {name!r}", _DAMAGED)
+def _notes(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
+    """Look at each note and gap by itself, and whether any is missing between them."""
+    for run_id in _runs(connection):
+        head = head_of(connection, run_id)
+        ends = Cursor()
+        for kept in rows_after(connection, head, START).fetchall():
+            row = NotedRow(*kept)
+            what = f"note {row.id or str(row.cursor)!r}"
+            if row.sum_of(run_id) != row.kept:
+                yield _finding(run_id, what, _DAMAGED)
+            elif row.pruned is None:
+                try:
+                    row.entry(run_id, where)
+                except TurnlockError as error:
+                    yield _finding(run_id, what, str(error))
+            follows = ends.part + 1 if row.sequence == ends.sequence else 1
+            if row.part != follows or row.sequence > head.usable.sequence:
+                yield _finding(run_id, what, "a note before it is missing")
+            ends = Cursor(row.sequence, row.part if row.pruned is None else row.pruned)
+
+
+def _workers(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
+    for (name,) in connection.execute("SELECT worker FROM workers").fetchall():
+        try:
+            worker(connection, worker=name, where=where)
+        except TurnlockError:
+            yield _finding(None, f"worker {name!r}", _DAMAGED)
 
 
 def _posts(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ since: `told` is the sequence that it is of.
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -18,15 +19,20 @@ from ...models.codec import record_from_json, to_json
 from ...models.errors import InvalidValue, NewerVersion
 from ...models.run import Run
 from ...views.status import Status
+from ...views.tally import Asked
 from ..errors import JournalError
-from .contract import RunEntry, not_removed, run_differs
+from .contract import RunEntry, RunsPage, not_removed, run_differs
+from .latest import Place
+from .ledger import Cursor
+from .sqlite_notes import PARTS, SHOWN
 from .sqlite_rows import checksum, damaged
 from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
 _ENTRY: Final = HEAD.replace(
     " FROM",
-    ", run, checksum, began, changed, status, waiting, doubts, trouble, told,"
-    " (SELECT sequence FROM snapshots WHERE run = number) FROM",
+    ", run, checksum, began, changed, status, waiting, doubts, trouble, turn_id, asked_id,"  # noqa: S608 - ours
+    f" asked_tool, asked_since, told, {PARTS}, {SHOWN},"
+    " (SELECT sequence FROM snapshots WHERE run = runs.number) FROM",
 )
 _HEAD: Final = len(attrs.fields(Head))
 
@@ -96,12 +102,14 @@ def _configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # 
 
 
 def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> RunEntry:
-    began, changed, status, waiting, doubts, trouble, of, snapped = told
+    began, changed, status, waiting, doubts, trouble, turn_id, *asked, of, parts, shown, snapped = (
+        told
+    )
     known = head.usable
     if not known.sequence:
-        status, waiting, doubts = Status.IDLE, 0, 0
+        status, waiting, doubts, turn_id = Status.IDLE, 0, 0, None
     elif of != known.sequence:
-        changed = status = waiting = doubts = trouble = None
+        changed = status = waiting = doubts = trouble = turn_id = None
     return RunEntry(
         run=run,
         sequence=known.sequence,
@@ -115,6 +123,10 @@ def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> Ru
         waiting=waiting,
         doubts=doubts,
         trouble=None if trouble is None else str(trouble),
+        turn_id=None if turn_id is None else str(turn_id),
+        asked=_asked(turn_id, asked),
+        parts=parts if isinstance(parts, int) else 0,
+        shown=Cursor(known.sequence, shown if isinstance(shown, int) else 0),
         snapped=snapped if isinstance(snapped, int) else 0,
         rewound=None if known.rewound is None else str(known.rewound),
         forgotten=known.forgotten,
@@ -123,6 +135,60 @@ def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> Ru
 
 
 _STATUSES: Final = frozenset(Status)
+
+
+def _asked(turn_id: Any, asked: Sequence[Any]) -> Asked | None:  # noqa: ANN401 - a column
+    name, tool, since = asked
+    if turn_id is None or name is None or not isinstance(since, float):
+        return None
+    return Asked(turn_id=str(turn_id), invocation_id=str(name), tool_name=str(tool), since=since)
+
+
+_STANDING: Final = (
+    "SELECT number, CASE sequence WHEN 0 THEN :idle WHEN told THEN status END,"
+    " CASE sequence WHEN 0 THEN 0 WHEN told THEN waiting END,"
+    " CASE sequence WHEN told THEN asked_since END, CASE sequence WHEN told THEN changed END"
+    " FROM runs WHERE forgotten IS NULL"
+)
+"""Where runs stand in the list for people."""
+
+
+def latest(  # noqa: PLR0913 - what is asked
+    connection: sqlite3.Connection,
+    *,
+    status: Status | None,
+    waiting: bool | None,
+    before: Place | None,
+    limit: int,
+    where: str,
+) -> RunsPage:
+    """List runs for people: where each stands is told by a few columns, the page is read whole."""
+    rows = connection.execute(_STANDING, {"idle": Status.IDLE})
+    places: list[Place] = []
+    count = 0
+    with closing(rows):
+        for number, kept, waits, since, changed in rows:
+            place = Place.of(
+                waits=isinstance(waits, int) and waits > 0,
+                since=since if isinstance(since, float) else None,
+                changed=changed if isinstance(changed, float) else None,
+                number=number,
+            )
+            count += place.waits
+            if waiting in {None, place.waits} and status in {None, kept}:
+                places.append(place)
+    places.sort()
+    begin = 0 if before is None else bisect_right(places, before)
+    page = places[begin : begin + limit]
+    more = begin + limit < len(places)
+    entries = [_numbered(connection, place, where) for place in page]
+    return RunsPage(entries=entries, next=str(page[-1]) if more else None, waiting=count)
+
+
+def _numbered(connection: sqlite3.Connection, place: Place, where: str) -> RunEntry:
+    number = abs(place.number)
+    row = connection.execute(f"{_ENTRY} WHERE number = ?", (number,)).fetchone()
+    return _listed(row, where)
 
 
 def declare(connection: sqlite3.Connection, run: Run, *, where: str) -> None:
@@ -146,7 +212,7 @@ WIPING: Final = "PRAGMA secure_delete = FAST"
 
 _REMOVALS: Final = tuple(
     f"DELETE FROM {table} WHERE run = ?"  # noqa: S608 - of ours
-    for table in ("appends", "snapshots", "notes", "posts")
+    for table in ("appends", "snapshots", "noted", "posts")
 )
 
 

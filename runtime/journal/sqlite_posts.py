@@ -157,3 +157,9 @@ def answered(connection: sqlite3.Connection, number: int, *, where: str) -> byte
     if receipt is not None and row[1] is not None and checksum(receipt, number) != row[1]:
         raise damaged(where, f"the answer to post {number}", "the checksum does not fit")
     return receipt
+
+
+def posted(connection: sqlite3.Connection, *, number: int) -> bool:
+    """Say whether a post of this number is there."""
+    found = connection.execute("SELECT 1 FROM posts WHERE number = ?", (number,)).fetchone()
+    return found is not None

@@ -9,8 +9,9 @@ Facts are read without the checks of the codec: what bears its checksum was writ
 
 from __future__ import annotations
 
+import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
@@ -27,6 +28,7 @@ from ...models.facts import FACTS
 from ...models.record import Record, fields_of, unchecked_maker_from
 from ...models.values import FrozenDict, FrozenList, arguments_digest
 from ..errors import JournalError
+from .ledger import Cursor, LedgerEntry
 
 _NEWLINE: Final = b"\n"
 
@@ -42,6 +44,8 @@ class Row:
     last: int
     facts: bytes
     checksum: int
+    beside: bytes | None = None
+    """When each fact happened, and what it is about elsewhere; None: an older process wrote it."""
     began: float | None = None
     changed: float | None = None
 
@@ -63,12 +67,91 @@ def chained(before: bytes | None, row: Row) -> bytes:
     return before[:_BEGIN] + digest.digest()
 
 
-def row_of(run_id: str, facts: Sequence[Fact]) -> Row:
+def row_of(
+    run_id: str, facts: Sequence[Fact], correlations: Sequence[bytes | None] | None = None
+) -> Row:
     """Return the row for the facts of one append."""
     first, last = facts[0].sequence, facts[-1].sequence
     lines = _NEWLINE.join(map(to_json, facts))
-    sum_of_lines = checksum(lines, run_id, first, last)
-    return Row(first, last, lines, sum_of_lines, began=facts[0].at, changed=facts[-1].at)
+    times = [fact.at for fact in facts]
+    return Row(
+        first,
+        last,
+        lines,
+        checksum(lines, run_id, first, last),
+        _packed(times, correlations, run_id, first),
+        began=times[0],
+        changed=times[-1],
+    )
+
+
+_SUM: Final = 4
+"""Bytes of the checksum before what stands beside the facts."""
+_TIME: Final = 8
+
+
+def _packed(
+    times: Sequence[float], correlations: Sequence[bytes | None] | None, run_id: str, first: int
+) -> bytes:
+    """Return times and, if there are any, correlations as they stand beside the facts."""
+    content = struct.pack(f"<{len(times)}d", *times)
+    if correlations is not None and any(correlations):
+        content += _NEWLINE.join(line or b"" for line in correlations)
+    return checksum(content, run_id, first).to_bytes(_SUM, "big") + content
+
+
+def lines_in(row: Row, run_id: str, *, after: int, where: str) -> Iterator[LedgerEntry]:
+    """Yield the facts of a row behind `after` as the bytes that were kept (F-4).
+
+    Raises as `facts_in` does. Those are decoded alone that an older process wrote.
+    """
+    expected = after + 1
+    _check_row(row, run_id, expected, where)
+    lines = row.facts.split(_NEWLINE)
+    if len(lines) != row.last - row.first + 1:
+        cause = f"its row in {where} has {len(lines)} facts, not {row.last - row.first + 1}"
+        raise _corrupt(row.first, cause)
+    times, correlations = _beside(row, run_id, lines, where)
+    for at in range(expected - row.first, len(lines)):
+        yield LedgerEntry(Cursor(row.first + at), times[at], lines[at], correlations[at])
+
+
+def _beside(
+    row: Row, run_id: str, lines: Sequence[bytes], where: str
+) -> tuple[Sequence[float], Sequence[bytes | None]]:
+    """Return when each fact of a row happened, and what it is about elsewhere."""
+    count = len(lines)
+    if row.beside is None:
+        return _decoded_times(row, lines, where), (None,) * count
+    content = row.beside[_SUM:]
+    told = content[_TIME * count :].split(_NEWLINE) if len(content) > _TIME * count else [b""]
+    if (
+        checksum(content, run_id, row.first).to_bytes(_SUM, "big") != row.beside[:_SUM]
+        or len(content) < _TIME * count
+        or len(told) not in {1, count}
+    ):
+        raise _corrupt(row.first, f"what is kept beside its row in {where} is damaged")
+    times = struct.unpack_from(f"<{count}d", content)
+    return times, [line or None for line in told] if len(told) == count else (None,) * count
+
+
+def _decoded_times(row: Row, lines: Sequence[bytes], where: str) -> Sequence[float]:
+    times: list[float] = []
+    try:
+        for line in lines:
+            times.append(float(_decode(line)["at"]))  # noqa: PERF401 - the loop says where it failed
+    except UNREADABLE as error:
+        number = row.first + len(times)
+        raise _corrupt(number, f"it cannot be read in {where}: {error}") from error
+    return times
+
+
+def _check_row(row: Row, run_id: str, expected: int, where: str) -> None:
+    """Raise `CorruptJournal` for a row that does not follow, or is not as it was written."""
+    if not row.first <= expected <= row.last:
+        raise _corrupt(expected, f"it is missing in {where}; the next ones there are {row.first} …")
+    if checksum(row.facts, run_id, row.first, row.last) != row.checksum:
+        raise _corrupt(row.first, f"its row in {where} is damaged: the checksum does not fit")
 
 
 def checksum(content: object, *key: object) -> int:
@@ -88,10 +171,7 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> li
     by a newer version, which is no damage: then that is said.
     """
     expected = after + 1
-    if not row.first <= expected <= row.last:
-        raise _corrupt(expected, f"it is missing in {where}; the next ones there are {row.first} …")
-    if checksum(row.facts, run_id, row.first, row.last) != row.checksum:
-        raise _corrupt(row.first, f"its row in {where} is damaged: the checksum does not fit")
+    _check_row(row, run_id, expected, where)
     skipped = expected - row.first
     found: list[Fact] = []
     try:

@@ -247,11 +247,10 @@ def readmit(  # noqa: PLR0913 - what a run's row is made of
     """
     fence = head.fence + 1 if head.problem is None else _beyond(head.fence)
     connection.execute(
-        "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"
+        "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"  # noqa: S608 - ours
         " owner = NULL, owned_until = NULL, head = :head, digest = :digest, digested = :digested,"
         " began = coalesce(began, :began), changed = coalesce(:changed, changed),"
-        " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :told"
-        " WHERE number = :number",
+        f" {SET_TOLD}, told = :told WHERE number = :number",
         {
             "number": head.number,
             "ends": ends,
@@ -269,15 +268,34 @@ def readmit(  # noqa: PLR0913 - what a run's row is made of
     connection.execute("DELETE FROM meta WHERE name = ?", (_LOST + head.run_id,))
 
 
-TOLD: Final = ("status", "waiting", "doubts", "trouble")
+TOLD: Final = ("status", "waiting", "doubts", "trouble", "turn_id")
 """What a `Summary` says besides, and the columns of `runs` that it stands in."""
+
+SET_TOLD: Final = (
+    ", ".join(f"{name} = :{name}" for name in TOLD)
+    + ", asked_id = :asked_id, asked_tool = :asked_tool, asked_since = CASE"
+    " WHEN asked_id = :asked_id AND turn_id = :turn_id AND asked_since < :asked_since"
+    " THEN asked_since ELSE :asked_since END"
+)
+"""How an UPDATE keeps it; a call that waited before has waited since then."""
+_UNTOLD: Final[dict[str, Any]] = dict.fromkeys((*TOLD, "asked_id", "asked_tool", "asked_since"))
 
 
 def told_of(busy: Busy) -> dict[str, Any]:
     """Return what an append says of its run besides, by the columns that it stands in."""
-    if isinstance(busy, Summary):
-        return {name: getattr(busy, name) for name in TOLD}
-    return dict.fromkeys(TOLD)
+    if not isinstance(busy, Summary):
+        return _UNTOLD
+    asked = busy.asked
+    return {
+        "status": busy.status,
+        "waiting": busy.waiting,
+        "doubts": busy.doubts,
+        "trouble": busy.trouble,
+        "turn_id": busy.turn_id,
+        "asked_id": None if asked is None else asked.invocation_id,
+        "asked_tool": None if asked is None else asked.tool_name,
+        "asked_since": None if asked is None else asked.since,
+    }
 
 
 def _beyond(fence: object) -> int:

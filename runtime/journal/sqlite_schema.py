@@ -22,6 +22,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from .sqlite_named import drop_named, place_named
 from .sqlite_rows import checksum, damaged
 
 APPLICATION_ID: Final = 0x74726E6C
@@ -104,6 +105,62 @@ _HARDENED: Final = (
 )
 
 
+_LEDGER: Final = (
+    """CREATE TABLE noted (
+        number INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (number),
+        sequence INTEGER NOT NULL,
+        part INTEGER NOT NULL,
+        at REAL NOT NULL,
+        domain TEXT NOT NULL,
+        id TEXT,
+        named INTEGER NOT NULL DEFAULT 0,
+        pruned INTEGER,
+        checksum INTEGER NOT NULL,
+        correlation BLOB,
+        content BLOB NOT NULL,
+        UNIQUE (run, sequence, part),
+        UNIQUE (run, id)
+    )""",
+    place_named,
+    drop_named,
+    # An older process that has the file open goes on with its notes. Of those that are not its own
+    # it is told that they are damaged: it would take an earlier conversation for the whole.
+    """CREATE VIEW notes AS
+        SELECT number, run, coalesce(id, '') AS name, content AS value,
+            CASE named WHEN 1 THEN checksum ELSE -1 END AS checksum
+        FROM noted WHERE pruned IS NULL""",
+    """CREATE TRIGGER notes_written_by_older INSTEAD OF INSERT ON notes BEGIN
+        INSERT INTO noted (run, sequence, part, at, domain, id, named, checksum, content)
+        SELECT NEW.run, sequence,
+            1 + coalesce((SELECT coalesce(pruned, part) FROM noted
+                WHERE run = NEW.run AND noted.sequence = runs.sequence
+                ORDER BY part DESC LIMIT 1), 0),
+            (julianday('now') - 2440587.5) * 86400.0,
+            CASE WHEN NEW.name GLOB 'said/*' OR NEW.name GLOB 'part/*'
+                    OR NEW.name GLOB 'stopped/*' THEN 'message'
+                WHEN NEW.name GLOB 'question/*' OR NEW.name GLOB 'reply/*' THEN 'approval'
+                ELSE 'thread' END,
+            NEW.name, 1, NEW.checksum, NEW.value
+        FROM runs WHERE number = NEW.run; END""",
+    """CREATE TRIGGER notes_removed_by_older INSTEAD OF DELETE ON notes BEGIN
+        DELETE FROM noted WHERE number = OLD.number; END""",
+    """CREATE TRIGGER noted_of_forgotten AFTER UPDATE OF forgotten ON runs
+        WHEN NEW.forgotten IS NOT NULL BEGIN
+        DELETE FROM noted WHERE run = NEW.number; END""",
+    """CREATE TABLE workers (
+        worker TEXT PRIMARY KEY,
+        meaning TEXT NOT NULL,
+        checksum INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "ALTER TABLE appends ADD COLUMN beside BLOB",
+    "ALTER TABLE runs ADD COLUMN turn_id TEXT",
+    "ALTER TABLE runs ADD COLUMN asked_id TEXT",
+    "ALTER TABLE runs ADD COLUMN asked_tool TEXT",
+    "ALTER TABLE runs ADD COLUMN asked_since REAL",
+)
+
+
 def identify(connection: sqlite3.Connection) -> None:
     """Give the file a name of its own: a copy is told from it by that."""
     keep_meta(connection, IDENTITY, secrets.token_hex(16).encode())
@@ -111,7 +168,12 @@ def identify(connection: sqlite3.Connection) -> None:
 
 Step: TypeAlias = str | Callable[[sqlite3.Connection], None]
 
-MIGRATIONS: Final[tuple[tuple[Step, ...], ...]] = (_TABLES, _NOTES, (*_HARDENED, identify))
+MIGRATIONS: Final[tuple[tuple[Step, ...], ...]] = (
+    _TABLES,
+    _NOTES,
+    (*_HARDENED, identify),
+    _LEDGER,
+)
 """The steps that lead from version n (PRAGMA user_version) to n + 1; 0 is an empty file."""
 
 
@@ -144,7 +206,8 @@ def migrate(connection: sqlite3.Connection) -> None:
 def show_as_newest(connection: sqlite3.Connection) -> None:
     """Let an older file, which is only read, seem to have today's tables and columns, empty ones.
 
-    They are of this connection alone: temporary names go before those of the file.
+    They are of this connection alone: temporary names go before those of the file. Its notes are
+    copied, as they are now.
     """
     if version_of(connection) >= len(MIGRATIONS):
         return
@@ -168,6 +231,9 @@ def show_as_newest(connection: sqlite3.Connection) -> None:
                 connection.execute(
                     f"CREATE TEMP VIEW {table} AS SELECT *, {added} FROM main.{table}"  # noqa: S608 - ours
                 )
+
+    if _columns(connection, "notes"):
+        place_named(connection)
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str | None]:

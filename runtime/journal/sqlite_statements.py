@@ -7,6 +7,7 @@ refuses has written nothing before (see `writing` in `sqlite`).
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
@@ -14,13 +15,13 @@ from ...engine.snapshot import Snapshot
 from ...models.codec import record_from_json
 from ...models.errors import InvalidValue
 from ...models.fact import Fact
-from ...models.strict_json import parse
-from ...models.values import Json, freeze
 from .contract import Appended, Busy, run_differs
+from .given import Given
 from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
-from .sqlite_rows import Row, chained, checksum, damaged, facts_in, missing
-from .sqlite_runs import Head, head_of, head_sum, readmit, told_of, writable
+from .sqlite_notes import keep_notes, not_kept
+from .sqlite_rows import Row, chained, checksum, facts_in, missing
+from .sqlite_runs import SET_TOLD, Head, head_of, head_sum, readmit, told_of, writable
 
 PAGE_BYTES: Final = 16_000_000
 """Bytes of JSON after which a page of facts ends, whatever its limit."""
@@ -72,21 +73,6 @@ def _snapshot(connection: sqlite3.Connection, head: Head) -> Snapshot | None:
     return found if found.sequence == row[2] else None
 
 
-def notes(connection: sqlite3.Connection, run_id: str, *, where: str) -> dict[str, Json]:
-    """Return all notes of a run in the order in which they were kept."""
-    rows = connection.execute(
-        "SELECT name, value, checksum FROM notes WHERE run = ? ORDER BY number",
-        (head_of(connection, run_id).number,),
-    )
-    found: dict[str, Json] = {}
-    for name, content, kept in rows:
-        if checksum(content, run_id, name) != kept:
-            what = f"the note {name!r} of run {run_id!r}"
-            raise damaged(where, what, "the checksum does not fit")
-        found[name] = freeze(parse(content), place=name)
-    return found
-
-
 def append(  # noqa: PLR0913 - what an append says, and where its end is noted
     connection: sqlite3.Connection,
     run_id: str,
@@ -95,21 +81,25 @@ def append(  # noqa: PLR0913 - what an append says, and where its end is noted
     fence: int | None,
     busy: Busy,
     heads: Heads,
+    notes: Sequence[Given] = (),
 ) -> Appended:
-    """Keep the facts of one append."""
+    """Keep the facts of one append, and the notes that come with them."""
     head = writable(connection, run_id)
     if not head.admits(fence):
         return Appended.FENCED
     if head.sequence != row.first - 1:
         return Appended.CONFLICT
+    if notes:
+        fresh = not_kept(connection, head, notes)
+        if fresh is None:
+            return Appended.CONFLICT
+        keep_notes(connection, head, fresh)
     kept = head_sum(run_id, row.last, int(bool(busy)), head.fence, head.owner, head.owned_until)
     digest = _inserted(connection, head, row)
     connection.execute(
-        "UPDATE runs SET sequence = :last, busy = :busy, head = :head, digest = :digest,"
+        "UPDATE runs SET sequence = :last, busy = :busy, head = :head, digest = :digest,"  # noqa: S608 - ours
         " digested = :last, began = CASE WHEN sequence THEN began ELSE :began END,"
-        " changed = :changed,"
-        " status = :status, waiting = :waiting, doubts = :doubts, trouble = :trouble, told = :last"
-        " WHERE number = :number",
+        f" changed = :changed, told = :last, {SET_TOLD} WHERE number = :number",
         {
             "number": head.number,
             "last": row.last,
@@ -128,8 +118,8 @@ def append(  # noqa: PLR0913 - what an append says, and where its end is noted
 def _inserted(connection: sqlite3.Connection, head: Head, row: Row) -> bytes:
     """Keep the facts, and return the digest of all that were kept so far."""
     connection.execute(
-        "INSERT INTO appends (run, first, last, facts, checksum) VALUES (?, ?, ?, ?, ?)",
-        (head.number, row.first, row.last, row.facts, row.checksum),
+        "INSERT INTO appends (run, first, last, facts, checksum, beside) VALUES (?, ?, ?, ?, ?, ?)",
+        (head.number, row.first, row.last, row.facts, row.checksum, row.beside),
     )
     return chained(head.digest if head.digested == row.first - 1 else None, row)
 
@@ -188,20 +178,3 @@ def keep_snapshot(
         (head.number, snapshot.sequence, content, checksum(content, run.run_id)),
     )
     return Appended.OK
-
-
-def note(
-    connection: sqlite3.Connection, run_id: str, *, fence: int | None, name: str, content: bytes
-) -> Appended:
-    """Keep a note; `content` is the canonical JSON of its value."""
-    head = writable(connection, run_id)
-    if not head.admits(fence):
-        return Appended.FENCED
-    connection.execute(
-        "INSERT OR IGNORE INTO notes (run, name, value, checksum) VALUES (?, ?, ?, ?)",
-        (head.number, name, content, checksum(content, run_id, name)),
-    )
-    kept = connection.execute(
-        "SELECT value FROM notes WHERE run = ? AND name = ?", (head.number, name)
-    ).fetchone()
-    return Appended.OK if kept[0] == content else Appended.CONFLICT

@@ -625,7 +625,7 @@ def test_notes_of_version_0_1_are_read() -> None:
         await journal.declare(Run(run_id="agent"))
         fence = await journal.own("agent", owner="old", now=0.0, lease=1.0)
         for name, note in notes.items():
-            await journal.note("agent", fence=fence, name=name, value=note)
+            await journal.note_named("agent", fence=fence, name=name, value=note)
         await journal.release("agent", fence=fence)
         speaker = Speaker([Answer()])
         async with made(speaker, journal=journal) as agent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import pytest
@@ -76,10 +77,19 @@ def test_a_slow_disk_leaves_no_run_of_an_agent_busy() -> None:
 
     class Slow(WrappedJournal):
         async def append(
-            self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+            self,
+            run_id: str,
+            *,
+            fence: int | None,
+            after: int,
+            facts: Sequence[Fact],
+            busy: Busy,
+            **more: Any,
         ) -> Appended:
             await asyncio.sleep(0.5)
-            return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+            return await self.inner.append(
+                run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+            )
 
     async def play() -> None:
         journal = Slow(MemoryJournal())
@@ -279,16 +289,27 @@ class Mortal(FaultyJournal):
     dead = False
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         await self._alive()
-        appended = await super().append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        appended = await super().append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
         await self._alive()
         return appended
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
         await self._alive()
-        noted = await super().note(run_id, fence=fence, name=name, value=value)
+        noted = await super().note_named(run_id, fence=fence, name=name, value=value)
         await self._alive()
         return noted
 
@@ -344,7 +365,7 @@ async def story(journal: Journal) -> list[object]:
     told: list[object] = []
     for entry in [it async for it in journal.entries()]:
         run_id = entry.run.run_id
-        notes = await journal.notes(run_id)
+        notes = await journal.notes_named(run_id)
         facts = [fact async for fact in journal.facts(run_id)]
         kinds = Counter(fact.type for fact in facts)
         told += [

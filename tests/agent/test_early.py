@@ -108,7 +108,7 @@ def test_w_58_a_call_begins_before_the_response_ends() -> None:
             assert facts.index(FactType.TOOL_EXECUTION_SUCCEEDED) < facts.index(
                 FactType.TURN_SEALED
             )
-            assert [*await it.journal.notes("r")] == [
+            assert [*await it.journal.notes_named("r")] == [
                 "said/1",
                 "part/2/1",
                 "part/2/2",
@@ -125,7 +125,7 @@ def test_w_58_it_is_off_by_default_and_named_when_wrong() -> None:
         async with it.agent(start="whole") as agent:
             await agent.run("go")
             assert it.began["sky"] > 0.9 * LONG
-            assert [*await it.journal.notes("r")] == ["said/1", "said/2", "said/3"]
+            assert [*await it.journal.notes_named("r")] == ["said/1", "said/2", "said/3"]
         with pytest.raises(InvalidValue, match="give one of whole, early"):
             it.agent(start="soon")
 
@@ -149,7 +149,7 @@ def test_w_58_what_was_cut_after_a_call_is_the_answer(end: list[Piece]) -> None:
         assert len(it.speaker.questions) == 2
         (told,) = it.told()
         assert [one.result for one in told.results] == ["sky seen"]
-        assert (await it.journal.notes("r"))["said/2"]["stop"] == "cut"  # type: ignore[index,call-overload]
+        assert (await it.journal.notes_named("r"))["said/2"]["stop"] == "cut"  # type: ignore[index,call-overload]
 
     run(play())
 
@@ -241,7 +241,7 @@ def test_w_58_interrupted_while_the_model_speaks() -> None:
         (told,) = it.told()
         assert told.interrupted
         assert [one.tool_name for one in told.results] == ["look"]
-        assert [*await it.journal.notes("r")][:3] == ["said/1", "part/2/1", "said/2"]
+        assert [*await it.journal.notes_named("r")][:3] == ["said/1", "part/2/1", "said/2"]
         assert it.ended == []
 
     run(play())
@@ -341,7 +341,7 @@ def test_w_58_parts_hold_secrets_sealed() -> None:
                 await agent.run("go")
         async with it.agent(tools=tools) as agent:
             await agent.run()
-        notes = await it.journal.notes("r")
+        notes = await it.journal.notes_named("r")
         assert [name for name, note in notes.items() if is_sealed(note)] == ["part/2/1", "said/2"]
         assert it.told()[0].results[0].result == "7 1"
 

@@ -290,8 +290,8 @@ def test_notes_that_are_no_conversation_are_told(name: str, note: object) -> Non
         journal = MemoryJournal()
         await journal.declare(RUN)
         fence = await journal.own("r", owner="ada", now=0.0, lease=1.0)
-        await journal.note("r", fence=fence, name="colour", value="blue")
-        await journal.note("r", fence=fence, name=name, value=note)  # type: ignore[arg-type]
+        await journal.note_named("r", fence=fence, name="colour", value="blue")
+        await journal.note_named("r", fence=fence, name=name, value=note)  # type: ignore[arg-type]
         with pytest.raises(ConversationBroken, match=name):
             await World(journal).agent().__aenter__()
         assert (await journal.entry("r")).owner is None

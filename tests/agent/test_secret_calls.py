@@ -61,7 +61,7 @@ def agent(journal: MemoryJournal, model: Model, keep: Keep) -> Agent:
 async def kept(journal: MemoryJournal) -> str:
     """All that the journal has of the run."""
     facts = [fact async for fact in journal.facts("r")]
-    return repr((facts, await journal.notes("r"), await journal.snapshot("r")))
+    return repr((facts, await journal.notes_named("r"), await journal.snapshot("r")))
 
 
 @pytest.mark.parametrize("keep", [Keep.SEALED, Keep.CLEAR])
@@ -84,7 +84,9 @@ def test_notes_and_facts_hold_envelopes_and_the_model_what_is_in_them(keep: Keep
             assert answer.calls[0].arguments == {"token": SECRET}
         found = [it in await kept(journal) for it in (SECRET, RESULT)]
         assert found == [keep is Keep.CLEAR] * 2
-        sealed = [name for name, note in (await journal.notes("r")).items() if is_sealed(note)]
+        sealed = [
+            name for name, note in (await journal.notes_named("r")).items() if is_sealed(note)
+        ]
         assert sealed == ([] if keep is Keep.CLEAR else ["said/2"])
 
     run(play())

@@ -23,8 +23,11 @@ from turnlock.runtime.journal.contract import (
     Journal,
     Post,
     RunEntry,
+    RunsPage,
 )
+from turnlock.runtime.journal.ledger import START, Cursor, Domain, LedgerPage, Note, Noted
 from turnlock.runtime.scheduling import Clock
+from turnlock.views.status import Status
 
 T = TypeVar("T")
 
@@ -72,9 +75,18 @@ class WrappedJournal(Journal):
         await self.inner.release(run_id, fence=fence)
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
-        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        return await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         return await self.inner.read(run_id, after=after, limit=limit)
@@ -101,11 +113,54 @@ class WrappedJournal(Journal):
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self.inner.snapshot(run_id)
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
-        return await self.inner.note(run_id, fence=fence, name=name, value=value)
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
+        return await self.inner.note_named(run_id, fence=fence, name=name, value=value)
 
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
-        return await self.inner.notes(run_id)
+    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
+        return await self.inner.notes_named(run_id)
+
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        return await self.inner.note(run_id, fence=fence, notes=notes)
+
+    async def notes(
+        self, run_id: str, *, domain: Domain | None = None, after: Cursor = START
+    ) -> tuple[Noted, ...]:
+        return await self.inner.notes(run_id, domain=domain, after=after)
+
+    async def find_note(self, run_id: str, note_id: str) -> Noted | None:
+        return await self.inner.find_note(run_id, note_id)
+
+    async def ledger(
+        self, run_id: str, *, after: Cursor = START, limit: int = PAGE, manifests: bool = False
+    ) -> LedgerPage:
+        return await self.inner.ledger(run_id, after=after, limit=limit, manifests=manifests)
+
+    async def ends(self, run_ids: Sequence[str]) -> Mapping[str, Cursor]:
+        return await self.inner.ends(run_ids)
+
+    async def prune(self, run_id: str, *, fence: int | None, now: float) -> int:
+        return await self.inner.prune(run_id, fence=fence, now=now)
+
+    async def put_worker(self, worker: str, meaning: str) -> None:
+        await self.inner.put_worker(worker, meaning)
+
+    async def worker(self, worker: str) -> str | None:
+        return await self.inner.worker(worker)
+
+    async def latest(
+        self,
+        *,
+        status: Status | None = None,
+        waiting: bool | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> RunsPage:
+        return await self.inner.latest(status=status, waiting=waiting, before=before, limit=limit)
+
+    async def posted(self, number: int) -> bool:
+        return await self.inner.posted(number)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         return await self.inner.post(run_id, delivery)
@@ -178,11 +233,20 @@ class FaultyJournal(WrappedJournal):
         await self._with_fault("release", lambda: self.inner.release(run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         return await self._with_fault(
             "append",
-            lambda: self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy),
+            lambda: self.inner.append(
+                run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+            ),
         )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
@@ -198,9 +262,16 @@ class FaultyJournal(WrappedJournal):
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self._with_fault("snapshot", lambda: self.inner.snapshot(run_id))
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
         return await self._with_fault(
-            "note", lambda: self.inner.note(run_id, fence=fence, name=name, value=value)
+            "note", lambda: self.inner.note_named(run_id, fence=fence, name=name, value=value)
+        )
+
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        return await self._with_fault(
+            "note", lambda: self.inner.note(run_id, fence=fence, notes=notes)
         )
 
     async def post(self, run_id: str, delivery: Delivery) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -94,15 +94,26 @@ class Breaking(WrappedJournal):
         await self._last(lambda: self.inner.declare(run))
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         return await self._last(
-            lambda: self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+            lambda: self.inner.append(
+                run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+            )
         )
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
         return await self._last(
-            lambda: self.inner.note(run_id, fence=fence, name=name, value=value)
+            lambda: self.inner.note_named(run_id, fence=fence, name=name, value=value)
         )
 
 
@@ -127,16 +138,16 @@ def test_cut_off_anywhere_it_is_no_conversation_and_the_same_again_finishes_it(
                 conversation = Conversation("n/1")
                 if left > 1:
                     with pytest.raises(ConversationBroken, match="half a fork"):
-                        conversation.load(await inner.notes("n/1"))
+                        conversation.load(await inner.notes_named("n/1"))
                 else:
-                    conversation.load(await inner.notes("n/1"))
+                    conversation.load(await inner.notes_named("n/1"))
                     assert (conversation.said, await inner.read("n/1")) == ([], ())
         again = await forked(inner)
         assert (again.facts, again.notes, again.before) == (13, 3, not broke)
         facts = [fact async for fact in inner.facts("n/1")]
         assert check(log_lines((await inner.entry("n/1")).run, facts)).broken is None
         assert not Kernel.recover(Run(run_id="n/1"), facts).grants
-        notes = dict(await inner.notes("n/1"))
+        notes = dict(await inner.notes_named("n/1"))
         assert {name: notes[name] for name in NOTES} == NOTES
         assert list(notes)[:1] + list(notes)[-1:] == [forking.FORKED, forking.WHOLE]
         return broke, facts
@@ -207,8 +218,8 @@ def test_another_run_is_not_written_to() -> None:
         journal = await kept(history(Kernel(RUN)))
         for run_id in ("facts", "notes", "fork"):
             await journal.declare(Run(run_id=run_id))
-        await journal.note("notes", fence=None, name="x", value=1)
-        await journal.note("fork", fence=None, name=forking.FORKED, value={"run": "other"})
+        await journal.note_named("notes", fence=None, name="x", value=1)
+        await journal.note_named("fork", fence=None, name=forking.FORKED, value={"run": "other"})
         kernel = Kernel(Run(run_id="facts"))
         facts = kernel.receive(opened("t1", PAY), 1.0).facts
         await journal.append("facts", fence=None, after=0, facts=facts, busy=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -109,10 +110,19 @@ def test_who_is_quicker_is_asked() -> None:
 
     class Quick(FaultyJournal):
         async def append(
-            self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+            self,
+            run_id: str,
+            *,
+            fence: int | None,
+            after: int,
+            facts: Sequence[Fact],
+            busy: Busy,
+            **more: Any,
         ) -> Appended:
             await self.inner.own(run_id, owner="ada", now=LoopClock().now(), lease=60.0)
-            return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+            return await self.inner.append(
+                run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+            )
 
     async def play() -> None:
         inner = MemoryJournal()

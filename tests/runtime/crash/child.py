@@ -112,10 +112,19 @@ class NotingJournal(SqliteJournal):
     """Whether it heeds the fence: the negative control does not."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         under = fence if self.fenced else (await self.entry(run_id)).fence
-        answer = await super().append(run_id, fence=under, after=after, facts=facts, busy=busy)
+        answer = await super().append(
+            run_id, fence=under, after=after, facts=facts, busy=busy, **more
+        )
         if answer is Appended.OK:
             last = facts[-1].sequence
             self.notebooks.written.write(fence=fence, first=after + 1, last=last, by=os.getpid())

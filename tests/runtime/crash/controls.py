@@ -28,10 +28,19 @@ class Unfenced(WrappedJournal):
     """The fence is switched off: whoever writes is taken for the owner."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         newest = (await self.inner.entry(run_id)).fence
-        return await self.inner.append(run_id, fence=newest, after=after, facts=facts, busy=busy)
+        return await self.inner.append(
+            run_id, fence=newest, after=after, facts=facts, busy=busy, **more
+        )
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         await self.inner.renew(owner=owner, now=now, lease=lease)

@@ -201,10 +201,19 @@ class LivingJournal(WrappedJournal):
         await self._between("release", super().release(run_id, fence=fence))
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         await self._life.point("before append")
-        appended = await super().append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        appended = await super().append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
         if appended is Appended.OK:
             self._world.writes(self._life, run_id)
         await self._life.point("after append")

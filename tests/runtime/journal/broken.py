@@ -30,11 +30,18 @@ class NoFence(WrappedJournal):
     """Whoever appends is taken for the owner."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         entry = await self.inner.entry(run_id)
         return await self.inner.append(
-            run_id, fence=entry.fence, after=after, facts=facts, busy=busy
+            run_id, fence=entry.fence, after=after, facts=facts, busy=busy, **more
         )
 
 
@@ -42,41 +49,77 @@ class AnybodyWrites(WrappedJournal):
     """A run that nobody owns is open to all."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         if (await self.inner.entry(run_id)).owner is None:
             fence = await self.inner.own(run_id, owner="anybody", now=0.0, lease=0.0)
-        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        return await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
 
 
 class AnybodyShares(WrappedJournal):
     """Who owns nothing writes a run that somebody owns."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         fence = (await self.inner.entry(run_id)).fence if fence is None else fence
-        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        return await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
 
 
 class NobodyShares(WrappedJournal):
     """A run is written by an owner alone."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         if fence is None:
             return Appended.FENCED
-        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        return await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
 
 
 class ConflictFirst(WrappedJournal):
     """A writer who is both fenced and behind hears only that it is behind."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
-        answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        answer = await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
         behind = after != (await self.inner.entry(run_id)).sequence
         return Appended.CONFLICT if answer is Appended.FENCED and behind else answer
 
@@ -93,9 +136,18 @@ class AnyAfter(WrappedJournal):
     """It does not matter what the writer knows: facts that do not follow are dropped with an OK."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
-        answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        answer = await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
         return Appended.OK if answer is Appended.CONFLICT else answer
 
 
@@ -107,9 +159,18 @@ class BusyAnyway(WrappedJournal):
         self.said: dict[str, bool] = {}
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
-        answer = await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        answer = await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
         if answer is Appended.CONFLICT:
             self.said[run_id] = bool(busy)
         return answer
@@ -174,29 +235,33 @@ class AnySnapshot(WrappedJournal):
 
     def __init__(self, inner: Journal) -> None:
         super().__init__(inner)
-        self.latest: dict[str, Snapshot] = {}
+        self.newest: dict[str, Snapshot] = {}
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
-        self.latest[snapshot.run.run_id] = snapshot
+        self.newest[snapshot.run.run_id] = snapshot
         return await self.inner.keep_snapshot(snapshot, fence=fence)
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
-        return self.latest.get(run_id)
+        return self.newest.get(run_id)
 
 
 class AnybodysNotes(WrappedJournal):
     """Whoever notes is taken for the owner."""
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
         entry = await self.inner.entry(run_id)
-        return await self.inner.note(run_id, fence=entry.fence, name=name, value=value)
+        return await self.inner.note_named(run_id, fence=entry.fence, name=name, value=value)
 
 
 class AnyNote(WrappedJournal):
     """Another note of the same name is dropped with an OK."""
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
-        kept = await self.inner.note(run_id, fence=fence, name=name, value=value)
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
+        kept = await self.inner.note_named(run_id, fence=fence, name=name, value=value)
         return Appended.OK if kept is Appended.CONFLICT else kept
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
@@ -25,7 +26,14 @@ class BusyAlone(WrappedJournal):
     """Of what an append says, busy alone is kept."""
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         return await self.inner.append(
             run_id, fence=fence, after=after, facts=facts, busy=bool(busy)
@@ -40,11 +48,20 @@ class LastSaid(WrappedJournal):
         self.said: dict[str, Summary] = {}
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         if isinstance(busy, Summary):
             self.said[run_id] = busy
-        return await self.inner.append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        return await self.inner.append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
 
     async def entry(self, run_id: str) -> RunEntry:
         entry = await self.inner.entry(run_id)

@@ -30,7 +30,7 @@ async def ended(journal: Journal) -> None:
     over = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0, trouble="pay: late")
     said = await journal.append(RUN.run_id, fence=fence, after=0, facts=facts(3), busy=over)
     assert said is Appended.OK
-    await journal.note(RUN.run_id, fence=fence, name="said", value="hello")
+    await journal.note_named(RUN.run_id, fence=fence, name="said", value="hello")
     await journal.release(RUN.run_id, fence=fence)
     await journal.declare(OTHER)
     await kept(journal, facts(2, run_id=OTHER.run_id), None, busy=False)
@@ -143,7 +143,7 @@ class Forgetting(JournalStage):
                 await journal.forget(RUN.run_id, fence=1, after=3, at=NOW)
 
             assert await everything(journal) == before
-            assert await journal.notes(RUN.run_id) == {"said": "hello"}
+            assert await journal.notes_named(RUN.run_id) == {"said": "hello"}
             assert (await journal.entry(RUN.run_id)).forgotten is None
 
         self.play(tmp_path, story)

@@ -236,7 +236,7 @@ class Outliving(JournalStage):
             fence = await owned(journal)
             await kept(journal, facts(7, commit=3), fence)
             await journal.keep_snapshot(_snapshot(3), fence=fence)
-            await journal.note(RUN.run_id, fence=fence, name="said", value="hello")
+            await journal.note_named(RUN.run_id, fence=fence, name="said", value="hello")
             await journal.answer(await journal.post(RUN.run_id, DECISION), {"accepted": True})
             await journal.post(RUN.run_id, Tick())
 
@@ -246,7 +246,7 @@ class Outliving(JournalStage):
             assert entry.owned_until == NOW + LEASE
             assert await everything(journal) == facts(7, commit=3)
             assert await journal.snapshot(RUN.run_id) == _snapshot(3)
-            assert await journal.notes(RUN.run_id) == {"said": "hello"}
+            assert await journal.notes_named(RUN.run_id) == {"said": "hello"}
             assert [post.delivery for post in await journal.posts([RUN.run_id])] == [Tick()]
             assert await journal.answered(1) == {"accepted": True}
             await kept(journal, facts(1, after=7), entry.fence)

@@ -30,17 +30,17 @@ class Noting(JournalStage):
         async def story(journal: Journal) -> None:
             fence = await owned(journal)
             other = await owned(journal, OTHER)
-            assert await journal.notes(RUN.run_id) == {}
+            assert await journal.notes_named(RUN.run_id) == {}
             for name, value in SAID.items():
-                kept_ = await journal.note(RUN.run_id, fence=fence, name=name, value=value)
+                kept_ = await journal.note_named(RUN.run_id, fence=fence, name=name, value=value)
                 assert kept_ is Appended.OK
-            await journal.note(OTHER.run_id, fence=other, name="é", value="another")
+            await journal.note_named(OTHER.run_id, fence=other, name="é", value="another")
             await kept(journal, facts(2), fence)
 
-            found = await journal.notes(RUN.run_id)
+            found = await journal.notes_named(RUN.run_id)
 
             assert [*found.items()] == [*SAID.items()]
-            assert await journal.notes(OTHER.run_id) == {"é": "another"}
+            assert await journal.notes_named(OTHER.run_id) == {"é": "another"}
             assert (await journal.entry(RUN.run_id)).sequence == 2
 
         self.play(tmp_path, story)
@@ -52,13 +52,13 @@ class Noting(JournalStage):
             fence = await owned(journal)
             values: list[Json] = [{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1.0, "b": 2}, None]
             answers = [
-                await journal.note(RUN.run_id, fence=fence, name="said", value=value)
+                await journal.note_named(RUN.run_id, fence=fence, name="said", value=value)
                 for value in values
             ]
 
             ok, conflict = Appended.OK, Appended.CONFLICT
             assert answers == [ok, ok, conflict, conflict]
-            assert await journal.notes(RUN.run_id) == {"said": {"a": 1, "b": 2}}
+            assert await journal.notes_named(RUN.run_id) == {"said": {"a": 1, "b": 2}}
 
         self.play(tmp_path, story)
 
@@ -67,17 +67,17 @@ class Noting(JournalStage):
 
         async def story(journal: Journal) -> None:
             old = await owned(journal, owner="ada")
-            await journal.note(RUN.run_id, fence=old, name="first", value=1)
+            await journal.note_named(RUN.run_id, fence=old, name="first", value=1)
             new = await journal.own(RUN.run_id, owner="bob", now=NOW + LEASE, lease=LEASE)
             answers = [
-                await journal.note(RUN.run_id, fence=old, name=name, value=value)
+                await journal.note_named(RUN.run_id, fence=old, name=name, value=value)
                 for name, value in [("first", 1), ("first", 2), ("second", 2)]
             ]
             await journal.release(RUN.run_id, fence=new)
-            answers.append(await journal.note(RUN.run_id, fence=new, name="second", value=2))
+            answers.append(await journal.note_named(RUN.run_id, fence=new, name="second", value=2))
 
             assert answers == [Appended.FENCED] * 4
-            assert await journal.notes(RUN.run_id) == {"first": 1}
+            assert await journal.notes_named(RUN.run_id) == {"first": 1}
 
         self.play(tmp_path, story)
 
@@ -86,13 +86,13 @@ class Noting(JournalStage):
 
         async def story(journal: Journal) -> None:
             await journal.declare(RUN)
-            first = await journal.note(RUN.run_id, fence=None, name="first", value=1)
-            other = await journal.note(RUN.run_id, fence=None, name="first", value=2)
+            first = await journal.note_named(RUN.run_id, fence=None, name="first", value=1)
+            other = await journal.note_named(RUN.run_id, fence=None, name="first", value=2)
             await owned(journal)
-            second = await journal.note(RUN.run_id, fence=None, name="second", value=2)
+            second = await journal.note_named(RUN.run_id, fence=None, name="second", value=2)
 
             assert (first, other, second) == (Appended.OK, Appended.CONFLICT, Appended.FENCED)
-            assert await journal.notes(RUN.run_id) == {"first": 1}
+            assert await journal.notes_named(RUN.run_id) == {"first": 1}
 
         self.play(tmp_path, story)
 
@@ -108,9 +108,9 @@ class Noting(JournalStage):
         async def story(journal: Journal) -> None:
             fence = await owned(journal)
             with pytest.raises(InvalidValue, match=f"^{place}: "):
-                await journal.note(RUN.run_id, fence=fence, name=name, value=value)
+                await journal.note_named(RUN.run_id, fence=fence, name=name, value=value)
 
-            assert await journal.notes(RUN.run_id) == {}
+            assert await journal.notes_named(RUN.run_id) == {}
 
         self.play(tmp_path, story)
 
@@ -121,8 +121,8 @@ class Noting(JournalStage):
         async def story(journal: Journal) -> None:
             fence = await owned(journal)
             with pytest.raises(Overloaded, match=r"'n' has 11 bytes; NOTE_BYTES is 10"):
-                await journal.note(RUN.run_id, fence=fence, name="n", value="x" * 9)
+                await journal.note_named(RUN.run_id, fence=fence, name="n", value="x" * 9)
 
-            assert await journal.notes(RUN.run_id) == {}
+            assert await journal.notes_named(RUN.run_id) == {}
 
         self.play(tmp_path, story)

@@ -28,8 +28,8 @@ ASKED: dict[str, Callable[[Journal, str], Awaitable[Any]]] = {
     "read": lambda journal, name: journal.read(name),
     "entry": lambda journal, name: journal.entry(name),
     "snapshot": lambda journal, name: journal.snapshot(name),
-    "note": lambda journal, name: journal.note(name, fence=1, name="said", value="hello"),
-    "notes": lambda journal, name: journal.notes(name),
+    "note": lambda journal, name: journal.note_named(name, fence=1, name="said", value="hello"),
+    "notes": lambda journal, name: journal.notes_named(name),
     "post": lambda journal, name: journal.post(name, Tick()),
 }
 """What is asked about one run."""

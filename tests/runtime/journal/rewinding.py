@@ -37,7 +37,7 @@ class Rewinding(JournalStage):
                 lambda: kept(journal, facts(1, after=len(made)), fence),
                 lambda: kept(journal, facts(1, after=len(made)), None),
                 lambda: journal.keep_snapshot(kernel.snapshot(), fence=fence),
-                lambda: journal.note(RUN.run_id, fence=fence, name="n", value=1),
+                lambda: journal.note_named(RUN.run_id, fence=fence, name="n", value=1),
                 lambda: journal.post(RUN.run_id, Tick()),
             ]
             for write in writes:

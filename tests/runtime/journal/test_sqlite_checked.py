@@ -47,7 +47,7 @@ def told(path: Path) -> None:
         await kept(journal, made[:4], fence)
         await kept(journal, made[4:], fence)
         await journal.keep_snapshot(kernel.snapshot(), fence=fence)
-        await journal.note(RUN.run_id, fence=fence, name="said", value={"a": 1})
+        await journal.note_named(RUN.run_id, fence=fence, name="said", value={"a": 1})
         await kept(journal, facts(2, run_id=OTHER.run_id), other)
         for run in (RUN, OTHER):
             for _ in range(2):
@@ -94,8 +94,8 @@ DAMAGES = {
     "the digest": ("UPDATE runs SET digest = zeroblob(24) WHERE number = 1", "facts"),
     "a snapshot": ("UPDATE snapshots SET snapshot = replace(snapshot, '9', '8')", "snapshot"),
     "where a snapshot is": ("UPDATE snapshots SET sequence = sequence - 1", "snapshot"),
-    "a note": ("UPDATE notes SET value = replace(value, '1', '2')", "note 'said'"),
-    "the name of a note": ("UPDATE notes SET name = 'sayd'", "note 'sayd'"),
+    "a note": ("UPDATE noted SET content = replace(content, '1', '2')", "note 'said'"),
+    "the name of a note": ("UPDATE noted SET id = 'sayd'", "note 'sayd'"),
     "a post": ("UPDATE posts SET delivery = replace(delivery, 'turn-1', 'turn-2')", "post 1"),
     "whose a post is": ("UPDATE posts SET run = 2 WHERE number = 1", "post 1"),
     "an answer": ("UPDATE posts SET receipt = CAST('{}' AS BLOB) WHERE number = 2", "answer"),
@@ -190,7 +190,7 @@ def test_what_an_older_process_wrote_is_not_damage(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as older:
         older.execute("UPDATE runs SET epoch = epoch + 1, owner = 'old', owned_until = 5000.0")
         older.execute(
-            "INSERT INTO appends VALUES (1, 10, 10, ?, ?)",
+            "INSERT INTO appends (run, first, last, facts, checksum) VALUES (1, 10, 10, ?, ?)",
             (content, checksum(content, RUN.run_id, 10, 10)),
         )
         older.execute("UPDATE runs SET sequence = 10, busy = 0 WHERE number = 1")
@@ -339,7 +339,7 @@ async def all_of_it(journal: SqliteJournal) -> list[Any]:
     for entry in await journal.runs():
         run_id = entry.run.run_id
         if entry.problem is None:
-            notes, posts = await journal.notes(run_id), await journal.posts([run_id])
+            notes, posts = await journal.notes_named(run_id), await journal.posts([run_id])
             kept_ = await everything(journal, run_id), await journal.snapshot(run_id)
             # What an append has told of its run may be gone: then whoever lists it folds it.
             listed = attrs.evolve(

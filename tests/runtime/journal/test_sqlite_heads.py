@@ -308,7 +308,8 @@ def test_an_older_process_may_write_on(tmp_path: Path, damaged: bool) -> None:
             (fact,) = facts(1, after=sequence - 1, run_id=run_id)
             content = to_json(fact).replace(b"turn-", b"tour-")
             older.execute(
-                "INSERT INTO appends SELECT number, ?, ?, ?, ? FROM runs WHERE run_id = ?",
+                "INSERT INTO appends (run, first, last, facts, checksum)"
+                " SELECT number, ?, ?, ?, ? FROM runs WHERE run_id = ?",
                 (
                     *(sequence, sequence, content),
                     *(checksum(content, run_id, sequence, sequence), run_id),

@@ -81,7 +81,7 @@ def test_the_journal_is_read_to_its_end() -> None:
             kernel = Kernel.recover(RUN, rest, snapshot=snapshot)
             assert sorted(owed(kernel)) == sorted(OWED)
 
-            assert await journal.notes("story") == {"said/1": {"prompt": "go on"}}
+            assert await journal.notes_named("story") == {"said/1": {"prompt": "go on"}}
             (post,) = await journal.posts(["story"])
             assert isinstance(post.delivery, Decide)
             assert (post.number, post.delivery.invocation_id) == (1, "waits")

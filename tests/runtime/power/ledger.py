@@ -103,10 +103,19 @@ class NotedJournal(WrappedJournal):
         return fence
 
     async def append(
-        self, run_id: str, *, fence: int | None, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        **more: Any,
     ) -> Appended:
         self._ledger.asked[run_id][after:] = facts
-        answer = await super().append(run_id, fence=fence, after=after, facts=facts, busy=busy)
+        answer = await super().append(
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+        )
         if answer is Appended.OK:
             self._ledger.tell(run_id, "sequence", facts[-1].sequence)
         return answer
@@ -117,8 +126,10 @@ class NotedJournal(WrappedJournal):
             self._ledger.tell(snapshot.run.run_id, "snapshot", snapshot.sequence)
         return answer
 
-    async def note(self, run_id: str, *, fence: int | None, name: str, value: Json) -> Appended:
-        answer = await super().note(run_id, fence=fence, name=name, value=value)
+    async def note_named(
+        self, run_id: str, *, fence: int | None, name: str, value: Json
+    ) -> Appended:
+        answer = await super().note_named(run_id, fence=fence, name=name, value=value)
         if answer is Appended.OK:
             self._ledger.tell(run_id, "notes", value, name)
         return answer
@@ -177,7 +188,7 @@ async def _of_run(
     snapshot = await journal.snapshot(run_id)
     if promised.snapshot > (0 if snapshot is None else snapshot.sequence):
         wrong.append(f"lost: the snapshot of {run_id!r} at {promised.snapshot}")
-    notes = await journal.notes(run_id)
+    notes = await journal.notes_named(run_id)
     wrong += [
         f"lost: note {name!r} of {run_id!r}"
         for name, value in promised.notes.items()

@@ -68,7 +68,7 @@ class Hand:
             await journal.keep_snapshot(self.kernel.snapshot(), fence=self._fence)
         elif what < 0.9:
             name = f"said/{self.kernel.sequence}"
-            await journal.note(run_id, fence=self._fence, name=name, value={"of": run_id})
+            await journal.note_named(run_id, fence=self._fence, name=name, value={"of": run_id})
         elif what < 0.95:
             number = await journal.post(run_id, Tick())
             if self._draw.random() < 0.5:

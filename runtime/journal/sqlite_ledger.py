@@ -1,0 +1,170 @@
+"""The ledger of a SQLite journal: facts and notes read in one order, as the bytes that were kept.
+
+All of a page is of one moment: it is read in one transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+
+from .ledger import Cursor, Domain, Gap, LedgerEntry, LedgerPage
+from .sqlite_notes import NOTED, PARTS, SHOWN, NotedRow, rows_after
+from .sqlite_rows import Row, lines_in, missing
+from .sqlite_runs import Head, head_of
+from .sqlite_statements import PAGE_BYTES
+
+_ASKED: int = 500
+"""Runs that one statement asks for."""
+
+
+def page(  # noqa: PLR0913 - what is asked
+    connection: sqlite3.Connection,
+    run_id: str,
+    *,
+    after: Cursor,
+    limit: int,
+    manifests: bool,
+    where: str,
+) -> LedgerPage:
+    """Return the next entries of a run."""
+    with _one_moment(connection):
+        head = head_of(connection, run_id)
+        return _page(connection, head, after, limit=limit, manifests=manifests, where=where)
+
+
+def _page(  # noqa: PLR0913 - what is asked
+    connection: sqlite3.Connection,
+    head: Head,
+    after: Cursor,
+    *,
+    limit: int,
+    manifests: bool,
+    where: str,
+) -> LedgerPage:
+    (parts,) = connection.execute(
+        f"SELECT {PARTS if manifests else SHOWN} FROM runs WHERE number = ?",  # noqa: S608 - ours
+        (head.number,),
+    ).fetchone()
+    ends = Cursor(head.usable.sequence, parts or 0)
+    entries: list[LedgerEntry] = []
+    gaps: list[Gap] = []
+    size = 0
+    with (
+        closing(_facts(connection, head, after.sequence, where)) as facts,
+        closing(_notes(connection, head, after, where, manifests=manifests)) as notes,
+    ):
+        for it in _merged(facts, notes):
+            if isinstance(it, Gap):
+                gaps.append(it)
+                continue
+            entries.append(it)
+            size += len(it.content)
+            if len(entries) >= limit or size >= PAGE_BYTES:
+                break
+    return LedgerPage(entries=entries, head=ends, gaps=gaps)
+
+
+def _merged(
+    facts: Iterator[LedgerEntry], notes: Iterator[LedgerEntry | Gap]
+) -> Iterator[LedgerEntry | Gap]:
+    """Yield both in order; what follows a page is not looked at."""
+    note = next(notes, None)
+    if note is None:
+        yield from facts
+        return
+    for fact in facts:
+        sequence = fact.cursor.sequence
+        while note is not None and _sequence(note) < sequence:
+            yield note
+            note = next(notes, None)
+        yield fact
+    while note is not None:
+        yield note
+        note = next(notes, None)
+
+
+def _sequence(it: LedgerEntry | Gap) -> int:
+    return it.first.sequence if isinstance(it, Gap) else it.cursor.sequence
+
+
+def _facts(
+    connection: sqlite3.Connection, head: Head, after: int, where: str
+) -> Generator[LedgerEntry]:
+    last = after
+    rows = connection.execute(
+        "SELECT first, last, facts, checksum, beside FROM appends WHERE run = ? AND last > ?"
+        " ORDER BY last",
+        (head.number, after),
+    )
+    with closing(rows):
+        for kept in rows:
+            row = Row(*kept)
+            yield from lines_in(row, head.run_id, after=last, where=where)
+            last = row.last
+    if head.problem is None and last < head.sequence:
+        raise missing(last + 1, where)
+
+
+def _notes(
+    connection: sqlite3.Connection, head: Head, after: Cursor, where: str, *, manifests: bool
+) -> Generator[LedgerEntry | Gap]:
+    if after.part:
+        row = connection.execute(
+            f"{NOTED} AND sequence = ? AND part <= ? ORDER BY part DESC LIMIT 1",
+            (head.number, after.sequence, after.part),
+        ).fetchone()
+        gap = None if row is None else NotedRow(*row)
+        if gap is not None and gap.pruned is not None and gap.pruned > after.part:
+            yield _gap(gap, first=after.part + 1)
+    but = None if manifests else Domain.SESSION
+    rows = rows_after(connection, head, after, but=but)
+    with closing(rows):
+        for kept in rows:
+            row = NotedRow(*kept).checked(head.run_id, where)
+            yield _gap(row) if row.pruned is not None else row.entry(head.run_id, where)
+
+
+def _gap(row: NotedRow, *, first: int | None = None) -> Gap:
+    """Return a gap; from its own first part on, or from a later one."""
+    last = row.part if row.pruned is None else row.pruned
+    return Gap(first=Cursor(row.sequence, first or row.part), last=Cursor(row.sequence, last))
+
+
+def ends(connection: sqlite3.Connection, *, run_ids: Sequence[str]) -> Mapping[str, Cursor]:
+    """Return where ledgers end."""
+    found: dict[str, Cursor] = {}
+    asked = [run_id for run_id in dict.fromkeys(run_ids) if _is_text(run_id)]
+    for begin in range(0, len(asked), _ASKED):
+        some = asked[begin : begin + _ASKED]
+        rows = connection.execute(
+            f"SELECT run_id, sequence, {SHOWN} FROM runs"  # noqa: S608 - ours
+            f" WHERE forgotten IS NULL AND run_id IN ({', '.join('?' * len(some))})",
+            some,
+        )
+        found.update(
+            (run_id, Cursor(sequence, part or 0))
+            for run_id, sequence, part in rows
+            if isinstance(sequence, int)
+        )
+    return found
+
+
+def _is_text(run_id: str) -> bool:
+    """Whether a run may have this id: one with a lone surrogate no run has."""
+    try:
+        run_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
