@@ -34,7 +34,7 @@ _access = logger(f"{__name__}.access")
 
 MODULES: Final = (
     *("health", "signing_in", "assets", "metrics"),
-    *("reading", "deciding", "commands", "sse"),
+    *("reading", "pages", "pictures", "deciding", "commands", "sse"),
 )
 """Modules beside this one that have ENDPOINTS."""
 SOCKET: Final = b"/v1/stream"

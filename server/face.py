@@ -13,6 +13,7 @@ from ..runtime.runtime import Runtime
 from .guard import Guard
 from .health import Readiness
 from .hub import Hub
+from .pictures import Drawings
 from .tokens import Tokens
 
 Sessions: TypeAlias = Any
@@ -75,3 +76,5 @@ class Face:
     standing: Standing = attrs.field(factory=Standing)
     looking: Looking = attrs.field(default=attrs.Factory(_looking, takes_self=True))
     """Where runs stand, one for all who ask."""
+    drawings: Drawings = attrs.field(factory=Drawings)
+    """Pictures of runs, two drawn at once."""

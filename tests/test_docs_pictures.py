@@ -33,7 +33,7 @@ def test_the_pictures_are_drawn_from_what_is_enforced() -> None:
 
 def test_what_was_changed_by_hand_is_told_and_drawn_anew(tmp_path: Path) -> None:
     """The negative control: a missing picture, a changed one and a changed block are each named."""
-    for name in ("tools", "docs/pictures", "examples/corpus"):
+    for name in ("tools", "docs/pictures", "server/machines", "examples/corpus"):
         (tmp_path / name).mkdir(parents=True)
         for file in (ROOT / name).iterdir():
             if file.is_file():

@@ -1,7 +1,8 @@
 """Draw the pictures of the documentation anew; with --check, compare instead of drawing.
 
 Every picture is what a command prints that the reader can type at the root of a checkout: the files
-of docs/pictures as `PICTURES` says, and blocks in Markdown between two lines such as
+of docs/pictures and server/machines as `PICTURES` and `SHIPPED` say, and blocks in Markdown between
+two lines such as
 
     <!-- turnlock diagram turn --format mmd -->
     <!-- end -->
@@ -39,6 +40,12 @@ PICTURES: Final = {
     "counterexample.svg": "run docs/pictures/wrong-kernel.json",
 }
 """The command, after `turnlock diagram`, that draws each file of docs/pictures."""
+SHIPPED: Final = {
+    f"{machine}.{theme}.svg": f"{machine} --engine wasi --theme {theme}"
+    for machine in ("invocation", "turn", "status")
+    for theme in ("light", "dark")
+}
+"""The same for server/machines: what a server shows without drawing it."""
 
 _BLOCK: Final = re.compile(
     r"(<!-- turnlock diagram ([^\n]+) -->\n).*?(<!-- end -->\n)",
@@ -52,6 +59,10 @@ def main() -> int:
     wanted = {
         f"docs/pictures/{name}": diagram(f"{command} --format svg")
         for name, command in PICTURES.items()
+    }
+    wanted |= {
+        f"server/machines/{name}": diagram(f"{command} --format svg")
+        for name, command in SHIPPED.items()
     }
     wanted |= {name: filled(Path(name).read_text(encoding="utf-8")) for name in PAGES}
     differ = [name for name, text in wanted.items() if not holds(Path(name), text)]
