@@ -31,7 +31,8 @@ _LAZY: Final = {
         name: f"{name}.command"
         for name in (
             *("check", "completion", "diagram", "explain", "export", "fork", "recover"),
-            *("replay", "resolve", "run", "runs", "show", "trace", "verify"),
+            *("replay", "resolve", "run", "runs", "serve", "show", "token", "trace"),
+            "verify",
         )
     },
 }

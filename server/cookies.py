@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ..models.errors import InvalidValue
 from .routing import Who
+from .secret_files import check_secret, write_secret
 from .tokens import Tokens
 
 COOKIE: Final = "turnlock"
@@ -51,11 +50,10 @@ class Keys:
         Raises `InvalidValue` for a file that others may read, or that holds no key.
         """
         if not path.exists():
-            _make(path)
+            write_secret(path, secrets.token_hex(_KEY))
+        check_secret(path)
         place = str(path)
-        mode = 0
         try:
-            mode = path.stat().st_mode
             keys = [bytes.fromhex(line) for line in path.read_text(encoding="ascii").split()]
         except OSError as error:
             raise InvalidValue(
@@ -63,8 +61,6 @@ class Keys:
             ) from None
         except ValueError:
             keys = []
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InvalidValue(place=place, cause="may be read by others", fix=f"chmod 600 {place}")
         if not keys or any(len(key) != _KEY for key in keys):
             raise InvalidValue(
                 place=place,
@@ -79,27 +75,6 @@ class Keys:
             HKDF(algorithm=hashes.SHA256(), length=_KEY, salt=None, info=about).derive(key)
             for key in self._keys
         )
-
-
-def _make(path: Path) -> None:
-    """Write a key that is whole from the first moment; of two processes the first counts."""
-    passing = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    try:
-        handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(f"{secrets.token_hex(_KEY)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(passing, path)
-    except OSError as error:
-        raise InvalidValue(
-            place=str(path),
-            cause=f"cannot be written ({error.strerror})",
-            fix="give --keys FILE, in a folder that can be written to",
-        ) from None
-    finally:
-        passing.unlink(missing_ok=True)
 
 
 class Cookies:

@@ -1,0 +1,168 @@
+"""A face and all that it stands on, opened in order and closed in reverse (S-97)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+import attrs
+
+from ..adapters.own import OwnAdapter
+from ..agent.loop import Agent
+from ..models.errors import InvalidValue
+from ..models.run import OWN
+from ..runtime.journal.contract import Journal, open_journal
+from ..runtime.runtime import Runtime
+from ..runtime.scheduling import Tasks
+from ..runtime.settings import Settings
+from .cookies import Keys
+from .credentials import read_token
+from .face import Face, ServerSettings
+from .guard import Guard
+from .hub import Hub
+from .listening import is_local
+from .routing import Role
+from .secret_files import check_secret, write_secret
+from .sessions import Sessions, SessionSettings
+from .tokens import Token, Tokens, TokensFile
+
+LOCAL: Final = "local"
+"""The name of the token that a server makes for whoever started it."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """What a server is to be; see `turnlock serve --help`."""
+
+    db: str
+    agents: Mapping[str, Agent]
+    settings: ServerSettings
+    listen: tuple[str, ...]
+    """Where to listen: addresses, among names that it is known by."""
+    tokens: Path | None = None
+    keys: Path | None = None
+    roots: tuple[str, ...] = ()
+    on_pending: Literal["wait", "deny"] = "wait"
+    doubts: Literal["ask", "fail"] = "ask"
+    orphan_timeout: float | None = None
+    kind: str = OWN
+
+    def check(self) -> None:
+        """Raise `InvalidValue` for a server that everybody could command (F-10)."""
+        if self.tokens is None and not is_local(self.listen):
+            raise InvalidValue(
+                place="--host",
+                cause="lets other machines ask, and there are no tokens",
+                fix="give --tokens FILE; turnlock token NAME ROLES makes a token",
+            )
+
+
+@attrs.frozen(kw_only=True)
+class Open:
+    """A face that is open, and what its owner is told."""
+
+    face: Face
+    made: Token | None
+    """The token that was made, where no file of tokens was given."""
+    token_file: Path | None
+    """Where that stands."""
+    file: TokensFile | None
+
+    def way_in(self) -> str:
+        """Return the part of the console's address that lets in once, for 10 minutes (F-13)."""
+        return "" if self.made is None else f"#code={self.face.guard.codes.make(self.made)}"
+
+
+@asynccontextmanager
+async def opened(options: Options) -> AsyncGenerator[Open]:
+    """Open it; at the end sessions are drained. Raises what is wrong with files and journal."""
+    options.check()
+    file = None if options.tokens is None else TokensFile(options.tokens)
+    async with await open_journal(options.db) as journal:
+        made, place = None, None
+        if file is None:
+            made, place = _made_token(journal)
+        tokens = Tokens([made]) if made is not None else file.tokens if file else Tokens()
+        settings = options.settings
+        guard = Guard(
+            tokens,
+            keys=_keys(options.keys, journal),
+            hosts=settings.hosts,
+            origins=settings.origins,
+        )
+        watching = Tasks(failed=lambda _, __: None)
+        if file is not None:
+            watching.spawn("look at the tokens", file.watch())
+        try:
+            async with _performing(options, journal) as (runtime, hub, sessions):
+                face = Face(
+                    journal=journal,
+                    hub=hub,
+                    sessions=sessions,
+                    runtime=runtime,
+                    tokens=tokens,
+                    settings=settings,
+                    guard=guard,
+                )
+                yield Open(face=face, made=made, token_file=place, file=file)
+        finally:
+            await watching.cancel()
+
+
+@asynccontextmanager
+async def _performing(
+    options: Options, journal: Journal
+) -> AsyncGenerator[tuple[Runtime, Hub, Sessions]]:
+    """Enter runtime, hub and sessions; leave sessions first: what they do last is still kept."""
+    async with Runtime(journal=journal, settings=Settings(takes_over=False)) as runtime:
+        own = OwnAdapter(runtime=runtime, agents=options.agents)
+        try:
+            async with Hub(journal=journal, runtime=runtime) as hub:
+                sessions = Sessions(
+                    journal=journal,
+                    adapters=[own],
+                    default_kind=options.kind,
+                    settings=SessionSettings(
+                        drain=options.settings.drain,
+                        orphan_timeout=options.orphan_timeout,
+                        on_pending=options.on_pending,
+                        doubts=options.doubts,
+                        roots=options.roots,
+                    ),
+                    pass_on=hub.pass_on,
+                    is_watched=hub.is_watched,
+                )
+                async with sessions:
+                    yield runtime, hub, sessions
+        finally:
+            await own.close()
+
+
+def _beside(journal: Journal, what: str) -> Path | None:
+    """Return a file beside the journal's; None for one that is in memory."""
+    path: Path | None = getattr(journal, "path", None)
+    return None if path is None else path.with_name(f"{path.name}.{what}")
+
+
+def _keys(named: Path | None, journal: Journal) -> Keys:
+    path = named or _beside(journal, "keys")
+    return Keys.made() if path is None else Keys.of_file(path)
+
+
+def _made_token(journal: Journal) -> tuple[Token, Path | None]:
+    """Return the one token of a server without a file of tokens, and where it is kept.
+
+    It stays the same when the server starts anew, so that a console need not sign in again.
+    """
+    path = _beside(journal, "token")
+    if path is None:
+        secret = secrets.token_urlsafe(32)
+    else:
+        if not path.exists():
+            write_secret(path, secrets.token_urlsafe(32))
+        check_secret(path)
+        secret = read_token(path) or ""
+    return Token.of(LOCAL, Role, secret), path
