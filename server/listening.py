@@ -12,12 +12,15 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..models.errors import InvalidValue
-from .connections import HttpConnection
+from .connections import HttpConnection, WebSocketConnection
 from .guard import HEADERS, is_loopback
 from .problems import MEDIA, Problem
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
 
 CONNECTIONS: Final = 1_200
 """Connections at once: those of all subscribers, and some to decide with (S-15)."""
@@ -29,6 +32,8 @@ HEAD_WITHIN: Final = 10.0
 """Seconds in which the first head has to be there …"""
 IDLE: Final = 30.0
 """… and, after an answer, the next."""
+_BESIDE: Final = 4
+"""Bytes of a header beside its name and its value."""
 LINGER: Final = 2.0
 """Seconds for which what is still sent is let go after an answer that did not wait for it."""
 
@@ -81,7 +86,8 @@ class Connection(HttpConnection):
 
     def on_headers_complete(self) -> None:
         """Wait for the head no longer."""
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD:
+        sizes = (len(name) + len(value) + _BESIDE for name, value in self.headers)
+        if len(self.url) + sum(sizes) > HEAD:
             raise ValueError(HEAD)  # the parser's error, which is answered
         self._in_head = False
         self._disarm()
@@ -123,6 +129,22 @@ class Connection(HttpConnection):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+class Socket(WebSocketConnection):
+    """A WebSocket; one that is no handshake, or that was refused, ends without a trace."""
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; of a head, which comes whole, websockets reads less than HTTP does."""
+        super().data_received(data)
+        if not self.handshake_initiated:
+            self.transport.close()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send; a handshake that was refused is over."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True
 
 
 def addresses(hosts: Sequence[str]) -> tuple[str, ...]:
@@ -180,6 +202,6 @@ def _listening(address: str, port: int) -> socket.socket:
         raise InvalidValue(
             place=f"{address} port {port}",
             cause=f"cannot be listened on ({error.strerror})",
-            fix=fixes.get(error.errno, "give another --host or --port"),
+            fix=fixes.get(error.errno or 0, "give another --host or --port"),
         ) from None
     return made

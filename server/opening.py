@@ -18,6 +18,7 @@ from ..runtime.journal.contract import Journal, open_journal
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks
 from ..runtime.settings import Settings
+from .bounds import SessionSettings
 from .cookies import Keys
 from .credentials import read_token
 from .face import Face, ServerSettings
@@ -26,7 +27,7 @@ from .hub import Hub
 from .listening import is_local
 from .routing import Role
 from .secret_files import check_secret, write_secret
-from .sessions import Sessions, SessionSettings
+from .sessions import Sessions
 from .tokens import Token, Tokens, TokensFile
 
 LOCAL: Final = "local"

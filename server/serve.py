@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import resource
 import signal
@@ -15,8 +16,7 @@ import uvicorn
 
 from ..runtime.log import logger, through_the_door
 from .app import App
-from .connections import WebSocketConnection
-from .listening import CONNECTIONS, IDLE, Connection
+from .listening import CONNECTIONS, IDLE, Connection, Socket
 
 _log = logger(__name__)
 
@@ -39,7 +39,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=Connection,
-                ws=WebSocketConnection,
+                ws=Socket,
                 ws_max_size=_MESSAGE,
                 ws_per_message_deflate=False,
                 loop="asyncio",
@@ -107,6 +107,7 @@ async def serve(
 
     They are closed in the end.
     """
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it tells handshakes, queries and all
     through_the_door("uvicorn")
     through_the_door("websockets")
     _allow_files()
