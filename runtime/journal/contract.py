@@ -292,8 +292,8 @@ class Journal(Ledgers):
         """
 
     @abstractmethod
-    async def posted(self, number: int) -> bool:
-        """Say whether a post of this number is remembered still, answered or not."""
+    async def posted(self, number: int) -> str | None:
+        """Return the run that a post is for; None for one that is not remembered any more."""
 
     async def forget(
         self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None

@@ -111,7 +111,8 @@ def _given(run_id: str, note: Note, place: str, ends: Sequence[int] | None) -> G
                 cause=f"is {shown(after)}, where no commit of this append ends",
                 fix=f"give one of {', '.join(map(str, ends[:10]))}",
             )
-    whole = attrs.evolve(note, body=body_of(note.body, place=f"{place}.body"), at=float(note.at))
+    body = body_of(note.body, place=f"{place}.body")
+    whole = attrs.evolve(note, body=body, at=float(note.at), after=None)
     correlation = None
     if note.correlation is not None:
         about = body_of(note.correlation, place=f"{place}.correlation")

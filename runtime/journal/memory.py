@@ -137,6 +137,7 @@ class MemoryJournal(Journal):
         self._waiting: dict[int, Post] = {}
         self._answers: dict[int, Mapping[str, Any]] = {}
         self._posted = 0
+        self._posted_for: dict[int, str] = {}
         self._workers: dict[str, str] = {}
         self._closed = False
 
@@ -409,7 +410,9 @@ class MemoryJournal(Journal):
             raise too_many_posts(run_id, most=POSTS_WAITING)
         self._posted += 1
         self._waiting[self._posted] = Post(number=self._posted, run_id=run_id, delivery=delivery)
-        self._answers.pop(self._posted - ANSWERS, None)
+        self._posted_for[self._posted] = run_id
+        if self._answers.pop(old := self._posted - ANSWERS, None) is not None:
+            del self._posted_for[old]
         return self._posted
 
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
@@ -434,10 +437,12 @@ class MemoryJournal(Journal):
         await self._turn()
         return self._answers.get(number)
 
-    async def posted(self, number: int) -> bool:
-        """Say whether a post is remembered still."""
+    async def posted(self, number: int) -> str | None:
+        """Return the run that a post is for."""
         await self._turn()
-        return number in self._waiting or number in self._answers
+        run_id = self._posted_for.get(number)
+        gone = run_id is None or self._runs[run_id].forgotten is not None
+        return None if gone else run_id
 
     async def mark_rewound(self, run_id: str, *, why: str) -> None:
         """Mark a run as one that nobody may go on with."""

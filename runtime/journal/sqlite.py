@@ -419,8 +419,8 @@ class SqliteJournal(SqliteLedgers):
         content = await self._read(partial(posts.answered, number=number, where=self._where))
         return None if content is None else parse(content)
 
-    async def posted(self, number: int) -> bool:
-        """Say whether a post is remembered still."""
+    async def posted(self, number: int) -> str | None:
+        """Return the run that a post is for."""
         return await self._read(partial(posts.posted, number=number))
 
     async def mark_rewound(self, run_id: str, *, why: str) -> None:

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from .ledger import Cursor, Domain, Gap, LedgerEntry, LedgerPage
 from .sqlite_notes import NOTED, PARTS, SHOWN, NotedRow, rows_after
 from .sqlite_rows import Row, lines_in, missing
-from .sqlite_runs import Head, head_of
+from .sqlite_runs import Head, head_of, is_text
 from .sqlite_statements import PAGE_BYTES
 
 _ASKED: int = 500
@@ -135,7 +135,7 @@ def _gap(row: NotedRow, *, first: int | None = None) -> Gap:
 def ends(connection: sqlite3.Connection, *, run_ids: Sequence[str]) -> Mapping[str, Cursor]:
     """Return where ledgers end."""
     found: dict[str, Cursor] = {}
-    asked = [run_id for run_id in dict.fromkeys(run_ids) if _is_text(run_id)]
+    asked = [run_id for run_id in dict.fromkeys(run_ids) if is_text(run_id)]
     for begin in range(0, len(asked), _ASKED):
         some = asked[begin : begin + _ASKED]
         rows = connection.execute(
@@ -149,15 +149,6 @@ def ends(connection: sqlite3.Connection, *, run_ids: Sequence[str]) -> Mapping[s
             if isinstance(sequence, int)
         )
     return found
-
-
-def _is_text(run_id: str) -> bool:
-    """Whether a run may have this id: one with a lone surrogate no run has."""
-    try:
-        run_id.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from .named import note_of
 from .pruning import open_since
 from .refusals import another_worker
 from .sqlite_rows import checksum, damaged, trusted_fact
-from .sqlite_runs import Head, head_of, where_of, writable
+from .sqlite_runs import Head, head_of, is_text, where_of, writable
 
 _LAST: Final = (
     "(SELECT coalesce(pruned, part) FROM noted"
@@ -243,6 +243,8 @@ def find_note(
 ) -> Noted | None:
     """Return the note of this id."""
     number = head_of(connection, run_id).number
+    if not is_text(note_id):
+        return None
     row = connection.execute(f"{NOTED} AND id = ?", (number, note_id)).fetchone()
     return None if row is None else _noted(row, run_id, where)
 
@@ -344,6 +346,8 @@ def put_worker(connection: sqlite3.Connection, *, worker: str, meaning: str) -> 
 
 def worker(connection: sqlite3.Connection, *, worker: str, where: str) -> str | None:
     """Return what a worker stands for."""
+    if not is_text(worker):
+        return None
     row = connection.execute(
         "SELECT meaning, checksum FROM workers WHERE worker = ?", (worker,)
     ).fetchone()

@@ -159,7 +159,10 @@ def answered(connection: sqlite3.Connection, number: int, *, where: str) -> byte
     return receipt
 
 
-def posted(connection: sqlite3.Connection, *, number: int) -> bool:
-    """Say whether a post of this number is there."""
-    found = connection.execute("SELECT 1 FROM posts WHERE number = ?", (number,)).fetchone()
-    return found is not None
+def posted(connection: sqlite3.Connection, *, number: int) -> str | None:
+    """Return the run that a post is for, None where it is forgotten."""
+    row = connection.execute(
+        "SELECT run_id FROM posts JOIN runs ON runs.number = posts.run WHERE posts.number = ?",
+        (number,),
+    ).fetchone()
+    return None if row is None else str(row[0])

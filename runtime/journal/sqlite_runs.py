@@ -96,12 +96,20 @@ def _shown_kind(kind: Kind) -> str:
     return {int: "number", float: "number", str: "text"}[first]
 
 
+def is_text(name: str) -> bool:
+    """Whether anything here may be called so: nothing has a name with a lone surrogate."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def row_of_run(connection: sqlite3.Connection, select: str, run_id: str) -> Any:  # noqa: ANN401
     """Return what is selected of a run's row. Raises `UnknownRun`."""
-    try:
+    row = None
+    if is_text(run_id):
         row = connection.execute(f"{select} WHERE run_id = ?", (run_id,)).fetchone()
-    except UnicodeEncodeError:  # a lone surrogate: no run has such an id
-        row = None
     if row is None:
         raise unknown_run(run_id)
     return row

@@ -159,7 +159,7 @@ class WrappedJournal(Journal):
     ) -> RunsPage:
         return await self.inner.latest(status=status, waiting=waiting, before=before, limit=limit)
 
-    async def posted(self, number: int) -> bool:
+    async def posted(self, number: int) -> str | None:
         return await self.inner.posted(number)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:

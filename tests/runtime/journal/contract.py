@@ -13,6 +13,10 @@ from hypothesis import settings
 from .appends import Appends
 from .forgetting import Forgetting
 from .keeping import Keeping, Outliving
+from .latest_runs import LatestRuns
+from .ledger_kept import LedgerKept
+from .ledger_pruned import LedgerPruned
+from .ledger_read import LedgerRead
 from .listing import Listing
 from .loads import Loads
 from .noting import Noting
@@ -22,7 +26,19 @@ from .stories import Stories
 
 
 class JournalContract(
-    Ownership, Appends, Listing, Loads, Keeping, Noting, Forgetting, Rewinding, Stories
+    Ownership,
+    Appends,
+    Listing,
+    Loads,
+    Keeping,
+    Noting,
+    LedgerKept,
+    LedgerRead,
+    LedgerPruned,
+    LatestRuns,
+    Forgetting,
+    Rewinding,
+    Stories,
 ):
     """All parts of the contract."""
 
