@@ -168,7 +168,7 @@ async def post_of(face: Face, run_id: str, number: str) -> Answer:
     """Return what became of a delivery that another process was asked to judge (F-26)."""
     await face.journal.entry(run_id)
     post = int(number) if number.isascii() and number.isdecimal() and len(number) < _DIGITS else 0
-    if str(post) != number or not await _is_posted(face, run_id, post):
+    if str(post) != number or await face.journal.posted(post) != run_id:
         raise Problem("unknown_post", "there is no such post of this run, or it is forgotten")
     receipt = await face.journal.answered(post)
     if receipt is None:
@@ -343,11 +343,6 @@ def _posted(run_id: str, number: int, told: Mapping[str, str] | None = None) -> 
 
 
 _DIGITS: Final = 19
-
-
-async def _is_posted(face: Face, run_id: str, number: int) -> bool:
-    journal: Any = face.journal
-    return bool(await journal.posted(number) == run_id)
 
 
 def response_of(answer: Answer) -> Response:

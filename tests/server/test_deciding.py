@@ -341,7 +341,7 @@ def test_f_21_an_approval_after_a_restart() -> None:
 
 
 def test_s_80_any_order_of_decisions_of_two_clients_is_as_the_kernel_judges_it() -> None:
-    """UC-005: what each is told is the kernel's verdict, and the facts are the kernel's."""
+    """UC-005: what each is told is the verdict of the kernel, and so are the facts (S-4)."""
 
     async def play(seed: int) -> int:
         rng = random.Random(seed)
