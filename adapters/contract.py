@@ -20,7 +20,6 @@ from ..models.run import OWN
 from ..models.values import Json
 from ..models.verdicts import Verdict
 from ..runtime.journal.ledger import Note
-from ..views.call_view import CallView
 
 Observation: TypeAlias = Note
 """What an external runtime said: a note of any domain but message and session."""
@@ -172,10 +171,6 @@ class Session(Protocol):
 
     def asks(self, turn_id: str, invocation_id: str) -> bool:
         """Whether a call is a question to the user, which a person may answer (S-28)."""
-        ...
-
-    def doubts(self) -> Sequence[CallView]:
-        """Return the calls of which a person has to say what became (K-35)."""
         ...
 
     async def terminate(self, *, why: str, grace: float) -> Ending:

@@ -30,7 +30,7 @@ from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import OWN, Run
 from ..models.values import ABSENT, NO_ARGUMENTS, Absent, Json
 from ..models.verdicts import Verdict
-from ..views.call_view import CallView
+from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
 from ..views.run_view import RunView
 from ..views.standing import Standing
@@ -336,6 +336,11 @@ class Runtime:
     def pending(self, run_id: str) -> tuple[CallView, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""
         return tuple(calls_of(self._actor(run_id).kernel, gated=True))
+
+    def doubts(self, run_id: str) -> tuple[CallView, ...]:
+        """Return the calls of a run of which nobody knows what became. Raises `UnknownRun`."""
+        calls = calls_of(self._actor(run_id).kernel)
+        return tuple(call for call in calls if call.waits is Waits.RESOLUTION)
 
     def tools(self, run_id: str) -> Toolbox:
         """Return the tools of a run that is open here, as they are now. Raises `UnknownRun`."""

@@ -34,10 +34,10 @@ from ..runtime.dispatcher import Continuation
 from ..runtime.errors import Closed, JournalError, JournalOwned, RunFenced, RunOpen
 from ..runtime.journal.contract import Appended, Journal, RunEntry
 from ..runtime.journal.ledger import Domain, Note
-from ..runtime.leases import clock_of_leases, is_owned, put_out
+from ..runtime.leases import Hold, Leases, clock_of_leases, put_out
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
-from ..runtime.scheduling import SteadyClock, Tasks
+from ..runtime.scheduling import Clock, SteadyClock, Tasks
 from ..runtime.settings import Settings
 from ..runtime.writer import fold_run
 from .bounds import Budget, SessionSettings
@@ -60,14 +60,15 @@ LOST: Final = (RunFenced, Closed)
 class Life:
     """The sessions that are active here."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a server is made of
         self,
         *,
         journal: Journal,
         adapters: Mapping[str, RuntimeAdapter],
         settings: SessionSettings,
-        pass_on: Callable[[Transient], None],
+        pass_on: Callable[[str, Transient], None],
         runtime_settings: Settings,
+        clock: Clock | None,
     ) -> None:
         """Begin with none."""
         self.journal: Final = journal
@@ -88,6 +89,7 @@ class Life:
                 journal=journal,
                 on_continue=_taken_at_once,
                 settings=alone,
+                clock=clock,
                 kind=kind,
                 performer=self._performers,
             )
@@ -145,7 +147,7 @@ class Life:
         notes = [session_note(spec, number=number, at=self.now())]
         kept = await self.journal.note(spec.run_id, fence=None, notes=notes)
         if kept is Appended.FENCED:  # by one that has died, perhaps
-            now = clock_of_leases(self.journal, None).now()
+            now = clock_of_leases(self.journal, self).now()
             await put_out(self.journal, spec.run_id, now=now)
             kept = await self.journal.note(spec.run_id, fence=None, notes=notes)
         if kept is Appended.FENCED:
@@ -205,6 +207,13 @@ class Life:
 
     async def _session(self, kept: Kept, adapter: RuntimeAdapter, runtime: Runtime) -> Session:
         manifest = kept.manifest
+        try:
+            await adapter.check(manifest.spec)
+        except CommandRefused as error:  # a new one was checked before
+            raise CommandRefused(
+                "runtime_reference_invalid",
+                f"the run was begun otherwise than this server can go on with it: {error}",
+            ) from error
         sink = RunSink(
             manifest.spec.run_id, runtime, pass_on=self._pass_on, ended=self._ended_of_others
         )
@@ -382,8 +391,9 @@ class Life:
     async def _restored(self, entry: RunEntry) -> bool:
         """Restore one, if that is to be; False: look again later."""
         run_id = entry.run.run_id
-        now = clock_of_leases(self.journal, None).now()
-        if is_owned(entry, now=now):
+        now = clock_of_leases(self.journal, self).now()
+        own = self.runtimes[OWN].owner
+        if Leases(now=now, own=own).hold(entry) is Hold.FIRM:
             return False
         try:
             async with self.lock(run_id):

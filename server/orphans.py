@@ -80,7 +80,7 @@ class Orphans:
                         await runtime.deliver(run_id, _denied(call))
                 performed = self._life.active.get(run_id)
                 if self._settings.doubts == "fail" and performed is not None:
-                    for call in performed.session.doubts():
+                    for call in performed.doubts():
                         await runtime.deliver(call.run_id, unknown(call, UNKNOWN))
         finally:
             self._under_way.discard(run_id)
@@ -104,7 +104,7 @@ def _pends(performed: Performed) -> bool:
     """Whether a run waits for a person."""
     if performed.run_id not in performed.runtime.runs:
         return False
-    return bool(performed.runtime.pending(performed.run_id) or performed.session.doubts())
+    return bool(performed.runtime.pending(performed.run_id) or performed.doubts())
 
 
 def _denied(call: CallView) -> Decide:

@@ -15,6 +15,7 @@ from ..adapters.contract import (
     Sink,
     UserMessage,
 )
+from ..adapters.own import OwnSession
 from ..agent.transients import Transient
 from ..models.deliveries import Delivery
 from ..models.effects import Cancel, Execute
@@ -25,6 +26,7 @@ from ..runtime.dispatcher import Performer
 from ..runtime.errors import JournalError
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
+from ..views.call_view import CallView
 from .line import Line, Waiting
 from .manifests import Kept
 
@@ -40,7 +42,7 @@ class RunSink(Sink):
         run_id: str,
         runtime: Runtime,
         *,
-        pass_on: Callable[[Transient], None],
+        pass_on: Callable[[str, Transient], None],
         ended: Callable[[str, Ending], None],
     ) -> None:
         """Say it of this run."""
@@ -57,7 +59,7 @@ class RunSink(Sink):
 
     def pass_on(self, transient: Transient) -> None:
         """Pass on what is not kept."""
-        self._pass_on(transient)
+        self._pass_on(self._run_id, transient)
 
     async def ended(self, ending: Ending) -> None:
         """Learn that the session has ended by itself."""
@@ -123,6 +125,12 @@ class Performed:
     def counts(self) -> bool:
         """Whether it is one of those that there may be so many of at once (section 15)."""
         return self.adapter.capabilities.execution != "owned" or self.session.at_work
+
+    def doubts(self) -> tuple[CallView, ...]:
+        """Return the calls of which a person has to say what became (K-35)."""
+        if isinstance(self.session, OwnSession):
+            return self.session.doubts()
+        return self.runtime.doubts(self.run_id) if self.run_id in self.runtime.runs else ()
 
     def begin(self, failed: Callable[[Performed, Exception], None]) -> None:
         """Begin to say what waits; `failed` is told why that ended by itself."""

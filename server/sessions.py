@@ -23,6 +23,7 @@ from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.journal.ledger import START, Cursor
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
+from ..runtime.scheduling import Clock
 from ..runtime.settings import Settings
 from ..runtime.tools.toolbox import Toolbox
 from .bounds import SessionSettings, allowed, changed_by
@@ -46,7 +47,7 @@ LOOK_ONLY: Final = Capabilities(terminate=False, restore=False, models=False, ex
 """What runs can do that nobody performs here: they are shown and decided on (section 1)."""
 
 
-def nobody_listens(_: Transient) -> None:
+def nobody_listens(_: str, __: Transient) -> None:
     """Pass on nothing."""
 
 
@@ -76,14 +77,15 @@ class Sessions:
         adapters: Sequence[RuntimeAdapter],
         default_kind: str = OWN,
         settings: SessionSettings | None = None,
-        pass_on: Callable[[Transient], None] = nobody_listens,
+        pass_on: Callable[[str, Transient], None] = nobody_listens,
         is_watched: Callable[[str], bool] = nobody_watches,
         runtime_settings: Settings | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Prepare; `pass_on` is the hub's, `is_watched` says whether a run has a subscriber.
 
         Runs of our own kind are performed by the runtime of their adapter; those of each other kind
-        are owned and judged by one that is made here, with `runtime_settings`.
+        are owned and judged by one that is made here, with `runtime_settings` and `clock`.
         """
         self.journal: Final = journal
         self.adapters: Final = {adapter.kind: adapter for adapter in adapters}
@@ -96,6 +98,7 @@ class Sessions:
             settings=self.settings,
             pass_on=pass_on,
             runtime_settings=runtime_settings or Settings(),
+            clock=clock,
         )
         self._orphans = Orphans(life=self.life, settings=self.settings, is_watched=is_watched)
 
@@ -315,7 +318,7 @@ class Sessions:
 
     async def _settle_doubts(self, performed: Performed, *, fail: bool) -> None:
         """Settle calls in doubt as unknown. Raises `CommandRefused` where nobody said so (S-83)."""
-        doubts = performed.session.doubts()
+        doubts = performed.doubts()
         if not doubts:
             return
         if not fail and self.settings.doubts == "ask":
