@@ -27,6 +27,7 @@ from .children import Children
 from .deltas import Piece, piece_of
 from .subscription import HubSubscription
 from .tail import Place, Tail
+from .watching import Watching
 
 __all__ = ["Hub", "HubCounts", "HubSettings", "HubSubscription"]
 
@@ -87,6 +88,7 @@ class Hub:
         self._reads: dict[tuple[str, Cursor], asyncio.Task[LedgerPage]] = {}
         self._diagnosing: dict[str, asyncio.Task[None]] = {}
         self._children = Children(journal)
+        self.watching: Final = Watching(journal)
         self._unheed: Callable[[], None] | None = None
         self._stopped = False
 
@@ -96,6 +98,7 @@ class Hub:
             self._unheed = self._runtime.when_kept(self._kept)
         self._tasks.spawn("look at runs of others", self._poll())
         self._tasks.spawn("look after subscribers", self._look_after())
+        self._tasks.spawn("look at the list of runs", self.watching.watch())
         return self
 
     async def __aexit__(
@@ -249,6 +252,7 @@ class Hub:
     # What the hub does by itself.
 
     def _kept(self, run_id: str) -> None:
+        self.watching.kept(run_id)
         tail = self._tails.get(run_id)
         if tail is not None:
             tail.look()

@@ -28,6 +28,7 @@ from turnlock.runtime.journal.ledger import (
     Noted,
 )
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.streams import DiagnosticSubscription, Streams
 
 
 @attrs.define
@@ -186,11 +187,19 @@ class Heard:
     def __init__(self, written: WrittenLedgers, owned: Sequence[str]) -> None:
         self._written = written
         self.runs = tuple(owned)
+        self.streams = Streams(journal=written.journal, bound=10)
 
     def when_kept(self, heed: Callable[[str], None]) -> Callable[[], None]:
         return self._written.when_kept(heed)
 
+    def diagnostics(self, run_id: str) -> DiagnosticSubscription:
+        return self.streams.diagnostics(run_id)
+
+    @property
+    def runtime(self) -> Runtime:
+        return cast("Runtime", self)
+
 
 def runtime_of(written: WrittenLedgers, *owned: str) -> Runtime:
     """A runtime that owns these runs, and tells when they grow."""
-    return cast("Runtime", Heard(written, owned))
+    return Heard(written, owned).runtime

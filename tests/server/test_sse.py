@@ -12,6 +12,7 @@ import attrs
 import httpx
 import pytest
 
+from turnlock.models.diagnostics import Diagnostic
 from turnlock.runtime.journal.ledger import Cursor, Domain
 from turnlock.server import sse
 from turnlock.server.app import App
@@ -22,7 +23,7 @@ from turnlock.server.routing import Role
 
 from ..runtime.virtual import run, settled
 from . import faces
-from .ledgers import WrittenLedgers, runtime_of
+from .ledgers import Heard, WrittenLedgers
 
 R = "r/1"
 PATH = "/v1/runs/r%2F1/events"
@@ -36,6 +37,10 @@ class Served:
     written: WrittenLedgers
     hub: Hub
     it: faces.Opened
+    heard: Heard
+
+    def log(self, diagnostic: Diagnostic) -> None:
+        self.heard.streams.diagnose(R, diagnostic)
 
     @property
     def client(self) -> httpx.AsyncClient:
@@ -50,15 +55,16 @@ class Served:
 async def served(
     written: WrittenLedgers, *, settings: HubSettings | None = None
 ) -> AsyncGenerator[Served]:
+    heard = Heard(written, [R])
     async with (
         Hub(
             journal=written.journal,
-            runtime=runtime_of(written, R),
+            runtime=heard.runtime,
             settings=settings or HubSettings(),
         ) as hub,
         faces.opened(hub=hub, endpoints=sse.ENDPOINTS) as it,
     ):
-        yield Served(written, hub, it)
+        yield Served(written, hub, it, heard)
 
 
 class Events:

@@ -1,0 +1,383 @@
+"""The stream as WebSocket: many runs on one socket, and decisions about them (F-50, F-51)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from ..models.errors import InvalidValue, TurnlockError
+from ..models.strict_json import parse
+from ..models.values import Json
+from ..runtime.journal.contract import RunEntry
+from ..runtime.journal.ledger import Cursor
+from ..runtime.leases import Leases
+from ..runtime.log import logger
+from ..runtime.scheduling import Tasks
+from . import bodies
+from .connections import transport_of
+from .deciding import command
+from .face import Face
+from .problems import MEDIA, Problem, problem_of
+from .routing import Role, Who
+from .shown import Bye, Hello
+from .subscription import HubSubscription
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+_log = logger(__name__)
+
+PROTOCOL: Final = "turnlock.v1"
+SUBSCRIPTIONS: Final = 256
+"""Of one socket (F-51)."""
+COMMANDS: Final = 64
+"""Of one socket that are answered at once."""
+JUDGED: Final = 15.0
+"""Seconds in which commands are answered that were under way when their socket was closed."""
+LISTED: Final = 200
+"""Runs of the first list; of others it is told once they change."""
+MESSAGE: Final = 1_048_576
+"""Characters of a message."""
+
+ENDED: Final = 1008
+"""The token has ended."""
+STOPS: Final = 1013
+"""The server stops."""
+TOO_MANY: Final = 4409
+"""More than `SUBSCRIPTIONS`."""
+
+Id: TypeAlias = "int | str | None"
+
+
+@attrs.frozen(kw_only=True)
+class Subscribe:
+    """Follow a run from a cursor."""
+
+    type: str
+    id: Json
+    run_id: str
+    after: str = ""
+    diagnostics: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Runs:
+    """Look at the list of runs."""
+
+    type: str
+    id: Json
+
+
+@attrs.frozen(kw_only=True)
+class Command:
+    """Decide about a run."""
+
+    type: str
+    id: Json
+    run_id: str
+    body: Json
+
+
+@attrs.frozen(kw_only=True)
+class Unsubscribe:
+    """Follow no more."""
+
+    type: str
+    id: Json
+
+
+@attrs.frozen(kw_only=True)
+class Ping:
+    """Ask whether the server lives."""
+
+    type: str
+    id: Json = None
+
+
+SAID: Final[Mapping[str, type]] = {
+    "subscribe": Subscribe,
+    "runs": Runs,
+    "decide": Command,
+    "interrupt": Command,
+    "resolve": Command,
+    "unsubscribe": Unsubscribe,
+    "ping": Ping,
+}
+"""What a client may say (F-50)."""
+
+
+async def serve(face: Face, scope: Scope, receive: Receive, send: Send, who: Who) -> None:
+    """Serve a socket that was let in, until it is closed."""
+    socket = WebSocket(scope, receive, send)
+    if PROTOCOL not in socket.scope["subprotocols"]:
+        problem = Problem("bad_request", f"ask for the subprotocol {PROTOCOL}")
+        await socket.receive()
+        answer = Response(problem.encoded(), problem.status, media_type=MEDIA)
+        await socket.send_denial_response(answer)
+        return
+    await _Socket(face, socket, who).serve()
+
+
+class _Socket:
+    """One socket: what it follows, and what is under way for it."""
+
+    def __init__(self, face: Face, socket: WebSocket, who: Who) -> None:
+        self._face = face
+        self._socket = socket
+        self._who = who
+        self._followed: dict[Id, HubSubscription] = {}
+        self._watched: dict[Id, _Watched] = {}
+        self._tasks = Tasks(failed=self._failed)
+        self._judging = Tasks(failed=self._failed)
+        self._closing: tuple[int, str] | None = None
+        self._closes = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Listen until either side closes."""
+        await self._socket.accept(PROTOCOL)
+        stop = self._face.tokens.watch(self._who, lambda: self._close(ENDED, "the token has ended"))
+        listening = asyncio.ensure_future(self._listen())
+        closing = asyncio.ensure_future(self._closes.wait())
+        try:
+            await asyncio.wait({listening, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop()
+            for it in (*self._followed.values(), *self._watched.values()):
+                it.close()
+            listening.cancel()
+            closing.cancel()
+            await asyncio.wait({listening, closing})
+            await self._tasks.cancel()
+        if listening.done() and not listening.cancelled():
+            listening.result()
+        if self._closing is not None:
+            await self._last_words(*self._closing)
+        await self._judging.ended(within=JUDGED)  # what is decided is decided, heard or not
+
+    async def _last_words(self, code: int, reason: str) -> None:
+        try:
+            await self._socket.close(code, reason)
+        except (WebSocketDisconnect, RuntimeError):  # it has gone
+            _log.debug("a socket was closed before it was told why: %d", code)
+
+    def _close(self, code: int, reason: str) -> None:
+        """Close the socket: the first reason counts."""
+        if self._closing is None:
+            self._closing = code, reason
+        self._closes.set()
+
+    def _cut(self) -> None:
+        """Let go a client that reads nothing (F-43)."""
+        transport = transport_of(self._socket.scope)
+        if transport is not None:
+            transport.abort()
+        self._closes.set()
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        if not isinstance(error, WebSocketDisconnect):
+            _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
+        self._close(1011, "internal_error")
+
+    async def _listen(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            with suppress(WebSocketDisconnect):  # the next message says so
+                await self._heard(message.get("text"))
+
+    async def _heard(self, text: str | None) -> None:
+        """Do what a message says; one that says nothing is an error, and the socket stays."""
+        named: Id = None
+        try:
+            if text is None:
+                raise Problem("bad_request", "send text: one JSON object a message")
+            if len(text) > MESSAGE:
+                raise Problem("too_large", f"a message has at most {MESSAGE:,} characters")
+            told = _object(text)
+            named = _id_of(told)
+            said = _read(told, text)
+            if named is None and not isinstance(said, Ping):
+                raise Problem("invalid_value", "give a whole number or a text", at="id")
+            await self._do(said, named)
+        except TurnlockError as error:
+            await self._problem(named, error)
+
+    async def _do(self, said: object, named: Id) -> None:
+        if isinstance(said, Subscribe):
+            self._subscribe(said, named)
+        elif isinstance(said, Runs):
+            self._watch(named)
+        elif isinstance(said, Command):
+            await self._command(said, named)
+        elif isinstance(said, Unsubscribe):
+            self._unsubscribe(named)
+        else:
+            await self._say({"type": "pong", **({} if named is None else {"id": named})})
+
+    # What is followed.
+
+    def _subscribe(self, said: Subscribe, named: Id) -> None:
+        after = Cursor.read(said.after)
+        self._check_free(named)
+        if len(self._followed) + len(self._watched) >= SUBSCRIPTIONS:
+            self._close(TOO_MANY, "too many subscriptions")
+            return
+        subscription = self._face.hub.subscribe(
+            said.run_id, after=after, diagnostics=said.diagnostics
+        )
+        self._followed[named] = subscription
+        transport = transport_of(self._socket.scope)
+        if transport is not None:
+            subscription.unread = transport.get_write_buffer_size
+        subscription.when_cut = self._cut
+        self._tasks.spawn("follow a run", self._follow(subscription, named))
+
+    def _check_free(self, named: Id) -> None:
+        if named in self._followed or named in self._watched:
+            raise Problem("bad_request", "this id is in use; give another", at="id")
+
+    async def _follow(self, subscription: HubSubscription, named: Id) -> None:
+        try:
+            hello = await subscription.open()
+            head = json.loads(hello.data)["head"]
+            await self._say({"type": "subscribed", "id": named, "head": head})
+            async for batch in subscription:
+                for it in batch:
+                    if isinstance(it, Bye):
+                        self._close(STOPS, "the server stops")
+                        return
+                    if not isinstance(it, Hello):
+                        await self._socket.send_text(it.text)
+        except TurnlockError as error:
+            await self._problem(named, error)
+        finally:
+            subscription.close()
+            if self._followed.get(named) is subscription:
+                del self._followed[named]
+        await self._say({"type": "ended", "id": named})
+
+    def _unsubscribe(self, named: Id) -> None:
+        found = self._followed.get(named) or self._watched.pop(named, None)
+        if found is None:
+            raise Problem("bad_request", "nothing is followed by this id", at="id")
+        found.close()
+
+    def _watch(self, named: Id) -> None:
+        self._check_free(named)
+        if len(self._followed) + len(self._watched) >= SUBSCRIPTIONS:
+            self._close(TOO_MANY, "too many subscriptions")
+            return
+        watched = self._watched[named] = _Watched()
+        watched.when_closed = self._face.hub.watching.add(watched.changed)
+        self._tasks.spawn("look at runs", self._tell_runs(watched, named))
+
+    async def _tell_runs(self, watched: _Watched, named: Id) -> None:
+        from .reading import entry_of  # noqa: PLC0415 - it imports what streams import
+
+        page = await self._face.journal.latest(limit=LISTED)
+        leases = Leases(now=self._face.journal.time())
+        told = [entry_of(it, leases) for it in page.entries]
+        await self._say({"type": "runs", "id": named, "runs": told})
+        while not watched.closed:
+            for entry in await watched.next():
+                leases = Leases(now=self._face.journal.time())
+                await self._say({"type": "run", **entry_of(entry, leases)})
+        await self._say({"type": "ended", "id": named})
+
+    # What is commanded.
+
+    async def _command(self, said: Command, named: Id) -> None:
+        try:
+            self._check_command()
+        except Problem as problem:
+            await self._answer(named, problem.status, problem.body())
+            return
+        self._judging.spawn("answer a command", self._judged(said, named))
+
+    def _check_command(self) -> None:
+        self._who.check(Role.DECIDE)
+        if self._face.standing.is_stopping:
+            raise Problem("shutting_down", "this server ends; nothing new is begun")
+        if len(self._judging) >= COMMANDS:
+            raise Problem("overloaded", f"{COMMANDS} commands of this socket are under way")
+
+    async def _judged(self, said: Command, named: Id) -> None:
+        answer = await command(self._face, said.type, said.run_id, said.body, self._who)
+        await self._answer(named, answer.status, answer.body)
+
+    async def _answer(self, named: Id, status: int, body: Mapping[str, Any]) -> None:
+        await self._say({"type": "answer", "id": named, "status": status, "body": body})
+
+    # What is said.
+
+    async def _problem(self, named: Id, error: TurnlockError) -> None:
+        known = {} if named is None else {"id": named}
+        await self._say({"type": "error", **known, "problem": problem_of(error).body()})
+
+    async def _say(self, told: Mapping[str, Any]) -> None:
+        text = json.dumps(told, allow_nan=False, separators=(",", ":"))
+        await self._socket.send_text(text)
+
+
+class _Watched:
+    """Runs that have changed since a client was told of them: the newest of each."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, RunEntry] = {}
+        self._there = asyncio.Event()
+        self.when_closed: Callable[[], None] | None = None
+        self.closed = False
+
+    def changed(self, entry: RunEntry) -> None:
+        """Learn of one."""
+        self._entries[entry.run.run_id] = entry
+        self._there.set()
+
+    async def next(self) -> list[RunEntry]:
+        """Return those that have changed; none once it is closed."""
+        await self._there.wait()
+        self._there.clear()
+        entries, self._entries = self._entries, {}
+        return list(entries.values())
+
+    def close(self) -> None:
+        """Learn no more."""
+        self.closed = True
+        if self.when_closed is not None:
+            self.when_closed()
+        self._entries.clear()
+        self._there.set()
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        told = parse(text.encode())
+    except (InvalidValue, UnicodeError) as error:
+        raise Problem("invalid_json", f"send one JSON object a message: {error}") from None
+    if not isinstance(told, dict):
+        raise Problem("invalid_json", "send one JSON object a message")
+    return told
+
+
+def _id_of(told: Mapping[str, Any]) -> Id:
+    """Return the id of a message, where it is one."""
+    found = told.get("id")
+    if type(found) is int and abs(found) < 1 << 53:
+        return found
+    return found if isinstance(found, str) and len(found) <= 128 else None  # noqa: PLR2004 - as any id of a client
+
+
+def _read(told: Mapping[str, Any], text: str) -> object:
+    kind = told.get("type")
+    shape = SAID.get(kind) if isinstance(kind, str) else None
+    if shape is None:
+        raise Problem("bad_request", f"give one of {', '.join(SAID)}", at="type")
+    return bodies.parse(shape, text.encode())
