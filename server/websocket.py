@@ -18,6 +18,7 @@ from ..models.values import Json
 from ..runtime.journal.contract import RunEntry
 from ..runtime.journal.ledger import Cursor
 from ..runtime.leases import Leases
+from ..runtime.listing import told_entry
 from ..runtime.log import logger
 from ..runtime.scheduling import Tasks
 from . import bodies
@@ -25,6 +26,7 @@ from .connections import transport_of
 from .deciding import command
 from .face import Face
 from .problems import MEDIA, Problem, problem_of
+from .reading import entry_of
 from .routing import Role, Who
 from .shown import Bye, Hello
 from .subscription import HubSubscription
@@ -149,8 +151,10 @@ class _Socket:
             await asyncio.wait({listening, closing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop()
-            for it in (*self._followed.values(), *self._watched.values()):
-                it.close()
+            for followed in tuple(self._followed.values()):
+                followed.close()
+            for watched in tuple(self._watched.values()):
+                watched.close()
             listening.cancel()
             closing.cancel()
             await asyncio.wait({listening, closing})
@@ -280,17 +284,17 @@ class _Socket:
         self._tasks.spawn("look at runs", self._tell_runs(watched, named))
 
     async def _tell_runs(self, watched: _Watched, named: Id) -> None:
-        from .reading import entry_of  # noqa: PLC0415 - it imports what streams import
-
         page = await self._face.journal.latest(limit=LISTED)
-        leases = Leases(now=self._face.journal.time())
-        told = [entry_of(it, leases) for it in page.entries]
+        told = [await self._entry(it) for it in page.entries]
         await self._say({"type": "runs", "id": named, "runs": told})
         while not watched.closed:
             for entry in await watched.next():
-                leases = Leases(now=self._face.journal.time())
-                await self._say({"type": "run", **entry_of(entry, leases)})
+                await self._say({"type": "run", **await self._entry(entry)})
         await self._say({"type": "ended", "id": named})
+
+    async def _entry(self, entry: RunEntry) -> dict[str, Any]:
+        journal = self._face.journal
+        return entry_of(await told_entry(journal, entry), Leases(now=journal.time()))
 
     # What is commanded.
 

@@ -78,16 +78,15 @@ def test_f_50_what_cannot_be_followed_is_an_error_with_its_id() -> None:
         written = WrittenLedgers()
         written.fact(R)
         async with served(written) as it, sockets.opened(it.app) as socket:
-            for number, (fields, code) in enumerate(
-                (
-                    ({"run_id": "other", "after": ""}, "unknown_run"),
-                    ({"run_id": R, "after": "01"}, "bad_cursor"),
-                    ({"run_id": R, "after": "7"}, "cursor_ahead"),
-                    ({"run_id": R, "after": 7}, "invalid_value"),
-                    ({"run_id": R, "after": "", "more": 1}, "invalid_value"),
-                    ({"after": ""}, "invalid_value"),
-                )
-            ):
+            asked: tuple[tuple[dict[str, Any], str], ...] = (
+                ({"run_id": "other", "after": ""}, "unknown_run"),
+                ({"run_id": R, "after": "01"}, "bad_cursor"),
+                ({"run_id": R, "after": "7"}, "cursor_ahead"),
+                ({"run_id": R, "after": 7}, "invalid_value"),
+                ({"run_id": R, "after": "", "more": 1}, "invalid_value"),
+                ({"after": ""}, "invalid_value"),
+            )
+            for number, (fields, code) in enumerate(asked):
                 await socket.say(type="subscribe", id=number, **fields)
                 told = await socket.hear()
                 assert (told["type"], told["id"]) == ("error", number)
