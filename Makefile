@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables diagrams check-mermaid pythons dist bench fuzz crash verify selftest foreign check-models check-formal check-traces mutants clean
+.PHONY: help test demo lint docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash verify selftest foreign check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -78,6 +78,11 @@ tables: $(VENV)/.installed-dev
 	$(BIN)/python tools/write_commands.py
 	$(BIN)/python tools/write_edges.py
 	$(BIN)/python tools/write_limits.py
+	$(BIN)/python tools/write_console.py
+
+# The browser that the console is tested in; the tests never download one.
+chromium:
+	bash tools/install_chromium.sh
 
 diagrams: tables
 	$(BIN)/python tools/draw_docs.py

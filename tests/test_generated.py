@@ -15,7 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("page", ["tables", "index", "pypi", "commands", "edges", "limits"])
+@pytest.mark.parametrize(
+    "page", ["tables", "index", "pypi", "commands", "edges", "limits", "console"]
+)
 def test_what_is_generated_is_what_would_be_generated_now(page: str) -> None:
     """K-4: the tables and the index that people read are those that are enforced; PyPI's page."""
     command = [sys.executable, str(ROOT / "tools" / f"write_{page}.py"), "--check"]

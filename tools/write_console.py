@@ -55,6 +55,10 @@ ARROWS: Final = (
 """Graphviz lays out by the order of statements. Of 1,500 tried, this one has a single crossing and
 is 379 pixels wide: it stands in a column. What the table has besides comes last."""
 
+TIP: Final = (
+    '<marker id="tip" viewBox="0 0 8 6" refX="0" refY="3" markerWidth="8" markerHeight="6" '
+    'markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0L8,3L0,6z"/></marker>'
+)
 _NARROW: Final = (
     ("nodesep=0.22", "nodesep=0.16"),
     ("ranksep=0.32", "ranksep=0.3"),
@@ -92,9 +96,8 @@ def picture() -> str:
     parts += [drawing.phase(node) for node in graph.nodes]
     size = f"0 0 {layout.width:.0f} {layout.height:.0f}"
     return (
-        f'<svg id="machine" role="img" viewBox="{size}" aria-label="{graph.description}">\n'
-        + "\n".join(parts)
-        + "\n</svg>"
+        f'<svg id="machine" role="img" viewBox="{size}" aria-labelledby="path">\n'
+        f"{TIP}\n" + "\n".join(parts) + "\n</svg>"
     )
 
 
@@ -142,7 +145,7 @@ class _Drawing:
 
     def arrow(self, edge: Edge, place: Place) -> str:
         facts = " ".join(dict.fromkeys(move.fact for move in edge.moves))
-        named = f' data-from="{edge.source}" data-to="{edge.target}" data-on="{facts}"'
+        named = f' data-move="{edge.source} {edge.target}" data-on="{facts}"'
         return self._lines(place, named)
 
     def phase(self, node: Node) -> str:
@@ -175,19 +178,14 @@ class _Drawing:
         return left + x, top + y, right + x, bottom + y
 
     def _lines(self, place: Place, named: str) -> str:
-        line, *tips = place.shapes
-        drawn = self._path(line.path) + "".join(self._path(tip.path) for tip in tips)
-        return f'<path{named} d="{drawn}"/>'
-
-    def _path(self, path: str) -> str:
-        """Return a path moved into view, in whole pixels; the end of a tip closes it."""
+        """Return an arrow, moved into view, in whole pixels; the page puts the tip on it."""
         x, y = self._by
-        shown = re.sub(
+        drawn = re.sub(
             r"(-?[\d.]+)[, ](-?[\d.]+)",
             lambda pair: f"{float(pair[1]) + x:.0f},{float(pair[2]) + y:.0f}",
-            path,
+            place.shapes[0].path,
         )
-        return re.sub(r"\s*([A-Za-z])\s*", r"\1", shown).replace("Z", "z")
+        return f'<path{named} d="{drawn}"/>'
 
 
 if __name__ == "__main__":

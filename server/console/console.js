@@ -1,13 +1,14 @@
-// The console (docs/spec/face.md, F-90 … F-98). What was recorded becomes text nodes; what is shown is
-// a fold of entries; whatever is decided, the server judges. No build, no dependency.
+// The console (face.md, F-90 … F-98). What was recorded becomes text nodes; what is shown is a fold of
+// entries; what is decided, the server judges.
 
 // ---- recorded text
 
+const set = Object.assign
 const UNSEEN =
-	/[^\P{C}\n\t]|[\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\u{e0100}-\u{e01ef}]|(?! )\p{Zs}|(?<=^|\ufe0f)\ufe0f/gu;
+	/[^\P{C}\n\t]|[\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\u{e0100}-\u{e01ef}]|(?! )\p{Zs}|(?<=^|\ufe0f)\ufe0f/gu
 
 /** Spell what cannot be seen, or moves what is: control, bidirectional, zero-width (F-91). */
-export const spell = (text) => String(text).replace(UNSEEN, (it) => `\\u{${it.codePointAt(0).toString(16)}}`);
+export const spell = (text) => String(text).replace(UNSEEN, (it) => `\\u{${it.codePointAt(0).toString(16)}}`)
 
 /** Read JSON so that numbers are written again as they stood: 1.0, 2 ** 64. */
 export const exact = (text) =>
@@ -15,131 +16,96 @@ export const exact = (text) =>
 		typeof value === "number" && JSON.rawJSON && String(value) !== context.source
 			? JSON.rawJSON(context.source)
 			: value,
-	);
+	)
 
-const number = (value) => (value == null ? null : Number(value.rawJSON ?? value));
-const pretty = (value) => JSON.stringify(value, null, 2) ?? "";
+const number = (value) => (value == null ? null : Number(value.rawJSON ?? value))
+const pretty = (value) => JSON.stringify(value, null, 2) ?? ""
 
 /** JSON for an editor: what is unseen stands in escapes of JSON itself, and so stays what it is. */
 export const editable = (value) =>
 	pretty(value).replace(UNSEEN, (it) =>
 		it.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
-	);
+	)
 
 /** The difference of two texts: lines, each after " ", "-" or "+". */
 export function difference(old, young) {
-	const [a, b] = [old.split("\n"), young.split("\n")];
-	let [start, x, y] = [0, a.length, b.length];
-	while (start < Math.min(x, y) && a[start] === b[start]) start += 1;
-	while (x > start && y > start && a[x - 1] === b[y - 1]) [x, y] = [x - 1, y - 1];
-	const signed = (sign, lines) => lines.map((line) => sign + line);
-	const [p, q] = [a.slice(start, x), b.slice(start, y)];
-	const found = signed(" ", a.slice(0, start));
-	if (p.length * q.length > 1e6) found.push(...signed("-", p), ...signed("+", q));
-	else {
-		const common = [...p, 0].map(() => new Uint32Array(q.length + 1)); // of what is left of both
-		for (let i = p.length; i--; )
-			for (let j = q.length; j--; )
-				common[i][j] = p[i] === q[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
-		for (let [i, j] = [0, 0]; i < p.length || j < q.length; )
-			if (i < p.length && p[i] === q[j]) found.push(" " + p[(j++, i++)]);
-			else if (i < p.length && (j === q.length || common[i + 1][j] >= common[i][j + 1])) found.push("-" + p[i++]);
-			else found.push("+" + q[j++]);
+	const [a, b, found] = [old.split("\n"), young.split("\n"), []]
+	for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
+		if (a[i] === b[j]) [i, j] = [i + 1, j + (found.push(` ${a[i]}`) && 1)]
+		else {
+			let [x, y] = [a.length, b.length]; // where both go on alike, the nearest such place
+			for (let far = 1; far < 2000 && x === a.length; far += 1)
+				for (let k = 0; k <= far; k += 1)
+					if (i + k < x && j + far - k < y && a[i + k] === b[j + far - k]) [x, y] = [i + k, j + far - k]
+			for (; i < x; i += 1) found.push(`-${a[i]}`)
+			for (; j < y; j += 1) found.push(`+${b[j]}`)
+		}
 	}
-	return [...found, ...signed(" ", a.slice(x))];
+	return found
 }
 
 // ---- the fold
 
 /** Compare two cursors: "", "n" or "n.k" (S-71). */
 export function order(a, b) {
-	const [[m, i = 0], [n, j = 0]] = [a.split(".").map(Number), b.split(".").map(Number)];
-	return m - n || i - j;
+	const [[m, i = 0], [n, j = 0]] = [a.split(".").map(Number), b.split(".").map(Number)]
+	return m - n || i - j
 }
 
-const isEnded = (call) => /^(SUCC|FAIL|DENI)/.test(call.phase);
-const isDoubted = (call) => /^(IN_D|RETRY)/.test(call.phase);
-const isAsked = (call) => call.phase === "REQUESTED" && call.arguments_digest != null;
+const isDoubted = (call) => /^(IN_D|RETRY)/.test(call.phase)
+const isAsked = (call) => call.phase === "REQUESTED" && call.arguments_digest != null
 
-/** The fold of a run's entries. `leads` is the machine: "PHASE FACT" leads to a phase. */
 export class Fold {
 	constructor(leads) {
-		Object.assign(this, { leads, sequence: 0, turn: null, stopped: false, told: "idle", calls: [] });
-		Object.assign(this, { byId: new Map(), owed: new Set(), grants: new Map(), said: new Map() });
+		set(this, { leads, sequence: 0, turn: null, calls: [], byId: new Map(), said: new Map() })
 	}
 
 	take(entry) {
-		const { fact, note } = entry;
-		if (note?.domain === "message") this.hear(note, entry);
-		if (!fact) return;
-		this.stopped = fact.type === "TURN_INTERRUPTED";
-		TURNS[fact.type]?.(this, fact);
-		const call = this.turn?.calls.get(fact.invocation_id);
-		if (call) this.step(call, fact);
-		this.sequence = fact.sequence;
-		this.middle = fact.sequence !== fact.commit;
+		const { fact, note } = entry
+		if (note?.domain === "message") this.hear(note, entry)
+		if (!fact) return
+		TURNS[fact.type]?.(this, fact)
+		const call = this.turn?.calls.get(fact.invocation_id)
+		if (call) this.step(call, fact)
+		this.sequence = fact.sequence
 	}
 
 	step(call, fact) {
-		const next = this.leads[`${call.phase} ${fact.type}`];
-		if (next) call.path.push((call.phase = next));
-		Object.assign(call, CALLS[fact.type]?.(fact, call, number(fact.at)));
+		const next = this.leads[`${call.phase} ${fact.type}`]
+		if (next) call.path.push((call.phase = next))
+		set(call, CALLS[fact.type]?.(fact, call, number(fact.at)))
 	}
 
-	add({ invocation_id, tool_name, arguments: given }, { turn_id, at }) {
-		const call_id = `${this.turn.epoch}.${invocation_id.replaceAll("%", "%25").replaceAll(".", "%2E")}`;
-		const call = { call_id, turn_id, invocation_id, tool_name, arguments: given, attempt: 0, at: number(at) };
-		Object.assign(call, { phase: "REQUESTED", path: ["REQUESTED"] });
-		this.calls.push(call);
-		this.turn.calls.set(invocation_id, call);
-		this.byId.set(call_id, call);
-	}
-
-	close(turn_id) {
-		if (!this.stopped && this.turn.calls.size) this.owed.add(turn_id);
-		this.turn = null;
-		for (const [id, grant] of this.grants) if (grant.scope === "turn") this.grants.delete(id);
+	add({ invocation_id, tool_name, arguments: given }, turn_id, at) {
+		const call_id = `${this.turn.epoch}.${invocation_id.replaceAll("%", "%25").replaceAll(".", "%2E")}`
+		const call = { call_id, turn_id, invocation_id, tool_name, arguments: given, attempt: 0, at: number(at) }
+		this.calls.push(set(call, { phase: "REQUESTED", path: ["REQUESTED"] }))
+		this.turn.calls.set(invocation_id, call)
+		this.byId.set(call_id, call)
 	}
 
 	hear({ kind, body }, { occurred_at, cursor }) {
-		const text = body.text ?? (body.sealed ? "(sealed)" : kind === "stopped" ? "stopped by a person" : "");
-		const name = kind === "waiting" ? `waiting/${body.message_id}` : String(body.id ?? cursor);
-		if (kind === "user") this.said.delete(`waiting/${body.message_id}`);
+		const { text = body.sealed ? "(sealed)" : "", calls = [], message_id, id = message_id ?? cursor } = body
+		if (kind === "user") this.said.delete(message_id); // it waited in line
 		// a part of an answer stands where the answer will
-		this.said.set(name.replace(/^part(\/\d+).*/, "said$1"), { kind, text, calls: body.calls ?? [], at: number(occurred_at) });
+		this.said.set(id.replace(/^part(\/\d+).*/, "said$1"), { kind, text: text ?? "", calls, at: number(occurred_at) })
 	}
 
-	/** By what is most pressing, as views/status has it; told between commits, never inside one. */
-	get status() {
-		if (this.middle) return this.told;
-		const calls = [...(this.turn?.calls.values() ?? [])];
-		const stopping = this.stopped || this.turn?.phase === "INTERRUPTING";
-		if (stopping) return (this.told = "interrupted");
-		if (calls.some(isDoubted)) return (this.told = "in_doubt");
-		if (calls.some(isAsked)) return (this.told = "awaiting_approval");
-		if (!calls.every(isEnded)) return (this.told = "executing");
-		return (this.told = calls.length || this.owed.size ? "processing_results" : "idle");
-	}
 }
 
-const ungranted = (fold, fact) => fold.grants.delete(fact.grant_id);
 const TURNS = {
-	TURN_OPENED(fold, fact) {
-		fold.turn = { id: fact.turn_id, epoch: fact.epoch, calls: new Map() };
-		for (const call of fact.calls) fold.add(call, fact);
+	TURN_OPENED(fold, { turn_id, epoch, calls, at }) {
+		fold.turn = { id: turn_id, epoch, calls: new Map() }
+		for (const call of calls) fold.add(call, turn_id, at)
 	},
-	CALL_ADDED: (fold, fact) => fold.add(fact.call, fact),
+	CALL_ADDED: (fold, { call, turn_id, at }) => fold.add(call, turn_id, at),
 	TURN_INTERRUPTING(fold, fact) {
-		fold.turn.phase = "INTERRUPTING";
-		for (const call of fold.turn.calls.values()) fold.step(call, fact);
+		fold.turn.stopping = true
+		for (const call of fold.turn.calls.values()) fold.step(call, fact)
 	},
-	TURN_SETTLED: (fold, fact) => fold.close(fact.turn_id),
-	TURN_INTERRUPTED: (fold, fact) => fold.close(fact.turn_id),
-	CONTINUATION_TAKEN: (fold, fact) => fold.owed.delete(fact.turn_id),
-	GRANT_ISSUED: (fold, fact) => fold.grants.set(fact.grant_id, fact),
-	GRANT_REVOKED: ungranted,
-	GRANT_EXPIRED: ungranted,
-};
+	TURN_SETTLED: (fold) => (fold.turn = null),
+	TURN_INTERRUPTED: (fold) => (fold.turn = null),
+}
 
 const decision = (fact, approved, at) => ({
 	approved,
@@ -149,8 +115,8 @@ const decision = (fact, approved, at) => ({
 	reason: fact.reason ?? fact.error,
 	scope: fact.scope,
 	edited: fact.arguments != null,
-});
-const began = ({ attempt }, call, at) => ({ attempt, deadline: null, began: call.began ?? at });
+})
+const began = ({ attempt }, call, at) => ({ attempt, deadline: null, began: call.began ?? at })
 const CALLS = {
 	TOOL_APPROVAL_REQUESTED: ({ arguments_digest, deadline }, _, asked) => ({ arguments_digest, deadline, asked }),
 	TOOL_APPROVED: (fact, call, at) => ({
@@ -167,257 +133,257 @@ const CALLS = {
 	EXECUTION_IN_DOUBT: (_, __, doubted) => ({ doubted }),
 	TOOL_EXECUTION_SUCCEEDED: ({ result }, _, at) => ({ outcome: { status: "succeeded", result, at } }),
 	TOOL_EXECUTION_FAILED: ({ error, cause }, _, at) => ({ outcome: { status: "failed", error, cause, at } }),
-};
+}
 
 // ---- words
 
-const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY = new Intl.DateTimeFormat([], { month: "short", day: "numeric" });
-const plain = (name) => String(name).replaceAll("_", " ").toLowerCase();
-const path = (...parts) => `/v1/${parts.map(encodeURIComponent).join("/")}`;
+const CLOCK = new Intl.DateTimeFormat([], { timeStyle: "medium" })
+const plain = (name) => String(name).replaceAll("_", " ").toLowerCase()
+const path = (...parts) => `/v1/${parts.map(encodeURIComponent).join("/")}`
 
 function clock(at) {
-	if (at == null) return "";
-	const then = new Date(number(at) * 1000);
-	const day = then.toDateString() === new Date().toDateString() ? "" : `${DAY.format(then)} `;
-	return day + CLOCK.format(then);
+	if (at == null) return ""
+	const then = new Date(number(at) * 1000)
+	const today = then.toDateString() === new Date().toDateString()
+	return (today ? "" : `${then.toLocaleDateString()} `) + CLOCK.format(then)
 }
 
 function span(seconds) {
-	if (seconds < 1) return `${Math.max(0, Math.round(seconds * 1000))} ms`;
-	if (seconds < 90) return `${Math.round(seconds)} s`;
-	return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+	const units = [[1, "ms", 0.001], [90, "s", 1], [5400, "min", 60], [Infinity, "h", 3600]]
+	const [, unit, size] = units.find(([most]) => seconds < most)
+	return `${Math.max(0, Math.round(seconds / size))} ${unit}`
 }
 
 function decided({ approved, by, cause, reason, scope, edited, at }) {
-	const who = by ?? { grant: "a grant", expiry: "its deadline", interrupt: "the interrupt" }[cause];
-	const how = [approved ? "approved" : "denied", edited && "as edited", who && `by ${who}`];
-	if (scope && scope !== "once") how.push(`for this ${scope}`);
-	if (at != null) how.push(`at ${clock(at)}`);
-	return how.filter(Boolean).join(" ") + (reason ? `: ${reason}` : "");
+	const who = by ?? { grant: "a grant", expiry: "its deadline", interrupt: "the interrupt" }[cause]
+	const how = [approved ? "approved" : "denied", edited && "as edited", who && `by ${who}`]
+	if (scope && scope !== "once") how.push(`for this ${scope}`)
+	if (at != null) how.push(`at ${clock(at)}`)
+	return how.filter(Boolean).join(" ") + (reason ? `: ${reason}` : "")
 }
 
 function fate({ decision: made, outcome, phase }) {
-	const { status = plain(phase), error } = outcome ?? {};
-	if (status === "denied") return decided(made ?? { ...outcome, approved: false });
-	return (made ? `${decided(made)}; ` : "") + status + (error ? `: ${error}` : "");
+	const { status = plain(phase), error } = outcome ?? {}
+	if (status === "denied") return decided(made ?? { ...outcome, approved: false })
+	return (made ? `${decided(made)}; ` : "") + status + (error ? `: ${error}` : "")
 }
 
-function refusal({ status, body }) {
-	const made = body?.call?.decision;
-	const more = made ? ` – ${decided(made)}` : body?.detail ? `: ${body.detail}` : "";
-	return plain(body?.reason ?? body?.title ?? `status ${status}`) + more;
+function refusal({ body }) {
+	const { reason, title, detail, call } = body ?? {}
+	return [plain(reason ?? title ?? "not answered"), call?.decision ? decided(call.decision) : detail].filter(Boolean).join(": ")
 }
 
-const TELLING = ["decided_by", "reason", "error", "scope", "result", "arguments", "grant_id"];
+const TELLING = ["decided_by", "reason", "error", "scope", "result", "arguments", "grant_id"]
 
-/** What an entry is called, and what it is about, on one line. */
 function words({ fact, note, gap, problem }) {
-	const brief = (value) => (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 300);
-	if (gap) return ["gap", `${gap.reason}: ${gap.from} … ${gap.to}`];
-	if (problem) return ["error", problem.detail];
-	if (note) return [`${note.domain} ${note.kind}`, brief(note.body.text ?? note.body)];
-	const { tool_name, invocation_id } = fact.call ?? fact;
-	const subject = invocation_id ? [tool_name, invocation_id] : [fact.turn_id];
-	const told = TELLING.filter((name) => fact[name] != null && fact[name] !== "once").map((name) => brief(fact[name]));
-	return [plain(fact.type), [...subject, ...told].filter(Boolean).join("  ")];
+	const brief = (value) => (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 300)
+	if (gap) return ["gap", `${gap.reason}: ${gap.from} … ${gap.to}`]
+	if (problem) return ["error", problem.detail]
+	if (note) return [`${note.domain} ${note.kind}`, brief(note.body.text ?? note.body)]
+	const { tool_name, invocation_id } = fact.call ?? fact
+	const subject = invocation_id ? [tool_name, invocation_id] : [fact.turn_id]
+	const told = TELLING.filter((name) => fact[name] != null && fact[name] !== "once").map((name) => brief(fact[name]))
+	return [plain(fact.type), [...subject, ...told].filter(Boolean).join("  ")]
 }
 
 // ---- the page
 
-const $ = (id) => document.getElementById(id);
+const $ = (id) => document.getElementById(id)
 
 function h(tag, text, ...more) {
-	const [name, className = ""] = tag.split(".");
-	const made = Object.assign(document.createElement(name), { className });
-	made.append(...(text == null ? [] : [spell(text)]), ...more);
-	return made;
+	const [name, className = ""] = tag.split(".")
+	const made = set(document.createElement(name), { className })
+	made.append(...(text == null ? [] : [spell(text)]), ...more)
+	return made
 }
 
-/** A copy of a template, and its parts by name. */
 function copy(id) {
-	const made = $(id).content.firstElementChild.cloneNode(true);
-	const parts = { element: made };
-	for (const part of made.querySelectorAll("[data-p]")) parts[part.dataset.p] = part;
-	return parts;
+	const made = $(id).content.firstElementChild.cloneNode(true)
+	const parts = { element: made }
+	for (const part of made.querySelectorAll("[data-p]")) parts[part.dataset.p] = part
+	return parts
 }
 
 function put(element, text) {
-	const shown = spell(text);
-	if (element.textContent !== shown) element.textContent = shown;
+	const shown = spell(text)
+	if (element.textContent !== shown) element.textContent = shown
 }
 
 function show(element, whether) {
-	if (element.hidden === Boolean(whether)) element.hidden = !whether;
+	if (element.hidden === Boolean(whether)) element.hidden = !whether
 }
 
-function region(label, text, tag = "pre") {
-	return Object.assign(h(tag, text), { tabIndex: 0, role: "region", ariaLabel: spell(label) });
-}
+const region = (ariaLabel, text) => set(h("pre", text), { tabIndex: 0, role: "region", ariaLabel })
 
-/** Rebuild an element's children where what they show has changed. */
 function fill(element, stamp, make) {
-	if (element.stamp === stamp) return;
-	element.stamp = stamp;
-	element.replaceChildren(...make());
+	if (element.stamp === stamp) return
+	element.stamp = stamp
+	element.replaceChildren(...make())
 }
 
-const SIGNS = { idle: "·", awaiting_approval: "?", executing: ">", processing_results: "↩", interrupted: "┴" };
-Object.assign(SIGNS, { in_doubt: "~", live: "●", catching_up: "…", gap: "✗", replay: "◂", off: "○" });
+/** Put these children into an element, in this order; the focus stays where it is. */
+function arrange(element, wanted) {
+	const { children } = element
+	if (wanted.length === children.length && wanted.every((it, place) => it === children[place])) return
+	const focused = document.activeElement
+	element.replaceChildren(...wanted)
+	if (element.contains(focused)) focused.focus({ preventScroll: true })
+}
 
-/** Colour and sign, always both. */
+const SIGNS = { idle: "·", awaiting_approval: "?", executing: ">", processing_results: "↩", interrupted: "┴" }
+set(SIGNS, { in_doubt: "~", live: "●", catching_up: "…", gap: "✗", replay: "◂", off: "○" })
+
 function look(element, name, text = plain(name)) {
-	element.dataset.look = name;
-	put(element, `${SIGNS[name] ?? "·"} ${text}`);
+	element.dataset.look = name
+	put(element, `${SIGNS[name] ?? "·"} ${text}`)
 }
 
 function warn(text) {
-	put($("alert"), text);
-	show($("hush"), text);
+	put($("alert"), text)
+	show($("hush"), text)
 }
 
 /** A list of any length of which only what is seen is in the page; the newest stands at the top. */
 class Rows {
 	constructor(element, row) {
-		Object.assign(this, { element, row, count: 0, chosen: -1, height: 30, made: new Map() });
-		this.pad = element.appendChild(Object.assign(h("div"), { role: "none" }));
-		element.addEventListener("scroll", () => this.paint(), { passive: true });
-		element.addEventListener("keydown", (event) => this.key(event));
+		set(this, { element, row, count: 0, chosen: -1, height: 30, made: new Map() })
+		this.pad = element.appendChild(set(h("div.pad"), { role: "none" }))
+		element.addEventListener("scroll", () => this.paint(), { passive: true })
+		element.addEventListener("keydown", (event) => this.key(event))
 		element.addEventListener("click", ({ target }) => {
-			const at = target.closest("[role=option]")?.place;
-			if (at != null) this.pick(at);
-		});
-		new ResizeObserver(() => this.paint()).observe(element);
+			const at = target.closest("[role=option]")?.place
+			if (at != null) this.pick(at)
+		})
+		new ResizeObserver(() => this.paint()).observe(element)
 	}
 
 	set(count, anew) {
-		const more = count - this.count;
-		if (anew) this.chosen = -1;
-		this.count = count;
-		show(this.element, count);
-		this.pad.style.height = `${count * this.height}px`;
-		if (more && !anew && this.element.scrollTop > 1) this.element.scrollTop += more * this.height;
-		this.paint();
+		const more = count - this.count
+		if (anew) this.chosen = -1
+		this.count = count
+		show(this.element, count)
+		this.pad.style.height = `${count * this.height}px`
+		if (more && !anew && this.element.scrollTop > 1) this.element.scrollTop += more * this.height
+		this.paint()
 	}
 
 	paint() {
-		const { element, count, made, height } = this;
-		const first = Math.max(0, Math.floor(element.scrollTop / height) - 5);
-		const last = Math.min(count, first + Math.ceil(element.clientHeight / height) + 10);
+		const { element, count, made, height } = this
+		const first = Math.max(0, Math.floor(element.scrollTop / height) - 5)
+		const last = Math.min(count, first + Math.ceil(element.clientHeight / height) + 10)
 		for (const [place, row] of made)
-			if (place < count - last || place >= count - first) (row.remove(), made.delete(place));
+			if (place < count - last || place >= count - first) (row.remove(), made.delete(place))
 		for (let from = first; from < last; from += 1) {
-			const place = count - 1 - from;
-			if (!made.has(place)) made.set(place, this.pad.appendChild(Object.assign(h("div"), { role: "option", place })));
-			const row = made.get(place);
-			row.id = `${element.id}-${place}`;
-			row.style.top = `${from * height}px`;
-			row.ariaSelected = String(place === this.chosen);
-			row.ariaSetSize = count;
-			row.ariaPosInSet = from + 1;
-			this.row(place, row);
+			const place = count - 1 - from
+			if (!made.has(place)) made.set(place, this.pad.appendChild(set(h("div"), { role: "option", place })))
+			const row = made.get(place)
+			row.id = `${element.id}-${place}`
+			row.style.top = `${from * height}px`
+			row.ariaSelected = String(place === this.chosen)
+			row.ariaSetSize = count
+			row.ariaPosInSet = from + 1
+			this.row(place, row)
 		}
-		const is = made.values().next().value?.offsetHeight;
-		if (!is || is === height) return;
+		const is = made.values().next().value?.offsetHeight
+		if (!is || is === height) return
 		this.height = is; // letters are as large as their reader wants
-		this.set(count, false);
+		this.set(count, false)
 	}
 
 	pick(place) {
-		const { element, height } = this;
-		this.chosen = place;
-		const top = (this.count - 1 - place) * height;
-		const least = top + height - element.clientHeight;
-		element.scrollTop = Math.min(top, Math.max(least, element.scrollTop));
-		this.paint();
-		element.setAttribute("aria-activedescendant", `${element.id}-${place}`);
-		this.choose(place);
+		const { element, height } = this
+		this.chosen = place
+		const top = (this.count - 1 - place) * height
+		const least = top + height - element.clientHeight
+		element.scrollTop = Math.min(top, Math.max(least, element.scrollTop))
+		this.paint()
+		element.setAttribute("aria-activedescendant", `${element.id}-${place}`)
+		this.choose(place)
 	}
 
 	key(event) {
-		const most = this.count - 1;
-		const page = Math.floor(this.element.clientHeight / this.height);
-		const by = { ArrowDown: -1, ArrowUp: 1, PageDown: -page, PageUp: page, Home: most, End: -most }[event.key];
-		if (!by || event.ctrlKey || event.altKey || event.metaKey) return;
-		event.preventDefault();
-		this.pick(Math.min(most, Math.max(0, (this.chosen < 0 ? most + 1 : this.chosen) + by)));
+		const by = { ArrowDown: -1, ArrowUp: 1 }[event.key]
+		if (!by || event.ctrlKey || event.altKey || event.metaKey) return
+		event.preventDefault()
+		const from = this.chosen < 0 ? this.count : this.chosen
+		this.pick(Math.min(this.count - 1, Math.max(0, from + by)))
 	}
 }
 
 // ---- the server
 
 async function http(method, to, body, more) {
-	const headers = { "Content-Type": "application/json", "Turnlock-Console": "1", ...more };
-	const answer = await fetch(to, { method, headers, body: body && JSON.stringify(body) }).catch(() => null);
-	const text = await answer?.text();
-	return { status: answer?.status ?? 0, body: text ? exact(text) : { title: "not answered" } };
+	const headers = { "Content-Type": "application/json", "Turnlock-Console": "1", ...more }
+	const answer = await fetch(to, { method, headers, body: body && JSON.stringify(body) }).catch(() => null)
+	const text = await answer?.text()
+	return { status: answer?.status ?? 0, body: text ? exact(text) : { title: "not answered" } }
 }
 
 /** One socket for all runs (F-50), opened again by itself. */
 class Stream {
 	constructor(heed) {
-		Object.assign(this, { heed, ids: 0, asked: new Map(), wait: 250 });
-		setInterval(() => this.look(15_000, 25_000), 5000);
-		const wake = () => document.hidden || this.look(1000, 3000);
-		document.addEventListener("visibilitychange", wake);
-		addEventListener("online", wake);
-		this.open();
+		set(this, { heed, ids: 0, asked: new Map(), wait: 250 })
+		setInterval(() => this.look(15_000, 25_000), 5000)
+		const wake = () => document.hidden || this.look(1000, 3000)
+		document.addEventListener("visibilitychange", wake)
+		this.open()
 	}
 
 	open() {
-		clearTimeout(this.again);
-		const socket = new WebSocket(location.origin.replace("http", "ws") + "/v1/stream", "turnlock.v1");
-		Object.assign(this, { socket, heard: Date.now(), pinged: 0 });
-		socket.onopen = () => ((this.wait = 250), this.heed({ type: "on" }));
-		socket.onclose = ({ code }) => this.lost(code);
+		clearTimeout(this.again)
+		const socket = new WebSocket(location.origin.replace("http", "ws") + "/v1/stream", "turnlock.v1")
+		set(this, { socket, heard: Date.now(), pinged: 0 })
+		socket.onopen = () => ((this.wait = 250), this.heed({ type: "on" }))
+		socket.onclose = ({ code }) => this.lost(code)
 		socket.onmessage = ({ data }) => {
-			Object.assign(this, { heard: Date.now(), pinged: 0 });
-			const said = exact(data);
-			const answer = this.asked.get(said.id);
-			this.asked.delete(said.id);
-			if (!answer) this.heed(said);
-			else answer(said.type === "answer" ? said : { status: said.problem?.status, body: said.problem });
-		};
+			set(this, { heard: Date.now(), pinged: 0 })
+			const said = exact(data)
+			const answer = this.asked.get(said.id)
+			this.asked.delete(said.id)
+			if (!answer) this.heed(said)
+			else answer(said.type === "answer" ? said : { status: said.problem?.status, body: said.problem })
+		}
 	}
 
 	/** Whether what was heard is of now: not before an hour of sleep (F-42). */
 	get fresh() {
-		return this.socket.readyState === 1 && Date.now() - this.heard < 40_000;
+		return this.socket.readyState === 1 && Date.now() - this.heard < 40_000
 	}
 
 	lost(code) {
-		Object.assign(this.socket, { onopen: null, onclose: null, onmessage: null });
-		this.socket.close();
-		for (const answer of this.asked.values()) answer(null);
-		this.asked.clear();
-		if (code !== 1008) this.again = setTimeout(() => this.open(), this.wait);
-		this.wait = Math.min(4000, this.wait * 2);
-		this.heed({ type: "off", code });
+		set(this.socket, { onopen: null, onclose: null, onmessage: null })
+		this.socket.close()
+		for (const answer of this.asked.values()) answer(null)
+		this.asked.clear()
+		if (code !== 1008) this.again = setTimeout(() => this.open(), this.wait)
+		this.wait = Math.min(4000, this.wait * 2)
+		this.heed({ type: "off", code })
 	}
 
-	/** Ping after `quiet` ms without a word; after `dead` more it is taken for dead. */
+	/** Ping after `quiet` ms without a word; what stays silent then is taken for dead. */
 	look(quiet, dead) {
-		const { readyState } = this.socket;
-		if (readyState > 1) return quiet < 15_000 && this.open();
-		if (Date.now() - (this.pinged || this.heard) > (this.pinged || !readyState ? dead : quiet)) {
-			if (this.pinged || !readyState) return this.lost(4000);
-			this.pinged = Date.now();
-			this.send("ping");
-			setTimeout(() => this.pinged && this.look(quiet, dead), dead + 100);
+		const { readyState } = this.socket
+		const silent = Date.now() - (this.pinged || this.heard)
+		if (readyState > 1) return quiet < 15_000 && this.open()
+		if (this.pinged || !readyState) silent > dead && this.lost()
+		else if (silent > quiet) {
+			this.pinged = Date.now()
+			this.send("ping")
+			setTimeout(() => this.look(quiet, dead), dead + 100)
 		}
-		draw();
+		draw()
 	}
 
 	send(type, fields) {
-		const id = (this.ids += 1);
-		if (this.socket.readyState === 1) this.socket.send(JSON.stringify({ type, id, ...fields }));
-		return id;
+		const id = (this.ids += 1)
+		if (this.socket.readyState === 1) this.socket.send(JSON.stringify({ type, id, ...fields }))
+		return id
 	}
 
 	/** Ask; null where nobody knows whether it was heard (F-96). */
 	ask(type, fields) {
-		if (this.socket.readyState !== 1) return null;
-		return new Promise((answer) => this.asked.set(this.send(type, fields), answer));
+		if (this.socket.readyState !== 1) return null
+		return new Promise((answer) => this.asked.set(this.send(type, fields), answer))
 	}
 }
 
@@ -426,668 +392,610 @@ class Stream {
 /** What this page knows of a run: its entries, their fold, its cards, and what was typed. */
 class Run {
 	constructor(id) {
-		Object.assign(this, { id, cards: new Map(), deck: h("div.deck"), state: "off", draft: "", talked: 100 });
-		this.forget();
+		set(this, { id, cards: new Map(), deck: h("div.deck"), state: "off", draft: "" })
+		this.forget()
 	}
 
 	forget() {
-		Object.assign(this, { last: "", head: "", view: null, entries: [], facts: [], fold: new Fold(leads) });
-		Object.assign(this, { past: null, place: null, deltas: new Map(), refused: [], chosen: null });
+		set(this, { last: "", head: "", view: null, entries: [], facts: [], fold: new Fold(leads) })
+		set(this, { past: null, place: null, deltas: new Map(), refused: [], chosen: null })
 	}
 
 	get shown() {
-		return this.past ?? this.fold;
+		return this.past ?? this.fold
 	}
 
-	/** Whether decisions can be made (F-94), by whom, too. */
 	get open() {
-		return this.state === "live" && stream.fresh && !this.past && me.roles.includes("decide");
-	}
-
-	get ahead() {
-		return !this.past && this.view && order(this.view.cursor, this.last) > 0;
+		return this.state === "live" && stream.fresh && !this.past && can("decide")
 	}
 
 	/** The calls of the open turn: the view's, while it is ahead of what was streamed. */
 	get calls() {
-		return this.ahead ? (this.view.turn?.calls ?? []) : [...(this.shown.turn?.calls.values() ?? [])];
+		const ahead = !this.past && this.view && order(this.view.cursor, this.last) > 0
+		return ahead ? (this.view.turn?.calls ?? []) : [...(this.shown.turn?.calls.values() ?? [])]
 	}
 
 	find(id) {
-		return (this.ahead && this.calls.find((it) => it.call_id === id)) || this.shown.byId.get(id);
+		return this.calls.find((it) => it.call_id === id) ?? this.shown.byId.get(id)
 	}
 
 	/** What the server allows of a call as it stands now; null where it has not said so yet. */
 	allowed(call) {
-		const told = this.view?.turn?.calls.find((it) => it.call_id === call.call_id);
-		const state = (it) => [it?.phase, it?.attempt ?? 0, it?.arguments_digest].join();
-		return state(told) === state(call) ? told.allowed : null;
+		const told = this.view?.turn?.calls.find((it) => it.call_id === call.call_id)
+		const state = (it) => [it?.phase, it?.attempt ?? 0, it?.arguments_digest].join()
+		return state(told) === state(call) ? told.allowed : null
 	}
 
 	subscribe() {
-		this.leave();
-		this.state = "catching_up";
-		this.sub = stream.send("subscribe", { run_id: this.id, after: this.last, diagnostics: true });
-		this.look();
+		this.leave()
+		this.state = "catching_up"
+		this.sub = stream.send("subscribe", { run_id: this.id, after: this.last, diagnostics: true })
+		this.look()
 	}
 
 	leave() {
-		if (this.sub) stream.send("unsubscribe", { id: this.sub });
-		this.deltas.clear();
-		Object.assign(this, { sub: 0, state: "off" });
+		if (this.sub) stream.send("unsubscribe", { id: this.sub })
+		this.deltas.clear()
+		set(this, { sub: 0, state: "off" })
 	}
 
 	async look() {
-		if (this.looking) return (this.more = true);
-		Object.assign(this, { looking: true, more: false });
-		const { status, body } = await http("GET", path("runs", this.id));
-		this.looking = false;
-		if (status === 200) this.view = body;
-		if (this.more) this.look();
-		draw();
+		if (this.looking) return (this.more = true)
+		set(this, { looking: true, more: false, looked: this.last })
+		const { status, body } = await http("GET", path("runs", this.id))
+		this.looking = false
+		if (status === 200) this.view = body
+		if (this.more) this.look()
+		draw()
 	}
 
 	heed(said) {
-		const data = said.data ?? said;
-		if (said.type === "event") this.take(data);
-		else if (said.type === "gap") this.keep({ gap: data, cursor: data.to });
-		else if (said.type === "replay") this.state = "catching_up";
+		const data = said.data ?? said
+		if (said.type === "event") this.take(data)
+		else if (said.type === "gap") this.keep({ gap: data, cursor: data.to })
+		else if (said.type === "replay") this.state = "catching_up"
 		else if (said.type === "live") {
-			this.state = "live";
-			for (const card of this.cards.values()) card.unknown = false;
-			this.look();
+			this.state = "live"
+			for (const card of this.cards.values()) card.unknown = false
+			this.look()
 		} else if (said.type === "delta") {
-			const key = `${data.item} ${data.kind}`;
-			this.deltas.set(key, ((this.deltas.get(key) ?? "") + (data.dropped ? "…" : "") + data.text).slice(-65536));
-		} else if (said.type === "diagnostic") this.refused = [data, ...this.refused].slice(0, 100);
-		else if (said.type === "error") this.fault(data.problem ?? {}, data);
+			const key = `${data.item} ${data.kind}`
+			this.deltas.set(key, ((this.deltas.get(key) ?? "") + (data.dropped ? "…" : "") + data.text).slice(-65536))
+		} else if (said.type === "diagnostic") this.refused = [data, ...this.refused].slice(0, 100)
+		else if (said.type === "error") this.fault(data.problem ?? {}, data)
 	}
 
 	take(entry) {
 		if (order(entry.cursor, this.last) <= 0) return; // is here already (F-52)
-		if (entry.after === this.last) this.keep(entry);
+		if (entry.after === this.last) this.keep(entry)
 		else if (this.state !== "gap") {
-			this.subscribe();
-			this.state = "gap";
+			this.subscribe()
+			this.state = "gap"
 		}
 	}
 
 	keep(entry) {
-		if (this.state === "gap") this.state = "catching_up";
-		this.last = entry.cursor;
-		if (entry.fact) this.facts.push(this.entries.length);
-		this.entries.push(entry);
-		this.fold.take(entry);
-		const ends = entry.note?.body.id ?? entry.fact?.invocation_id;
-		for (const key of this.deltas.keys()) if (key.startsWith(ends)) this.deltas.delete(key);
+		if (this.state === "gap") this.state = "catching_up"
+		this.last = entry.cursor
+		if (entry.fact) this.facts.push(this.entries.length)
+		this.entries.push(entry)
+		this.fold.take(entry)
+		const ends = entry.note?.body.id ?? entry.fact?.invocation_id
+		for (const key of this.deltas.keys()) if (key.startsWith(ends)) this.deltas.delete(key)
 	}
 
 	fault(problem, { event_id = problem.event_id }) {
-		if (event_id) return this.keep({ problem, cursor: event_id.split("/").at(-1) });
-		this.state = "off";
-		warn(refusal({ body: problem }));
-		if (problem.title !== "cursor_ahead") return;
+		if (event_id) return this.keep({ problem, cursor: event_id.split("/").at(-1) })
+		this.state = "off"
+		warn(refusal({ body: problem }))
+		if (problem.title !== "cursor_ahead") return
 		this.forget(); // an older journal was put in its place: it is read anew
-		this.subscribe();
+		this.subscribe()
 	}
 
 	/** Fold the same entries with the same code, up to the n-th fact (F-98). */
 	replay(place) {
-		const live = place >= this.facts.length;
-		this.place = live ? null : Math.max(0, place);
-		this.past = live ? null : new Fold(leads);
-		if (!live) for (const entry of this.entries.slice(0, this.facts[this.place])) this.past.take(entry);
+		const live = place >= this.facts.length
+		this.place = live ? null : Math.max(0, place)
+		this.past = live ? null : new Fold(leads)
+		if (!live) for (const entry of this.entries.slice(0, this.facts[this.place])) this.past.take(entry)
 	}
 }
 
 // ---- cards
 
 const SETTLING = 350; // ms after cards have moved in which a pointer may have meant another one
-let movedAt = 0;
+let movedAt = 0
 
 /** A question, made once for its approval id, and only updated (F-93). */
 class Card {
 	constructor(run, call) {
-		const parts = copy(isDoubted(call) ? "doubt" : "card");
-		Object.assign(this, parts, { run, call, doubt: isDoubted(call), under: "", said: "", unknown: false, open: null });
-		const { element } = this;
-		this.title.id = `card-${run.cards.size}-${(movedAt = performance.now())}`;
-		element.setAttribute("aria-labelledby", this.title.id);
-		put(this.title, call.tool_name);
-		put(this.name, `${call.invocation_id}  ${call.turn_id}`);
-		put(this.args, pretty(call.arguments));
-		this.args.ariaLabel = spell(`Arguments of ${call.tool_name} ${call.invocation_id}`);
-		for (const type of ["focusin", "click"]) element.addEventListener(type, () => choose(this));
-		element.addEventListener("focusout", draw);
-		this.fold.onclick = () => ((this.open = !this.opened), draw());
-		const presses = { approve: () => this.decide(true), deny: () => this.decide(false) };
-		for (const way of ["result", "error", "retry"]) presses[way] = () => this.resolve(way);
+		set(this, copy("card"), { run, call, doubt: isDoubted(call), under: "", said: "", unknown: false })
+		const { element } = this
+		this.title.id = `card-${run.cards.size}-${(movedAt = performance.now())}`
+		element.setAttribute("aria-labelledby", this.title.id)
+		put(this.title, call.tool_name)
+		put(this.name, `${call.invocation_id}  ${call.turn_id}`)
+		put(this.args, pretty(call.arguments))
+		this.args.ariaLabel = spell(`Arguments of ${call.tool_name} ${call.invocation_id}`)
+		for (const type of ["focusin", "click"]) element.addEventListener(type, () => choose(this))
+		element.addEventListener("focusout", draw)
+		const presses = { approve: () => this.decide(true), deny: () => this.decide(false) }
+		for (const way of ["result", "error", "retry"]) presses[way] = () => this.resolve(way)
 		for (const [name, act] of Object.entries(presses))
-			if (this[name])
-				this[name].onclick = ({ detail }) => {
-					if (!detail || performance.now() - movedAt > SETTLING) return act();
-					this.said = "The cards have just moved: press again.";
-					draw();
-				};
-		if (this.doubt) return;
-		put(this.digest, call.arguments_digest);
-		this.pencil.onclick = () => this.edit(this.editor.hidden);
-		this.draft.oninput = draw;
+			this[name].onclick = ({ detail }) => {
+				if (!detail || performance.now() - movedAt > SETTLING) return act()
+				this.said = "The cards have just moved: press again."
+				draw()
+			}
+		put(this.digest, call.arguments_digest ?? "")
+		show(this.unclear, this.doubt)
+		show(this.digested, !this.doubt)
+		this.pencil.onclick = () => this.edit(this.editor.hidden)
+		this.draft.oninput = draw
 		this.draft.onkeydown = (event) => {
-			if (event.key !== "Escape" || event.isComposing) return;
-			event.stopPropagation();
-			this.edit(false);
-		};
+			if (event.key !== "Escape" || event.isComposing) return
+			event.stopPropagation()
+			this.edit(false)
+		}
 	}
 
 	get asked() {
-		return this.doubt ? isDoubted(this.call) : isAsked(this.call);
+		return this.doubt ? isDoubted(this.call) : isAsked(this.call)
 	}
 
-	get opened() {
-		return this.open ?? (this.asked || this.element.contains(document.activeElement));
+	/** Where somebody types, the card stays as it is until he leaves. */
+	get held() {
+		const { activeElement } = document
+		return activeElement.matches("input, select, textarea") && this.element.contains(activeElement)
 	}
 
 	/** Whether it may be asked for now: one decision is under way at a time (F-96). */
 	may(what) {
-		const free = this.run.open && !this.under && !this.unknown && this.asked;
-		return Boolean(free && this.run.allowed(this.call)?.includes(what));
+		const free = this.run.open && !this.under && !this.unknown && this.asked
+		return Boolean(free && this.run.allowed(this.call)?.includes(what))
 	}
 
 	update(call) {
-		this.call = call;
-		const { run, asked, opened, element } = this;
-		look(this.sign, call.phase, "");
-		element.dataset.look = call.phase;
-		element.ariaCurrent = String(run.card === this);
-		element.classList.toggle("done", !asked);
-		if (this.body.hidden === opened) movedAt = performance.now();
-		show(this.body, opened);
-		show(this.fold, !asked);
-		put(this.fold, opened ? "Fold" : "Show");
-		this.fold.ariaExpanded = String(opened);
-		put(this.fate, asked ? "" : fate(call));
-		if (!asked) Object.assign(this, { under: "", said: "", unknown: false });
-		const mine = me.roles.includes("decide");
-		show(this.row, asked && !run.past && mine);
-		const allowed = run.allowed(call);
-		if (asked && !allowed && run.open) run.look();
+		this.call = call
+		const { run, asked, element } = this
+		const opened = asked || this.held
+		look(this.sign, call.phase, "")
+		element.dataset.look = call.phase
+		element.ariaCurrent = String(run.card === this)
+		element.classList.toggle("done", !asked)
+		if (this.body.hidden === opened) movedAt = performance.now()
+		if (!opened && this.body.contains(document.activeElement)) element.focus({ preventScroll: true })
+		show(this.body, opened)
+		put(this.fate, asked ? "" : fate(call))
+		if (!asked) set(this, { under: "", said: "", unknown: false })
+		const mine = can("decide")
+		const row = opened && !run.past && mine
+		show(this.row, row && !this.doubt)
+		show(this.ways, row && this.doubt)
+		const allowed = run.allowed(call)
+		if (asked && !allowed && run.open && run.looked !== run.last) run.look()
 		const offers = this.doubt
 			? { result: "resolve_result", error: "resolve_error", retry: "resolve_retry" }
-			: { approve: "approve", deny: "deny" };
+			: { approve: "approve", deny: "deny" }
 		for (const [name, what] of Object.entries(offers)) {
-			show(this[name], !allowed || allowed.includes(what));
-			this[name].ariaDisabled = String(!this.may(what));
+			show(this[name], !allowed || allowed.includes(what))
+			this[name].ariaDisabled = String(!this.may(what))
 		}
-		if (!this.doubt) this.compare();
-		let note = this.said;
-		if (asked && run.past) note = "As it stood then: nothing can be decided in a replay.";
-		else if (asked && !mine) note = "You may look; to decide needs another token.";
-		else if (this.unknown) note = "Sent, and not answered: unknown until the stream tells.";
-		else if (this.under) note = this.under;
-		else if (asked && !run.open) note = "Not live: decisions wait until all is shown.";
-		put(this.note, note);
-		this.tick();
+		if (!this.doubt) this.compare()
+		let note = this.under || this.said
+		if (this.unknown) note = "Sent, and not answered: unknown until the stream tells."
+		else if (asked && run.past) note = "As it stood then: nothing can be decided in a replay."
+		else if (asked && !mine) note = "You may look; to decide needs another token."
+		else if (asked && !run.open) note = "Not live: decisions wait until all is shown."
+		put(this.note, note)
+		this.tick()
 	}
 
-	/** Show what edited arguments change, and say so on the button. */
 	compare() {
-		const can = this.run.view?.capabilities;
-		show(this.pencil, can?.edit_arguments !== false);
-		this.pencil.ariaExpanded = String(!this.editor.hidden);
-		for (const option of this.scope.options) option.hidden = option.disabled = !(can?.scopes ?? ["once"]).includes(option.value.split(" ")[0]);
-		const edit = this.edited();
-		put(this.approve, edit ? "Approve edited" : "Approve");
-		if (this.editor.hidden) return;
+		const able = this.run.view?.capabilities
+		show(this.pencil, able?.edit_arguments !== false)
+		this.pencil.ariaExpanded = String(!this.editor.hidden)
+		for (const option of this.scope.options) option.hidden = option.disabled = !(able?.scopes ?? ["once"]).includes(option.value.split(" ")[0])
+		const edit = this.edited()
+		put(this.approve, edit ? "Approve edited" : "Approve")
+		if (this.editor.hidden) return
 		fill(this.diff, this.draft.value, () => {
-			if (edit?.wrong) return [h("div.wrong", `✗ ${edit.wrong}`)];
-			if (!edit) return [h("div", "no difference")];
-			const kinds = { "+": "div.plus", "-": "div.minus", " ": "div" };
-			return difference(pretty(this.call.arguments), pretty(edit.arguments)).map((line) => h(kinds[line[0]], line));
-		});
+			if (edit?.wrong) return [h("div.wrong", `✗ ${edit.wrong}`)]
+			if (!edit) return [h("div", "no difference")]
+			const kinds = { "+": "div.plus", "-": "div.minus", " ": "div" }
+			return difference(pretty(this.call.arguments), pretty(edit.arguments)).map((line) => h(kinds[line[0]], line))
+		})
 	}
 
 	/** The edited arguments, or what is wrong with them; null where nothing was changed. */
 	edited() {
-		if (this.doubt || this.editor.hidden) return null;
+		if (this.doubt || this.editor.hidden) return null
 		try {
-			const value = exact(this.draft.value);
-			if (value?.constructor !== Object) return { wrong: "not a JSON object" };
-			return pretty(value) === pretty(this.call.arguments) ? null : { arguments: value };
+			const value = exact(this.draft.value)
+			if (!/^\s*\{/.test(this.draft.value)) return { wrong: "not a JSON object" }
+			return pretty(value) === pretty(this.call.arguments) ? null : { arguments: value }
 		} catch (error) {
-			return { wrong: `not JSON: ${error.message}` };
+			return { wrong: `not JSON: ${error.message}` }
 		}
 	}
 
 	edit(whether) {
-		if (this.doubt || !this.asked || this.run.past || this.pencil.hidden) return;
-		if (whether && !this.draft.value) this.draft.value = editable(this.call.arguments);
-		show(this.editor, whether);
-		movedAt = performance.now();
-		(whether ? this.draft : this.pencil).focus();
-		draw();
+		if (this.doubt || !this.asked || this.run.past || this.pencil.hidden) return
+		if (whether && !this.draft.value) this.draft.value = editable(this.call.arguments)
+		show(this.editor, whether)
+		movedAt = performance.now()
+		;(whether ? this.draft : this.pencil).focus()
+		draw()
 	}
 
 	tick() {
-		const { asked, doubted, deadline, attempt } = this.call;
-		const parts = this.doubt ? [`attempt ${attempt}`] : [asked && `asked ${clock(asked)}`];
-		if (this.doubt && doubted) parts.push(`in doubt since ${clock(doubted)}`);
-		else if (this.asked && deadline == null) parts.push("waits for ever");
-		else if (this.asked) parts.push(`until ${clock(deadline)}, ${span(number(deadline) - Date.now() / 1000)} left`);
-		put(this.when, parts.filter(Boolean).join(", "));
+		const { asked, doubted, deadline, attempt } = this.call
+		let told = asked ? `asked ${clock(asked)}` : ""
+		if (this.doubt) told = `attempt ${attempt}, in doubt since ${clock(doubted)}`
+		else if (this.asked && deadline == null) told += " – waits for ever"
+		else if (this.asked) told += ` – until ${clock(deadline)}, ${span(number(deadline) - Date.now() / 1000)} left`
+		put(this.when, told)
 	}
 
 	decide(approved) {
-		if (!this.may(approved ? "approve" : "deny")) return;
-		const edit = approved ? this.edited() : null;
-		if (edit?.wrong) return warn(`Not sent: ${edit.wrong}`);
-		const { turn_id, invocation_id, arguments_digest } = this.call;
-		const [scope, match] = this.scope.value.split(" ");
-		const reason = this.reason.value.trim();
-		const body = { turn_id, invocation_id, approved, arguments_digest, ...edit, ...(reason && { reason }) };
-		this.send("decide", approved && match ? { ...body, scope, match } : body);
+		if (!this.may(approved ? "approve" : "deny")) return
+		const edit = approved ? this.edited() : null
+		if (edit?.wrong) return warn(`Not sent: ${edit.wrong}`)
+		const { turn_id, invocation_id, arguments_digest } = this.call
+		const [scope, match] = this.scope.value.split(" ")
+		const reason = this.reason.value.trim()
+		const body = { turn_id, invocation_id, approved, arguments_digest, ...edit, ...(reason && { reason }) }
+		this.send("decide", approved && match ? { ...body, scope, match } : body)
 	}
 
 	resolve(resolution) {
-		if (!this.may(`resolve_${resolution}`)) return;
-		const { turn_id, invocation_id, attempt } = this.call;
-		const body = { turn_id, invocation_id, attempt, resolution };
-		const told = this.told.value.trim();
-		if (resolution === "error") body.error = told || "it did not happen";
+		if (!this.may(`resolve_${resolution}`)) return
+		const { turn_id, invocation_id, attempt } = this.call
+		const body = { turn_id, invocation_id, attempt, resolution }
+		const told = this.told.value.trim()
+		if (resolution === "error") body.error = told || "it did not happen"
 		try {
-			if (resolution === "result") body.result = told ? exact(told) : null;
+			if (resolution === "result") body.result = told ? exact(told) : null
 		} catch {
-			body.result = told;
+			body.result = told
 		}
-		this.send("resolve", body);
+		this.send("resolve", body)
 	}
 
 	async send(type, body) {
-		Object.assign(this, { under: "Sent…", said: "" });
-		draw();
-		const answer = await stream.ask(type, { run_id: this.run.id, body });
-		this.under = "";
-		if (!answer) this.unknown = this.asked;
-		else if (answer.status === 202) this.said = "Posted to the owner of the run: the stream tells what becomes of it.";
-		else if (answer.body?.accepted) this.said = "Taken.";
-		else if (answer.status === 200) this.said = `So it was already: ${refusal(answer)}`;
-		else warn((this.said = `Refused: ${refusal(answer)}`));
-		this.run.look();
-		draw();
+		set(this, { under: "Sent…", said: "" })
+		draw()
+		const answer = await stream.ask(type, { run_id: this.run.id, body })
+		this.under = ""
+		if (!answer) this.unknown = this.asked
+		else if (answer.status === 202) this.said = "Posted to the owner of the run."
+		else if (answer.body?.accepted) this.said = "Taken."
+		else if (answer.status === 200) this.said = `So it was already: ${refusal(answer)}`
+		else warn((this.said = `Refused: ${refusal(answer)}`))
+		this.run.look()
+		draw()
 	}
 }
 
 function drawCards() {
-	const id = (call) => [call.call_id, call.turn_id, isDoubted(call) ? call.attempt : call.arguments_digest].join(" ");
+	const id = (call) => [call.call_id, call.turn_id, isDoubted(call) ? call.attempt : call.arguments_digest].join(" ")
 	for (const call of run.calls) {
-		if ((!isAsked(call) && !isDoubted(call)) || run.cards.has(id(call))) continue;
-		const card = new Card(run, call);
-		run.cards.set(id(call), card);
-		run.deck.append(card.element);
+		if ((!isAsked(call) && !isDoubted(call)) || run.cards.has(id(call))) continue
+		const card = new Card(run, call)
+		run.cards.set(id(call), card)
+		run.deck.append(card.element)
 	}
-	let waiting = 0;
-	const done = [];
+	let waiting = 0
+	const done = []
 	for (const [id, card] of run.cards) {
-		const call = run.find(card.call.call_id);
-		const there = call && (card.doubt ? call.attempt === card.call.attempt && (call.doubted || isDoubted(call)) : call.arguments_digest);
-		if (card.element.hidden === Boolean(there)) movedAt = performance.now();
-		show(card.element, there);
-		if (there) card.update(call);
-		if (there && card.asked) waiting += 1;
-		else if (!run.past && run.card !== card) done.push(id);
+		const call = run.find(card.call.call_id)
+		const there = call && (card.doubt ? call.attempt === card.call.attempt && (call.doubted || isDoubted(call)) : call.arguments_digest)
+		if (card.element.hidden === Boolean(there)) movedAt = performance.now()
+		show(card.element, there)
+		if (there) card.update(call)
+		if (there && card.asked) waiting += 1
+		else if (!run.past && run.card !== card) done.push(id)
 	}
 	for (const id of done.slice(0, -6)) {
-		run.cards.get(id).element.remove();
-		run.cards.delete(id);
+		run.cards.get(id).element.remove()
+		run.cards.delete(id)
 	}
-	put($("cards-title"), waiting ? `Waits for you: ${waiting}` : "Nothing waits for you");
+	put($("cards-title"), waiting ? `Waits for you: ${waiting}` : "Nothing waits for you")
 }
 
 function choose(card) {
-	if (run.card === card) return;
-	run.card = card;
-	run.chosen = card.call.call_id;
-	draw();
+	if (run.card === card) return
+	run.card = card
+	run.chosen = card.call.call_id
+	draw()
 }
 
 // ---- the other parts of a run
 
-const SPEAKERS = { user: "user", assistant: "agent", part: "agent, so far", text: "agent, speaking", waiting: "user, in line" };
-
 function drawTalk() {
-	const talk = $("talk");
-	const atEnd = talk.scrollTop + talk.clientHeight > talk.scrollHeight - 8;
-	const said = [...run.shown.said];
-	show($("earlier"), said.length > run.talked);
-	const lines = said.slice(-run.talked);
+	const talk = $("talk")
+	const atEnd = talk.scrollTop + talk.clientHeight > talk.scrollHeight - 8
+	const said = [...run.shown.said]
+	const lines = said.slice(-300);
 	if (!run.past)
 		for (const [key, text] of run.deltas) {
-			const kind = key.split(" ").at(-1);
-			if (kind !== "output") lines.push([key, { kind, text, calls: [] }]);
+			const kind = key.split(" ").at(-1)
+			if (kind !== "output") lines.push([key, { kind, text, calls: [] }])
 		}
-	const before = new Map([...talk.children].map((line) => [line.key, line]));
+	const before = new Map([...talk.children].map((line) => [line.key, line]))
 	const now = lines.map(([name, { kind, text, calls, at }]) => {
-		const key = `${run.id} ${name}`;
-		const line = before.get(key) ?? Object.assign(h("div.said", null, h("small"), h("div"), h("small")), { key });
-		line.dataset.kind = kind;
-		const asking = calls.map((call) => call.tool_name).join(", ");
-		const told = [`${SPEAKERS[kind] ?? kind} ${clock(at)}`, text, asking && `asks for ${asking}`];
-		if (line.stamp !== (line.stamp = kind + text.length)) told.forEach((it, place) => put(line.children[place], it));
-		return line;
-	});
-	if (now.length !== before.size || now.some((line, place) => line !== talk.children[place])) talk.replaceChildren(...now);
-	show(talk, now.length);
-	if (atEnd) talk.scrollTop = talk.scrollHeight;
+		const key = `${run.id} ${name}`
+		const line = before.get(key) ?? set(h("div.said"), { key })
+		line.dataset.kind = kind
+		const asking = calls.length ? `asks for ${calls.map((call) => call.tool_name).join(", ")}` : ""
+		fill(line, kind + text.length, () => [h("small", `${kind} ${clock(at)}`), h("div", text), h("small", asking)])
+		return line
+	})
+	arrange(talk, now)
+	show(talk, now.length)
+	if (atEnd) talk.scrollTop = talk.scrollHeight
 }
 
-const cell = (kind, text) => h(`span.${kind}`, text);
-const lists = {};
+const cell = (kind, text) => h(`span.${kind}`, text)
+const lists = {}
 const filtered = {}; // what the filter of facts lets through, extended as entries come
-const later = ({ cursor }) => Boolean(run.past && order(cursor, `${run.past.sequence}.9e9`) > 0);
-const entryAt = (place) => run.entries[filtered.places?.[place] ?? place];
+const entryAt = (place) => run.entries[filtered.places?.[place] ?? place]
 
 function makeLists() {
 	lists.calls = new Rows($("calls"), (place, row) => {
-		const call = run.shown.calls[place];
+		const call = run.shown.calls[place]
 		fill(row, `${run.id} ${call.call_id} ${call.phase}`, () => {
-			const pill = h("span.pill");
-			look(pill, call.phase, call.phase);
-			const took = call.outcome && call.began ? span(call.outcome.at - call.began) : "";
-			const name = h("span.name", null, h("b", call.tool_name), " ", h("code", call.invocation_id));
-			const args = JSON.stringify(call.arguments).slice(0, 300);
-			return [cell("id", call.turn_id), name, cell("args", args), pill, cell("time", took)];
-		});
-	});
-	lists.calls.choose = (place) => ((run.chosen = run.shown.calls[place]?.call_id), draw());
+			const pill = h("span.pill")
+			look(pill, call.phase, call.phase)
+			const took = call.outcome && call.began ? span(call.outcome.at - call.began) : ""
+			const name = h("span.name", null, h("b", call.tool_name), " ", h("code", call.invocation_id))
+			const args = JSON.stringify(call.arguments).slice(0, 300)
+			return [cell("id", call.turn_id), name, cell("args", args), pill, cell("time", took)]
+		})
+	})
+	lists.calls.choose = (place) => ((run.chosen = run.shown.calls[place]?.call_id), draw())
 	lists.facts = new Rows($("facts"), (place, row) => {
-		const entry = entryAt(place);
-		row.classList.toggle("later", later(entry));
+		const entry = entryAt(place)
 		fill(row, `${run.id} ${entry.cursor}`, () => {
-			const [what, which] = words(entry);
-			return [cell("id", entry.cursor), cell("time", clock(entry.occurred_at)), cell("what", what), cell("args", which)];
-		});
-	});
+			const [what, which] = words(entry)
+			return [cell("id", entry.cursor), cell("time", clock(entry.occurred_at)), cell("what", what), cell("args", which)]
+		})
+	})
 	lists.facts.choose = (place) => {
-		const { fact, note, gap, problem } = entryAt(place);
-		put($("fact"), pretty(fact ?? note ?? gap ?? problem));
-		show($("fact"), true);
-		const same = (it) => fact && it.invocation_id === fact.invocation_id && it.turn_id === fact.turn_id;
-		run.chosen = run.shown.calls.findLast(same)?.call_id ?? run.chosen;
-		draw();
-	};
+		const { fact, note, gap, problem } = entryAt(place)
+		put($("fact"), pretty(fact ?? note ?? gap ?? problem))
+		show($("fact"), true)
+		const same = (it) => fact && it.invocation_id === fact.invocation_id && it.turn_id === fact.turn_id
+		run.chosen = run.shown.calls.findLast(same)?.call_id ?? run.chosen
+		draw()
+	}
 }
 
 function drawFacts() {
-	const [kind, text, seen] = [$("kind").value, $("filter").value.trim().toLowerCase(), run.entries.length];
-	const key = JSON.stringify([run.id, kind, text]);
-	const anew = filtered.key !== key || filtered.seen > seen;
-	if (anew) Object.assign(filtered, { key, seen: 0, places: kind || text ? [] : null });
+	const [text, seen] = [$("filter").value.trim().toLowerCase(), run.entries.length]
+	const key = `${run.id} ${text}`
+	const anew = filtered.key !== key || filtered.seen > seen
+	if (anew) set(filtered, { key, seen: 0, places: text ? [] : null })
 	for (; filtered.seen < seen; filtered.seen += 1)
-		if (passes(run.entries[filtered.seen], kind, text)) filtered.places?.push(filtered.seen);
-	lists.facts.set(filtered.places?.length ?? seen, anew);
-	const [count, slider] = [run.facts.length, $("place")];
-	slider.max = count;
-	slider.value = run.place ?? count;
-	slider.ariaValueText = run.past ? `replay: ${run.place} of ${count}` : "live";
-	put($("at"), `${run.place ?? count} of ${count}`);
-	$("now").ariaDisabled = String(!run.past);
+		if (text && hay(run.entries[filtered.seen]).includes(text)) filtered.places.push(filtered.seen)
+	lists.facts.set(filtered.places?.length ?? seen, anew)
+	const [count, slider] = [run.facts.length, $("place")]
+	slider.max = count
+	slider.value = run.place ?? count
+	slider.ariaValueText = run.past ? `replay: ${run.place} of ${count}` : "live"
+	put($("at"), `${run.place ?? count} of ${count}`)
+	show($("now"), run.past)
 }
 
-function passes(entry, kind, text) {
-	const type = entry.fact?.type ?? "";
-	const is = entry.note ? "note" : /^GRANT/.test(type) ? "grant" : /^(TURN|CONT)/.test(type) ? "turn" : "call";
-	if (kind && kind !== is) return false;
-	if (!text) return true;
-	entry.hay ??= [...words(entry), JSON.stringify(entry.fact ?? entry.note)].join(" ").toLowerCase();
-	return entry.hay.includes(text);
-}
+const hay = (entry) => (entry.hay ??= [...words(entry), JSON.stringify(entry.fact ?? entry.note)].join(" ").toLowerCase())
 
 function drawAside() {
-	const call = run.find(run.chosen) ?? run.calls.find(isAsked) ?? run.shown.calls.at(-1);
-	const way = call?.path ?? (call ? [call.phase] : []);
-	const taken = new Set(way.slice(1).map((to, place) => `${way[place]} ${to}`));
+	const call = run.find(run.chosen) ?? run.calls.find(isAsked) ?? run.shown.calls.at(-1)
+	const way = call?.path ?? (call ? [call.phase] : [])
+	const taken = new Set(way.slice(1).map((to, place) => `${way[place]} ${to}`))
 	for (const { dataset, classList } of $("machine").children) {
-		classList.toggle("on", way.includes(dataset.look) || taken.has(`${dataset.from} ${dataset.to}`));
-		classList.toggle("now", call?.phase === dataset.look);
+		classList.toggle("on", way.includes(dataset.look) || taken.has(dataset.move))
+		classList.toggle("now", call?.phase === dataset.look)
 	}
-	put($("path"), call ? `${call.tool_name} ${call.invocation_id}: ${way.join(" → ")}` : "No call yet.");
-	const output = call && run.deltas.get(`${call.invocation_id} output`);
-	const state = call && [call.call_id, way.length, call.attempt, output?.length, call.decision?.at];
-	fill($("call"), `${run.id} ${state}`, () => {
-		if (!call) return [];
-		const { result, error, reason, status } = call.outcome ?? {};
-		const parts = { turn: call.turn_id, arguments: pretty(call.arguments) };
-		if (call.decision) parts.decision = decided(call.decision);
-		if (call.attempt) parts.attempt = call.attempt;
-		if (output) parts["output so far"] = output;
-		if (status) parts[status] = error ?? reason ?? pretty(result);
-		return Object.entries(parts).flatMap(([name, text]) => [
-			h("dt", name),
-			/^(turn|attempt|decision)$/.test(name) ? h("dd", text) : h("dd", null, region(name, text)),
-		]);
-	});
-	const grants = [...run.shown.grants.values()];
-	show($("grants"), grants.length);
-	fill($("grants").lastElementChild, `${run.id} ${grants.map((it) => it.grant_id)} ${run.open}`, () =>
-		grants.map((it) => {
-			const button = h("button.quiet", "Revoke");
-			show(button, run.open);
-			button.onclick = () => tell(http("DELETE", path("runs", run.id, "grants", it.grant_id)));
-			const far = `${it.match === "tool" ? "any arguments" : "these arguments"}, this ${it.scope}`;
-			return h("li", null, h("b", it.tool_name), ` ${far} `, button);
-		}),
-	);
-	put($("refused-count"), run.refused.length);
+	put($("path"), call ? `${call.tool_name} ${call.invocation_id}: ${way.join(" → ")}` : "No call yet.")
+	const output = call && run.deltas.get(`${call.invocation_id} output`)
+	const { result, error, reason, status } = call?.outcome ?? {}
+	fill($("call"), `${run.id} ${call?.call_id} ${way} ${output?.length} ${call?.decision?.at}`, () => {
+		const parts = call && { turn: call.turn_id, attempt: call.attempt, decision: call.decision && decided(call.decision) }
+		const texts = call && { arguments: pretty(call.arguments), output, [status]: status && (error ?? reason ?? pretty(result)) }
+		const told = Object.entries({ ...parts, ...texts }).filter(([, text]) => text)
+		return told.flatMap(([name, text]) => [h("dt", name), name in parts ? h("dd", text) : h("dd", null, region(name, text))])
+	})
+	put($("refused-count"), run.refused.length)
 	fill($("refused"), `${run.id} ${run.refused.length} ${run.refused[0]?.at}`, () =>
-		run.refused.map(({ reason, type, delivery = "", invocation_id, turn_id, text = "", at }) =>
-			h("li", null, h("b", reason ?? plain(type)), ` ${spell(delivery)} `, h("code", invocation_id ?? turn_id ?? ""), h("span", ` ${text} `), h("small", clock(at))),
-		),
-	);
+		run.refused.map(({ reason, type, delivery = "", invocation_id, turn_id, text = "", at }) => {
+			const about = [h("code", invocation_id ?? turn_id ?? ""), h("span", ` ${text} `), h("small", clock(at))]
+			return h("li", null, h("b", reason ?? plain(type)), ` ${delivery} `, ...about)
+		}),
+	)
 }
 
 async function tell(asked) {
-	const answer = await asked;
-	if (!answer) warn("Sent, and not answered: the stream will tell.");
-	else if (answer.status < 200 || answer.status > 299) warn(`Refused: ${refusal(answer)}`);
-	else return answer;
+	const answer = await asked
+	if (!answer) warn("Sent, and not answered: the stream will tell.")
+	else if (answer.status < 200 || answer.status > 299) warn(`Refused: ${refusal(answer)}`)
+	else return answer
 }
 
 // ---- the list of runs
 
-const entries = new Map();
-let next = null;
-const waits = (entry) => entry.waiting + entry.in_doubt > 0;
+const entries = new Map()
+const waits = (entry) => entry.waiting + entry.in_doubt > 0
 
 /** Those that wait for a person first, the longest waiting at the top, then by latest fact (F-30). */
 function ranked(one, other) {
-	if (waits(one) !== waits(other)) return waits(one) ? -1 : 1;
-	const since = (it) => number(it.waiting_since ?? it.latest_at);
-	return waits(one) ? since(one) - since(other) : since(other) - since(one);
+	if (waits(one) !== waits(other)) return waits(one) ? -1 : 1
+	const since = (it) => number(it.waiting_since ?? it.latest_at)
+	return waits(one) ? since(one) - since(other) : since(other) - since(one)
 }
 
 function drawRuns() {
-	const count = [...entries.values()].filter(waits).length;
-	document.title = count ? `(${count}) turnlock` : "turnlock";
-	show($("waiting"), count);
-	look($("waiting"), "awaiting_approval", count === 1 ? "1 run waits for you" : `${count} runs wait for you`);
-	const wanted = $("find").value.toLowerCase();
-	const sorted = [...entries.values()].filter((it) => it.run_id.toLowerCase().includes(wanted)).sort(ranked);
-	const list = $("runs");
+	const count = [...entries.values()].filter(waits).length
+	document.title = count ? `(${count}) turnlock` : "turnlock"
+	show($("waiting"), count)
+	look($("waiting"), "awaiting_approval", count === 1 ? "1 run waits for you" : `${count} runs wait for you`)
+	const sorted = [...entries.values()].sort(ranked)
 	const lines = sorted.map((entry) => {
-		entry.line ??= copy("item");
-		const { element, link, pill, small } = entry.line;
-		fill(element.firstElementChild.firstElementChild, entry.run_id, () => [spell(entry.run_id)]);
-		link.href = `#run=${encodeURIComponent(entry.run_id)}`;
-		link.ariaCurrent = entry.run_id === run?.id ? "page" : null;
-		look(pill, entry.status);
-		put(small, [waits(entry) && entry.tool_name, clock((waits(entry) && entry.waiting_since) || entry.latest_at)].filter(Boolean).join(" · "));
-		return element;
-	});
-	if (lines.length !== list.children.length || lines.some((line, place) => line !== list.children[place])) {
-		const focused = document.activeElement;
-		list.replaceChildren(...lines);
-		if (list.contains(focused)) focused.focus({ preventScroll: true });
-	}
-	show($("no-runs"), !lines.length);
-	show($("more"), next);
-}
-
-function listed(found) {
-	for (const it of found) entries.set(it.run_id, { ...it, line: entries.get(it.run_id)?.line });
-	changed = true;
-}
-
-async function moreRuns() {
-	const { status, body } = await http("GET", `/v1/runs?limit=100${next ? `&before=${encodeURIComponent(next)}` : ""}`);
-	if (status !== 200) return;
-	next = body.next;
-	listed(body.runs);
-	const first = [...entries.values()].filter(waits).sort(ranked)[0];
-	if (first && !run && innerWidth > 700) location.replace(`#run=${encodeURIComponent(first.run_id)}`);
-	draw();
+		entry.line ??= copy("item")
+		const { element, link, pill, small } = entry.line
+		put(link.firstChild, entry.run_id)
+		link.href = `#run=${encodeURIComponent(entry.run_id)}`
+		link.ariaCurrent = entry.run_id === run?.id ? "page" : null
+		look(pill, entry.status)
+		const tool = waits(entry) && entry.tool_name ? `${entry.tool_name} · ` : ""
+		put(small, tool + clock(entry.waiting_since ?? entry.latest_at))
+		return element
+	})
+	arrange($("runs"), lines)
 }
 
 // ---- the whole
 
-const leads = {};
-const runs = new Map();
-let me = { roles: [] };
-let stream = null;
-let run = null;
+const leads = {}
+const runs = new Map()
+let me = { roles: [] }
+let stream = null
+const can = (role) => me.roles.includes(role)
+let run = null
 let changed = true; // the list of runs
-let drawing = false;
+let drawing = false
 
 /** Draw with the next frame; in a tab that nobody sees, which has none, soon. */
 function draw() {
-	if (drawing || !stream) return;
-	drawing = true;
-	const now = () => ((drawing = false), drawNow());
-	if (document.hidden) setTimeout(now, 100);
-	else requestAnimationFrame(now);
+	if (drawing || !stream) return
+	drawing = true
+	const now = () => ((drawing = false), drawNow())
+	if (document.hidden) setTimeout(now, 100)
+	else requestAnimationFrame(now)
 }
 
 function drawNow() {
-	if (changed) drawRuns();
-	changed = false;
-	const state = !stream.fresh ? "off" : run?.past ? "replay" : (run?.state ?? "live");
-	const [said, count] = $("badge").children;
-	$("badge").dataset.look = state;
-	look(said, state);
-	const of = (cursor) => Number(cursor.split(".")[0]);
-	put(count, state === "catching_up" ? `${of(run.last)} of ${Math.max(of(run.last), of(run.head))}` : "");
-	document.body.dataset.screen = run ? "run" : "runs";
-	for (const id of ["of-run", "aside", "status"]) show($(id), run);
-	show($("nothing"), !run);
-	put($("run"), run?.id ?? "");
-	const may = run?.open && run.fold.turn && run.fold.turn.phase !== "INTERRUPTING";
-	show($("stop"), may);
-	if (!run) return;
-	look($("status"), (run.ahead ? run.view : run.shown).status);
-	show($("say"), me.roles.includes("run"));
-	drawCards();
-	drawTalk();
-	lists.calls.set(run.shown.calls.length);
-	drawFacts();
-	drawAside();
+	if (changed) drawRuns()
+	changed = false
+	const state = !stream.fresh ? "off" : run?.past ? "replay" : (run?.state ?? "live")
+	const [said, count] = $("badge").children
+	$("badge").dataset.look = state
+	look(said, state)
+	const of = (cursor) => Number(cursor.split(".")[0])
+	put(count, state === "catching_up" ? `${of(run.last)} of ${Math.max(of(run.last), of(run.head))}` : "")
+	document.body.dataset.screen = run ? "run" : "runs"
+	for (const id of ["of-run", "aside"]) show($(id), run)
+	show($("nothing"), !run)
+	put($("run"), run?.id ?? "")
+	show($("stop"), run?.open && run.fold.turn && !run.fold.turn.stopping)
+	show($("status"), run && !run.past)
+	if (!run) return
+	look($("status"), entries.get(run.id)?.status ?? run.view?.status ?? "idle")
+	show($("say"), can("run"))
+	drawCards()
+	drawTalk()
+	lists.calls.set(run.shown.calls.length)
+	drawFacts()
+	drawAside()
 }
 
 function heed(said) {
 	if (said.type === "on") {
-		stream.send("runs");
-		moreRuns();
-		run?.subscribe();
+		stream.send("runs")
+		run?.subscribe()
 	} else if (said.type === "off") {
-		for (const it of runs.values()) Object.assign(it, { state: "off", sub: 0 });
-		http("GET", "/v1/session").then(({ status }) => status === 401 && leave("Your token has ended."));
-	} else if (said.type === "runs") listed(said.runs);
-	else if (said.type === "run") listed([said.run ?? said]);
-	else
+		for (const it of runs.values()) set(it, { state: "off", sub: 0 })
+		http("GET", "/v1/session").then(({ status }) => status === 401 && leave("Your token has ended."))
+	} else if (/^runs?$/.test(said.type)) {
+		for (const it of said.runs ?? [said]) entries.set(it.run_id, { ...it, line: entries.get(it.run_id)?.line })
+		changed = true
+		const longest = [...entries.values()].filter(waits).sort(ranked)[0]
+		if (said.runs && longest && !run && innerWidth > 700) location.replace(`#run=${encodeURIComponent(longest.run_id)}`)
+	} else
 		for (const it of runs.values())
 			if (said.run_id ? said.run_id === it.id : said.id === it.sub) {
-				if (said.type === "subscribed") it.head = said.head;
-				it.heed(said);
+				if (said.type === "subscribed") it.head = said.head
+				it.heed(said)
 			}
-	draw();
+	draw()
 }
 
-/** Show the run that the address names. */
 function go() {
-	const id = new URLSearchParams(location.hash.slice(1)).get("run");
-	if (id === (run?.id ?? null)) return;
-	if (run) run.draft = $("prompt").value;
-	run?.leave();
-	run = id === null ? null : (runs.get(id) ?? new Run(id));
-	changed = true;
+	const id = new URLSearchParams(location.hash.slice(1)).get("run")
+	if (id === (run?.id ?? null)) return
+	if (run) run.draft = $("prompt").value
+	run?.leave()
+	run = id === null ? null : (runs.get(id) ?? new Run(id))
+	changed = true
 	if (run) {
-		runs.set(id, run);
-		$("cards").replaceChildren(run.deck);
-		$("prompt").value = run.draft;
-		if (stream.fresh) run.subscribe();
-		else run.look();
+		runs.set(id, run)
+		$("cards").replaceChildren(run.deck)
+		$("prompt").value = run.draft
+		if (stream.fresh) run.subscribe()
+		else run.look()
 	}
-	show($("fact"), false);
-	draw();
+	show($("fact"), false)
+	draw()
 }
 
 function leave(why) {
-	show($("door"), true);
-	warn(why);
-	$("token").focus();
+	show($("door"), true)
+	warn(why)
+	$("token").focus()
 }
 
 function enter({ status, body }, why = "") {
-	if (status !== 200) return leave(why);
-	me = body;
-	show($("door"), false);
-	warn("");
-	put($("me"), me.name);
-	$("me").title = `${me.roles.join(", ")}; leave`;
-	if (stream) stream.open();
-	else stream = new Stream(heed);
-	go();
-	draw();
+	if (status !== 200) return leave(why)
+	me = body
+	show($("door"), false)
+	warn("")
+	put($("me"), me.name)
+	if (stream) stream.open()
+	else stream = new Stream(heed)
+	go()
+	draw()
 }
 
 async function bringToken() {
-	const token = $("token").value.trim();
-	$("token").value = "";
-	const answer = await http("POST", "/v1/session", {}, { Authorization: `Bearer ${token}` });
-	enter(answer, refusal(answer));
+	const token = $("token").value.trim()
+	$("token").value = ""
+	const answer = await http("POST", "/v1/session", {}, { Authorization: `Bearer ${token}` })
+	enter(answer, refusal(answer))
 }
 
 /** A text that is sent again keeps its id, and is said once (F-23). */
 async function say() {
-	const [field, to] = [$("prompt"), path("runs", run.id, "prompts")];
-	const text = field.value.trim();
-	if (!text) return;
-	if (field.sent?.text !== text || field.to !== to) Object.assign(field, { to, sent: { text, message_id: crypto.randomUUID() } });
-	if (!(await tell(http("POST", to, field.sent)))) return;
-	if (field.value.trim() === text) field.value = "";
-	field.sent = null;
+	const [field, to] = [$("prompt"), path("runs", run.id, "prompts")]
+	const text = field.value.trim()
+	if (!text) return
+	if (field.sent?.text !== text || field.to !== to) set(field, { to, sent: { text, message_id: crypto.randomUUID() } })
+	if (!(await tell(http("POST", to, field.sent)))) return
+	if (field.value.trim() === text) field.value = ""
+	field.sent = null
 }
 
 function askInterrupt() {
-	if ($("stop").hidden) return;
-	run.stopping = run.fold.turn.id;
-	put($("ask-title"), `Interrupt turn ${run.stopping}?`);
-	$("ask").showModal();
+	if ($("stop").hidden) return
+	run.stopping = run.fold.turn.id
+	put($("ask-title"), `Interrupt turn ${run.stopping}?`)
+	$("ask").showModal()
 }
 
 function interrupt() {
-	$("ask").close();
-	const reason = $("why").value.trim();
-	tell(stream.ask("interrupt", { run_id: run.id, body: { turn_id: run.stopping, ...(reason && { reason }) } }));
+	$("ask").close()
+	tell(stream.ask("interrupt", { run_id: run.id, body: { turn_id: run.stopping } }))
 }
 
 function step(by) {
-	run?.replay((run.place ?? run.facts.length) + by);
-	draw();
+	run?.replay((run.place ?? run.facts.length) + by)
+	draw()
 }
 
 function nextCard(by) {
-	const cards = [...(run?.cards.values() ?? [])].filter((it) => !it.element.hidden);
-	const at = cards.indexOf(run?.card);
-	cards[at < 0 ? 0 : at + by]?.element.focus();
+	const cards = [...(run?.cards.values() ?? [])].filter((it) => !it.element.hidden)
+	const at = cards.indexOf(run?.card)
+	cards[at < 0 ? 0 : at + by]?.element.focus()
 }
 
 const KEYS = {
@@ -1097,48 +1005,54 @@ const KEYS = {
 	d: () => run?.card?.deny?.click(),
 	e: () => run?.card?.edit(true),
 	i: askInterrupt,
-	"/": () => $(run ? "filter" : "find").focus(),
+	"/": () => $("filter").focus(),
 	ArrowLeft: () => step(-1),
 	ArrowRight: () => step(1),
 	"?": () => $("keys").showModal(),
-};
+}
+
+const PRESSES = {
+	...KEYS,
+	interrupt,
+	say,
+	bringToken,
+	hush: () => warn(""),
+	now: () => step(1 / 0),
+	out: () => http("DELETE", "/v1/session").then(() => location.reload()),
+	close: () => document.querySelector("dialog[open]").close(),
+}
 
 /** Keys act on the page alone: not in a field, with a modifier, or held down (F-95). */
 function key(event) {
-	const { target, key: name } = event;
-	if (document.querySelector("dialog[open]") || event.isComposing || event.defaultPrevented) return;
-	if (name === "Escape") return warn(""), show($("fact"), false);
-	if (event.repeat || event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && !"?/".includes(name))) return;
-	if (!KEYS[name] || target.closest("input, textarea, select, [contenteditable]")) return;
-	event.preventDefault();
-	KEYS[name]();
+	const { target, key: name } = event
+	if (document.querySelector("dialog[open]") || event.isComposing || event.defaultPrevented) return
+	if (name === "Escape") return warn(""), show($("fact"), false)
+	if (event.repeat || event.ctrlKey || event.altKey || event.metaKey || (event.shiftKey && !"?/".includes(name))) return
+	if (!KEYS[name] || target.closest("input, textarea, select, [contenteditable]")) return
+	event.preventDefault()
+	KEYS[name]()
 }
 
 async function start() {
 	for (const { dataset, textContent } of $("machine").children) {
-		for (const fact of dataset.on?.split(" ") ?? []) leads[`${dataset.from} ${fact}`] = dataset.to;
-		if (dataset.look) [SIGNS[dataset.look]] = textContent.split(" ");
+		const [from, to] = dataset.move?.split(" ") ?? []
+		for (const fact of dataset.on?.split(" ") ?? []) leads[`${from} ${fact}`] = to
+		if (dataset.look) [SIGNS[dataset.look]] = textContent.split(" ")
 	}
-	makeLists();
-	const presses = { stop: askInterrupt, "do-stop": interrupt, send: say, more: moreRuns, enter: bringToken };
-	Object.assign(presses, { older: () => step(-1), newer: () => step(1), now: () => step(1 / 0), help: KEYS["?"] });
-	Object.assign(presses, { hush: () => warn(""), earlier: () => ((run.talked += 200), draw()) });
-	presses.me = () => http("DELETE", "/v1/session").then(() => location.reload());
-	for (const [id, act] of Object.entries(presses)) $(id).onclick = act;
-	for (const button of document.querySelectorAll("[data-close]")) button.onclick = () => button.closest("dialog").close();
-	$("place").oninput = () => (run.replay(Number($("place").value)), draw());
-	$("kind").onchange = $("filter").oninput = draw;
-	$("find").oninput = () => ((changed = true), draw());
-	$("token").onkeydown = ({ key: name }) => name === "Enter" && bringToken();
-	$("prompt").onkeydown = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && say();
-	document.addEventListener("keydown", key);
-	addEventListener("hashchange", () => stream && go());
-	setInterval(() => run?.cards.forEach((card) => card.tick()), 1000);
-	const code = new URLSearchParams(location.hash.slice(1)).get("code");
-	if (code) history.replaceState(null, "", location.pathname);
-	const answer = code ? await http("POST", "/v1/session", { code }) : {};
-	const why = code ? `${refusal(answer)} – the address that was printed works once` : "";
-	enter(answer.status === 200 ? answer : await http("GET", "/v1/session"), why);
+	makeLists()
+	document.addEventListener("click", ({ target }) => PRESSES[target.closest("[data-do]")?.dataset.do]?.())
+	$("place").oninput = () => (run.replay(Number($("place").value)), draw())
+	$("filter").oninput = draw
+	$("token").onkeydown = ({ key: name }) => name === "Enter" && bringToken()
+	$("prompt").onkeydown = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && say()
+	document.addEventListener("keydown", key)
+	addEventListener("hashchange", () => stream && go())
+	setInterval(() => run?.cards.forEach((card) => card.tick()), 1000)
+	const code = new URLSearchParams(location.hash.slice(1)).get("code")
+	if (code) history.replaceState(null, "", location.pathname)
+	const answer = code ? await http("POST", "/v1/session", { code }) : {}
+	const why = code ? `${refusal(answer)} – the address that was printed works once` : ""
+	enter(answer.status === 200 ? answer : await http("GET", "/v1/session"), why)
 }
 
-if (globalThis.document) start();
+if (globalThis.document) start()
