@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:  # an extra's, and who has one of these
     from ..models.effects import Effect
     from .face import Face
 
+T = TypeVar("T")
+
+SLICE: Final = 500
+"""Calls that are told before other tasks are let run."""
 LISTED: Final = 50
 """Runs of a page, unless it says otherwise."""
 MOST: Final = 1_000
@@ -107,7 +113,7 @@ async def view_json(face: Face, looked: Looked) -> dict[str, Any]:
         "cursor": str(cursor_of(looked)),
         "status": view.status,
         "grants": [write(it) for it in view.grants],
-        "owed": [_owed_json(it) for it in view.owed],
+        "owed": await _in_slices(view.owed, _owed_json),
         "owned": Leases(now=face.journal.time()).is_owned(entry),
         "findings": [
             {"what": it.what, "cause": _CAUSES.get(it.what, DAMAGED)}
@@ -117,9 +123,21 @@ async def view_json(face: Face, looked: Looked) -> dict[str, Any]:
     turn = view.turn
     if turn is None:
         return told
-    calls = [call_json(call, can) for call in turn.calls]
+    calls = await _in_slices(turn.calls, lambda call: call_json(call, can))
     shown = {"turn_id": turn.turn_id, "epoch": turn.epoch, "phase": turn.phase, "calls": calls}
     return {**told, "turn": shown}
+
+
+async def _in_slices(
+    given: Iterable[T], told: Callable[[T], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Tell each, and let others run in between: a turn may have 10,000 calls."""
+    found: list[dict[str, Any]] = []
+    for it in given:
+        found.append(told(it))
+        if len(found) % SLICE == 0:
+            await asyncio.sleep(0)
+    return found
 
 
 def cursor_of(looked: Looked) -> Cursor:

@@ -16,8 +16,10 @@ from turnlock import Claim, Decide, Kernel, Lose, Report, Run
 from turnlock.adapters.contract import Capabilities
 from turnlock.models.deliveries import Interrupt, Scope
 from turnlock.models.values import arguments_digest
+from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.looking import Looking
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
@@ -26,6 +28,7 @@ from turnlock.server.deciding import DecisionBody, command, decide
 from turnlock.server.problems import Problem
 from turnlock.server.routing import Role, Who
 
+from ..runtime.faulty_journal import Fault, FaultyJournal
 from .faces import Opened, opened
 from .runs import RUN, approval, denial, free, gated, opened_turn, shared, told
 
@@ -163,7 +166,10 @@ def test_f_11_only_a_token_with_decide_decides() -> None:
 def test_f_20_a_decision_that_cannot_be_meant_is_told_with_its_field(
     body: dict[str, Any], at: str
 ) -> None:
-    """An approval without a digest first of all; and no command takes a list (F-27)."""
+    """An approval without a digest first of all (S-40), an unknown field by its name (S-86).
+
+    And no command takes a list (F-27).
+    """
 
     async def play() -> None:
         async with facing(opened_turn()) as it:
@@ -604,6 +610,50 @@ def test_f_50_a_command_answers_as_http_would() -> None:
                 assert (answer.status, answer.body["title"]) == (status, code), body
             answer = await command(it.face, "decide", "r", approval(), ADA)
             assert (answer.status, answer.body["accepted"]) == (200, True)
+
+    asyncio.run(play())
+
+
+def test_f_21_what_is_durable_is_told_though_nobody_can_say_how_the_call_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The journal fails after it has kept the decision: it is not said that nothing happened."""
+
+    async def play() -> None:
+        async with facing(opened_turn()) as it:
+
+            async def fails(*_: object) -> None:
+                raise JournalError("the disk is gone")
+
+            monkeypatch.setattr(Looking, "call", fails)
+            answer = await it.client(Role.DECIDE).post(DECISIONS, json=approval())
+            assert told(answer) == (200, True)
+            assert "call" not in answer.json()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("fault", "again"),
+    [(Fault.LOST, True), (Fault.FULL, True), (Fault.UNACKNOWLEDGED, "duplicate")],
+)
+def test_503_where_nothing_is_known_to_have_happened_it_is_said_again(
+    fault: Fault, again: object
+) -> None:
+    """And the second answer says what holds: it had not happened, or it had, by the same name."""
+
+    async def play() -> None:
+        journal = FaultyJournal(MemoryJournal())
+        await shared(journal, opened_turn())
+        async with opened(journal=journal, endpoints=deciding.ENDPOINTS) as it:
+            client = it.client(Role.DECIDE)
+            journal.fail("append", fault)
+            answer = await client.post(DECISIONS, json=approval())
+            assert (answer.status_code, answer.json()["title"]) == (503, "journal_failed")
+            assert int(answer.headers["retry-after"]) > 0
+            second = await client.post(DECISIONS, json=approval())
+            assert told(second) == (200, again)
+            assert second.json()["call"]["decision"]["by"] == "decide"
 
     asyncio.run(play())
 

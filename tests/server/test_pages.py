@@ -141,7 +141,8 @@ def test_s_71_what_is_no_cursor_and_what_is_ahead(query: str, status: int, code:
 
 
 def test_s_63_uc_011_every_event_has_its_correlation_live_replayed_and_from_a_page() -> None:
-    """The very bytes: of a stream that was live, of one from the beginning, a page, and lines.
+    """The very bytes (F-4, F-7): of a stream that was live, of one from the beginning, of a page
+    and of lines.
 
     Entries of own runs have none: null; what an adapter correlated is what was kept.
     """
