@@ -277,7 +277,8 @@ class Client:
         except Problem as problem:
             if problem.extra.get("accepted") is not False:
                 raise
-            told = {"accepted": False, "reason": problem.code} | dict(problem.extra)
+            told = {"accepted": False, "reason": problem.code}
+            told.update(problem.extra)
         accepted = told.get("accepted")
         if accepted not in {True, False, None}:
             raise no_turnlock(f"{path} answered no receipt")
