@@ -34,6 +34,8 @@ class Column:
 class Rows(ScrollView, can_focus=True):
     """A table with a cursor."""
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--cursor", "rows--here"}
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", show=False),
         Binding("down", "step(1)", show=False),
@@ -110,7 +112,9 @@ class Rows(ScrollView, can_focus=True):
         if not 0 <= place < self._count:
             return Strip.blank(width, base)
         if place == self.cursor:
-            base += Style(reverse=True) if self.has_focus else Style(bold=True)
+            base = self.get_component_rich_style(
+                "rows--cursor" if self.has_focus else "rows--here", partial=False
+            )
         return self._strip(self._cells(place), width, base, mark=place == self.cursor)
 
     def _strip(

@@ -264,23 +264,22 @@ def _heard(event: StreamEvent, head: int) -> tuple[Heard, ...]:
         case "off":
             heard = Off(str(data.get("why")))
         case "diagnostic":
-            return _ignored(data)
+            record = data.get("data", data)
+            return _ignored(cast("Mapping[str, Any]", record))
         case _:
             return ()
     return (heard,)
 
 
 def _ignored(data: Mapping[str, Any]) -> tuple[Heard, ...]:
+    """Return what a diagnostic says, if it tells of a delivery that was refused (F-44)."""
     reason, at = data.get("reason"), data.get("at")
     if not isinstance(reason, str) or not isinstance(at, int | float):
         return ()
-    told: Any = data.get("delivery")
-    about = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else data
-    names = ("type", "delivery_type", "invocation_id", "turn_id")
-    what = " ".join(str(about[it]) for it in names if isinstance(about.get(it), str))
-    return (
-        Ignored(at=float(at), reason=harmless(reason, limit=60), what=harmless(what, limit=120)),
-    )
+    names = ("delivery", "invocation_id", "turn_id")
+    what = " ".join(str(data[it]) for it in names if isinstance(data.get(it), str))
+    short = harmless(reason, limit=60)
+    return (Ignored(at=float(at), reason=short, what=harmless(what, limit=120)),)
 
 
 def _first(call: Mapping[str, Any] | None) -> str | None:

@@ -1,0 +1,89 @@
+"""The terminal console: runs, a run, keys (F-99). It looks on and decides; it performs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from ..models.errors import TurnlockError
+from .heard import Listing
+from .sources import Source
+
+try:
+    from textual.app import App
+except ImportError as missing:  # pragma: no cover - tests have it
+    raise TurnlockError(
+        'the terminal console needs Textual: pip install "turnlock[tui]"'
+    ) from missing
+
+from .run_screen import RunScreen
+from .runs_screen import RunsScreen
+
+_LOOK: Final = 1.0
+"""Seconds between two looks at the list of runs."""
+
+
+class Console(App[None]):
+    """A console on a journal or a server."""
+
+    CSS_PATH = "console.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "turnlock"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        run_id: str | None = None,
+        now: Callable[[], float] = time.time,
+        tick: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Look there, at once at a run where one is named. `now` and `tick` are the clocks."""
+        super().__init__()
+        self.source: Final = source
+        self.now: Final = now
+        self.tick: Final = tick
+        self.listing = Listing(entries=(), waiting=0)
+        self.why = ""
+        """Why the list is not known."""
+        self._first = run_id
+        self._looking = False
+
+    @property
+    def waiting(self) -> int:
+        """Runs that wait for a person."""
+        return self.listing.waiting
+
+    def on_mount(self) -> None:
+        """Show the runs, and look again and again."""
+        self.push_screen(RunsScreen())
+        if self._first is not None:
+            self.open(self._first)
+        self.set_interval(_LOOK, self.look)
+        self.call_later(self.look)
+
+    def look(self) -> None:
+        """Look at the list, unless somebody is looking."""
+        if not self._looking:
+            self._looking = True
+            self.run_worker(self._look(), exit_on_error=True)
+
+    async def _look(self) -> None:
+        try:
+            self.listing, self.why = await self.source.runs(), ""
+        except TurnlockError as error:
+            self.why = str(error)
+        finally:
+            self._looking = False
+        for screen in self.screen_stack:
+            if isinstance(screen, RunsScreen) and screen.is_mounted:
+                screen.draw()
+
+    def open(self, run_id: str) -> None:
+        """Show a run."""
+        self.push_screen(RunScreen(run_id))
+
+    async def on_unmount(self) -> None:
+        """Let the source go."""
+        await self.source.close()

@@ -1,0 +1,516 @@
+"""One run: what waits, its calls, its facts, and the machine of a call (F-92 … F-98)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, Select, Static, TextArea
+
+from ..diagrams.palette import Theme, look_of
+from ..models.deliveries import Interrupt
+from ..models.errors import TurnlockError
+from ..models.safe_text import harmless
+from ..models.sealed import shown_json
+from ..server.client import Judgeable
+from ..turn.phases import TurnPhase
+from ..views.call_view import CallView
+from ..views.meanings import stands
+from ..views.phrases import phase_of
+from .cards import ApprovalCard, Card, DoubtCard, how_it_ended, refusal
+from .dialogs import Interrupting, Keys
+from .heard import Abilities, Heard, Ignored
+from .lines import Column, Rows, WholeText
+from .machine import Line, Part, colour_of, drawn, next_steps, path_of
+from .parts import Slider, badge, bottom, section, waiting_told
+from .texts import clock_time, span, spelt
+from .watched import Badge, Watched
+
+if TYPE_CHECKING:
+    from .app import Console
+
+_FLUSH: Final = 0.05
+"""Seconds in which what is heard is gathered before it is drawn."""
+_REPEAT: Final = 0.3
+"""Seconds in which the same key again is taken for one that is held down (F-95)."""
+_ENDED: Final = 20
+"""Cards that were decided and are kept."""
+_GRACE: Final = 10.0
+"""Seconds in which what runs may still report after an interrupt."""
+_CALLS: Final = 1_000
+"""Calls that the table shows."""
+_FIELDS: Final = (Input, TextArea, Select)
+
+_OF_CALLS: Final = (
+    Column("turn", 8),
+    Column("call", 24),
+    Column("arguments"),
+    Column("phase", 20),
+    Column("time", 7, right=True),
+)
+_OF_FACTS: Final = (
+    Column("fact", 7, right=True),
+    Column("at", 8),
+    Column("what", 28),
+    Column("detail"),
+)
+_OF_IGNORED: Final = (Column("at", 8), Column("reason", 16), Column("delivery"))
+
+
+class RunScreen(Screen[None]):
+    """A run."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (104, "-wide")]  # noqa: RUF012 - Textual's
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "card(1)"),
+        Binding("k", "card(-1)"),
+        Binding("a", "decide('a')"),
+        Binding("d", "decide('d')"),
+        Binding("e", "decide('e')"),
+        Binding("i", "interrupt"),
+        Binding("slash", "filter"),
+        Binding("left", "replay(-1)"),
+        Binding("right", "replay(1)"),
+        Binding("home", "replay_to(0)"),
+        Binding("end", "replay_to(-1)"),
+        Binding("question_mark", "keys"),
+        Binding("escape", "leave"),
+        Binding("q", "app.quit"),
+    ]
+
+    def __init__(self, run_id: str) -> None:
+        """Watch this run."""
+        super().__init__()
+        self.watched: Final = Watched(run_id)
+        self.cards: Final[dict[tuple[int, str, str], Card]] = {}
+        """By what they are about: epoch, invocation and digest, or attempt."""
+        self._inbox: Final[list[Heard]] = []
+        self._abilities = Abilities()
+        self._call: tuple[int, str] | None = None
+        """The call whose machine is drawn."""
+        self._listed: list[CallView] = []
+        self._found: list[int] = []
+        self._said = ""
+        self._interrupting = False
+        self._pressed: tuple[str, float] = ("", 0.0)
+
+    @property
+    def console_app(self) -> Console:
+        """The console that it belongs to."""
+        return cast("Console", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Yield its parts."""
+        with Horizontal(classes="top"):
+            yield Static(id="run")
+            yield Static(id="standing")
+        with Horizontal(id="body"):
+            with Vertical(id="main"):
+                yield section("WAITS FOR YOU", id="waits")
+                yield VerticalScroll(id="cards", can_focus=False)
+                yield WholeText(classes="past")
+                yield section("CALLS")
+                yield Rows(_OF_CALLS, empty="no call", id="calls")
+                with Horizontal(classes="bar"):
+                    yield section("FACTS")
+                    yield Input(placeholder="filter (/)", compact=True, id="filter")
+                    yield Slider()
+                yield Rows(_OF_FACTS, empty="no fact", id="facts")
+            with Vertical(id="side"):
+                yield section("THE CALL'S MACHINE")
+                yield Static(id="machine")
+                yield section("IGNORED DELIVERIES", id="ignored-title")
+                yield Rows(_OF_IGNORED, empty="none", id="ignored")
+        yield bottom(
+            ("j k", "card"),
+            ("a", "approve"),
+            ("d", "deny"),
+            ("e", "edit"),
+            ("i", "interrupt"),
+            ("/", "filter"),
+            ("← →", "replay"),
+            ("Esc", "closes"),
+            ("?", "keys"),
+        )
+
+    def on_mount(self) -> None:
+        """Begin to watch."""
+        self.query_one("#facts").focus()
+        self.run_worker(self._watch(), name="watch", exit_on_error=True)
+        self.run_worker(self._ask_abilities(), name="abilities")
+        self.set_interval(_FLUSH, self._flush)
+        self.set_interval(1.0, self._draw_times)
+        self._draw()
+
+    async def _watch(self) -> None:
+        async with aclosing(self.console_app.source.follow(self.watched.run_id)) as heard:
+            async for it in heard:
+                self._inbox.append(it)
+
+    async def _ask_abilities(self) -> None:
+        try:
+            self._abilities = await self.console_app.source.abilities(self.watched.run_id)
+        except TurnlockError as error:
+            self._say(str(error))
+        self._draw()
+
+    def _flush(self) -> None:
+        if self._inbox:
+            heard, self._inbox[:] = list(self._inbox), []
+            for it in heard:
+                self.watched.hear(it)
+            self._draw()
+
+    # What is drawn
+
+    def _draw(self) -> None:
+        self._draw_cards()
+        self._draw_tables()
+        self._draw_times()
+        self._draw_machine()
+
+    def _draw_times(self) -> None:
+        watched, app = self.watched, self.console_app
+        status = watched.shown.status.value
+        self.query_one("#run", Static).update(
+            Content.assemble(
+                ("turnlock  ", "bold"),
+                (harmless(watched.run_id), "bold"),
+                "  ",
+                (
+                    f" {look_of(status).sign} {status.replace('_', ' ')} ",
+                    f"reverse {colour_of(status, Theme.DARK)}",
+                ),
+                (f"  {harmless(self._said)}", "bold yellow"),
+            )
+        )
+        self.query_one("#standing", Static).update(
+            Content.assemble(
+                waiting_told(app.waiting), "   ", badge(watched.badge, watched.told), " "
+            )
+        )
+        now = app.now()
+        for card in self.cards.values():
+            if card.is_mounted:
+                self._tell_card(card, now)
+
+    def _tell_card(self, card: Card, now: float) -> None:
+        card.tell(
+            self._of_card(card),
+            may_decide=self.watched.may_decide and self._abilities.decide,
+            abilities=self._abilities,
+            now=now,
+        )
+
+    def _of_card(self, card: Card) -> CallView | None:
+        view, was = self.watched.view, card.call
+        for turn in (view.turn, *reversed(view.recent)):
+            if turn is not None and turn.epoch == was.epoch:
+                return turn.calls.get(was.invocation_id)
+        return None
+
+    def _draw_cards(self) -> None:
+        """Make a card for what waits and has none; none is ever made again (F-93)."""
+        watched = self.watched
+        replay = watched.moment is not None
+        place = self.query_one("#cards", VerticalScroll)
+        for call in (*watched.view.waiting, *watched.view.in_doubt):
+            about = str(call.attempt) if call.in_doubt else call.arguments_digest or ""
+            key = (call.epoch, call.invocation_id, about)
+            if key not in self.cards:
+                card = DoubtCard(call) if call.in_doubt else ApprovalCard(call)
+                self.cards[key] = card
+                place.mount(card)
+                self.call_after_refresh(self._draw_times)
+                self._call = self._call or (call.epoch, call.invocation_id)
+        ended = [key for key, it in self.cards.items() if it.ended and not it.has_focus_within]
+        for key in ended[:-_ENDED]:
+            self.cards.pop(key).remove()
+        place.display = bool(self.cards) and not replay
+        past = self.query_one(".past", WholeText)
+        shown = watched.shown
+        past.display = replay and bool(shown.waiting or shown.in_doubt)
+        if replay:
+            past.tell(list(_as_it_was((*shown.waiting, *shown.in_doubt))))
+        waits = len(shown.waiting) + len(shown.in_doubt)
+        title = f"WAITS FOR YOU ({waits:,})" if waits else "NOTHING WAITS FOR YOU"
+        if replay:
+            title = f"WAITED AT FACT {watched.moment:,} ({waits:,})"
+        self.query_one("#waits", Static).update(Content(title))
+
+    def _draw_tables(self) -> None:
+        watched = self.watched
+        self._listed = watched.calls()[:_CALLS]
+        cursor = next((n for n, it in enumerate(self._listed) if _key(it) == self._call), None)
+        self.query_one("#calls", Rows).tell(len(self._listed), self._call_cells, cursor=cursor)
+        self._found = watched.found(self.query_one("#filter", Input).value.strip())
+        moment = len(watched.facts) if watched.moment is None else watched.moment
+        near = next((n for n, it in enumerate(self._found) if it <= moment), 0)
+        self.query_one("#facts", Rows).tell(len(self._found), self._fact_cells, cursor=near)
+        slider = self.query_one(Slider)
+        slider.at, slider.of, slider.live = moment, len(watched.facts), watched.moment is None
+        count = len(watched.ignored)
+        title = f"IGNORED DELIVERIES ({count})" if count else "IGNORED DELIVERIES"
+        self.query_one("#ignored-title", Static).update(Content(title))
+        self.query_one("#ignored", Rows).tell(count, self._ignored_cells)
+
+    def _call_cells(self, place: int) -> Sequence[Part]:
+        call = self._listed[place]
+        look = look_of(call.phase)
+        ran = ""
+        if call.started_at is not None:
+            until = call.ended_at or self.watched.shown.at or call.started_at
+            ran = _took(until - call.started_at)
+        return (
+            (harmless(call.turn_id, limit=60), ""),
+            (f"{harmless(call.tool_name, limit=60)} {harmless(call.invocation_id, limit=60)}", ""),
+            (harmless(shown_json(call.arguments or {}), limit=400), ""),
+            (f"{look.sign} {call.phase}", colour_of(call.phase, Theme.DARK)),
+            (ran, "dim"),
+        )
+
+    def _fact_cells(self, place: int) -> Sequence[Part]:
+        fact = self.watched.facts[self._found[place] - 1]
+        phase = phase_of(fact)
+        what = fact.type.lower().replace("_", " ")
+        return (
+            (f"{fact.sequence:,}", "dim"),
+            (clock_time(fact.at), "dim"),
+            (f"{look_of(phase).sign} {what}", colour_of(phase, Theme.DARK)),
+            (self.watched.words(fact.sequence), ""),
+        )
+
+    def _ignored_cells(self, place: int) -> Sequence[Part]:
+        it = self.watched.ignored[-1 - place]
+        return (clock_time(it.at), "dim"), (it.reason, "bold"), (it.what, "")
+
+    def _draw_machine(self) -> None:
+        call = self._chosen_call()
+        machine = self.query_one("#machine", Static)
+        if call is None:
+            machine.update(Content.styled("no call", "dim"))
+            return
+        name = f"{harmless(call.tool_name, limit=60)} {harmless(call.invocation_id, limit=60)}"
+        lines: list[Line] = [[(f"{name}: {stands(call)}", "bold")]]
+        lines += drawn(path_of(call, self.watched.past))
+        if call.decision is not None or call.ended:
+            lines.append([(how_it_ended(call), "")])
+        steps = list(next_steps(call.allowed, call.phase))
+        if steps:
+            lines += [[("", "")], [("what may come, and where it leads", "dim")]]
+        lines += [
+            [(f"{it} → ", ""), (str(to), colour_of(to, Theme.DARK)), (f" {rule}", "dim")]
+            for it, to, rule in steps
+        ]
+        machine.update(
+            Content("\n").join(
+                Content.assemble(*(part for part in line if part[0])) for line in lines
+            )
+        )
+
+    def _chosen_call(self) -> CallView | None:
+        found = [it for it in self._listed if _key(it) == self._call]
+        return found[0] if found else next(iter(self._listed), None)
+
+    def _say(self, text: str) -> None:
+        self._said = text
+
+    # What is done
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
+        """None of the keys acts while a field has the focus, but for those that close (F-95)."""
+        return action in {"leave", "app.quit"} or not self._in_field()
+
+    def _in_field(self) -> bool:
+        focused = self.focused
+        return focused is not None and any(
+            isinstance(it, _FIELDS) for it in focused.ancestors_with_self
+        )
+
+    def _is_repeat(self, key: str) -> bool:
+        """Whether a key is held down: it came just now."""
+        before, at = self._pressed
+        now = self.console_app.tick()
+        self._pressed = (key, now)
+        return key == before and now - at < _REPEAT
+
+    @property
+    def chosen(self) -> Card | None:
+        """The card that keys are about."""
+        focused: Widget | None = self.focused
+        cards = list(self.cards.values())
+        for it in cards:
+            if focused is not None and (focused is it or it in focused.ancestors):
+                return it
+        return next((it for it in cards if _is_about(it, self._call)), None)
+
+    def action_card(self, by: int) -> None:
+        """Go to the next card, or the one before."""
+        cards = list(self.cards.values())
+        if not cards or self.watched.moment is not None:
+            return
+        here = self.chosen
+        at = cards.index(here) if here in cards else -1 if by > 0 else len(cards)
+        if here is not None and not here.has_focus_within:
+            at -= by  # the first press takes the one that is chosen
+        card = cards[max(0, min(at + by, len(cards) - 1))]
+        card.focus()
+        card.scroll_visible(animate=False)
+
+    def on_descendant_focus(self) -> None:
+        """Draw the machine of the card that has the focus."""
+        card = self.chosen
+        if card is not None and card.has_focus_within:
+            self._choose(_key(card.call))
+
+    def _choose(self, key: tuple[int, str]) -> None:
+        if key != self._call:
+            self._call = key
+            self._draw_tables()
+            self._draw_machine()
+
+    def action_decide(self, key: str) -> None:
+        """Approve, deny or edit the card."""
+        card = self.chosen
+        if self._is_repeat(key) or not isinstance(card, ApprovalCard):
+            return
+        if self.watched.moment is not None:
+            return
+        {"a": card.approve, "d": card.deny, "e": card.edit}[key]()
+
+    def on_card_deciding(self, event: Card.Deciding) -> None:
+        """Have a decision judged."""
+        event.stop()
+        self.run_worker(self._deliver(event.card, event.delivery), exit_on_error=True)
+
+    async def _deliver(self, card: Card, delivery: Judgeable) -> None:
+        answer = await self.console_app.source.deliver(self.watched.run_id, delivery)
+        card.answered(answer)
+        if answer.accepted is False and answer.reason:
+            what = f"{delivery.type} {harmless(card.call.invocation_id, limit=60)}"
+            ignored = Ignored(at=self.console_app.now(), reason=answer.reason, what=what)
+            self._inbox.append(ignored)
+        self._draw_times()
+
+    def action_interrupt(self) -> None:
+        """Ask once whether the turn is to be interrupted."""
+        turn = self.watched.view.turn
+        if self._is_repeat("i") or self._interrupting or not self.watched.may_decide:
+            return
+        if turn is None or turn.phase is TurnPhase.INTERRUPTING:
+            self._say("no turn is open" if turn is None else "the turn is being interrupted")
+            self._draw_times()
+            return
+        turn_id = turn.turn_id
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001 - a dialog's answer
+            if yes:
+                self._interrupting = True
+                self.run_worker(self._interrupt(turn_id), exit_on_error=True)
+
+        self.app.push_screen(Interrupting(self.watched.run_id, turn_id), answered)
+
+    async def _interrupt(self, turn_id: str) -> None:
+        delivery = Interrupt(turn_id=turn_id, grace=_GRACE)
+        try:
+            answer = await self.console_app.source.deliver(self.watched.run_id, delivery)
+        finally:
+            self._interrupting = False
+        self._say("")
+        if answer.accepted is None:
+            self._say(f"unknown whether it was interrupted: {answer.detail or 'nobody answered'}")
+        elif not answer.accepted:
+            self._say(refusal(answer))
+        self._draw_times()
+
+    def action_filter(self) -> None:
+        """Go to the filter."""
+        self.query_one("#filter").focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter the facts."""
+        if event.input.id == "filter":
+            self._draw_tables()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go from the filter to what it has found; nothing else is sent by return."""
+        if event.input.id == "filter":
+            self.query_one("#facts").focus()
+
+    def action_replay(self, by: int) -> None:
+        """Look a fact further back or on."""
+        self.watched.move(by)
+        self._draw()
+
+    def action_replay_to(self, place: int) -> None:
+        """Look at the beginning, or at what is."""
+        self.watched.look_at(None if place < 0 else place)
+        self._draw()
+
+    def on_slider_moved(self, event: Slider.Moved) -> None:
+        """Look at what was clicked."""
+        self.watched.look_at(event.sequence)
+        self._draw()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        """Look at the fact, or draw the machine of the call."""
+        self._row(event)
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        """As when the cursor moved there."""
+        self._row(event)
+
+    def _row(self, event: Rows.Moved) -> None:
+        if event.rows.id == "calls" and event.place < len(self._listed):
+            self._choose(_key(self._listed[event.place]))
+        elif event.rows.id == "facts" and event.place < len(self._found):
+            self.watched.look_at(self._found[event.place])
+            self._draw()
+
+    def action_keys(self) -> None:
+        """Show the keys."""
+        self.app.push_screen(Keys())
+
+    def action_leave(self) -> None:
+        """Close what is open, the innermost first: an editor, a field, the replay, this screen."""
+        card = self.chosen
+        if card is not None and card.has_focus_within and card.leave():
+            return
+        if self._in_field():
+            self.query_one("#facts").focus()
+        elif self.watched.moment is not None:
+            self.action_replay_to(-1)
+        else:
+            self.dismiss(None)
+
+
+def _key(call: CallView) -> tuple[int, str]:
+    return call.epoch, call.invocation_id
+
+
+def _is_about(card: Card, key: tuple[int, str] | None) -> bool:
+    return _key(card.call) == key
+
+
+def _took(seconds: float) -> str:
+    return f"{max(seconds, 0.0) * 1_000:.0f} ms" if seconds < 1.0 else span(seconds)
+
+
+def _as_it_was(calls: Sequence[CallView]) -> list[Line]:
+    lines: list[Line] = []
+    for call in calls:
+        name = f"{look_of(call.phase).sign} {harmless(call.tool_name)} "
+        lines.append([(name + harmless(call.invocation_id), colour_of(call.phase, Theme.DARK))])
+        lines += [[(f"  {it}", "")] for it in spelt(call.arguments or {}).split("\n")]
+    return lines
+
+
+__all__ = ["Badge", "RunScreen"]
