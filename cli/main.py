@@ -32,7 +32,7 @@ _LAZY: Final = {
         for name in (
             *("check", "completion", "diagram", "explain", "export", "fork", "recover"),
             *("replay", "resolve", "run", "runs", "serve", "show", "token", "trace"),
-            "verify",
+            *("tui", "verify"),
         )
     },
 }

@@ -61,9 +61,10 @@ class ListedRun:
 
     run_id: str
     sequence: int
-    status: str
-    waiting: int = 0
-    in_doubt: int = 0
+    status: str | None
+    """None, as the two below, where nobody knows."""
+    waiting: int | None = None
+    in_doubt: int | None = None
     owned: bool = False
     turn_id: str | None = None
     invocation_id: str | None = None

@@ -77,7 +77,7 @@ class Console(App[None]):
         finally:
             self._looking = False
         for screen in self.screen_stack:
-            if isinstance(screen, RunsScreen) and screen.is_mounted:
+            if isinstance(screen, RunsScreen):
                 screen.draw()
 
     def open(self, run_id: str) -> None:

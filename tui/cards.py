@@ -56,6 +56,14 @@ class Card(Vertical, can_focus=True):
             self.delivery: Final = delivery
             super().__init__()
 
+    class Made(Message):
+        """A card is there: tell it how things stand."""
+
+        def __init__(self, card: Card) -> None:
+            """Say which."""
+            self.card: Final = card
+            super().__init__()
+
     def __init__(self, call: CallView) -> None:
         """Be the card of this call, as it was asked about."""
         super().__init__(classes="card")
@@ -103,6 +111,7 @@ class Card(Vertical, can_focus=True):
         if call.attempt:
             parts.insert(2, f"attempt {call.attempt}")
         self._ids.update(Content(" · ".join(parts)))
+        self.post_message(self.Made(self))
 
     def tell(
         self, call: CallView | None, *, may_decide: bool, abilities: Abilities, now: float
@@ -295,7 +304,7 @@ class ApprovalCard(Card):
 
     def _edited(self) -> tuple[Mapping[str, Json] | None, str]:
         try:
-            value = freeze(parse(self._editor.text), place="arguments")
+            value: Json = freeze(parse(self._editor.text), place="arguments")
         except InvalidValue as error:
             return None, str(error)
         if not isinstance(value, Mapping):

@@ -31,7 +31,7 @@ from .lines import Column, Rows, WholeText
 from .machine import Line, Part, colour_of, drawn, next_steps, path_of
 from .parts import Slider, badge, bottom, section, waiting_told
 from .texts import clock_time, span, spelt
-from .watched import Badge, Watched
+from .watched import Watched
 
 if TYPE_CHECKING:
     from .app import Console
@@ -105,7 +105,7 @@ class RunScreen(Screen[None]):
     @property
     def console_app(self) -> Console:
         """The console that it belongs to."""
-        return cast("Console", self.app)
+        return cast("Console", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Yield its parts."""
@@ -130,6 +130,7 @@ class RunScreen(Screen[None]):
                 yield section("IGNORED DELIVERIES", id="ignored-title")
                 yield Rows(_OF_IGNORED, empty="none", id="ignored")
         yield bottom(
+            ("?", "keys"),
             ("j k", "card"),
             ("a", "approve"),
             ("d", "deny"),
@@ -138,7 +139,6 @@ class RunScreen(Screen[None]):
             ("/", "filter"),
             ("← →", "replay"),
             ("Esc", "closes"),
-            ("?", "keys"),
         )
 
     def on_mount(self) -> None:
@@ -229,7 +229,6 @@ class RunScreen(Screen[None]):
                 card = DoubtCard(call) if call.in_doubt else ApprovalCard(call)
                 self.cards[key] = card
                 place.mount(card)
-                self.call_after_refresh(self._draw_times)
                 self._call = self._call or (call.epoch, call.invocation_id)
         ended = [key for key, it in self.cards.items() if it.ended and not it.has_focus_within]
         for key in ended[:-_ENDED]:
@@ -386,13 +385,20 @@ class RunScreen(Screen[None]):
             return
         {"a": card.approve, "d": card.deny, "e": card.edit}[key]()
 
+    def on_card_made(self, event: Card.Made) -> None:
+        """Tell a new card how things stand."""
+        event.stop()
+        self._tell_card(event.card, self.console_app.now())
+
     def on_card_deciding(self, event: Card.Deciding) -> None:
         """Have a decision judged."""
         event.stop()
-        self.run_worker(self._deliver(event.card, event.delivery), exit_on_error=True)
+        self.console_app.run_worker(self._deliver(event.card, event.delivery))
 
     async def _deliver(self, card: Card, delivery: Judgeable) -> None:
         answer = await self.console_app.source.deliver(self.watched.run_id, delivery)
+        if not self.is_attached:
+            return  # the screen was left: the facts tell what came of it
         card.answered(answer)
         if answer.accepted is False and answer.reason:
             what = f"{delivery.type} {harmless(card.call.invocation_id, limit=60)}"
@@ -414,9 +420,9 @@ class RunScreen(Screen[None]):
         def answered(yes: bool | None) -> None:  # noqa: FBT001 - a dialog's answer
             if yes:
                 self._interrupting = True
-                self.run_worker(self._interrupt(turn_id), exit_on_error=True)
+                self.console_app.run_worker(self._interrupt(turn_id))
 
-        self.app.push_screen(Interrupting(self.watched.run_id, turn_id), answered)
+        self.console_app.push_screen(Interrupting(self.watched.run_id, turn_id), answered)
 
     async def _interrupt(self, turn_id: str) -> None:
         delivery = Interrupt(turn_id=turn_id, grace=_GRACE)
@@ -424,6 +430,8 @@ class RunScreen(Screen[None]):
             answer = await self.console_app.source.deliver(self.watched.run_id, delivery)
         finally:
             self._interrupting = False
+        if not self.is_attached:
+            return
         self._say("")
         if answer.accepted is None:
             self._say(f"unknown whether it was interrupted: {answer.detail or 'nobody answered'}")
@@ -477,7 +485,7 @@ class RunScreen(Screen[None]):
 
     def action_keys(self) -> None:
         """Show the keys."""
-        self.app.push_screen(Keys())
+        self.console_app.push_screen(Keys())
 
     def action_leave(self) -> None:
         """Close what is open, the innermost first: an editor, a field, the replay, this screen."""
@@ -511,6 +519,3 @@ def _as_it_was(calls: Sequence[CallView]) -> list[Line]:
         lines.append([(name + harmless(call.invocation_id), colour_of(call.phase, Theme.DARK))])
         lines += [[(f"  {it}", "")] for it in spelt(call.arguments or {}).split("\n")]
     return lines
-
-
-__all__ = ["Badge", "RunScreen"]

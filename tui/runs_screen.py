@@ -49,7 +49,7 @@ class RunsScreen(Screen[None]):
     @property
     def console_app(self) -> Console:
         """The console that it belongs to."""
-        return cast("Console", self.app)
+        return cast("Console", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Yield its parts."""
@@ -59,14 +59,27 @@ class RunsScreen(Screen[None]):
         yield Rows(_OF_RUNS, empty="there is no run", id="runs")
         yield bottom(("j k", "run"), ("Enter", "open"), ("?", "keys"), ("q", "leave"))
 
+    def __init__(self) -> None:
+        """Begin without a run."""
+        super().__init__()
+        self._chosen: str | None = None
+        """The run with the cursor."""
+        self._ready = False
+
     def on_mount(self) -> None:
         """Show what is known."""
+        self._ready = True
         self.query_one("#runs").focus()
-        self._chosen: str | None = None
         self.draw()
+
+    def on_unmount(self) -> None:
+        """Be drawn no more."""
+        self._ready = False
 
     def draw(self) -> None:
         """Show the runs as they are; the cursor stays on its run."""
+        if not self._ready:
+            return
         app = self.console_app
         entries = app.listing.entries
         rows = self.query_one("#runs", Rows)
@@ -125,4 +138,4 @@ class RunsScreen(Screen[None]):
 
     def action_keys(self) -> None:
         """Show the keys."""
-        self.app.push_screen(Keys())
+        self.console_app.push_screen(Keys())

@@ -237,9 +237,9 @@ def _listed(it: ListedRun) -> Entry:
     return Entry(
         run_id=it.run_id,
         sequence=it.sequence,
-        status=it.status,
-        waiting=it.waiting,
-        in_doubt=it.in_doubt,
+        status=it.status or "unreadable",
+        waiting=it.waiting or 0,
+        in_doubt=it.in_doubt or 0,
         owned=it.owned,
         tool_name=it.tool_name,
         waiting_since=it.waiting_since,
