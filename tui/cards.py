@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Button, Input, Select, Static, TextArea
+from textual.widgets import Button, Input, Select, TextArea
 
 from ..diagrams.palette import Theme, look_of
 from ..models.deliveries import Decide, Match, Resolution, Resolve, Scope
@@ -32,6 +32,7 @@ from ..views.meanings import REASONS, stands
 from .heard import Abilities, Answered
 from .lines import WholeText
 from .machine import Line, colour_of
+from .parts import Told
 from .texts import clock_time, differing, span, spelt
 
 _SCOPES: Final[tuple[tuple[str, tuple[Scope, Match]], ...]] = (
@@ -76,11 +77,12 @@ class Card(Vertical, can_focus=True):
         """Whether it was decided, by whomever."""
         self._may_decide = False
         self._abilities = Abilities()
-        self._refused = ""
-        self._head = Static(classes="head")
-        self._ids = Static(classes="ids")
+        self.refused = ""
+        """Why nothing came of the last decision."""
+        self._head = Told(classes="head")
+        self._ids = Told(classes="ids")
         self._arguments = WholeText(classes="arguments")
-        self._notice = Static(classes="notice")
+        self._notice = Told(classes="notice")
 
     @property
     def open_to_decision(self) -> bool:
@@ -110,7 +112,7 @@ class Card(Vertical, can_focus=True):
         parts = [f"turn {harmless(call.turn_id)}", f"epoch {call.epoch}", f"digest {digest}"]
         if call.attempt:
             parts.insert(2, f"attempt {call.attempt}")
-        self._ids.update(Content(" · ".join(parts)))
+        self._ids.tell(Content(" · ".join(parts)))
         self.post_message(self.Made(self))
 
     def tell(
@@ -123,7 +125,7 @@ class Card(Vertical, can_focus=True):
             self.call = call
         self._may_decide, self._abilities = may_decide, abilities
         self.ended = call is None or not self._waits(call)
-        self._head.update(self._headline(now))
+        self._head.tell(self._headline(now))
         self._show_notice()
         self.set_class(self.ended and not self._typing(), "-folded")
         self.set_class(self.ended, "-ended")
@@ -136,18 +138,18 @@ class Card(Vertical, can_focus=True):
         self.under_way = False
         self.unknown = answer.accepted is None
         if answer.accepted is None:
-            self._refused = f"nobody has answered: {answer.detail or 'the stream will tell'}"
+            self.refused = f"nobody has answered: {answer.detail or 'the stream will tell'}"
         elif answer.accepted:
-            self._refused = ""
+            self.refused = ""
         else:
-            self._refused = refusal(answer)
+            self.refused = refusal(answer)
         self._show_notice()
 
     def send(self, delivery: Judgeable) -> None:
         """Send a decision, one at a time."""
         if not self.open_to_decision:
             return
-        self.under_way, self.unknown, self._refused = True, False, ""
+        self.under_way, self.unknown, self.refused = True, False, ""
         self._show_notice()
         for it in self.query(Button):
             it.disabled = True
@@ -155,7 +157,7 @@ class Card(Vertical, can_focus=True):
 
     def complain(self, text: str) -> None:
         """Say what is wrong with what was typed."""
-        self._refused = text
+        self.refused = text
         self._show_notice()
 
     def leave(self) -> bool:
@@ -184,12 +186,12 @@ class Card(Vertical, can_focus=True):
         return Content.assemble(*parts, f"   {said}")
 
     def _show_notice(self) -> None:
-        text, style = self._refused, "bold yellow"
+        text, style = self.refused, "bold yellow"
         if self.under_way:
             text, style = "asking …", "dim"
         elif self.unknown:
             text = f"? unknown – {text}"
-        self._notice.update(Content.styled(text, style))
+        self._notice.tell(Content.styled(text, style))
         self._notice.display = bool(text)
 
 
@@ -203,7 +205,7 @@ class ApprovalCard(Card):
         self._edit = Button("Edit", compact=True, classes="edit")
         self._deny = Button("Deny", variant="error", compact=True, classes="deny")
         self._reason = Input(placeholder="reason, told to the model", compact=True)
-        self._scope: Select[tuple[Scope, Match]] = Select(
+        self.scope: Select[tuple[Scope, Match]] = Select(
             _SCOPES,
             value=_SCOPES[0][1],
             allow_blank=False,
@@ -220,7 +222,7 @@ class ApprovalCard(Card):
         yield self._difference
         with Horizontal(classes="deciding"):
             yield self._approve
-            yield self._scope
+            yield self.scope
             yield self._edit
             yield self._reason
             yield self._deny
@@ -242,7 +244,7 @@ class ApprovalCard(Card):
                 return
             if edited is not None and spelt(edited) == spelt(self.call.arguments or {}):
                 edited = None
-        chosen = self._scope.value
+        chosen = self.scope.value
         scope, match = chosen if isinstance(chosen, tuple) else _SCOPES[0][1]
         call = self.call
         self.send(
@@ -328,7 +330,7 @@ class ApprovalCard(Card):
         if scopes != self._offered:
             self._offered = scopes
             offered = [it for it in _SCOPES if str(it[1][0]) in scopes]
-            self.call_after_refresh(self._scope.set_options, offered or _SCOPES[:1])
+            self.call_after_refresh(self.scope.set_options, offered or _SCOPES[:1])
 
 
 class DoubtCard(Card):

@@ -23,6 +23,22 @@ _COLOURS: Final = {
 }
 
 
+class Told(Static):
+    """A text that is drawn anew only where it is another one; it is never markup."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - as Textual has it
+        """Begin without a text."""
+        super().__init__(Content(""), id=id, classes=classes, markup=False)
+        self._told: object = None
+
+    def tell(self, content: Content) -> None:
+        """Show this."""
+        told = content.plain, content.spans
+        if told != self._told:
+            self._told = told
+            self.update(content, layout=True)
+
+
 def badge(kind: Badge, told: str) -> Content:
     """Return the badge: a sign, a colour, and words."""
     sign, colour = _COLOURS[kind]
@@ -87,6 +103,8 @@ class Slider(Widget):
         return max(self.size.width - max(len(told), 20) - 4, 1)
 
 
-def section(title: str, *, id: str | None = None) -> Static:  # noqa: A002 - as Textual has it
+def section(title: str, *, id: str | None = None) -> Told:  # noqa: A002 - as Textual has it
     """Return a heading."""
-    return Static(Content(harmless(title)), classes="section", id=id)
+    heading = Told(classes="section", id=id)
+    heading.tell(Content(harmless(title)))
+    return heading

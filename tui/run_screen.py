@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Select, Static, TextArea
+from textual.widgets import Input, Select, TextArea
 
 from ..diagrams.palette import Theme, look_of
 from ..models.deliveries import Interrupt
@@ -29,7 +29,7 @@ from .dialogs import Interrupting, Keys
 from .heard import Abilities, Heard, Ignored
 from .lines import Column, Rows, WholeText
 from .machine import Line, Part, colour_of, drawn, next_steps, path_of
-from .parts import Slider, badge, bottom, section, waiting_told
+from .parts import Slider, Told, badge, bottom, section, waiting_told
 from .texts import clock_time, span, spelt
 from .watched import Watched
 
@@ -92,8 +92,21 @@ class RunScreen(Screen[None]):
         self.watched: Final = Watched(run_id)
         self.cards: Final[dict[tuple[int, str, str], Card]] = {}
         """By what they are about: epoch, invocation and digest, or attempt."""
-        self._inbox: Final[list[Heard]] = []
+        self.inbox: Final[list[Heard]] = []
+        """What was heard and is not drawn yet."""
         self._abilities = Abilities()
+        self._run = Told(id="run")
+        self._standing = Told(id="standing")
+        self._waits = section("WAITS FOR YOU", id="waits")
+        self._cards = VerticalScroll(id="cards", can_focus=False)
+        self._past = WholeText(classes="past")
+        self._calls = Rows(_OF_CALLS, empty="no call", id="calls")
+        self._filter = Input(placeholder="filter (/)", compact=True, id="filter")
+        self._slider = Slider()
+        self.facts = Rows(_OF_FACTS, empty="no fact", id="facts")
+        self._machine = Told(id="machine")
+        self._ignored_title = section("IGNORED DELIVERIES")
+        self._ignored = Rows(_OF_IGNORED, empty="none", id="ignored")
         self._call: tuple[int, str] | None = None
         """The call whose machine is drawn."""
         self._listed: list[CallView] = []
@@ -110,25 +123,17 @@ class RunScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Yield its parts."""
         with Horizontal(classes="top"):
-            yield Static(id="run")
-            yield Static(id="standing")
+            yield self._run
+            yield self._standing
         with Horizontal(id="body"):
             with Vertical(id="main"):
-                yield section("WAITS FOR YOU", id="waits")
-                yield VerticalScroll(id="cards", can_focus=False)
-                yield WholeText(classes="past")
-                yield section("CALLS")
-                yield Rows(_OF_CALLS, empty="no call", id="calls")
+                yield from (self._waits, self._cards, self._past, section("CALLS"), self._calls)
                 with Horizontal(classes="bar"):
-                    yield section("FACTS")
-                    yield Input(placeholder="filter (/)", compact=True, id="filter")
-                    yield Slider()
-                yield Rows(_OF_FACTS, empty="no fact", id="facts")
+                    yield from (section("FACTS"), self._filter, self._slider)
+                yield self.facts
             with Vertical(id="side"):
-                yield section("THE CALL'S MACHINE")
-                yield Static(id="machine")
-                yield section("IGNORED DELIVERIES", id="ignored-title")
-                yield Rows(_OF_IGNORED, empty="none", id="ignored")
+                yield from (section("THE CALL'S MACHINE"), self._machine)
+                yield from (self._ignored_title, self._ignored)
         yield bottom(
             ("?", "keys"),
             ("j k", "card"),
@@ -143,7 +148,7 @@ class RunScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Begin to watch."""
-        self.query_one("#facts").focus()
+        self.facts.focus()
         self.run_worker(self._watch(), name="watch", exit_on_error=True)
         self.run_worker(self._ask_abilities(), name="abilities")
         self.set_interval(_FLUSH, self._flush)
@@ -153,7 +158,7 @@ class RunScreen(Screen[None]):
     async def _watch(self) -> None:
         async with aclosing(self.console_app.source.follow(self.watched.run_id)) as heard:
             async for it in heard:
-                self._inbox.append(it)
+                self.inbox.append(it)
 
     async def _ask_abilities(self) -> None:
         try:
@@ -163,8 +168,8 @@ class RunScreen(Screen[None]):
         self._draw()
 
     def _flush(self) -> None:
-        if self._inbox:
-            heard, self._inbox[:] = list(self._inbox), []
+        if self.inbox:
+            heard, self.inbox[:] = list(self.inbox), []
             for it in heard:
                 self.watched.hear(it)
             self._draw()
@@ -180,7 +185,7 @@ class RunScreen(Screen[None]):
     def _draw_times(self) -> None:
         watched, app = self.watched, self.console_app
         status = watched.shown.status.value
-        self.query_one("#run", Static).update(
+        self._run.tell(
             Content.assemble(
                 ("turnlock  ", "bold"),
                 (harmless(watched.run_id), "bold"),
@@ -192,7 +197,7 @@ class RunScreen(Screen[None]):
                 (f"  {harmless(self._said)}", "bold yellow"),
             )
         )
-        self.query_one("#standing", Static).update(
+        self._standing.tell(
             Content.assemble(
                 waiting_told(app.waiting), "   ", badge(watched.badge, watched.told), " "
             )
@@ -221,45 +226,43 @@ class RunScreen(Screen[None]):
         """Make a card for what waits and has none; none is ever made again (F-93)."""
         watched = self.watched
         replay = watched.moment is not None
-        place = self.query_one("#cards", VerticalScroll)
         for call in (*watched.view.waiting, *watched.view.in_doubt):
             about = str(call.attempt) if call.in_doubt else call.arguments_digest or ""
             key = (call.epoch, call.invocation_id, about)
             if key not in self.cards:
                 card = DoubtCard(call) if call.in_doubt else ApprovalCard(call)
                 self.cards[key] = card
-                place.mount(card)
+                self._cards.mount(card)
                 self._call = self._call or (call.epoch, call.invocation_id)
         ended = [key for key, it in self.cards.items() if it.ended and not it.has_focus_within]
         for key in ended[:-_ENDED]:
             self.cards.pop(key).remove()
-        place.display = bool(self.cards) and not replay
-        past = self.query_one(".past", WholeText)
+        self._cards.display = bool(self.cards) and not replay
         shown = watched.shown
-        past.display = replay and bool(shown.waiting or shown.in_doubt)
+        self._past.display = replay and bool(shown.waiting or shown.in_doubt)
         if replay:
-            past.tell(list(_as_it_was((*shown.waiting, *shown.in_doubt))))
+            self._past.tell(list(_as_it_was((*shown.waiting, *shown.in_doubt))))
         waits = len(shown.waiting) + len(shown.in_doubt)
         title = f"WAITS FOR YOU ({waits:,})" if waits else "NOTHING WAITS FOR YOU"
         if replay:
             title = f"WAITED AT FACT {watched.moment:,} ({waits:,})"
-        self.query_one("#waits", Static).update(Content(title))
+        self._waits.tell(Content(title))
 
     def _draw_tables(self) -> None:
         watched = self.watched
         self._listed = watched.calls()[:_CALLS]
         cursor = next((n for n, it in enumerate(self._listed) if _key(it) == self._call), None)
-        self.query_one("#calls", Rows).tell(len(self._listed), self._call_cells, cursor=cursor)
-        self._found = watched.found(self.query_one("#filter", Input).value.strip())
+        self._calls.tell(len(self._listed), self._call_cells, cursor=cursor)
+        self._found = watched.found(self._filter.value.strip())
         moment = len(watched.facts) if watched.moment is None else watched.moment
         near = next((n for n, it in enumerate(self._found) if it <= moment), 0)
-        self.query_one("#facts", Rows).tell(len(self._found), self._fact_cells, cursor=near)
-        slider = self.query_one(Slider)
+        self.facts.tell(len(self._found), self._fact_cells, cursor=near)
+        slider = self._slider
         slider.at, slider.of, slider.live = moment, len(watched.facts), watched.moment is None
         count = len(watched.ignored)
         title = f"IGNORED DELIVERIES ({count})" if count else "IGNORED DELIVERIES"
-        self.query_one("#ignored-title", Static).update(Content(title))
-        self.query_one("#ignored", Rows).tell(count, self._ignored_cells)
+        self._ignored_title.tell(Content(title))
+        self._ignored.tell(count, self._ignored_cells)
 
     def _call_cells(self, place: int) -> Sequence[Part]:
         call = self._listed[place]
@@ -293,9 +296,8 @@ class RunScreen(Screen[None]):
 
     def _draw_machine(self) -> None:
         call = self._chosen_call()
-        machine = self.query_one("#machine", Static)
         if call is None:
-            machine.update(Content.styled("no call", "dim"))
+            self._machine.tell(Content.styled("no call", "dim"))
             return
         name = f"{harmless(call.tool_name, limit=60)} {harmless(call.invocation_id, limit=60)}"
         lines: list[Line] = [[(f"{name}: {stands(call)}", "bold")]]
@@ -309,7 +311,7 @@ class RunScreen(Screen[None]):
             [(f"{it} → ", ""), (str(to), colour_of(to, Theme.DARK)), (f" {rule}", "dim")]
             for it, to, rule in steps
         ]
-        machine.update(
+        self._machine.tell(
             Content("\n").join(
                 Content.assemble(*(part for part in line if part[0])) for line in lines
             )
@@ -403,7 +405,7 @@ class RunScreen(Screen[None]):
         if answer.accepted is False and answer.reason:
             what = f"{delivery.type} {harmless(card.call.invocation_id, limit=60)}"
             ignored = Ignored(at=self.console_app.now(), reason=answer.reason, what=what)
-            self._inbox.append(ignored)
+            self.inbox.append(ignored)
         self._draw_times()
 
     def action_interrupt(self) -> None:
@@ -441,7 +443,7 @@ class RunScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Go to the filter."""
-        self.query_one("#filter").focus()
+        self._filter.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter the facts."""
@@ -451,7 +453,7 @@ class RunScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go from the filter to what it has found; nothing else is sent by return."""
         if event.input.id == "filter":
-            self.query_one("#facts").focus()
+            self.facts.focus()
 
     def action_replay(self, by: int) -> None:
         """Look a fact further back or on."""
@@ -493,7 +495,7 @@ class RunScreen(Screen[None]):
         if card is not None and card.has_focus_within and card.leave():
             return
         if self._in_field():
-            self.query_one("#facts").focus()
+            self.facts.focus()
         elif self.watched.moment is not None:
             self.action_replay_to(-1)
         else:

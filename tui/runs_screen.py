@@ -10,14 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Static
 
 from ..diagrams.palette import Theme, look_of
 from ..models.safe_text import harmless
 from .dialogs import Keys
 from .lines import Column, Rows
 from .machine import Part, colour_of
-from .parts import badge, bottom, waiting_told
+from .parts import Told, badge, bottom, waiting_told
 from .texts import span
 from .watched import Badge
 
@@ -54,9 +53,9 @@ class RunsScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Yield its parts."""
         with Horizontal(classes="top"):
-            yield Static(id="place")
-            yield Static(id="standing")
-        yield Rows(_OF_RUNS, empty="there is no run", id="runs")
+            yield self._place
+            yield self._standing
+        yield self._rows
         yield bottom(("j k", "run"), ("Enter", "open"), ("?", "keys"), ("q", "leave"))
 
     def __init__(self) -> None:
@@ -64,35 +63,27 @@ class RunsScreen(Screen[None]):
         super().__init__()
         self._chosen: str | None = None
         """The run with the cursor."""
-        self._ready = False
+        self._place = Told(id="place")
+        self._standing = Told(id="standing")
+        self._rows = Rows(_OF_RUNS, empty="there is no run", id="runs")
 
     def on_mount(self) -> None:
         """Show what is known."""
-        self._ready = True
-        self.query_one("#runs").focus()
+        self._rows.focus()
         self.draw()
-
-    def on_unmount(self) -> None:
-        """Be drawn no more."""
-        self._ready = False
 
     def draw(self) -> None:
         """Show the runs as they are; the cursor stays on its run."""
-        if not self._ready:
-            return
         app = self.console_app
         entries = app.listing.entries
-        rows = self.query_one("#runs", Rows)
         cursor = next((n for n, it in enumerate(entries) if it.run_id == self._chosen), None)
-        rows.tell(len(entries), self._cells, cursor=cursor)
+        self._rows.tell(len(entries), self._cells, cursor=cursor)
         if entries and cursor is None:
-            self._chosen = entries[rows.cursor].run_id
-        self.query_one("#place", Static).update(
-            Content.assemble(("turnlock  ", "bold"), harmless(app.source.place))
-        )
+            self._chosen = entries[self._rows.cursor].run_id
+        self._place.tell(Content.assemble(("turnlock  ", "bold"), harmless(app.source.place)))
         kind = Badge.OFF if app.why else Badge.LIVE
         told = f"off: {harmless(app.why, limit=100)}" if app.why else "live"
-        self.query_one("#standing", Static).update(
+        self._standing.tell(
             Content.assemble((waiting_told(app.waiting), "bold"), "   ", badge(kind, told), " ")
         )
 
@@ -123,7 +114,7 @@ class RunsScreen(Screen[None]):
 
     def action_step(self, by: int) -> None:
         """Go to the next run, or the one before."""
-        self.query_one("#runs", Rows).action_step(by)
+        self._rows.action_step(by)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         """Remember which run is meant, wherever it comes to stand."""

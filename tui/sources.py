@@ -121,7 +121,7 @@ class JournalSource:
                 return
             except TurnlockError as error:
                 yield Off(str(error))
-                await self._let_go()
+                await self.let_go()
                 await asyncio.sleep(RETRY)
 
     async def abilities(self, run_id: str) -> Abilities:
@@ -146,7 +146,7 @@ class JournalSource:
 
     async def close(self) -> None:
         """Close the journal."""
-        await self._let_go()
+        await self.let_go()
 
     async def _opened(self) -> Journal:
         async with self._opening:
@@ -154,7 +154,8 @@ class JournalSource:
                 self._journal = await open_journal(self.place, create=False, read_only=True)
             return self._journal
 
-    async def _let_go(self) -> None:
+    async def let_go(self) -> None:
+        """Close the journal; it is opened again where it is asked for."""
         async with self._opening:
             journal, self._journal = self._journal, None
             if journal is not None:

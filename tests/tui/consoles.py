@@ -136,7 +136,7 @@ async def until(pilot: Pilot[None], holds: Callable[[], bool], *, within: float 
 
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until what was heard is drawn."""
-    await until(pilot, lambda: not screen(pilot.app)._inbox)
+    await until(pilot, lambda: not screen(pilot.app).inbox)
     await pilot.pause()
     await pilot.pause()
 
