@@ -281,7 +281,7 @@ class ApprovalCard(Card):
             self._editor.text = spelt(self.call.arguments or {})
         self.add_class("-editing")
         self._compare()
-        self._editor.focus()
+        self.screen.set_focus(self._editor)
 
     def leave(self) -> bool:
         """Close the editor; what was typed stays in it, and counts for nothing meanwhile."""
@@ -289,7 +289,7 @@ class ApprovalCard(Card):
         self.remove_class("-editing")
         self._approve.label = Content("Approve")
         if was or self._typing():
-            self.focus()
+            self.screen.set_focus(self)
             return True
         return False
 
@@ -374,7 +374,7 @@ class DoubtCard(Card):
     def leave(self) -> bool:
         """Leave the field."""
         if self._typing():
-            self.focus()
+            self.screen.set_focus(self)
             return True
         return False
 

@@ -363,7 +363,7 @@ class RunScreen(Screen[None]):
         if here is not None and not here.has_focus_within:
             at -= by  # the first press takes the one that is chosen
         card = cards[max(0, min(at + by, len(cards) - 1))]
-        card.focus()
+        self.set_focus(card)
         card.scroll_visible(animate=False)
 
     def on_descendant_focus(self) -> None:
@@ -443,7 +443,7 @@ class RunScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Go to the filter."""
-        self._filter.focus()
+        self.set_focus(self._filter)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter the facts."""
@@ -453,7 +453,7 @@ class RunScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go from the filter to what it has found; nothing else is sent by return."""
         if event.input.id == "filter":
-            self.facts.focus()
+            self.set_focus(self.facts)
 
     def action_replay(self, by: int) -> None:
         """Look a fact further back or on."""
@@ -495,7 +495,7 @@ class RunScreen(Screen[None]):
         if card is not None and card.has_focus_within and card.leave():
             return
         if self._in_field():
-            self.facts.focus()
+            self.set_focus(self.facts)
         elif self.watched.moment is not None:
             self.action_replay_to(-1)
         else:
