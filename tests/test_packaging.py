@@ -183,9 +183,12 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     shipped = {name for name in names if not name.startswith(dist_info)}
     package = {f"turnlock/{module}" for module in modules(ROOT)} | {"turnlock/py.typed"}
     rules = {f"turnlock/{SPECIFICATION}/{file.name}" for file in (ROOT / SPECIFICATION).iterdir()}
-    pictures = (ROOT / "server" / "machines").iterdir()
-    machines = {f"turnlock/server/machines/{file.name}" for file in pictures}
-    assert shipped == package | rules | machines | {"turnlock_pytest.py"}
+    served = {
+        f"turnlock/server/{folder}/{file.name}"
+        for folder in ("console", "machines")
+        for file in (ROOT / "server" / folder).iterdir()
+    }
+    assert shipped == package | rules | served | {"turnlock_pytest.py"}
 
     metadata = {name.removeprefix(dist_info) for name in names if name.startswith(dist_info)}
     assert metadata >= {"METADATA", "entry_points.txt", "licenses/LICENSE"}
