@@ -20,7 +20,7 @@ before the continuation that led to it is acknowledged; a part before its latest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import takewhile
 from typing import Final, TypeGuard
@@ -28,24 +28,24 @@ from typing import Final, TypeGuard
 from ..models.calls import CallResult, Status
 from ..models.facts import ContinuationTaken, Fact, TurnFact, TurnOpened, TurnSettled
 from ..models.lifecycle_facts import DenialCause, FailureCause
-from ..models.values import Json
 from ..runtime.forking import FORKED, WHOLE
+from ..runtime.journal.ledger import Domain, Note
 from ..turn.phases import TurnPhase
 from ..views.turn_view import TurnView
 from .errors import ConversationBroken
 from .messages import Answer, Message, Prompt, Results, Stop, from_note
 
 PREFIX: Final = "said/"
-"""Begins the names of notes that are messages; their number follows, from 1."""
+"""Begins the ids of notes that are messages; their number follows, from 1."""
 PART: Final = "part/"
-"""Begins the names of notes of answers that were still spoken, as far as they went: the number of
+"""Begins the ids of notes of answers that were still spoken, as far as they went: the number of
 the message follows, and that of the call they end with."""
 INTERRUPTED: Final = frozenset({DenialCause.INTERRUPT, FailureCause.INTERRUPTED})
 """The causes of what has ended because its turn was interrupted."""
 REFUSED: Final = "the model's answer was refused"
 """Why a turn was interrupted that nobody stopped (W-58)."""
 STOPPED: Final = "stopped/"
-"""Begins the name of a note that nobody waits for the answer to the message of this number any
+"""Begins the id of a note that nobody waits for the answer to the message of this number any
 more: a person has stopped it, and has the word."""
 
 
@@ -77,23 +77,30 @@ class Conversation:
         self.sequence = 0
         """That of the last fact taken."""
 
-    def load(self, notes: Mapping[str, Json]) -> None:
+    def load(self, notes: Iterable[Note]) -> None:
         """Take the notes of the run, those of others left out. Raises `ConversationBroken`."""
-        if FORKED in notes and WHOLE not in notes:
+        origin: set[str] = set()
+        for note in notes:
+            if note.domain is Domain.MESSAGE:
+                self._take_note(note, note.id or "")
+            elif note.id in {FORKED, WHOLE}:
+                origin.add(note.id)
+        if origin == {FORKED}:
             raise self._broken("it is half a fork: the same turnlock fork again finishes it")
-        for name, note in notes.items():
-            if name.startswith(STOPPED):
-                self.stopped = max(self.stopped, int(name.removeprefix(STOPPED)))
-            is_part = name.startswith(PART)
-            if not is_part and not name.startswith(PREFIX):
-                continue
-            expected = self.next_part if is_part else self.next_name
-            if name != expected:
-                raise self._broken(f"the note {name!r} stands where {expected!r} should")
-            try:
-                self._load(from_note(note), is_part=is_part)
-            except (LookupError, TypeError, ValueError) as error:
-                raise self._broken(f"the note {name!r} is no message ({error})") from error
+
+    def _take_note(self, note: Note, name: str) -> None:
+        if name.startswith(STOPPED):
+            self.stopped = max(self.stopped, int(name.removeprefix(STOPPED)))
+        is_part = name.startswith(PART)
+        if not is_part and not name.startswith(PREFIX):
+            return
+        expected = self.next_part if is_part else self.next_name
+        if name != expected:
+            raise self._broken(f"the note {name!r} stands where {expected!r} should")
+        try:
+            self._load(from_note(note), is_part=is_part)
+        except (LookupError, TypeError, ValueError) as error:
+            raise self._broken(f"the note {name!r} is no message ({error})") from error
 
     def _load(self, said: Prompt | Answer, *, is_part: bool) -> None:
         if not is_part:
@@ -122,17 +129,17 @@ class Conversation:
 
     @property
     def stop_name(self) -> str:
-        """The name of the note that nobody waits for the answer that is owed now."""
+        """The id of the note that nobody waits for the answer that is owed now."""
         return f"{STOPPED}{len(self.said)}"
 
     @property
     def next_name(self) -> str:
-        """The name of the note that the next message will be."""
+        """The id of the note that the next message will be."""
         return f"{PREFIX}{len(self.said) + 1}"
 
     @property
     def next_part(self) -> str:
-        """The name of the note that the next part of the answer that is owed will be."""
+        """The id of the note that the next part of the answer that is owed will be."""
         count = len(self.begun.calls) if self.begun is not None else 0
         return f"{PART}{len(self.said) + 1}/{count + 1}"
 

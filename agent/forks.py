@@ -6,13 +6,13 @@ them again; where the turn was interrupted a person has the word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from ..models.safe_text import harmless
-from ..models.sealed import is_sealed
-from ..models.values import Json
+from ..models.sealed import is_sealed_body
 from ..runtime.forking import Forked, NotForked, fork_run
 from ..runtime.journal.contract import Journal
+from ..runtime.journal.ledger import Domain, Noted
 from .conversation import PREFIX
 from .messages import Answer, from_note
 
@@ -24,20 +24,21 @@ async def fork(journal: Journal, run_id: str, *, at: str, into: str) -> Forked:
 
     Raises as `fork_run` does, and `NotForked` where the turn is not one of its conversation.
     """
-    notes = await journal.notes_named(run_id)
+    notes = await journal.notes(run_id, domain=Domain.MESSAGE)
     said = _said_until(at, notes, run_id=run_id)
     return await fork_run(journal, run_id, turn_id=at, into=into, notes=said)
 
 
-def _said_until(turn_id: str, notes: Mapping[str, Json], *, run_id: str) -> dict[str, Json]:
+def _said_until(turn_id: str, notes: Iterable[Noted], *, run_id: str) -> list[Noted]:
     """Return the messages up to the answer whose calls are this turn: the n-th with calls is tn."""
-    said: dict[str, Json] = {}
+    said: list[Noted] = []
     turn = 0
-    for name, note in notes.items():
-        if not name.startswith(PREFIX):
+    for noted in notes:
+        note = noted.note
+        if note.id is None or not note.id.startswith(PREFIX):
             continue
-        said[name] = note
-        if is_sealed(note):  # it is refused as soon as it is to come along
+        said.append(noted)
+        if is_sealed_body(note.body):  # it is refused as soon as it is to come along
             continue
         message = from_note(note)
         if isinstance(message, Answer) and message.calls:

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
 
 import attrs
 
+from ..models.sealed import FIELD, ID, is_sealed_body
 from ..models.values import Json
+from ..runtime.journal.ledger import Domain, Note, Noted
 from ..runtime.tools.sealing import Place, Seals
-from .messages import Answer, Message, Prompt, Results, as_note
+from .messages import Answer, Kind, Message, Prompt, Results, as_body
 
 
-def as_kept(said: Prompt | Answer, seals: Seals, *, run_id: str, name: str) -> Json:
-    """Return the note of a message; one that asks for calls with secret arguments is sealed."""
-    note = as_note(said)
+def as_kept(said: Prompt | Answer, seals: Seals, *, run_id: str, empty: Note) -> Note:
+    """Return an empty note filled; one that asks for calls with secret arguments is sealed."""
+    body, name = as_body(said), empty.id or ""
     calls = said.calls if isinstance(said, Answer) else ()
     if any(seals.seals_arguments(call.tool_name) for call in calls):
-        return seals.note(note, run_id=run_id, name=name)
-    return note
+        body = cast("Mapping[str, Json]", seals.note(cast("Json", body), run_id=run_id, name=name))
+    return attrs.evolve(empty, body={ID: name, **body})
 
 
-def as_said(notes: Mapping[str, Json], seals: Seals, *, run_id: str) -> dict[str, Json]:
-    """Return notes as they were before they were sealed. Raises `SealBroken`."""
-    return {name: seals.clear_note(note, run_id=run_id, name=name) for name, note in notes.items()}
+def empty_note(name: str, kind: Kind, *, at: float) -> Note:
+    """Return a note of a conversation that says no more than its id."""
+    return Note(domain=Domain.MESSAGE, kind=kind, body={ID: name}, at=at, id=name)
+
+
+def as_said(notes: Iterable[Noted], seals: Seals, *, run_id: str) -> Iterator[Note]:
+    """Yield notes as they were before they were sealed. Raises `SealBroken`."""
+    for noted in notes:
+        note, name = noted.note, noted.note.id or ""
+        if is_sealed_body(note.body):
+            envelope = {FIELD: note.body[FIELD]}
+            clear = seals.clear_note(cast("Json", envelope), run_id=run_id, name=name)
+            if isinstance(clear, Mapping):
+                note = attrs.evolve(note, body={ID: name, **clear})
+        yield note
 
 
 def as_told(message: Message, seals: Seals, *, run_id: str) -> Message:

@@ -15,6 +15,7 @@ from ..models.calls import Call, CallResult
 from ..models.identify import ProviderCall, identify_calls
 from ..models.record import changed
 from ..models.values import Json, freeze
+from ..runtime.journal.ledger import Note, body_of
 
 
 def _frozen(heard: object) -> Json:
@@ -172,10 +173,23 @@ Message: TypeAlias = Prompt | Answer | Results
 """One thing that was said: by the user, by the model, or by the tools."""
 
 
-def as_note(said: Prompt | Answer) -> Json:
-    """Return a message as JSON."""
+class Kind(StrEnum):
+    """The kinds of notes of a conversation."""
+
+    USER = "user"
+    """A prompt."""
+    ASSISTANT = "assistant"
+    """An answer of the model."""
+    PART = "part"
+    """One that was still spoken, as far as it went."""
+    STOPPED = "stopped"
+    """Nobody waits for an answer any more."""
+
+
+def as_body(said: Prompt | Answer) -> Mapping[str, Json]:
+    """Return a message as the body of its note, but for the id."""
     if isinstance(said, Prompt):
-        prompt: dict[str, Any] = {"role": "user", "text": said.text}
+        prompt: dict[str, Any] = {"text": said.text}
         if said.output is not None:
             prompt["output"] = said.output
         if said.misfit:
@@ -184,12 +198,11 @@ def as_note(said: Prompt | Answer) -> Json:
             prompt["heard"] = said.heard
         if said.message_id is not None:
             prompt["message_id"] = said.message_id
-        return cast("Json", freeze(prompt, place="prompt"))
+        return body_of(prompt, place="prompt")
     calls = [
         attrs.asdict(call, recurse=False) | {"arguments": call.arguments} for call in said.calls
     ]
-    note: dict[str, Any] = {
-        "role": "assistant",
+    body: dict[str, Any] = {
         "text": said.text,
         "calls": calls,
         "raw": said.raw,
@@ -198,30 +211,33 @@ def as_note(said: Prompt | Answer) -> Json:
         "tokens": attrs.asdict(said.tokens),
     }
     if said.ids is not None:
-        note["ids"] = said.ids
-    return cast("Json", freeze(note, place="answer"))
+        body["ids"] = said.ids
+    return body_of(body, place="answer")
 
 
-def from_note(note: Any) -> Prompt | Answer:  # noqa: ANN401 - any JSON
+def from_note(note: Note) -> Prompt | Answer:
     """Return the message that a note holds, one of version 0.1 too, which said less.
 
     Raises LookupError, TypeError or ValueError for another note.
     """
-    if note["role"] == "user":
+    body: Mapping[str, Any] = note.body
+    if note.kind == Kind.USER:
         return Prompt(
-            text=note["text"],
-            output=note.get("output"),
-            misfit=note.get("misfit", False),
-            heard=note.get("heard"),
-            message_id=note.get("message_id"),
+            text=body["text"],
+            output=body.get("output"),
+            misfit=body.get("misfit", False),
+            heard=body.get("heard"),
+            message_id=body.get("message_id"),
         )
-    calls = tuple(ToolCall(**call) for call in note["calls"])
+    if note.kind not in {Kind.ASSISTANT, Kind.PART}:
+        raise ValueError(f"{note.kind!r} is no kind of message")
+    calls = tuple(ToolCall(**call) for call in body["calls"])
     return Answer(
-        text=note["text"],
+        text=body["text"],
         calls=calls,
-        raw=note["raw"],
-        spec=note.get("spec"),
-        stop=Stop(note.get("stop", Stop.DONE)),
-        tokens=Tokens(**note.get("tokens", {})),
-        ids=tuple(note["ids"]) if "ids" in note else None,
+        raw=body["raw"],
+        spec=body.get("spec"),
+        stop=Stop(body.get("stop", Stop.DONE)),
+        tokens=Tokens(**body.get("tokens", {})),
+        ids=tuple(body["ids"]) if "ids" in body else None,
     )

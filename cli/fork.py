@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -12,9 +12,9 @@ from ..agent.forks import fork
 from ..agent.shipped import NAME
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
-from ..models.values import Json
 from ..runtime.forking import Forked, NotForked
 from ..runtime.journal.contract import Journal
+from ..runtime.journal.ledger import Domain, Noted
 from .databases import db_option, entry_of, with_journal
 from .naming import run_argument
 from .run import EXAMPLE
@@ -49,11 +49,11 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
     """Fork it, and say how it goes on."""
     new = f"{run_id}-{at}" if into is None else into
 
-    async def work(journal: Journal) -> tuple[Forked, Mapping[str, Json]]:
+    async def work(journal: Journal) -> tuple[Forked, Sequence[Noted]]:
         await entry_of(journal, run_id)
         try:
             made = await fork(journal, run_id, at=at, into=new)
-            return made, await journal.notes_named(new)
+            return made, await journal.notes(new, domain=Domain.MESSAGE)
         except (NotForked, InvalidValue) as error:
             raise click.UsageError(harmless_lines(str(error))) from error
 
@@ -66,7 +66,7 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
     click.echo(harmless(f"  {command}{_needed(notes)}"))
 
 
-def _needed(notes: Mapping[str, Json]) -> str:
+def _needed(notes: Sequence[Noted]) -> str:
     """Return the options with which a run goes on: who answers, and what it calls."""
     name = recording_of(notes)
     if name is None:

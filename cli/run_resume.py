@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rich.text import Text
@@ -11,7 +11,7 @@ from ..agent.conversation import PREFIX, Conversation
 from ..agent.messages import Answer, Prompt
 from ..models.safe_text import harmless
 from ..models.sealed import shown_json
-from ..models.values import Json
+from ..runtime.journal.ledger import Noted
 from ..views.meanings import stands
 
 _LINES: Final = 8
@@ -28,18 +28,23 @@ def opening_of(name: str) -> str:
     return f"{_OPENING}{name})"
 
 
-def recording_of(notes: Mapping[str, Json]) -> str | None:
+def has_begun(notes: Iterable[Noted]) -> bool:
+    """Whether anything was said."""
+    return any(it.note.id == f"{PREFIX}1" for it in notes)
+
+
+def recording_of(notes: Iterable[Noted]) -> str | None:
     """Return the name of the recording with which a run began, None if it began otherwise."""
-    first = notes.get(f"{PREFIX}1")
-    text = first.get("text") if isinstance(first, Mapping) else None
+    first = [it.note.body for it in notes if it.note.id == f"{PREFIX}1"]
+    text = first[0].get("text") if first else None
     if not isinstance(text, str) or not text.startswith(_OPENING):
         return None
     return text.removeprefix(_OPENING).removesuffix(")")
 
 
-def spec_of(notes: Mapping[str, Json]) -> str | None:
+def spec_of(notes: Iterable[Noted]) -> str | None:
     """Return the model that answered last, as PROVIDER:NAME, if its answer says so."""
-    specs = [note.get("spec") for note in notes.values() if isinstance(note, Mapping)]
+    specs = [it.note.body.get("spec") for it in notes]
     return next((it for it in reversed(specs) if isinstance(it, str)), None)
 
 

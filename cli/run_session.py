@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, redirect_stdout
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ import attrs
 import click
 from rich.text import Text
 
-from ..agent.conversation import PREFIX, Owed
+from ..agent.conversation import Owed
 from ..agent.errors import LimitReached, ModelError
 from ..agent.events import Answered, CallUpdate, RunResult
 from ..agent.loop import Agent
@@ -24,15 +24,15 @@ from ..lifecycle.phases import Phase
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
-from ..models.values import Json
 from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
+from ..runtime.journal.ledger import Domain, Noted
 from ..runtime.telemetry import standard
 from ..runtime.tools.toolbox import Toolbox
 from ..views.run_view import RunView
 from .run_lines import PROMPT, is_terminal, lines_of
 from .run_prompts import ApprovalPrompts, Decider
-from .run_resume import end_of, opening_of, recording_of
+from .run_resume import end_of, has_begun, opening_of, recording_of
 from .run_screen import Screen, said_by_it
 from .run_terminal import Terminal
 from .uncaught import told_harmlessly
@@ -276,7 +276,8 @@ async def converse(settings: SessionSettings, journal: Journal) -> End:
     try:
         known = (await journal.entry(settings.run.run_id)).sequence
         if settings.implied:
-            _check_began(settings, await journal.notes_named(settings.run.run_id))
+            said = await journal.notes(settings.run.run_id, domain=Domain.MESSAGE)
+            _check_began(settings, said)
     except UnknownRun:
         known = 0
     session = Session(settings, known=known)
@@ -319,11 +320,10 @@ def _farewell(settings: SessionSettings, view: RunView) -> str:
     return harmless(told)
 
 
-def _check_began(settings: SessionSettings, notes: Mapping[str, Json]) -> None:
+def _check_began(settings: SessionSettings, notes: Sequence[Noted]) -> None:
     """Refuse to play a recording that nobody named into a conversation that is another's."""
     name = recording_of(notes)
-    begun = f"{PREFIX}1" in notes
-    if not begun or (name is not None and opening_of(name) == settings.opening):
+    if not has_begun(notes) or (name is not None and opening_of(name) == settings.opening):
         return
     run_id = harmless(settings.run.run_id)
     if name is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -13,7 +13,7 @@ from ..models.codec import write
 from ..models.facts import Fact
 from ..models.inputs import Input
 from ..models.safe_text import harmless
-from ..models.sealed import is_sealed, shown_json
+from ..models.sealed import ID, is_sealed, shown_json
 from ..models.values import canonical
 from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
@@ -73,7 +73,7 @@ class _Shown:
     grants: Sequence[GrantView]
     findings: Sequence[Finding]
     """What stands in its way, and the posts that nobody could read."""
-    forked: Any
+    forked: Mapping[str, Any] | None
     """Where it was forked from, if it was: the note of that."""
     now: float
     """By the clock of the journal."""
@@ -101,7 +101,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
             lost=lost,
             grants=grants,
             findings=await journal.findings(run_id),
-            forked=(await journal.notes_named(run_id)).get(FORKED),
+            forked=await _origin(journal, run_id),
             now=now,
         )
 
@@ -118,6 +118,14 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
             timeline.note(fact)
         click.echo()
         timeline.show()
+
+
+async def _origin(journal: Journal, run_id: str) -> Mapping[str, Any] | None:
+    """Return where a run was forked from, if it was."""
+    noted = await journal.find_note(run_id, FORKED)
+    if noted is None:
+        return None
+    return {name: value for name, value in noted.note.body.items() if name != ID}
 
 
 def _tell(shown: _Shown, *, db: str) -> None:

@@ -13,6 +13,8 @@ from .values import Json, canonical
 
 FIELD: Final = "sealed"
 """The one field of an envelope."""
+ID: Final = "id"
+"""The field beside it where a note is sealed: its id."""
 TEXT: Final = "sealed:"
 """Begins a text that is sealed."""
 HIDDEN: Final = "(sealed)"
@@ -25,6 +27,11 @@ def is_sealed(value: object) -> TypeGuard[Mapping[str, str]]:
         return False
     held = cast("Mapping[str, object]", value)
     return len(held) == 1 and isinstance(held.get(FIELD), str)
+
+
+def is_sealed_body(body: Mapping[str, object]) -> bool:
+    """Whether the body of a note holds nothing but its id and an envelope."""
+    return is_sealed({name: value for name, value in body.items() if name != ID})
 
 
 def shown_json(value: Json) -> str:

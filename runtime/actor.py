@@ -4,33 +4,34 @@ Deliveries wait in the kernel's inbox. A batch of them is judged, all their fact
 in one append (see `writer`), and when that says OK the callers get their verdicts, subscribers
 their facts, and the dispatcher its effects. When it does not, the journal is folded anew, and the
 callers are told that nothing is known to have happened.
+
+Notes, and deliveries that follow from them, wait in a line of their own and keep their order
+(S-10). It goes first: what is noted before a delivery is asked for is kept before its facts.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import repeat
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from ..engine.inbox import Inbox
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
-from .acknowledged import Acknowledged
 from .declared import Declared
 from .errors import (
     LASTING,
     JournalError,
-    JournalReplaced,
-    JournalRewound,
     Overloaded,
     RunFenced,
 )
 from .journal.contract import Journal
+from .journal.ledger import Note
 from .log import logger
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 
 _log = logger(__name__)
 
-LEFT: Final = 10_000
-"""Runs that were performed here once, of which it is known what was acknowledged last."""
+Item: TypeAlias = Note | Delivery
 
 
 class Listener(Protocol):
@@ -113,8 +113,10 @@ class Actor:
         self._tasks = tasks
         self._inbox: Inbox | None = None
         """Made when something arrives, dropped when it is empty: most of many runs are idle."""
-        self._waiting: dict[int, deque[asyncio.Future[Verdict]]] = {}
-        """The callers who await a verdict, by the `id()` of their delivery."""
+        self._line: deque[Sequence[Item]] = deque()
+        """What was noted, with the deliveries that follow from it, in its order."""
+        self._waiting: dict[int, deque[asyncio.Future[Verdict | None]]] = {}
+        """The callers who await a verdict, or a note to be kept, by the `id()` of that."""
         self._snapped = snapped
         """The sequence of the last snapshot that was kept, or tried."""
         self._batch = settings.batch
@@ -162,13 +164,41 @@ class Actor:
             self._inbox.put(delivery)
         except InboxFull as error:
             raise Overloaded(f"run {self.run.run_id!r}: {error}") from error
-        wanted: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(id(delivery), deque()).append(wanted)
+        return cast("Verdict", await self._expected(delivery))
+
+    async def hear(
+        self, notes: Sequence[Note], deliveries: Sequence[Delivery] = ()
+    ) -> tuple[Verdict, ...]:
+        """Keep notes, then have deliveries judged in this order; return when all is durable (S-10).
+
+        Where the notes are not kept no delivery is judged. Raises as `deliver` does, for the first
+        of them that fails, and `InvalidValue` where a note's id has other content.
+        """
+        if self.stopped is not None:
+            raise self.stopped
+        if len(self._line) >= self._settings.waiting:
+            raise Overloaded(f"run {self.run.run_id!r}: {len(self._line):,} notes wait to be kept")
+        checked = [it if it.id is not None else it.sized(self.run.run_id) for it in notes]
+        items: tuple[Item, ...] = (*checked, *deliveries)
+        if not items:
+            return ()
+        self._line.append(items)
+        wanted = [self._expected(item) for item in items]
+        told = await asyncio.gather(*wanted, return_exceptions=True)
+        for one in told:
+            if isinstance(one, BaseException):
+                raise one
+        return tuple(cast("Verdict", one) for one in told[len(notes) :])
+
+    def _expected(self, item: Item) -> asyncio.Future[Verdict | None]:
+        """Return what is told once this is kept, and have it served."""
+        wanted: asyncio.Future[Verdict | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(id(item), deque()).append(wanted)
         if self._pausing is not None and not self._pausing.done():
             self._pausing.set_result(None)
         if self._serving is None:
             self._serving = self._tasks.spawn(f"serve {self.run.run_id}", self._serve())
-        return await wanted
+        return wanted
 
     async def deliver_surely(self, delivery: Delivery) -> Verdict:
         """Deliver until it was judged, however often the journal fails meanwhile.
@@ -202,9 +232,11 @@ class Actor:
         """
         pauses = backoff(self._settings)
         try:
-            while (self._inbox or self.writer.stale) and self.stopped is None:
+            while (self._inbox or self._line or self.writer.stale) and self.stopped is None:
                 if self.writer.stale and not await self._fold():
                     await self._pause(next(pauses))
+                elif self._line and _is_named(self._line[0]):
+                    await self._serve_named()
                 else:
                     await self._serve_batch()
         except Exception as error:
@@ -230,28 +262,21 @@ class Actor:
             self._pausing = None
 
     async def _serve_batch(self) -> None:
-        judged = await self.writer.judge(self._taken(), unfit=self._unfit)
-        asked = [one for one in judged if one.asked]
-        deliveries = [one.delivery for one in asked]
-        try:
-            await self.writer.keep(judged)
-        except (RunFenced, *LASTING) as why:
-            self._fail(deliveries, why)
-            self.lose(why)
+        notes: list[Note] = []
+        batch = await self.writer.judge(self._taken(notes), unfit=self._unfit)
+        asked = [one for one in batch.judged if one.asked]
+        items: list[Item] = [*notes, *(one.delivery for one in asked)]
+        if not await self._kept(items, self.writer.keep(batch)):
             return
-        except (JournalError, Overloaded) as error:
-            self._batch = 1  # what is too much together may be kept one by one
-            self._fail(deliveries, error)
-            return
-        except asyncio.CancelledError:
-            left = JournalError(f"run {self.run.run_id!r} was left while it was written")
-            self._fail(deliveries, left)
-            raise
-        if any(one.verdict.facts for one in judged):
+        if batch.facts:
             self._batch = min(2 * self._batch, self._settings.batch)
         else:
             await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
-        self._listener.kept(self, judged)
+        self._listener.kept(self, batch.judged)
+        if notes and not batch.facts:
+            self._listener.noted(self)
+        for note in notes:
+            self._answer(note, None)
         for one in asked:
             self._answer(one.delivery, one.verdict)
         if self.writer.kept - self._snapped >= facts_to_snapshot(
@@ -259,12 +284,59 @@ class Actor:
         ):
             await self._snapshot()
 
+    async def _serve_named(self) -> None:
+        """Keep notes that have ids, by themselves: what another id says harms nobody else."""
+        items = self._line.popleft()
+        notes = [item for item in items if isinstance(item, Note)]
+        try:
+            if not await self._kept(items, self.writer.note(*notes)):
+                return
+        except InvalidValue as error:
+            self._fail(items, error)
+            return
+        self._listener.noted(self)
+        if deliveries := items[len(notes) :]:
+            self._line.appendleft(deliveries)
+        for note in notes:
+            self._answer(note, None)
+
+    async def _kept(self, items: Sequence[Item], work: Awaitable[None]) -> bool:
+        """Have it kept; where that fails, tell those who asked for these."""
+        try:
+            await work
+        except (RunFenced, *LASTING) as why:
+            self._fail(items, why)
+            self.lose(why)
+        except (JournalError, Overloaded) as error:
+            self._batch = 1  # what is too much together may be kept one by one
+            self._fail(items, error)
+        except asyncio.CancelledError:
+            left = JournalError(f"run {self.run.run_id!r} was left while it was written")
+            self._fail(items, left)
+            raise
+        else:
+            return True
+        return False
+
     def _unfit(self, delivery: Delivery, error: InvalidValue) -> None:
         self._fail([delivery], error)
 
-    def _taken(self) -> Iterator[Delivery]:
-        """Take a batch from the inbox."""
-        for _ in repeat(None, self._batch):
+    def _taken(self, notes: list[Note]) -> Iterator[Item]:
+        """Take a batch: from the line, and from the inbox once that is empty.
+
+        What belongs together is taken together. The notes among it are put into `notes`.
+        """
+        left = self._batch
+        while self._line and left > 0 and not _is_named(self._line[0]):
+            items = self._line.popleft()
+            left -= len(items)
+            for item in items:
+                if isinstance(item, Note):
+                    notes.append(item)
+                yield item
+        if self._line:
+            return
+        for _ in repeat(None, max(left, 0)):
             delivery = None if self._inbox is None else self._inbox.take()
             if delivery is None:
                 return
@@ -296,125 +368,36 @@ class Actor:
         except JournalError:
             return
 
-    def _drained(self) -> list[Delivery]:
-        """Take all that waits to be judged."""
-        return [] if self._inbox is None else [*self._inbox.drain()]
+    def _drained(self) -> list[Item]:
+        """Take all that waits to be kept or judged."""
+        line = [item for items in self._line for item in items]
+        self._line.clear()
+        return line if self._inbox is None else [*line, *self._inbox.drain()]
 
-    def _answer(self, delivery: Delivery, verdict: Verdict) -> None:
-        wanted = self._wanted(delivery)
+    def _answer(self, item: Item, verdict: Verdict | None) -> None:
+        wanted = self._wanted(item)
         if not wanted.done():
             wanted.set_result(verdict)
 
-    def _fail(self, deliveries: Sequence[Delivery], why: TurnlockError) -> None:
-        for delivery in deliveries:
-            wanted = self._wanted(delivery)
+    def _fail(self, items: Sequence[Item], why: TurnlockError) -> None:
+        for item in items:
+            wanted = self._wanted(item)
             if not wanted.done():
                 wanted.set_exception(why)
 
-    def _wanted(self, delivery: Delivery) -> asyncio.Future[Verdict]:
-        """Return who waits for this delivery's verdict: the first of those that gave it."""
-        line = self._waiting[id(delivery)]
+    def _wanted(self, item: Item) -> asyncio.Future[Verdict | None]:
+        """Return who waits for this: the first of those that gave it."""
+        line = self._waiting[id(item)]
         wanted = line.popleft()
         if not line:
-            del self._waiting[id(delivery)]
+            del self._waiting[id(item)]
         return wanted
+
+
+def _is_named(items: Sequence[Item]) -> bool:
+    """Whether a note among these has an id, which may be another's."""
+    return any(isinstance(item, Note) and item.id is not None for item in items)
 
 
 def _declared_by(tools: Toolbox) -> Declared:
     return Declared(policies=tools.policies, tools=tools)
-
-
-class Actors(Mapping[str, Actor]):
-    """The actors of this runtime, by the ids of their runs. The one registry of them."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._actors: dict[str, Actor] = {}
-        self.failure: JournalReplaced | None = None
-        """Why no run is performed here any more, once that is so."""
-        self.failed: Final = asyncio.Event()
-        """Set with it."""
-        self._left: dict[str, Acknowledged] = {}
-
-    def __getitem__(self, run_id: str) -> Actor:
-        """Return the actor of a run, or raise KeyError."""
-        return self._actors[run_id]
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the ids of the runs there are now, whatever comes or goes meanwhile."""
-        return iter(tuple(self._actors))
-
-    def __len__(self) -> int:
-        """Count them."""
-        return len(self._actors)
-
-    def all(self) -> tuple[Actor, ...]:
-        """Return all there are now."""
-        return tuple(self._actors.values())
-
-    def add(self, actor: Actor) -> None:
-        """Take one in. Nobody may have the run already. Raises `failure`."""
-        if self.failure is not None:
-            raise self.failure
-        if self._actors.setdefault(actor.run.run_id, actor) is not actor:
-            raise AssertionError(actor.run.run_id)
-
-    def fail(self, why: JournalReplaced) -> None:
-        """Perform no run any more: there is no journal that anything could be kept in."""
-        if self.failure is None:
-            self.failure = why
-            self.failed.set()
-            _log.critical("nothing is performed here any more: %s", why)
-        for actor in self.all():
-            actor.lose(why)
-
-    def remove(self, actor: Actor) -> bool:
-        """Take one out; say whether it was there: its run may be another's by now."""
-        if not self.is_current(actor):
-            return False
-        del self._actors[actor.run.run_id]
-        self.decided(actor.run.run_id)
-        if not isinstance(actor.stopped, JournalRewound):
-            self._left[actor.run.run_id] = actor.writer.acknowledged
-            while len(self._left) > LEFT:
-                del self._left[next(iter(self._left))]
-        return True
-
-    async def check_left(self, run_id: str, journal: Journal) -> None:
-        """Raise `JournalRewound` where a run ends before what was acknowledged here, once.
-
-        A store that was failed over to an older copy has lost who owned the run, too: then whoever
-        performed it here seems to be fenced, and nothing but this tells that from a takeover.
-        """
-        left = self._left.get(run_id)
-        if left is not None:
-            try:
-                await left.check(journal)
-            except JournalRewound:
-                self.decided(run_id)
-                raise
-
-    def decided(self, run_id: str) -> None:
-        """Forget what was acknowledged of a run: it is marked, and a person decides."""
-        self._left.pop(run_id, None)
-
-    def is_current(self, actor: Actor) -> bool:
-        """Whether this one performs its run still."""
-        return self._actors.get(actor.run.run_id) is actor
-
-    def current(self, actor: Actor) -> Actor:
-        """Return who performs its run now: it may have been let go, and opened here again."""
-        return self._actors.get(actor.run.run_id, actor)
-
-    async def deliver_surely(self, actor: Actor, delivery: Delivery) -> Verdict:
-        """Deliver to whoever performs the run now, as `Actor.deliver_surely` does.
-
-        Raises what stopped the run, if it was not opened here again.
-        """
-        while True:
-            current = self.current(actor)
-            try:
-                return await current.deliver_surely(delivery)
-            except TurnlockError:
-                if self.current(actor) is current:
-                    raise

@@ -25,7 +25,8 @@ from ..models.facts import ExecutionInDoubt
 from ..models.lifecycle_facts import LifecycleFact, ToolApprovalRequested
 from ..models.verdicts import Refused
 from ..views.live import calls_of, count_in_doubt, wake_time
-from .actor import Actor, Actors, Listener
+from .actor import Actor, Listener
+from .actors import Actors
 from .errors import LASTING, JournalError, JournalReplaced, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver

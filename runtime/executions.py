@@ -24,7 +24,8 @@ from ..models.effects import Cancel, Execute
 from ..models.reasons import Reason
 from ..models.sealed import shown_text
 from ..models.verdicts import Accepted, Verdict
-from .actor import Actor, Actors
+from .actor import Actor
+from .actors import Actors
 from .log import logger
 from .reporting import Key, Lost, Reporting, key_of
 from .scheduling import Clock, Tasks, backoff, retried

@@ -2,7 +2,8 @@
 
 The facts up to the one that closed the turn are kept as the new run's, with its id and the ids of
 its own grants. They are history: every call of it has ended, and no effect is owed for one again.
-No authority comes along: what is granted at that point is revoked in the new run at once.
+The notes that come along stand among them where they stood. No authority comes along: what is
+granted at that point is revoked in the new run at once.
 
 That is more than one append. So the first thing kept is the note `FORKED`, which says where the run
 comes from, and the last is `WHOLE`. Whoever finds the one without the other has half a fork, and
@@ -11,7 +12,8 @@ the same fork done again finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import attrs
@@ -32,19 +34,21 @@ from ..models.ids import grant_id
 from ..models.record import changed
 from ..models.run import Run
 from ..models.safe_text import harmless
-from ..models.sealed import TEXT, is_sealed
+from ..models.sealed import TEXT, is_sealed, is_sealed_body
 from ..models.values import Json
 from ..views.tally import Tally
 from .errors import Conflict, RunFenced
 from .journal.contract import Appended, Journal, Summary
-from .scheduling import Clock
+from .journal.ledger import Domain, Note, Noted
+from .scheduling import Clock, SteadyClock
 from .submitting import SharedRun
 from .tools.sealing import SealBroken
 
 FORKED: Final = "forked"
-"""The note of a run that was forked: `run`, `turn` and `sequence` of where it goes on from."""
+"""The id of the note of a run that was forked: `run`, `turn` and `sequence` of where it goes on
+from."""
 WHOLE: Final = "forked/whole"
-"""The note of one that is finished."""
+"""The id of the note of one that is finished."""
 BATCH: Final = 1_000
 """Facts after which an append ends, with the commit that they are in."""
 LISTED: Final = 20
@@ -76,7 +80,7 @@ async def fork_run(  # noqa: PLR0913 - which run, where, and what it becomes
     *,
     turn_id: str,
     into: str,
-    notes: Mapping[str, Json],
+    notes: Sequence[Noted],
     clock: Clock | None = None,
 ) -> Forked:
     """Make the run `into` of what `run_id` was when this turn was closed, with these notes.
@@ -91,16 +95,17 @@ async def fork_run(  # noqa: PLR0913 - which run, where, and what it becomes
     twin = changed(run, run_id=into)
     history = tuple(_renamed(facts, into))
     kernel = Kernel.recover(twin, history)  # what no run can have written is kept nowhere
-    origin: dict[str, Json] = {"run": run_id, "turn": turn_id, "sequence": len(facts)}
-    kept = await _begun(journal, twin, origin)
+    at = (clock or journal.clock or SteadyClock()).now()
+    whole = Note(domain=Domain.THREAD, kind="whole", id=WHOLE, at=at, body={"id": WHOLE})
+    origin: dict[str, Json] = {"id": FORKED, "run": run_id, "turn": turn_id, "sequence": len(facts)}
+    forked = Note(domain=Domain.THREAD, kind="forked", id=FORKED, at=at, body=origin)
+    kept = await _begun(journal, twin, forked)
     if WHOLE in kept:
         return Forked(run_id=into, facts=len(facts), notes=len(notes), revoked=0, before=True)
-    await _append(journal, kernel, history)
+    await _append(journal, kernel, history, [it for it in notes if it.note.id not in kept])
     shared = await SharedRun.open(journal, into, policies=None, clock=clock)
     revoked = await shared.submit_chosen(_revocations)
-    for name, value in {**notes, WHOLE: True}.items():
-        if name not in kept:
-            await _note(journal, into, name, value)
+    await _note(journal, into, whole)
     gone = sum(verdict.reason is None for verdict in revoked)
     return Forked(run_id=into, facts=len(facts), notes=len(notes), revoked=gone)
 
@@ -137,7 +142,7 @@ def _renamed(facts: Sequence[Fact], into: str) -> Iterator[Fact]:
         yield changed(fact, **fields)
 
 
-def _refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Mapping[str, Json]) -> None:
+def _refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Iterable[Noted]) -> None:
     """Raise `SealBroken` where anything is sealed: it would open nowhere in the new run."""
     for fact in facts:
         calls = fact.calls if isinstance(fact, TurnOpened) else ()
@@ -150,7 +155,7 @@ def _refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Mapping[str, Json]
         ):
             break
     else:
-        if not any(map(is_sealed, notes.values())):
+        if not any(is_sealed_body(it.note.body) for it in notes):
             return
     raise SealBroken(
         f"run {harmless(run_id)!r}: it keeps things sealed, which open in this run alone; begin a"
@@ -158,29 +163,35 @@ def _refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Mapping[str, Json]
     )
 
 
-async def _begun(journal: Journal, twin: Run, origin: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Declare the new run and say where it comes from, and return the notes that it has.
+async def _begun(journal: Journal, twin: Run, forked: Note) -> frozenset[str | None]:
+    """Declare the new run and say where it comes from, and return the ids of its notes.
 
     Raises `NotForked` for a run that comes from elsewhere.
     """
     try:
         there = await journal.entry(twin.run_id)
-        kept = await journal.notes_named(twin.run_id)
+        kept = {it.note.id: it.note for it in await journal.notes(twin.run_id)}
     except UnknownRun:
         await journal.declare(twin)
-        await _note(journal, twin.run_id, FORKED, origin)
-        return {FORKED: origin}
-    if kept.get(FORKED) != origin and (kept or there.sequence):
+        await _note(journal, twin.run_id, forked)
+        return frozenset({FORKED})
+    ours = FORKED in kept and kept[FORKED].content() == forked.content()
+    if not ours and (kept or there.sequence):
         raise NotForked(
             f"run {harmless(twin.run_id)!r}: it is there already, and another one; give a new id"
         )
     await journal.declare(twin)
-    await _note(journal, twin.run_id, FORKED, origin)
-    return {FORKED: origin, **kept}
+    await _note(journal, twin.run_id, forked)
+    return frozenset(kept)
 
 
-async def _append(journal: Journal, kernel: Kernel, history: Sequence[Fact]) -> None:
-    """Keep what is not kept yet, in batches of whole commits; `kernel` is the fold of them all."""
+async def _append(
+    journal: Journal, kernel: Kernel, history: Sequence[Fact], notes: Sequence[Noted]
+) -> None:
+    """Keep what is not kept yet, in batches of whole commits; `kernel` is the fold of them all.
+
+    Each note is kept once the facts are that stand before it.
+    """
     run_id = kernel.run.run_id
     tally = Tally(kernel)
     summary = Summary(
@@ -190,18 +201,27 @@ async def _append(journal: Journal, kernel: Kernel, history: Sequence[Fact]) -> 
         doubts=tally.doubts,
     )
     after = (await journal.entry(run_id)).sequence
-    while after < len(history):
-        end = history[min(after + BATCH, len(history)) - 1].commit
-        busy = summary if end == len(history) else True
-        batch = history[after:end]
-        _check(
-            await journal.append(run_id, fence=None, after=after, facts=batch, busy=busy), run_id
-        )
-        after = end
+
+    async def append_to(place: int) -> None:
+        nonlocal after
+        while after < place:
+            end = history[min(after + BATCH, place) - 1].commit
+            busy = summary if end == len(history) else True
+            batch = history[after:end]
+            kept = await journal.append(run_id, fence=None, after=after, facts=batch, busy=busy)
+            _check(kept, run_id)
+            after = end
+
+    for place, standing in groupby(notes, lambda it: min(it.cursor.sequence, len(history))):
+        await append_to(place)
+        for it in standing:
+            await _note(journal, run_id, it.note)
+    await append_to(len(history))
 
 
-async def _note(journal: Journal, run_id: str, name: str, value: Json) -> None:
-    _check(await journal.note_named(run_id, fence=None, name=name, value=value), run_id)
+async def _note(journal: Journal, run_id: str, note: Note) -> None:
+    bare = attrs.evolve(note, after=None)
+    _check(await journal.note(run_id, fence=None, notes=[bare]), run_id)
 
 
 def _check(appended: Appended, run_id: str) -> None:

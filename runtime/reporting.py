@@ -15,7 +15,8 @@ from ..models.effects import Cancel, Execute
 from ..models.errors import TurnlockError
 from ..models.reasons import Reason
 from ..models.values import ABSENT
-from .actor import Actor, Actors
+from .actor import Actor
+from .actors import Actors
 from .log import logger
 from .tools.results import Failed, Outcome, Succeeded, Unknown
 

@@ -34,11 +34,13 @@ from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
 from ..views.run_view import RunView
 from ..views.standing import Standing
-from .actor import Actor, Actors
+from .actor import Actor
+from .actors import Actors
 from .dispatcher import Dispatcher, Mailbox, OnContinue, Performer
 from .errors import Closed, JournalReplaced
 from .executions import RuntimeContext
 from .journal.contract import Journal
+from .journal.ledger import Domain, Note, Noted
 from .leases import clock_of_leases
 from .log import logger
 from .owners import new_owner
@@ -325,13 +327,35 @@ class Runtime:
         stop = Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
         return await self.deliver(run_id, stop)
 
-    async def note(self, run_id: str, name: str, value: Json) -> None:
-        """Keep a note beside a run that is open here: see `RunWriter.note` and `Journal.note`."""
-        await self._actor(run_id).writer.note(name, value)
+    async def note(self, run_id: str, *notes: Note) -> None:
+        """Keep notes beside the facts of a run that is open here: all of them, or none.
 
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
-        """Return the notes of a run, in the order in which they were kept."""
-        return await self.journal.notes_named(run_id)
+        They are kept before the facts of whatever is delivered after this was asked for (S-10).
+        Raises `InvalidValue` where an id has other content, and what `Actor.deliver` raises; with
+        an id it may be asked for again.
+        """
+        await self._actor(run_id).hear(notes)
+
+    async def hear(
+        self, run_id: str, notes: Sequence[Note], deliveries: Sequence[Delivery] = ()
+    ) -> tuple[Verdict, ...]:
+        """Keep notes, then have deliveries judged, in this order; it is durable on return (S-10).
+
+        Raises as `note` and `deliver` do. Where the journal failed it is not known what was kept:
+        facts that were are refused as duplicates, notes without an id would be kept twice.
+        """
+        actor = self._actor(run_id)
+        for delivery in deliveries:
+            self._runtime.telemetry.delivering(run_id, delivery)
+        return await actor.hear(notes, deliveries)
+
+    async def notes(self, run_id: str, *, domain: Domain | None = None) -> tuple[Noted, ...]:
+        """Return the notes of a run, or those of one domain, in the order in which they stand."""
+        return await self.journal.notes(run_id, domain=domain)
+
+    def now(self) -> float:
+        """Return the Unix time by which facts are stamped here, and notes ought to be."""
+        return self._runtime.clock.now()
 
     def pending(self, run_id: str) -> tuple[CallView, ...]:
         """Return the calls of a run that wait for a person. Raises `UnknownRun`."""

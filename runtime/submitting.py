@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final, Self
@@ -142,24 +142,24 @@ class SharedRun:
                     await self._journal.keep_snapshot(self._writer.kernel.snapshot(), fence=None)
             return tuple(one.verdict for one in judged)
 
-    async def _attempt(self, choose: Callable[[Kernel], Iterable[Delivery]]) -> list[Judged]:
+    async def _attempt(self, choose: Callable[[Kernel], Iterable[Delivery]]) -> Sequence[Judged]:
         """Judge and keep once. Without facts no append has said that nothing was missed: look."""
         writer = self._writer
         if writer.stale:
             await writer.catch_up()
         while True:
-            judged = await writer.judge(choose(writer.kernel), unfit=_refuse)
-            if any(one.verdict.facts for one in judged):
+            batch = await writer.judge(choose(writer.kernel), unfit=_refuse)
+            if batch.facts:
                 break
             if not await writer.catch_up():
-                return judged
+                return batch.judged
         try:
-            await writer.keep(judged)
+            await writer.keep(batch)
         except RunFenced as error:
             now = clock_of_leases(self._journal, self._clock).now()
             await put_out(self._journal, writer.run.run_id, now=now)
             raise _Freed(str(error)) from error
-        return judged
+        return batch.judged
 
 
 def _refuse(_: Delivery, error: InvalidValue) -> None:

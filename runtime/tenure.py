@@ -14,7 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from .actor import Actor, Actors
+from .actor import Actor
+from .actors import Actors
 from .errors import RunFenced
 from .journal.contract import Journal
 from .scheduling import Clock, backoff, retried, since_boot

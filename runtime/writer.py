@@ -1,7 +1,8 @@
 """The one path from a delivery to its kept facts, whoever brings it and whoever owns the run.
 
 What the tools declare about approval is added to the calls, the kernel judges, and the facts of all
-that was judged together go to the journal in one append (`RunWriter`). An `Actor` writes the run
+that was judged together go to the journal in one append (`RunWriter`), with the notes that came
+between (S-10). An `Actor` writes the run
 that it owns; what processes write that perform nothing goes by `submitting`.
 """
 
@@ -20,13 +21,13 @@ from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
 from ..models.lifecycle_facts import FailureCause
 from ..models.run import Run
 from ..models.sealed import shown_text
-from ..models.values import Json
 from ..models.verdicts import Verdict
 from ..views.tally import Tally
 from .acknowledged import Acknowledged
 from .declared import Declared
 from .errors import Conflict, RunFenced
 from .journal.contract import Appended, Journal, Summary
+from .journal.ledger import Note
 from .running import Running
 from .scheduling import Clock
 
@@ -39,6 +40,19 @@ class Judged:
     verdict: Verdict
     at: float
     asked: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class Batch:
+    """What was asked for together: what was judged, and the notes, each in its place."""
+
+    judged: Sequence[Judged]
+    notes: Sequence[Note] = ()
+
+    @property
+    def facts(self) -> list[Fact]:
+        """All that happened, in order."""
+        return [fact for one in self.judged for fact in one.verdict.facts]
 
 
 class RunWriter:
@@ -80,9 +94,14 @@ class RunWriter:
         self._declared = declared
 
     async def judge(
-        self, deliveries: Iterable[Delivery], *, unfit: Callable[[Delivery, InvalidValue], None]
-    ) -> list[Judged]:
+        self,
+        asked: Iterable[Delivery | Note],
+        *,
+        unfit: Callable[[Delivery, InvalidValue], None],
+    ) -> Batch:
         """Let the kernel judge deliveries, each by what those before it brought.
+
+        A note among them stands after what was judged before it, and before all that comes (S-10).
 
         An owner judges on its one kernel: mostly all of it is kept. Who owns nothing judges on a
         copy, and drops it where another writer was quicker. Each that `Declared.apply` refuses goes
@@ -90,8 +109,12 @@ class RunWriter:
         """
         self._judging = self.kernel.copy() if self.fence is None else self.kernel
         judged: list[Judged] = []
+        notes: list[Note] = []
         try:
-            for delivery in deliveries:
+            for delivery in asked:
+                if isinstance(delivery, Note):
+                    notes.append(attrs.evolve(delivery, after=self._judging.sequence))
+                    continue
                 began = asyncio.get_running_loop().time()
                 try:
                     declared = await self._declared().apply(delivery, self._judging)
@@ -108,17 +131,19 @@ class RunWriter:
         except BaseException:
             self.stale = True  # of what was judged nothing is kept
             raise
-        return judged
+        return Batch(judged=judged, notes=notes)
 
-    async def keep(self, judged: Sequence[Judged]) -> None:
-        """Append the facts of what was judged: all of them, or none.
+    async def keep(self, batch: Batch) -> None:
+        """Append the facts of what was judged, and the notes with them: all of it, or none.
 
         Raises `RunFenced` where the run is somebody else's, `Conflict` where the journal holds
         other facts than the kernel, and what the journal raises. Then `stale` says so, as it does
         after a cancellation: nobody knows. Raises `JournalRewound` as `catch_up` does.
         """
-        facts = [fact for one in judged for fact in one.verdict.facts]
+        facts = batch.facts
         if not facts:
+            if batch.notes:
+                await self.note(*batch.notes)
             return
         self.stale = True
         run_id = self.run.run_id
@@ -129,6 +154,7 @@ class RunWriter:
             after=self.kept,
             facts=facts,
             busy=summary,
+            notes=batch.notes,
         )
         if appended is Appended.FENCED:
             held = (
@@ -200,19 +226,22 @@ class RunWriter:
             asked=self._tally.asked(kernel),
         )
 
-    async def note(self, name: str, value: Json) -> None:
-        """Keep a note beside the facts, see `Journal.note`.
+    async def note(self, *notes: Note) -> None:
+        """Keep notes after all facts, see `Journal.note`.
 
-        Raises `RunFenced`, and `InvalidValue` where the name has another value.
+        Raises `RunFenced`, and `InvalidValue` where an id has other content: then none was kept.
         """
         run_id = self.run.run_id
-        kept = await self._journal.note_named(run_id, fence=self.fence, name=name, value=value)
+        bare = [attrs.evolve(note, after=None) for note in notes]
+        kept = await self._journal.note(run_id, fence=self.fence, notes=bare)
+        if kept is Appended.OK:
+            return
+        told = ", ".join(note.id or note.kind for note in notes[:NAMED])
         if kept is Appended.FENCED:
-            raise RunFenced(f"run {run_id!r} was taken over: the note {name!r} was not kept")
-        if kept is Appended.CONFLICT:
-            raise InvalidValue(
-                place=name, cause="another note has this name", fix="give this one another name"
-            )
+            raise RunFenced(f"run {run_id!r} was taken over: the note {told} was not kept")
+        raise InvalidValue(
+            place=told, cause="another note has this id", fix="give this one another id"
+        )
 
 
 def _trouble_after(facts: Iterable[Fact], *, before: str | None) -> str | None:
@@ -237,6 +266,8 @@ async def fold_run(run: Run, journal: Journal) -> Kernel:
     return Kernel.recover(run, facts, snapshot=snapshot)
 
 
+NAMED: Final = 3
+"""Notes that a refusal names."""
 TROUBLE: Final = 500
 """Characters that are kept of why a call could not begin: its fact has all of them."""
 FACTS_A_CALL: Final = 4

@@ -17,7 +17,7 @@ from turnlock.runtime import (
     submit,
 )
 from turnlock.runtime.acknowledged import Acknowledged
-from turnlock.runtime.actor import Actors
+from turnlock.runtime.actors import Actors
 from turnlock.runtime.journal.contract import PROBLEM
 from turnlock.runtime.recovery import WORKER, recover
 from turnlock.runtime.tools.policy import InDoubt

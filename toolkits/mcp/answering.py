@@ -8,14 +8,15 @@ run keeps it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import attrs
 
 from ...models.errors import InvalidValue
-from ...models.values import Json, freeze
+from ...models.values import Json
+from ...runtime.journal.ledger import Domain, Note, Noted, body_of
 from ...runtime.log import logger
 from ...runtime.tools.errors import said
 from .questions import Accept, Cancel, Decline, Elicit, Question, Reply
@@ -39,11 +40,15 @@ class Notes(Protocol):
         """The runs that are gone on with here, and by nobody else."""
         ...
 
-    async def note(self, run_id: str, name: str, value: Json) -> None:
-        """Keep a note; raises `InvalidValue` where the name has another value."""
+    def now(self) -> float:
+        """Return the Unix time that notes bear."""
         ...
 
-    async def notes(self, run_id: str) -> Mapping[str, Json]:
+    async def note(self, run_id: str, *notes: Note) -> None:
+        """Keep notes; raises `InvalidValue` where an id has other content."""
+        ...
+
+    async def notes(self, run_id: str, *, domain: Domain | None = None) -> Sequence[Noted]:
         """Return the notes of a run."""
         ...
 
@@ -56,10 +61,14 @@ async def answered(question: Question, elicit: Elicit, notes: Notes | None) -> R
     if notes is None:
         return await _fitting(question, elicit)
     name, run_id = question.question_id, question.run_id
-    told: Json = {"server": question.server, "message": question.message, "form": question.form}
+    told: dict[str, Json] = {
+        "server": question.server,
+        "message": question.message,
+        "form": question.form,
+    }
     _UNDER_WAY.add(name)
     try:
-        await notes.note(run_id, name, told)
+        await notes.note(run_id, _note("question", name, told, at=notes.now()))
         known = await _known(run_id, name, notes)
         if known is not None:
             return known
@@ -81,7 +90,7 @@ async def cancel_what_the_dead_asked(notes: Notes) -> None:
         runs = set(notes.runs)
         for run_id in runs - known:
             try:
-                kept = await notes.notes(run_id)
+                kept = await _kept_ids(run_id, notes)
             except Exception as error:  # noqa: BLE001 - the runtime tells what is wrong with it
                 _log.info("the notes of run %r cannot be read: %s", run_id, said(error))
                 continue
@@ -108,11 +117,13 @@ async def _fitting(question: Question, elicit: Elicit) -> Reply:
 
 
 async def _known(run_id: str, name: str, notes: Notes) -> Reply | None:
-    note: Any = (await notes.notes(run_id)).get(_reply_id(name))
-    if note is None:
+    kept = await notes.notes(run_id, domain=Domain.APPROVAL)
+    replies = [it.note for it in kept if it.note.id == _reply_id(name)]
+    if not replies:
         return None
+    reply: Mapping[str, Any] = replies[0].body
     kinds: dict[str, Reply] = {"decline": Decline(), "cancel": Cancel()}
-    return kinds.get(note["action"]) or Accept(note["content"])
+    return kinds.get(reply["action"]) or Accept(reply["content"])
 
 
 async def _kept(run_id: str, name: str, reply: Reply, notes: Notes) -> Reply:
@@ -121,7 +132,7 @@ async def _kept(run_id: str, name: str, reply: Reply, notes: Notes) -> Reply:
     if isinstance(reply, Accept):
         kept["content"] = dict(reply.content)
     try:
-        await notes.note(run_id, _reply_id(name), freeze(kept, place="reply"))
+        await notes.note(run_id, _note("reply", _reply_id(name), kept, at=notes.now()))
     except InvalidValue:  # another process has answered: the first stands
         return await _known(run_id, name, notes) or reply
     return reply
@@ -131,9 +142,20 @@ async def _cancel(run_id: str, name: str, notes: Notes) -> None:
     """Keep that a question is cancelled, unless it has a reply."""
     try:
         with suppress(InvalidValue):
-            await notes.note(run_id, _reply_id(name), {"action": "cancel"})
+            cancelled = _note("reply", _reply_id(name), {"action": "cancel"}, at=notes.now())
+            await notes.note(run_id, cancelled)
     except Exception as error:  # noqa: BLE001 - who goes on with the run keeps it then
         _log.info("that %r is cancelled was not kept: %s", name, said(error))
+
+
+async def _kept_ids(run_id: str, notes: Notes) -> frozenset[str]:
+    kept = await notes.notes(run_id, domain=Domain.APPROVAL)
+    return frozenset(it.note.id for it in kept if it.note.id is not None)
+
+
+def _note(kind: str, name: str, told: Mapping[str, Any], *, at: float) -> Note:
+    body = body_of({"id": name, **told}, place=kind)
+    return Note(domain=Domain.APPROVAL, kind=kind, body=body, at=at, id=name)
 
 
 def _reply_id(question_id: str) -> str:
