@@ -15,10 +15,12 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.sealed import ID, is_sealed, shown_json
 from ..models.values import canonical
+from ..models.workers import opaque
 from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.leases import is_owned
 from ..runtime.owners import is_dead, short_name
+from ..runtime.workers import meaning_of
 from ..views.call_view import CallView
 from ..views.grants import GrantView, grants_in_force
 from ..views.run_view import RunView
@@ -91,7 +93,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         entry = await entry_of(journal, run_id)
         found = await facts_of(journal, run_id)
         view = RunView.of(entry.run, found)
-        lost = [call for call in view.running if is_dead(call.worker)]
+        lost = [call for call in view.running if is_dead(await meaning_of(call.worker, journal))]
         now = journal.time()
         grants = grants_in_force(found, now=now)
         return _Shown(
@@ -160,7 +162,7 @@ def _tell(shown: _Shown, *, db: str) -> None:
         retry = "--retry, " if Input.RESOLVE_RETRY in it.allowed else ""
         click.echo(f"        with {retry}--result JSON or --error TEXT")
     for it in shown.lost:
-        who = short_name(it.worker or "")
+        who = opaque(it.worker or "")
         _tell_call("lost", it)
         click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
     if shown.grants:
@@ -207,5 +209,12 @@ def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
         "findings": [{"what": it.what, "cause": it.cause} for it in shown.findings],
     }
     if facts:
-        told["facts"] = [write(fact) for fact in shown.facts]
+        told["facts"] = [_written(fact) for fact in shown.facts]
     return told
+
+
+def _written(fact: Fact) -> dict[str, Any]:
+    """Return a fact as the wire writes it, but for what names a host or a process (F-6)."""
+    written = write(fact)
+    worker = written.get("worker")
+    return {**written, "worker": opaque(worker)} if isinstance(worker, str) else written

@@ -36,6 +36,7 @@ from ..models.facts import (
 from ..models.safe_text import harmless
 from ..models.sealed import shown_json, shown_text
 from ..models.verdicts import Refused, Verdict
+from ..models.workers import opaque
 from ..verification.replay.tally import Hostility
 from ..views.call_view import CallView
 from ..views.grants import Grants, approved_by, covering
@@ -137,9 +138,7 @@ class Timeline:
         """Say who runs it and, where nobody was shown them before, the arguments."""
         call = self._call(fact.turn_id, fact.invocation_id)
         shown = "" if call is None or call.requires_approval else f" {shown_json(call.arguments)}"
-        from ..runtime.owners import short_name  # noqa: PLC0415 - all of the runtime loads with it
-
-        worker = "somebody" if fact.worker is None else short_name(fact.worker)
+        worker = "somebody" if fact.worker is None else opaque(fact.worker)
         return f"{worker}, attempt {fact.attempt}{shown}"
 
     def _settled(self, turn_id: str) -> str:

@@ -17,6 +17,7 @@ import attrs
 from ..lifecycle.phases import TERMINAL, Phase
 from ..lifecycle.table import INVOCATION
 from ..models.safe_text import harmless
+from ..models.workers import opaque
 from .drawing.engines import Engine
 from .drawing.tables import Table
 from .graphs.extract import graph_of
@@ -194,6 +195,8 @@ def _details(step: Step) -> Iterator[str]:
     fact: Any = step.fact
     for name in _DETAILS:
         value = getattr(fact, name, None)
+        if name == "worker" and value is not None:
+            value = opaque(value)
         if value is not None:
             yield f"{name.replace('_', ' ')} {harmless(str(value), limit=VALUE)}"
     until = getattr(fact, "lease_until", None)

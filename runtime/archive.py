@@ -1,14 +1,16 @@
 """Archives: files of JSON lines that hold what a journal kept of runs, whole and proved.
 
-Any reader of logs reads one (`wire.log`): how each run was declared, its notes, its facts. It is
-written under another name, synced and read back, and only then has its own name: a file of that
-name is whole. Beside it lies ``FILE.sha256``, which ``sha256sum -c`` reads.
+Any reader of logs reads one (`wire.log`): how each run was declared, its facts, and each note after
+the fact that it stands behind. It is written under another name, synced and read back, and only
+then has its own name: a file of that name is whole. Beside it lies ``FILE.sha256``, which
+``sha256sum -c`` reads.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import fsync
@@ -20,9 +22,11 @@ import attrs
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.fact import Fact
 from ..models.run import Run
+from ..models.values import Json
 from ..wire.log import Entry, FactLine, LogReader
 from ..wire.log_lines import LogLines
 from .journal.contract import Journal
+from .journal.ledger import Noted
 from .journal.sqlite_file import make_private, sync_folder
 from .journal.sqlite_guard import beside
 
@@ -67,14 +71,36 @@ async def section_of(
 ) -> Section:
     """Return what an archive holds of a run, as the journal has it; its lines are written, too."""
     lines, digested = LogLines(run), _Digested()
-    for line in lines.head(await journal.notes_named(run.run_id)):
-        digested.take(line, fact=False)
+
+    def take(line: bytes, *, fact: bool = False) -> None:
+        digested.take(line, fact=fact)
         write(line)
+
+    notes = deque(await journal.notes(run.run_id))
+    take(lines.head())
     async for fact in journal.facts(run.run_id):
-        line = lines.fact(fact)
-        digested.take(line, fact=True)
-        write(line)
+        while notes and notes[0].cursor.sequence < fact.sequence:
+            take(lines.note(_fields_of(notes.popleft())))
+        take(lines.fact(fact), fact=True)
+    for noted in notes:
+        take(lines.note(_fields_of(noted)))
     return digested.section()
+
+
+def _fields_of(noted: Noted) -> dict[str, Json]:
+    note = noted.note
+    fields: dict[str, Json] = {
+        "cursor": str(noted.cursor),
+        "at": note.at,
+        "domain": str(note.domain),
+        "kind": note.kind,
+        "body": note.body,
+    }
+    if note.id is not None:
+        fields["id"] = note.id
+    if note.correlation is not None:
+        fields["correlation"] = note.correlation
+    return fields
 
 
 @attrs.frozen(kw_only=True)

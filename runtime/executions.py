@@ -41,6 +41,7 @@ from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import ToolsOf
+from .workers import Worker
 
 if TYPE_CHECKING:
     from .dispatcher import OnContinue, Performer
@@ -67,7 +68,10 @@ class RuntimeContext:
     clock: Clock
     settings: Settings
     telemetry: Telemetry
-    worker: str
+    owner: str
+    """Who owns the runs: this process."""
+    worker: Worker
+    """Who claims their calls."""
     actors: Actors
     tenure: Tenure
     tools_of: ToolsOf
@@ -204,7 +208,7 @@ class Executions:
             tool_name=effect.tool_name,
             fencing_token=actor.fence,
             deadline=None if timeout is None else runtime.clock.now() + timeout,
-            worker=self._runtime.worker,
+            worker=runtime.worker.name,
             on_log=log,
             loop=asyncio.get_running_loop(),
         )
@@ -312,13 +316,14 @@ class Executions:
             turn_id=effect.turn_id,
             invocation_id=effect.invocation_id,
             attempt=effect.attempt,
-            worker=self._runtime.worker,
+            worker=self._runtime.worker.name,
             lease=tool.policy.lease,
         )
         deliveries = 0
 
         async def deliver() -> Verdict:
             nonlocal deliveries
+            await self._runtime.worker.make_known()
             deliveries += 1
             return await actor.deliver(claim)
 

@@ -15,6 +15,7 @@ from ..views.call_view import CallView, Waits
 from ..views.live import call_of, calls_of
 from .actor import Actor
 from .executions import Executions, RuntimeContext
+from .journal.contract import Journal
 from .owners import was_ours
 from .reporting import Key
 from .tools.calling import ToolContext
@@ -22,6 +23,7 @@ from .tools.performing import probe
 from .tools.policy import InDoubt
 from .tools.results import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
 from .tools.tool import Tool
+from .workers import meaning_of
 
 UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows whether it happened"
 """The error of an execution in doubt whose tool declares that it has then failed."""
@@ -52,14 +54,19 @@ class InDoubtResolver:
         if call is not None:
             self._settle(actor, call)
 
-    async def lose_what_died(self, actor: Actor) -> None:
+    async def lose_what_died(self, actor: Actor, journal: Journal) -> None:
         """Deliver a `Lose` for each call that a dead runtime had started (K-35).
 
-        Executors of other makes are left to their leases. Raises what stopped the run.
+        Executors of other makes are left to their leases. Raises what stopped the run, and what the
+        journal raises, which says what workers stand for.
         """
+        meanings: dict[str | None, str | None] = {}
         for call in tuple(calls_of(actor.kernel)):
-            died = call.worker != self._runtime.worker and was_ours(call.worker)
-            if call.waits is Waits.REPORT and died:
+            if call.waits is not Waits.REPORT or call.worker == self._runtime.worker.name:
+                continue
+            if call.worker not in meanings:
+                meanings[call.worker] = await meaning_of(call.worker, journal)
+            if was_ours(meanings[call.worker]):
                 lost = Lose(
                     run_id=call.run_id,
                     turn_id=call.turn_id,
@@ -84,7 +91,7 @@ class InDoubtResolver:
             attempt=call.attempt,
             tool_name=tool.name,
             fencing_token=actor.fence,
-            worker=self._runtime.worker,
+            worker=self._runtime.worker.name,
         )
         work = self._resolve(actor, tool, context, self._executions.why_unknown(key), key)
         self._runtime.tasks.spawn(f"doubt of {context.idempotency_key}", work)

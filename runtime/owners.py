@@ -1,8 +1,9 @@
 """Who owns runs: a name for each runtime, and whether the process behind a name lives.
 
-The name of an owner is never used twice; it is the worker of the owner's claims, too (K-34, K-35),
-so that they can be told from those of any other. What a dead runtime ran is lost; executors of
-other makes keep their claims until the lease is over.
+The name of an owner is never used twice. The worker of the owner's claims stands for it (`workers`;
+in facts of older versions it is the name itself), so that they can be told from those of any other
+(K-34, K-35). What a dead runtime ran is lost; executors of other makes keep their claims until the
+lease is over.
 
 A lease keeps two processes from performing one run. After a crash nobody wants to wait for it; but
 to take a run from a living process would put its running tools in doubt (the fence keeps the
@@ -26,7 +27,9 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-OWNER_PREFIX: Final = "turnlock:"
+from ..models.workers import OLDER
+
+OWNER_PREFIX: Final = OLDER
 """Begins the name of every owner."""
 
 
@@ -36,7 +39,7 @@ def new_owner() -> str:
 
 
 def was_ours(worker: str | None) -> bool:
-    """Whether such a claim was made by a runtime, this one or one before."""
+    """Whether this is what a worker of a runtime stands for, this one or one before."""
     return worker is not None and worker.startswith(OWNER_PREFIX)
 
 

@@ -105,7 +105,7 @@ class Ownership:
         """Return the busy runs of our own kind that are free, and those of silent owners (K-61)."""
         busy = [entry async for entry in self._journal.entries(busy=True)]
         self._let_go.intersection_update([entry.run.run_id for entry in busy])
-        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.worker)
+        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.owner)
         held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
         for entry in busy:
             run_id = entry.run.run_id
@@ -269,7 +269,7 @@ class Ownership:
         Raises `JournalOwned` where it has renewed meanwhile.
         """
         entry = await self._journal.entry(run_id)
-        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.worker)
+        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.owner)
         if leases.hold(entry) is not Hold.OVERDUE:
             return entry
         await asyncio.sleep(self._runtime.settings.ownership * SECOND_LOOK)
@@ -305,7 +305,7 @@ class Ownership:
         self._actors.add(actor)
         runtime.telemetry.declared(tuple(actor.tools))
         actor.owned_until = ends
-        await self._dispatcher.doubts.lose_what_died(actor)
+        await self._dispatcher.doubts.lose_what_died(actor, self._journal)
         if actor.stopped is not None:
             raise actor.stopped
         self._dispatcher.folded(actor)
@@ -316,7 +316,7 @@ class Ownership:
         over = now if seen.owned_until is None else min(now, seen.owned_until)
         fence = await self._journal.own(
             run_id,
-            owner=self._runtime.worker,
+            owner=self._runtime.owner,
             now=over,  # what was renewed since it was seen is not over
             lease=now + lease - over,
             gone=seen.owner if is_dead(seen.owner) else None,
@@ -329,7 +329,7 @@ class Ownership:
         self._let_go.discard(run_id)
         with suppress(TurnlockError):
             entry = await self._journal.entry(run_id)
-            if entry.owner == self._runtime.worker:
+            if entry.owner == self._runtime.owner:
                 await self._journal.release(run_id, fence=entry.fence)
 
 

@@ -55,6 +55,7 @@ from .tools.sealing import Place
 from .tools.threads import Threads
 from .tools.toolbox import Toolbox, ToolsOf
 from .watchdog import Watchdog
+from .workers import Worker
 from .writer import fold_run
 
 _log = logger(__name__)
@@ -110,7 +111,8 @@ class Runtime:
             clock=clock,
             settings=self.settings,
             telemetry=FailsafeTelemetry(telemetry or Telemetry()),
-            worker=self.owner,
+            owner=self.owner,
+            worker=Worker(journal=journal, meaning=self.owner),
             actors=self._actors,
             tenure=Tenure(
                 journal=journal,

@@ -16,6 +16,7 @@ import attrs
 from ..models.errors import shown
 from ..models.safe_text import harmless
 from ..models.sealed import HIDDEN, is_sealed, shown_text
+from ..models.workers import opaque
 
 Raw: TypeAlias = Mapping[str, Any]
 """A delivery, a call or a fact as the wire writes it."""
@@ -65,8 +66,8 @@ class Wording:
         return f"{self.plain(call.get('tool_name'))} {self.plain(call.get('invocation_id'))}"
 
     def worker(self, worker: object) -> str:
-        """Name an executor."""
-        return self.plain(worker)
+        """Name an executor, never by its host or process (F-6)."""
+        return self.plain(opaque(str(worker)))
 
     def plain(self, text: object) -> str:
         """Return a name from outside."""

@@ -11,8 +11,9 @@ One JSON object a line, in the order in which things happened:
   script is a run of its own, and a request that was answered with an error has none;
 - ``{"run": {"run_id": "r", "limits": {…}, "agent_id": …}}``, before the first line of a run: how it
   was configured. Without it a run has the default limits;
-- ``{"note": {"run_id": "r", "name": …, "value": …}}``: what a journal kept beside a run's facts. It
-  is read, and passed over.
+- ``{"note": {"run_id": "r", "cursor": "3.1", "at": …, "domain": …, "kind": …, "body": {…}}}``, some
+  with an `id` and a `correlation`: what a journal kept beside a run's facts. It is read, and passed
+  over, as is what version 0.1 wrote, before the facts: ``{"run_id": "r", "name": …, "value": …}``.
 
 Runs may be interleaved: `run_id` tells them apart. Blank lines are passed over. What the lines
 amount to is for the caller to say: `turnlock check` judges them, `turnlock diagram` draws them.
@@ -49,7 +50,10 @@ FORMS: Final = (
 
 _DIAGNOSTICS: Final[dict[str, type[Diagnostic]]] = {cls.type: cls for cls in DIAGNOSTICS}
 _DELIVERED: Final = {"delivery", "receipt", "run_id"}
-_NOTED: Final = {"run_id", "name", "value"}
+_NAMED: Final = {"run_id", "name", "value"}
+"""The fields of a note of version 0.1."""
+_NOTED: Final = {"run_id", "cursor", "at", "domain", "kind", "body"}
+_NOTED_TOO: Final = {"id", "correlation"}
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -275,13 +279,29 @@ class LogReader:
 def _check_note(note: object) -> None:
     """Raise `InvalidValue` for what no journal notes; whose note it is makes no difference."""
     fields = cast("Raw", note if isinstance(note, dict) else {})
-    texts = (fields.get("run_id"), fields.get("name"))
-    if fields.keys() != _NOTED or not all(isinstance(it, str) for it in texts):
+    if fields.keys() == _NAMED:
+        fits = _are_texts(fields, "run_id", "name")
+    else:
+        texts = ("run_id", "cursor", "domain", "kind", *(["id"] if "id" in fields else []))
+        fits = (
+            fields.keys() - _NOTED_TOO == _NOTED
+            and _are_texts(fields, *texts)
+            and type(fields["at"]) in {int, float}
+            and all(
+                isinstance(fields[name], dict) for name in ("body", "correlation") if name in fields
+            )
+        )
+    if not fits:
         raise InvalidValue(
             place="note",
             cause="is no note",
-            fix="give its run_id and name as texts, its value, and nothing else",
+            fix="give its run_id, cursor, domain and kind as texts, at, its body, and an id and a"
+            " correlation if it has them",
         )
+
+
+def _are_texts(fields: Raw, *names: str) -> bool:
+    return all(isinstance(fields.get(name), str) for name in names)
 
 
 def column_of(error: InvalidValue) -> int | None:

@@ -1,4 +1,4 @@
-"""Writing logs that `log` reads: how a run was declared, what was noted beside it, its facts."""
+"""Writing logs that `log` reads: how a run was declared, its facts, what was noted beside them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class LogLines:
         self._run = run
         self._written_before = True
 
-    def head(self, notes: Mapping[str, Json] | None = None) -> Iterator[bytes]:
-        """Yield how the run was declared, then its notes; they stand before its facts."""
-        yield msgspec.json.encode({"run": write(self._run)}) + b"\n"
-        for name, value in (notes or {}).items():
-            note = {"run_id": self._run.run_id, "name": name, "value": value}
-            yield msgspec.json.encode({"note": note}) + b"\n"
+    def head(self) -> bytes:
+        """Return the line of how the run was declared."""
+        return msgspec.json.encode({"run": write(self._run)}) + b"\n"
+
+    def note(self, fields: Mapping[str, Json]) -> bytes:
+        """Return the line of a note, which has these fields; it stands after its fact."""
+        return msgspec.json.encode({"note": {"run_id": self._run.run_id, **fields}}) + b"\n"
 
     def fact(self, fact: Fact) -> bytes:
         """Return the line of the next fact."""
@@ -42,5 +43,5 @@ class LogLines:
 def log_lines(run: Run, facts: Iterable[Fact]) -> Iterator[bytes]:
     """Yield a run as a log that `turnlock check` reads: how it was declared, then its facts."""
     lines = LogLines(run)
-    yield from lines.head()
+    yield lines.head()
     yield from map(lines.fact, facts)

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from ...models.safe_text import CUT, harmless
+from ...models.workers import opaque
 
 LONGEST: Final = 400
 """Characters of one text that are looked at before it is cut to what fits."""
@@ -62,14 +63,13 @@ def cut_to(text: str, columns: int) -> str:
 def short_names(names: Iterable[str], *, taken: Container[str] = ()) -> dict[str, str]:
     """Return a name for each of these, short enough for a head or a bar, and none twice.
 
-    Long names of one make begin alike: those of our runtimes with their make and host. So a long
-    one is told by host and process, else by its process or its end; where that does not do, they
-    are counted.
-    `taken` are names that others have.
+    Long names of one make begin alike, so a long one is told by its end; where that does not do,
+    they are counted. None tells a host or a process (F-6). `taken` are names that others have.
     """
     given = list(dict.fromkeys(names))
-    for form in (_whole, _host_and_process, _process, _end):
-        told = {name: _whole(name) if len(name) <= SHORT else form(name) for name in given}
+    for form in (_whole, _end):
+        shown = {name: opaque(name) for name in given}
+        told = {name: _whole(it) if len(it) <= SHORT else form(it) for name, it in shown.items()}
         distinct = len(set(told.values())) == len(told)
         if distinct and not any(len(it) > SHORT or it in taken or not it for it in told.values()):
             return told
@@ -78,15 +78,6 @@ def short_names(names: Iterable[str], *, taken: Container[str] = ()) -> dict[str
 
 def _whole(name: str) -> str:
     return harmless(name)
-
-
-def _host_and_process(name: str) -> str:
-    return harmless(":".join(name.split(":")[1:3]))
-
-
-def _process(name: str) -> str:
-    number = name.split(":")[2:3]
-    return f"process {harmless(number[0])}" if number and number[0].isdecimal() else ""
 
 
 def _end(name: str) -> str:

@@ -42,7 +42,7 @@ class Role(IntEnum):
 
 @attrs.frozen(order=True)
 class Party:
-    """One participant; `in_full` is the name of a worker as it was recorded."""
+    """One participant; `in_full` is the name of a worker, as long as it is."""
 
     role: Role
     name: str

@@ -21,6 +21,7 @@ from ...models.facts import (
     ToolExecutionStarted,
 )
 from ...models.inputs import Input
+from ...models.workers import opaque
 from ...views.delivery_phrases import delivered
 from ...views.phrases import about, asked, happened, ids_in_full, phase_of
 from ..recordings.recording import Moment, Recording
@@ -116,7 +117,7 @@ class _Teller:
         self._names = Names(recording.moments)
         workers = self._names.workers
         self._lanes = (
-            {name: Party(Role.WORKER, short, name) for name, short in workers.items()}
+            {name: Party(Role.WORKER, short, opaque(name)) for name, short in workers.items()}
             if len(workers) <= MOST_WORKERS
             else {}
         )

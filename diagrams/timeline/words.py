@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ...lifecycle.phases import Phase
+from ...models.workers import opaque
 from ...turn.phases import TurnPhase
 from ..drawing.tables import Table
 from ..palette import LOOKS
@@ -117,7 +118,7 @@ def of_span(span: Span, *, begin: float, end: float) -> str:
     told = f"{span.kind} ({span.phase}) {since} {until}, {duration(span.lasts(end))}"
     if span.attempt:
         told += f"; attempt {span.attempt}"
-    return f"{told} by {span.worker}" if span.worker else told
+    return f"{told} by {opaque(span.worker)}" if span.worker else told
 
 
 def of_marks(marks: list[Mark], *, begin: float) -> str:

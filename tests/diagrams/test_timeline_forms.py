@@ -26,6 +26,7 @@ from turnlock.diagrams.timeline.rows import LaneRow, TurnRow
 from turnlock.diagrams.timeline.svg import LEFT, WIDTH
 from turnlock.models.codec import read
 from turnlock.models.run import Run
+from turnlock.models.workers import opaque
 from turnlock.verification.fuzz.machine import scripts
 
 from .timeline_scenes import (
@@ -278,19 +279,21 @@ def element_of(svg: str) -> list[ET.Element]:
 
 
 def test_workers_are_told_apart_on_their_bars() -> None:
-    """By the names that a runtime gives itself, which begin alike."""
+    """Also those of older files, which name their processes: nobody is shown that (F-6)."""
+    older = [f"turnlock:host-of-a-long-name:{n}:1:aa" for n in (4711, 4712)]
     script = (
         opens(0, "T1", asked("a", "read"), asked("b", "read")),
-        about("claim", 0, "a", worker="turnlock:host-of-a-long-name:4711:1:aa"),
-        about("claim", 0, "b", worker="turnlock:host-of-a-long-name:4712:1:bb"),
+        about("claim", 0, "a", worker=older[0]),
+        about("claim", 0, "b", worker=older[1]),
         about("report", 9, "a", result=1),
         about("report", 9, "b", result=1),
     )
 
     for svg in (timeline_picture(recorded(script)).svg(), sequence_picture(recorded(script)).svg()):
         words = [it.text for it in element_of(svg)]
-        assert "process 4711" in words
-        assert "process 4712" in words
+        assert {opaque(it) for it in older} <= set(words)
+        assert "4711" not in svg
+        assert "host-of" not in svg
 
 
 def test_a_refusal_says_which_turn_it_named() -> None:
