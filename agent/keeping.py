@@ -8,23 +8,25 @@ from typing import cast
 import attrs
 
 from ..models.sealed import FIELD, ID, is_sealed_body
-from ..models.values import Json
+from ..models.values import Json, freeze
 from ..runtime.journal.ledger import Domain, Note, Noted
 from ..runtime.tools.sealing import Place, Seals
-from .messages import Answer, Kind, Message, Prompt, Results, as_body
+from .messages import Answer, Kind, Message, Prompt, Results
 
 
-def as_kept(said: Prompt | Answer, seals: Seals, *, run_id: str, empty: Note) -> Note:
-    """Return an empty note filled; one that asks for calls with secret arguments is sealed."""
-    body, name = as_body(said), empty.id or ""
+def as_kept(note: Note, said: Prompt | Answer, seals: Seals, *, run_id: str) -> Note:
+    """Return the note of a message as it is kept: sealed, where it asks for secret arguments."""
     calls = said.calls if isinstance(said, Answer) else ()
-    if any(seals.seals_arguments(call.tool_name) for call in calls):
-        body = cast("Mapping[str, Json]", seals.note(cast("Json", body), run_id=run_id, name=name))
-    return attrs.evolve(empty, body={ID: name, **body})
+    if not any(seals.seals_arguments(call.tool_name) for call in calls):
+        return note
+    name, body = note.id or "", cast("Json", freeze(note.body, place="note"))
+    envelope = cast("Mapping[str, Json]", seals.note(body, run_id=run_id, name=name))
+    return attrs.evolve(note, body={ID: name, **envelope})
 
 
-def empty_note(name: str, kind: Kind, *, at: float) -> Note:
-    """Return a note of a conversation that says no more than its id."""
+def as_stopped(name: str, *, at: float) -> Note:
+    """Return the note that nobody waits any more for an answer."""
+    kind = Kind.STOPPED.value
     return Note(domain=Domain.MESSAGE, kind=kind, body={ID: name}, at=at, id=name)
 
 

@@ -14,8 +14,9 @@ import attrs
 from ..models.calls import Call, CallResult
 from ..models.identify import ProviderCall, identify_calls
 from ..models.record import changed
+from ..models.sealed import ID
 from ..models.values import Json, freeze
-from ..runtime.journal.ledger import Note, body_of
+from ..runtime.journal.ledger import Domain, Note, body_of
 
 
 def _frozen(heard: object) -> Json:
@@ -186,8 +187,16 @@ class Kind(StrEnum):
     """Nobody waits for an answer any more."""
 
 
-def as_body(said: Prompt | Answer) -> Mapping[str, Json]:
-    """Return a message as the body of its note, but for the id."""
+def as_note(
+    said: Prompt | Answer, *, name: str = "", at: float = 0.0, is_part: bool = False
+) -> Note:
+    """Return the note of a message, whose id is `name`; a part is an answer as far as it goes."""
+    kind = Kind.USER if isinstance(said, Prompt) else Kind.PART if is_part else Kind.ASSISTANT
+    body = {ID: name, **_body_of(said)}
+    return Note(domain=Domain.MESSAGE, kind=kind.value, body=body, at=at, id=name or None)
+
+
+def _body_of(said: Prompt | Answer) -> Mapping[str, Json]:
     if isinstance(said, Prompt):
         prompt: dict[str, Any] = {"text": said.text}
         if said.output is not None:

@@ -26,7 +26,6 @@ from ..models.facts import (
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.verdicts import Verdict
-from ..runtime.journal.ledger import Note
 from ..runtime.runtime import Runtime
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
@@ -35,8 +34,8 @@ from .conversation import REFUSED, Owed
 from .errors import ConversationBroken, LimitReached, ModelError
 from .events import Answered, CallUpdate, Hear
 from .following import Following
-from .keeping import as_kept, as_told, empty_note, faults_of
-from .messages import Answer, Kind, Prompt, Stop
+from .keeping import as_kept, as_stopped, as_told, faults_of
+from .messages import Answer, Prompt, Stop, as_note
 from .setup import Setup
 from .speaking import Question
 from .structured import Form, untold_misfit
@@ -250,7 +249,7 @@ class Talk:
             if conversation.owed is not Owed.ANSWER:
                 return
             if conversation.begun is None:
-                note = self._note(conversation.stop_name, Kind.STOPPED)
+                note = as_stopped(conversation.stop_name, at=self.runtime.now())
                 await self._run.kept(partial(self.runtime.note, self.run_id, note))
                 conversation.stop()
             self._stop_listening()
@@ -276,12 +275,9 @@ class Talk:
                 conversation, run_id = self.conversation, self.run_id
                 if isinstance(said, Answer) and conversation.owed is not Owed.ANSWER:
                     return False
-                if is_part:
-                    empty = self._note(conversation.next_part, Kind.PART)
-                else:
-                    kind = Kind.USER if isinstance(said, Prompt) else Kind.ASSISTANT
-                    empty = self._note(conversation.next_name, kind)
-                note = as_kept(said, self._run.seals, run_id=run_id, empty=empty)
+                name = conversation.next_part if is_part else conversation.next_name
+                note = as_note(said, name=name, at=self.runtime.now(), is_part=is_part)
+                note = as_kept(note, said, self._run.seals, run_id=run_id)
                 await self._run.kept(partial(self.runtime.note, run_id, note))
                 if is_part and isinstance(said, Answer):
                     conversation.begin(said)
@@ -293,9 +289,6 @@ class Talk:
         self._latest_kept = asyncio.ensure_future(keep())
         self._latest_kept.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._latest_kept)
-
-    def _note(self, name: str, kind: Kind) -> Note:
-        return empty_note(name, kind, at=self.runtime.now())
 
     async def _open_turn(self, *, sealed: bool = True) -> None:
         """Have the turn of the latest answer hold its calls, and no others once it is `sealed`.

@@ -11,7 +11,7 @@ from turnlock.agent.messages import Answer, Message, Results, as_note
 from turnlock.agent.speaking import Question, Said
 from turnlock.models.calls import Status
 from turnlock.models.fact import Fact, FactType
-from turnlock.models.values import Json, canonical
+from turnlock.models.values import Json
 
 from .speakers import SPEC, Pause, Piece, Speaker, asked, speech
 
@@ -65,7 +65,7 @@ class Whimsical:
 
 def said_in(messages: Iterable[Message]) -> list[str]:
     """What was said by a person and by the model, as it is kept."""
-    return [canonical(as_note(it)) for it in messages if not isinstance(it, Results)]
+    return [as_note(it).content().decode() for it in messages if not isinstance(it, Results)]
 
 
 def violations(

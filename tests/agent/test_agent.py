@@ -41,6 +41,7 @@ from turnlock.runtime import Closed, Toolbox, tool
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.views.call_view import CallView, Waits
 
+from ..runtime.kept_notes import message
 from ..runtime.virtual import LoopClock, run
 from .talks import BRIEF
 
@@ -613,19 +614,18 @@ def test_notes_of_version_0_1_are_read() -> None:
             "arguments": {},
             "fault": None,
         }
-        notes: dict[str, Json] = {
-            "said/1": {"role": "user", "text": "go"},
-            "said/2": {
-                "role": "assistant",
-                "text": None,
-                "calls": [call | {"requires_approval": False}],
-                "raw": {"role": "assistant"},
-            },
+        answer: dict[str, Json] = {
+            "text": None,
+            "calls": [call | {"requires_approval": False}],
+            "raw": {"role": "assistant"},
         }
+        notes = [
+            message("said/1", "user", text="go"),
+            message("said/2", "assistant", **answer),
+        ]
         await journal.declare(Run(run_id="agent"))
         fence = await journal.own("agent", owner="old", now=0.0, lease=1.0)
-        for name, note in notes.items():
-            await journal.note_named("agent", fence=fence, name=name, value=note)
+        await journal.note("agent", fence=fence, notes=notes)
         await journal.release("agent", fence=fence)
         speaker = Speaker([Answer()])
         async with made(speaker, journal=journal) as agent:

@@ -14,13 +14,14 @@ from turnlock import FactType, Resolution, Run
 from turnlock.agent import Agent, Answer, Approve, CallUpdate, Deny, Event, ToolCall, delegating
 from turnlock.models.calls import Status
 from turnlock.models.fact import Fact
-from turnlock.models.values import Json
 from turnlock.runtime import InDoubt, Settings, Tool, ToolCancelled, ToolContext, tool
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
+from turnlock.runtime.journal.ledger import Note
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.views.call_view import CallView
 
 from ..runtime.faulty_journal import Fault, FaultyJournal, WrappedJournal
+from ..runtime.kept_notes import bodies
 from ..runtime.virtual import LoopClock, run
 from .talks import BRIEF, end
 from .test_agent import Speaker, calls, look, pay
@@ -305,11 +306,9 @@ class Mortal(FaultyJournal):
         await self._alive()
         return appended
 
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
         await self._alive()
-        noted = await super().note_named(run_id, fence=fence, name=name, value=value)
+        noted = await super().note(run_id, fence=fence, notes=notes)
         await self._alive()
         return noted
 
@@ -365,7 +364,7 @@ async def story(journal: Journal) -> list[object]:
     told: list[object] = []
     for entry in [it async for it in journal.entries()]:
         run_id = entry.run.run_id
-        notes = await journal.notes_named(run_id)
+        notes = await bodies(journal, run_id)
         facts = [fact async for fact in journal.facts(run_id)]
         kinds = Counter(fact.type for fact in facts)
         told += [

@@ -20,7 +20,7 @@ from turnlock.models.calls import Status
 from turnlock.models.errors import InvalidValue
 from turnlock.models.fact import FactType
 from turnlock.models.run import Limits, Run
-from turnlock.models.sealed import is_sealed
+from turnlock.models.sealed import is_sealed_body
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.calling import ToolContext
@@ -29,6 +29,7 @@ from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
 from ..runtime.faulty_journal import Fault, FaultyJournal
+from ..runtime.kept_notes import bodies
 from ..runtime.secrets import TestCipher
 from ..runtime.virtual import LoopClock, run
 from .speakers import Pause, Piece, Speaker, asked, by_answers, cut, speech
@@ -108,7 +109,7 @@ def test_w_58_a_call_begins_before_the_response_ends() -> None:
             assert facts.index(FactType.TOOL_EXECUTION_SUCCEEDED) < facts.index(
                 FactType.TURN_SEALED
             )
-            assert [*await it.journal.notes_named("r")] == [
+            assert [*await bodies(it.journal)] == [
                 "said/1",
                 "part/2/1",
                 "part/2/2",
@@ -125,7 +126,7 @@ def test_w_58_it_is_off_by_default_and_named_when_wrong() -> None:
         async with it.agent(start="whole") as agent:
             await agent.run("go")
             assert it.began["sky"] > 0.9 * LONG
-            assert [*await it.journal.notes_named("r")] == ["said/1", "said/2", "said/3"]
+            assert [*await bodies(it.journal)] == ["said/1", "said/2", "said/3"]
         with pytest.raises(InvalidValue, match="give one of whole, early"):
             it.agent(start="soon")
 
@@ -149,7 +150,7 @@ def test_w_58_what_was_cut_after_a_call_is_the_answer(end: list[Piece]) -> None:
         assert len(it.speaker.questions) == 2
         (told,) = it.told()
         assert [one.result for one in told.results] == ["sky seen"]
-        assert (await it.journal.notes_named("r"))["said/2"]["stop"] == "cut"  # type: ignore[index,call-overload]
+        assert (await bodies(it.journal))["said/2"]["stop"] == "cut"
 
     run(play())
 
@@ -241,7 +242,7 @@ def test_w_58_interrupted_while_the_model_speaks() -> None:
         (told,) = it.told()
         assert told.interrupted
         assert [one.tool_name for one in told.results] == ["look"]
-        assert [*await it.journal.notes_named("r")][:3] == ["said/1", "part/2/1", "said/2"]
+        assert [*await bodies(it.journal)][:3] == ["said/1", "part/2/1", "said/2"]
         assert it.ended == []
 
     run(play())
@@ -341,8 +342,11 @@ def test_w_58_parts_hold_secrets_sealed() -> None:
                 await agent.run("go")
         async with it.agent(tools=tools) as agent:
             await agent.run()
-        notes = await it.journal.notes_named("r")
-        assert [name for name, note in notes.items() if is_sealed(note)] == ["part/2/1", "said/2"]
+        notes = await bodies(it.journal)
+        assert [name for name, note in notes.items() if is_sealed_body(note)] == [
+            "part/2/1",
+            "said/2",
+        ]
         assert it.told()[0].results[0].result == "7 1"
 
     run(play())

@@ -70,7 +70,7 @@ async def left_behind(folder: Path) -> tuple[list[Message], list[Fact]]:
     """What the journal says was said and done."""
     async with await SqliteJournal.open(folder / "journal.db", create=False) as journal:
         conversation = Conversation("r")
-        conversation.load(await journal.notes_named("r"))
+        conversation.load(it.note for it in await journal.notes("r"))
         facts = [fact async for fact in journal.facts("r")]
     for fact in facts:
         conversation.take(fact)

@@ -20,10 +20,12 @@ from turnlock.agent.script import Script, ScriptedModel
 from turnlock.agent.speaking import Question, Said
 from turnlock.engine.kernel import Kernel
 from turnlock.runtime.errors import JournalOwned, RunFenced
+from turnlock.runtime.journal.ledger import Note
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.toolbox import Toolbox
 
 from ..runtime.faulty_journal import Fault, FaultyJournal
+from ..runtime.kept_notes import message, thread_note
 from ..runtime.virtual import LoopClock, run, settled
 from .talks import BRIEF, RUN, TALK, World, asked, crash
 
@@ -281,18 +283,25 @@ def test_another_ones_turns_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "note"), [("said/2", {"role": "user", "text": "x"}), ("said/1", {"role": "?"})]
+    "note",
+    [
+        message("said/2", "user", text="x"),
+        message("said/1", "?", text="x"),
+        message("said/1", "user"),
+        message("said/1", "assistant", text="x"),
+        message("part/1/1", "user", text="x"),
+    ],
 )
-def test_notes_that_are_no_conversation_are_told(name: str, note: object) -> None:
+def test_notes_that_are_no_conversation_are_told(note: Note) -> None:
     """Missing or strange ones; notes of other makes are left alone."""
 
     async def play() -> None:
         journal = MemoryJournal()
         await journal.declare(RUN)
         fence = await journal.own("r", owner="ada", now=0.0, lease=1.0)
-        await journal.note_named("r", fence=fence, name="colour", value="blue")
-        await journal.note_named("r", fence=fence, name=name, value=note)  # type: ignore[arg-type]
-        with pytest.raises(ConversationBroken, match=name):
+        notes = [thread_note("colour", value="blue"), note]
+        await journal.note("r", fence=fence, notes=notes)
+        with pytest.raises(ConversationBroken, match=str(note.id)):
             await World(journal).agent().__aenter__()
         assert (await journal.entry("r")).owner is None
 

@@ -12,12 +12,13 @@ import pytest
 from turnlock.agent.loop import Agent
 from turnlock.agent.messages import Answer, Message, Results, ToolCall
 from turnlock.agent.speaking import Ended, Question, Said
-from turnlock.models.sealed import is_sealed
+from turnlock.models.sealed import is_sealed_body
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.policy import Keep, Policy
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
+from ..runtime.kept_notes import bodies
 from ..runtime.secrets import TestCipher
 from ..runtime.virtual import LoopClock, run
 from .talks import RUN
@@ -84,9 +85,8 @@ def test_notes_and_facts_hold_envelopes_and_the_model_what_is_in_them(keep: Keep
             assert answer.calls[0].arguments == {"token": SECRET}
         found = [it in await kept(journal) for it in (SECRET, RESULT)]
         assert found == [keep is Keep.CLEAR] * 2
-        sealed = [
-            name for name, note in (await journal.notes_named("r")).items() if is_sealed(note)
-        ]
+        kept_notes = await bodies(journal)
+        sealed = [name for name, note in kept_notes.items() if is_sealed_body(note)]
         assert sealed == ([] if keep is Keep.CLEAR else ["said/2"])
 
     run(play())

@@ -13,6 +13,7 @@ from turnlock.runtime import RunFenced, Runtime
 from turnlock.runtime.journal.memory import MemoryJournal
 
 from ..runtime.faulty_journal import Fault, FaultyJournal
+from ..runtime.kept_notes import bodies
 from ..runtime.virtual import LoopClock, run
 from .speakers import Speaker as ClosingSpeaker
 from .speakers import speech
@@ -95,7 +96,7 @@ def test_w_58_what_was_noted_of_an_answer_stands_when_it_is_stopped(ticks: int) 
             assert speaker.stopping is not None
             assert await speaker.stopping
             await agent.run("and now?")
-            parts = [name for name in await it.journal.notes_named("r") if name.startswith("part/")]
+            parts = [name for name in await bodies(it.journal) if name.startswith("part/")]
             said = agent.conversation.said
             (answer,) = [one for one in said if isinstance(one, Answer) and one.calls]
         assert len(answer.calls) == len(parts) > 0

@@ -24,7 +24,6 @@ from turnlock.agent.speaking import (
     listen,
 )
 from turnlock.agent.whole_text import WholeTexts, all_whole, whole
-from turnlock.models.values import canonical
 
 from .playing import Play, playing
 from .spoken import PROVIDERS
@@ -159,7 +158,7 @@ def test_w_51_w_52_halves_that_stream_are_what_would_have_come_at_once(
     for it in said:
         if isinstance(it, Text | Thought | CallText):
             it.text.encode()
-    canonical(as_note(answer))
+    as_note(answer).content()
 
 
 def test_w_51_a_text_without_halves_is_what_it_was() -> None:

@@ -27,7 +27,7 @@ def conversation(db: str, run_id: str) -> Conversation:
     async def read() -> Conversation:
         async with await open_journal(db, create=False, read_only=True) as journal:
             found = Conversation(run_id)
-            found.load(await journal.notes_named(run_id))
+            found.load(it.note for it in await journal.notes(run_id))
             async for fact in journal.facts(run_id):
                 found.take(fact)
             return found

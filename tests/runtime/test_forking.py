@@ -29,10 +29,12 @@ from turnlock.models.values import Json
 from turnlock.runtime import Appended, Journal, JournalError, MemoryJournal, SealBroken, forking
 from turnlock.runtime.forking import Forked, NotForked, fork_run
 from turnlock.runtime.journal.contract import Busy
+from turnlock.runtime.journal.ledger import Cursor, Domain, Note, Noted
 from turnlock.verification.traces.log import check
 from turnlock.wire.log_lines import log_lines
 
 from .faulty_journal import WrappedJournal
+from .kept_notes import message, thread_note
 
 T = TypeVar("T")
 RUN = Run(run_id="a/b")
@@ -61,11 +63,16 @@ def history(kernel: Kernel) -> list[Fact]:
     return facts
 
 
-NOTES: dict[str, Json] = {
-    "said/1": as_note(Prompt(text="pay")),
-    "said/2": as_note(Answer(calls=(ToolCall(call_id="c", tool_name="pay", arguments={}),))),
-    "said/3": as_note(Answer(calls=(ToolCall(call_id="c", tool_name="pay", arguments={}),))),
-}
+ASKED = Answer(calls=(ToolCall(call_id="c", tool_name="pay", arguments={}),))
+NOTES = [
+    Noted(cursor=Cursor(place, part), note=as_note(said, name=name, at=1.0))
+    for place, part, name, said in (
+        (0, 1, "said/1", Prompt(text="pay")),
+        (0, 2, "said/2", ASKED),
+        (7, 1, "said/3", ASKED),
+    )
+]
+"""Where an agent has them: the second turn begins after fact 7."""
 
 
 async def kept(facts: Sequence[Fact], journal: Journal | None = None) -> Journal:
@@ -109,12 +116,8 @@ class Breaking(WrappedJournal):
             )
         )
 
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        return await self._last(
-            lambda: self.inner.note_named(run_id, fence=fence, name=name, value=value)
-        )
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        return await self._last(lambda: self.inner.note(run_id, fence=fence, notes=notes))
 
 
 async def forked(journal: Journal) -> Forked:
@@ -138,18 +141,20 @@ def test_cut_off_anywhere_it_is_no_conversation_and_the_same_again_finishes_it(
                 conversation = Conversation("n/1")
                 if left > 1:
                     with pytest.raises(ConversationBroken, match="half a fork"):
-                        conversation.load(await inner.notes_named("n/1"))
+                        conversation.load([it.note for it in await inner.notes("n/1")])
                 else:
-                    conversation.load(await inner.notes_named("n/1"))
+                    conversation.load([it.note for it in await inner.notes("n/1")])
                     assert (conversation.said, await inner.read("n/1")) == ([], ())
         again = await forked(inner)
         assert (again.facts, again.notes, again.before) == (13, 3, not broke)
         facts = [fact async for fact in inner.facts("n/1")]
         assert check(log_lines((await inner.entry("n/1")).run, facts)).broken is None
         assert not Kernel.recover(Run(run_id="n/1"), facts).grants
-        notes = dict(await inner.notes_named("n/1"))
-        assert {name: notes[name] for name in NOTES} == NOTES
-        assert list(notes)[:1] + list(notes)[-1:] == [forking.FORKED, forking.WHOLE]
+        notes = await inner.notes("n/1")
+        said = [it for it in notes if it.note.domain is Domain.MESSAGE]
+        assert [it.note for it in said] == [it.note for it in NOTES]
+        assert [it.cursor.sequence for it in said] == [it.cursor.sequence for it in NOTES]
+        assert [notes[0].note.id, notes[-1].note.id] == [forking.FORKED, forking.WHOLE]
         return broke, facts
 
     left = 0
@@ -184,7 +189,7 @@ def test_a_commit_that_goes_on_behind_the_turn_ends_with_it() -> None:
 
     async def story() -> None:
         journal = await kept(facts)
-        await fork_run(journal, RUN.run_id, turn_id="t1", into="n", notes={})
+        await fork_run(journal, RUN.run_id, turn_id="t1", into="n", notes=[])
         found = [fact async for fact in journal.facts("n")]
         assert found[-1].commit == found[-1].sequence == closing.sequence
         assert check(log_lines(Run(run_id="n"), found)).broken is None
@@ -198,7 +203,7 @@ def test_what_is_sealed_is_refused() -> None:
     envelope: dict[str, Json] = {"sealed": "aGVsbG8="}
     sealed = Call(invocation_id="c", tool_name="pay", arguments=envelope, requires_approval=False)
 
-    async def story(facts: Sequence[Fact], notes: dict[str, Json]) -> None:
+    async def story(facts: Sequence[Fact], notes: Sequence[Noted]) -> None:
         journal = await kept(facts)
         with pytest.raises(SealBroken, match="open in this run alone"):
             await fork_run(journal, RUN.run_id, turn_id="t1", into="n", notes=notes)
@@ -207,8 +212,9 @@ def test_what_is_sealed_is_refused() -> None:
     kernel = Kernel(RUN)
     facts = list(kernel.receive(opened("t1", sealed), 1.0).facts)
     facts += kernel.receive(Interrupt(turn_id="t1"), 2.0).facts
-    asyncio.run(story(facts, {}))
-    asyncio.run(story(history(Kernel(RUN)), {"said/1": envelope}))
+    asyncio.run(story(facts, []))
+    secret = message("said/1", "assistant", **envelope)
+    asyncio.run(story(history(Kernel(RUN)), [Noted(cursor=Cursor(0, 1), note=secret)]))
 
 
 def test_another_run_is_not_written_to() -> None:
@@ -218,8 +224,9 @@ def test_another_run_is_not_written_to() -> None:
         journal = await kept(history(Kernel(RUN)))
         for run_id in ("facts", "notes", "fork"):
             await journal.declare(Run(run_id=run_id))
-        await journal.note_named("notes", fence=None, name="x", value=1)
-        await journal.note_named("fork", fence=None, name=forking.FORKED, value={"run": "other"})
+        await journal.note("notes", fence=None, notes=[thread_note("x")])
+        other = [thread_note(forking.FORKED, run="other")]
+        await journal.note("fork", fence=None, notes=other)
         kernel = Kernel(Run(run_id="facts"))
         facts = kernel.receive(opened("t1", PAY), 1.0).facts
         await journal.append("facts", fence=None, after=0, facts=facts, busy=True)
@@ -236,7 +243,7 @@ def test_memory_is_a_fold_of_the_new_facts() -> None:
 
     async def story() -> None:
         journal = await kept(history(Kernel(RUN)))
-        await fork_run(journal, RUN.run_id, turn_id="t1", into="n", notes={})
+        await fork_run(journal, RUN.run_id, turn_id="t1", into="n", notes=[])
         facts = [fact async for fact in journal.facts("n")]
         kernel = Kernel.recover(Run(run_id="n"), facts)
         kernel.receive(Tick(), facts[-1].at)

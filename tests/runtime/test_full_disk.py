@@ -30,6 +30,7 @@ from turnlock.runtime import (
 from turnlock.runtime.journal.sqlite_heads import Heads
 
 from ..cli.recordings import turnlock
+from .kept_notes import thread_note
 
 RUN = Run(run_id="r")
 BLOCK = 4_096
@@ -73,7 +74,7 @@ def fill(folder: Path) -> Path:
 async def _noted(runtime: Runtime) -> None:
     """Keep notes as long as there is room: in blocks that were taken before, say."""
     for number in range(1_000):
-        await runtime.note("r", f"n{number}", NOTE)
+        await runtime.note("r", thread_note(f"n{number}", text=NOTE))
 
 
 def call(name: str) -> Call:

@@ -9,6 +9,7 @@ import resource
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from turnlock.runtime import retention
 from turnlock.runtime.archive import ArchiveError, read_archive
 from turnlock.runtime.errors import RunForgotten
 from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.journal.ledger import Noted
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.owners import new_owner
@@ -26,6 +28,7 @@ from turnlock.runtime.submitting import SharedRun, submit
 from turnlock.verification.traces.log import check
 
 from .faulty_journal import WrappedJournal
+from .kept_notes import message, thread_note
 from .test_runtime import World, calls
 from .virtual import START, settled
 
@@ -58,7 +61,7 @@ async def played(journal: Journal, run_id: str, *, ends: bool = True) -> list[Fa
     """A run of one turn, which is over unless it is to stay open; it has a note."""
     await journal.declare(Run(run_id=run_id, agent_name="Ada"))
     shared = await SharedRun.open(journal, run_id, policies={}, clock=CLOCK)
-    await journal.note_named(run_id, fence=None, name="said/1", value={"prompt": [run_id]})
+    await journal.note(run_id, fence=None, notes=[thread_note("said/1", prompt=[run_id])])
     await shared.submit(OpenTurn(turn_id="t", calls=tuple(calls("a"))))
     if ends:
         await shared.submit(*over("t"))
@@ -222,7 +225,7 @@ def test_nobody_adds_anything_between_the_copy_and_the_removal(tmp_path: Path) -
         async def forget(
             self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
         ) -> None:
-            said = await self.inner.note_named(run_id, fence=None, name="late", value=1)
+            said = await self.inner.note(run_id, fence=None, notes=[thread_note("late")])
             assert said == "fenced"
             await super().forget(run_id, fence=fence, after=after, at=at, gone=gone)
 
@@ -256,10 +259,10 @@ def test_a_crash_at_any_step_loses_nothing_and_the_command_is_repeated(
                 raise Crash
             await super().forget(run_id, fence=fence, after=after, at=at, gone=gone)
 
-        async def notes_named(self, run_id: str) -> dict[str, object]:  # type: ignore[override]
+        async def notes(self, run_id: str, **more: Any) -> tuple[Noted, ...]:
             if crashes == 0 and run_id == "r2":
                 raise Crash
-            return dict(await self.inner.notes_named(run_id))
+            return await self.inner.notes(run_id, **more)
 
         async def release(self, run_id: str, *, fence: int) -> None:
             """Nobody lets anything go who is dead."""
@@ -379,7 +382,7 @@ def test_a_full_disk_removes_nothing_and_leaves_nothing_behind(tmp_path: Path) -
 
     async def play() -> None:
         journal = await filled()
-        await journal.note_named("r2", fence=None, name="big", value=big)
+        await journal.note("r2", fence=None, notes=[message("said/2", "user", text=big)])
         for names in (["r1"], ["r2"], ["r1", "r2"]):
             with pytest.raises(ArchiveError, match="nothing was removed"):
                 await archive_runs(journal, names, path=tmp_path / "old.jsonl", clock=CLOCK)

@@ -15,6 +15,7 @@ from turnlock.models.deliveries import Delivery
 from turnlock.models.facts import ExecutionRetried, ToolExecutionStarted
 from turnlock.models.values import Json
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
+from turnlock.runtime.journal.ledger import Note
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.tools.calling import ToolContext
 
@@ -118,6 +119,7 @@ class NotedJournal(WrappedJournal):
         )
         if answer is Appended.OK:
             self._ledger.tell(run_id, "sequence", facts[-1].sequence)
+            self._tell_notes(run_id, more.get("notes", ()))
         return answer
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
@@ -126,13 +128,15 @@ class NotedJournal(WrappedJournal):
             self._ledger.tell(snapshot.run.run_id, "snapshot", snapshot.sequence)
         return answer
 
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        answer = await super().note_named(run_id, fence=fence, name=name, value=value)
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        answer = await super().note(run_id, fence=fence, notes=notes)
         if answer is Appended.OK:
-            self._ledger.tell(run_id, "notes", value, name)
+            self._tell_notes(run_id, notes)
         return answer
+
+    def _tell_notes(self, run_id: str, notes: Sequence[Note]) -> None:
+        for note in notes:
+            self._ledger.tell(run_id, "notes", note.body, note.id)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         number = await super().post(run_id, delivery)
@@ -188,7 +192,7 @@ async def _of_run(
     snapshot = await journal.snapshot(run_id)
     if promised.snapshot > (0 if snapshot is None else snapshot.sequence):
         wrong.append(f"lost: the snapshot of {run_id!r} at {promised.snapshot}")
-    notes = await journal.notes_named(run_id)
+    notes = {it.note.id: it.note.body for it in await journal.notes(run_id)}
     wrong += [
         f"lost: note {name!r} of {run_id!r}"
         for name, value in promised.notes.items()

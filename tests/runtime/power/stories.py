@@ -27,6 +27,7 @@ from turnlock.models.codec import fact_from_json, to_json
 from turnlock.runtime import Continuation, Runtime, SqliteJournal, Toolbox, ToolContext, tool
 from turnlock.runtime.journal.contract import Appended
 
+from ..kept_notes import thread_note
 from .ledger import Ledger, NotedJournal
 
 WRITTEN_BEFORE: Final = Path(__file__).parents[2] / "data/journals/0.1"
@@ -68,7 +69,7 @@ class Hand:
             await journal.keep_snapshot(self.kernel.snapshot(), fence=self._fence)
         elif what < 0.9:
             name = f"said/{self.kernel.sequence}"
-            await journal.note_named(run_id, fence=self._fence, name=name, value={"of": run_id})
+            await journal.note(run_id, fence=self._fence, notes=[thread_note(name, of=run_id)])
         elif what < 0.95:
             number = await journal.post(run_id, Tick())
             if self._draw.random() < 0.5:
@@ -80,8 +81,10 @@ class Hand:
         after = self.kernel.sequence
         facts = self.kernel.receive(next(self._script), NOW).facts
         busy = bool(self._draw.getrandbits(1))
+        run_id = self.kernel.run.run_id
+        notes = [thread_note(f"with/{after}", of=run_id)] if busy else []
         said = await journal.append(
-            self.kernel.run.run_id, fence=self._fence, after=after, facts=facts, busy=busy
+            run_id, fence=self._fence, after=after, facts=facts, busy=busy, notes=notes
         )
         assert said is Appended.OK
 
@@ -165,7 +168,7 @@ async def migration(folder: Path, ledger: Ledger) -> None:
     ledger.tell("story", "sequence", len(written))
     ledger.tell("story", "fence", 2)
     ledger.tell("story", "snapshot", 40)
-    ledger.tell("story", "notes", {"prompt": "go on"}, "said/1")
+    ledger.tell("story", "notes", {"prompt": "go on", "id": "said/1"}, "said/1")
     ledger.tell("story", "posts", to_json(waiting), 1)
     ledger.tell("story", "answers", {"accepted": True, "facts": []}, 2)
     run = Run(run_id="story", agent_id="a1", agent_name="Ada", limits=Limits(remembered=64))

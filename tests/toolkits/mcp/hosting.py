@@ -16,6 +16,8 @@ import attrs
 
 from turnlock.models.errors import InvalidValue
 from turnlock.models.values import Json
+from turnlock.runtime.journal.ledger import Cursor, Domain, Note, Noted
+from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.performing import perform, prepare
 from turnlock.runtime.tools.results import Failed, Outcome, Succeeded, Unknown
@@ -64,19 +66,47 @@ class Notes:
 
     def __init__(self, *kept: str, runs: tuple[str, ...] = ("r",)) -> None:
         """Begin with these, whatever they say."""
-        self.kept: dict[str, Json] = dict.fromkeys(kept)
+        self.kept: dict[str, dict[str, Json]] = {name: {} for name in kept}
+        """The bodies by their ids, which they hold besides."""
         self.runs = runs
 
-    async def note(self, run_id: str, name: str, value: Json) -> None:
+    def now(self) -> float:
+        """Return some time."""
+        return 1.0
+
+    async def note(self, run_id: str, *notes: Note) -> None:
         """Keep one."""
         assert run_id == "r"
-        if self.kept.setdefault(name, value) != value:
-            raise InvalidValue(place=name, cause="another note has this name", fix="another")
+        (note,) = notes
+        assert note.domain is Domain.APPROVAL
+        assert note.kind == str(note.id).partition("/")[0]
+        if self.kept.setdefault(str(note.id), told(note)) != told(note):
+            raise InvalidValue(place=str(note.id), cause="another note has it", fix="another")
 
-    async def notes(self, run_id: str) -> dict[str, Json]:
+    async def notes(self, run_id: str, *, domain: Domain | None = None) -> list[Noted]:
         """Return all."""
         assert run_id == "r"
-        return dict(self.kept)
+        assert domain is Domain.APPROVAL
+        kept = ((it, it.partition("/")[0], body) for it, body in self.kept.items())
+        return [
+            Noted(
+                cursor=Cursor(0, place),
+                note=Note(domain=domain, kind=kind, body={"id": name, **body}, at=1.0, id=name),
+            )
+            for place, (name, kind, body) in enumerate(kept, start=1)
+        ]
+
+
+def told(note: Note) -> dict[str, Json]:
+    """What a note says, but for its id."""
+    body = dict(note.body)
+    assert body.pop("id") == note.id
+    return body
+
+
+async def noted(runtime: Runtime, run_id: str = "r") -> dict[str, dict[str, Json]]:
+    """What the notes of a run say, by their ids."""
+    return {str(it.note.id): told(it.note) for it in await runtime.notes(run_id)}
 
 
 def odd(*tools: Mapping[str, Any], how: str = "", **more: Any) -> McpServer:

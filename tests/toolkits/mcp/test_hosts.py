@@ -16,7 +16,7 @@ from turnlock.runtime import Policy, Runtime, Settings, Status, open_journal
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.toolkits.mcp import Accept, McpServers, Question, Reply
 
-from .hosting import done, odd, play, shop_as_program, until
+from .hosting import done, noted, odd, play, shop_as_program, until
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -88,7 +88,7 @@ def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> 
             )
             assert servers.process("shop") not in {before, None}
             assert [it["did"] for it in done(ledger)] == ["die", "asked"]
-            notes = await runtime.notes("r")
+            notes = await noted(runtime)
             assert list(notes) == ["question/r/t2/a/1/1", "reply/r/t2/a/1/1"]
             assert notes["reply/r/t2/a/1/1"] == {"action": "accept", "content": {"size": 3}}
 
@@ -97,7 +97,7 @@ def test_w_65_a_server_that_dies_below_a_runtime_is_in_doubt(tmp_path: Path) -> 
             await called("t3", "shop__order", what="hat")
             await in_doubt(runtime)
             assert taken_back == ["question/r/t3/a/1/1"]
-            notes = await runtime.notes("r")
+            notes = await noted(runtime)
             assert list(notes)[2:] == ["question/r/t3/a/1/1", "reply/r/t3/a/1/1"]
             assert notes["reply/r/t3/a/1/1"] == {"action": "cancel"}
 
@@ -137,12 +137,12 @@ def test_w_65_a_host_that_is_killed_leaves_a_doubt_and_no_server(tmp_path: Path)
                 settings=Settings(ownership=0.5, poll=0.05),
             ) as heir,
         ):
-            before = await heir.notes("r")
+            before = await noted(heir)
             assert list(before) == ["question/r/t1/b/1/1"]  # the control: nobody has looked yet
             servers.remember(heir)
             await in_doubt(heir)
             async with asyncio.timeout(10):
-                while len(notes := await heir.notes("r")) < 2:  # noqa: ASYNC110 - nothing tells
+                while len(notes := await noted(heir)) < 2:  # noqa: ASYNC110 - nothing tells
                     await asyncio.sleep(0.01)
             assert notes == {**before, "reply/r/t1/b/1/1": {"action": "cancel"}}
             facts = [fact.type async for fact in kept.facts("r")]
