@@ -145,7 +145,7 @@ def test_secrets_of_one_agent_do_not_open_with_anothers_key() -> None:
             with pytest.raises(Exception, match="does not open here"):
                 await Agent(run="a", model=speaker, tools=other, runtime=runtime).__aenter__()
             assert "a" not in runtime.runs
-        kept = repr([await journal.notes_named(it) for it in ("a", "b")])
+        kept = repr([await journal.notes(it) for it in ("a", "b")])
         assert "ecret of" not in kept
 
     run(play())

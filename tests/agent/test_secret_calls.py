@@ -62,7 +62,7 @@ def agent(journal: MemoryJournal, model: Model, keep: Keep) -> Agent:
 async def kept(journal: MemoryJournal) -> str:
     """All that the journal has of the run."""
     facts = [fact async for fact in journal.facts("r")]
-    return repr((facts, await journal.notes_named("r"), await journal.snapshot("r")))
+    return repr((facts, await journal.notes("r"), await journal.snapshot("r")))
 
 
 @pytest.mark.parametrize("keep", [Keep.SEALED, Keep.CLEAR])

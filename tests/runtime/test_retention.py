@@ -104,7 +104,7 @@ def test_what_was_archived_is_in_the_file_and_nowhere_else(tmp_path: Path) -> No
     outcome = check(file.read_bytes().splitlines(keepends=True))
     assert outcome.broken is None
     assert [it.run_id for it in outcome.runs] == ["r3", "r1"]
-    assert file.read_text().count('"said/1"') == 2
+    assert file.read_text().count('{"note":') == 2
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     sums = tmp_path / "old.jsonl.sha256"

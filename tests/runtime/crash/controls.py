@@ -116,12 +116,12 @@ def told_before_kept(serve_batch: Any) -> Any:
     """Instead of `Actor._serve_batch`: tell everybody, then append."""
 
     async def serve(self: Actor) -> None:
-        judged = await self.writer.judge(self._taken(), unfit=self._unfit)
-        self._listener.kept(self, judged)
+        batch = await self.writer.judge(self._taken([]), unfit=self._unfit)
+        self._listener.kept(self, batch.judged)
         await asyncio.sleep(0)
 
         async def again(*_: Any, **__: Any) -> Any:
-            return judged
+            return batch
 
         self.writer.judge = again  # type: ignore[method-assign]
         try:

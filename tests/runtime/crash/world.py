@@ -19,6 +19,7 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.models.calls import CallResult
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
+from turnlock.runtime.journal.ledger import Note
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.tools.calling import ToolContext
 
@@ -226,6 +227,15 @@ class LivingJournal(WrappedJournal):
             self._world.writes(self._life, snapshot.run.run_id)
         await self._life.point("after keep_snapshot")
         return appended
+
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        await self._life.point("before note")
+        noted = await super().note(run_id, fence=fence, notes=notes)
+        await self._life.point("after note")
+        return noted
+
+    async def put_worker(self, worker: str, meaning: str) -> None:
+        await self._between("put_worker", super().put_worker(worker, meaning))
 
     async def answer(self, number: int, receipt: Any) -> None:
         await self._between("answer", super().answer(number, receipt))
