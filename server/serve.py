@@ -22,6 +22,9 @@ _log = logger(__name__)
 
 LEFT: Final = 3
 """Seconds in which connections have to end once their streams have."""
+TICK: Final = 0.01
+FAREWELL: Final = 100
+"""Ticks, in seconds, in which streams are told that the server ends."""
 _FILES: Final = 4 * CONNECTIONS
 """Files that may be open: connections, the journal's, those of tools."""
 _MESSAGE: Final = 1024 * 1024
@@ -67,8 +70,16 @@ class Server(uvicorn.Server):
         """Take no more connections, end the streams, then wait for the connections."""
         for it in self.servers:
             it.close()
-        await self._app.face.hub.stop()
+        self._app.face.hub.close()
+        for _ in range(FAREWELL):
+            if not self._app.face.hub.subscribers and not self._has_sockets():
+                break
+            await asyncio.sleep(TICK)  # uvicorn's own word to them would come before the hub's
         await super().shutdown(sockets)
+
+    def _has_sockets(self) -> bool:
+        """Say whether a WebSocket is open."""
+        return any(isinstance(it, Socket) for it in self.server_state.connections)
 
     def stop(self) -> None:
         """Begin to end: nothing more is commanded."""
