@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -234,8 +235,11 @@ async def _serve(options: Options) -> int:
 
     stopping, again = asyncio.Event(), asyncio.Event()
     try:
-        with signals(stopping, again):
+        with ExitStack() as stack:
+            stack.enter_context(signals(stopping, again))
             sockets = listen(options.listen, options.settings.port)
+            for each in sockets:
+                stack.callback(each.close)
             async with opened(options) as it:
                 port = int(sockets[0].getsockname()[1])
                 telling = asyncio.create_task(_tell(it, options, port, again))

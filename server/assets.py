@@ -84,6 +84,7 @@ ENDPOINTS: Final = tuple(
         summary=summary,
         produces=("*/*",),
         statuses=statuses,
+        codes=("not_found",),
     )
     for path, handler, summary, statuses in (
         ("/console", _to_index, "Lead to the console.", (308,)),

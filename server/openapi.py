@@ -11,7 +11,10 @@ from .problems import MEDIA, STATUS
 from .routing import Endpoint
 
 _ALWAYS: Final = ("wrong_host", "wrong_origin", "bad_request", "not_acceptable", "internal_error")
-_ADMITTED: Final = ("unauthenticated", "forbidden", "too_many_attempts", "shutting_down")
+_ADMITTED: Final = (
+    *("unauthenticated", "forbidden", "too_many_attempts"),
+    *("shutting_down", "journal_failed", "corrupt_journal"),
+)
 _WITH_BODY: Final = ("invalid_json", "unsupported_media_type", "too_large", "invalid_value")
 _NAMED: Final = re.compile(r"\{(\w+)\}")
 

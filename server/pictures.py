@@ -208,7 +208,7 @@ ENDPOINTS: Final = (
         summary="A run as a picture: timeline.svg or sequence.svg.",
         produces=(MEDIA,),
         query=_THEME,
-        codes=("unknown_run", "too_large", "overloaded"),
+        codes=("unknown_run", "not_found", "too_large", "overloaded"),
     ),
     Endpoint(
         method="GET",
@@ -218,7 +218,7 @@ ENDPOINTS: Final = (
         summary="The path of a call through its machine: CALL_ID.svg.",
         produces=(MEDIA,),
         query=_THEME,
-        codes=("unknown_run", "too_large", "overloaded"),
+        codes=("unknown_run", "not_found", "too_large", "overloaded"),
     ),
     Endpoint(
         method="GET",
@@ -228,6 +228,7 @@ ENDPOINTS: Final = (
         summary="A machine as a picture: invocation.svg, turn.svg or status.svg.",
         produces=(MEDIA,),
         query=_THEME,
+        codes=("not_found",),
     ),
 )
 """The endpoints of this module."""
