@@ -41,6 +41,10 @@ class Readiness:
         if not done or asking.exception() is not None:
             raise Problem("journal_failed", f"the journal gave no answer in {self._within:g} s")
 
+    def forget(self) -> None:
+        """Ask anew next time."""
+        self._answered = float("-inf")
+
     async def close(self) -> None:
         """Ask no more."""
         if self._asking is not None:

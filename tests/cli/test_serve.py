@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -92,7 +92,7 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Served]:
+def serving(folder: Path, *options: str) -> Generator[Served]:
     command = [sys.executable, "-m", "turnlock", "serve", "--db", "a.db", "--agent", "agents.py"]
     process = subprocess.Popen(
         [*command, "--port", "0", *options],
