@@ -254,11 +254,12 @@ def readmit(  # noqa: PLR0913 - what a run's row is made of
     them, if it is known.
     """
     fence = head.fence + 1 if head.problem is None else _beyond(head.fence)
+    set_told, told = told_of(busy)
     connection.execute(
         "UPDATE runs SET rewound = NULL, sequence = :ends, busy = :busy, epoch = :fence,"  # noqa: S608 - ours
         " owner = NULL, owned_until = NULL, head = :head, digest = :digest, digested = :digested,"
         " began = coalesce(began, :began), changed = coalesce(:changed, changed),"
-        f" {SET_TOLD}, told = :told WHERE number = :number",
+        f" {set_told}, told = :told WHERE number = :number",
         {
             "number": head.number,
             "ends": ends,
@@ -270,7 +271,7 @@ def readmit(  # noqa: PLR0913 - what a run's row is made of
             "told": ends if isinstance(busy, Summary) else 0,
             "began": None if row is None else row.began,
             "changed": None if row is None else row.changed,
-            **told_of(busy),
+            **told,
         },
     )
     connection.execute("DELETE FROM meta WHERE name = ?", (_LOST + head.run_id,))
@@ -279,31 +280,37 @@ def readmit(  # noqa: PLR0913 - what a run's row is made of
 TOLD: Final = ("status", "waiting", "doubts", "trouble", "turn_id")
 """What a `Summary` says besides, and the columns of `runs` that it stands in."""
 
-SET_TOLD: Final = (
-    ", ".join(f"{name} = :{name}" for name in TOLD)
-    + ", asked_id = :asked_id, asked_tool = :asked_tool, asked_since = CASE"
+_SET: Final = ", ".join(f"{name} = :{name}" for name in TOLD)
+_NOBODY: Final = f"{_SET}, asked_id = NULL, asked_tool = NULL, asked_since = NULL"
+_ASKED: Final = (
+    f"{_SET}, asked_id = :asked_id, asked_tool = :asked_tool, asked_since = CASE"
     " WHEN asked_id = :asked_id AND turn_id = :turn_id AND asked_since < :asked_since"
     " THEN asked_since ELSE :asked_since END"
 )
-"""How an UPDATE keeps it; a call that waited before has waited since then."""
-_UNTOLD: Final[dict[str, Any]] = dict.fromkeys((*TOLD, "asked_id", "asked_tool", "asked_since"))
+"""A call that waited before has waited since then."""
+_UNTOLD: Final[dict[str, Any]] = dict.fromkeys(TOLD)
 
 
-def told_of(busy: Busy) -> dict[str, Any]:
-    """Return what an append says of its run besides, by the columns that it stands in."""
+def told_of(busy: Busy) -> tuple[str, dict[str, Any]]:
+    """Return how an UPDATE keeps what an append says of its run besides, and its values."""
     if not isinstance(busy, Summary):
-        return _UNTOLD
-    asked = busy.asked
-    return {
+        return _NOBODY, _UNTOLD
+    told: dict[str, Any] = {
         "status": busy.status,
         "waiting": busy.waiting,
         "doubts": busy.doubts,
         "trouble": busy.trouble,
         "turn_id": busy.turn_id,
-        "asked_id": None if asked is None else asked.invocation_id,
-        "asked_tool": None if asked is None else asked.tool_name,
-        "asked_since": None if asked is None else asked.since,
     }
+    asked = busy.asked
+    if asked is None:
+        return _NOBODY, told
+    told |= {
+        "asked_id": asked.invocation_id,
+        "asked_tool": asked.tool_name,
+        "asked_since": asked.since,
+    }
+    return _ASKED, told
 
 
 def _beyond(fence: object) -> int:

@@ -21,7 +21,7 @@ from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
 from .sqlite_notes import keep_notes, not_kept
 from .sqlite_rows import Row, chained, checksum, facts_in, missing
-from .sqlite_runs import SET_TOLD, Head, head_of, head_sum, readmit, told_of, writable
+from .sqlite_runs import Head, head_of, head_sum, readmit, told_of, writable
 
 PAGE_BYTES: Final = 16_000_000
 """Bytes of JSON after which a page of facts ends, whatever its limit."""
@@ -96,10 +96,11 @@ def append(  # noqa: PLR0913 - what an append says, and where its end is noted
         keep_notes(connection, head, fresh)
     kept = head_sum(run_id, row.last, int(bool(busy)), head.fence, head.owner, head.owned_until)
     digest = _inserted(connection, head, row)
+    set_told, told = told_of(busy)
     connection.execute(
         "UPDATE runs SET sequence = :last, busy = :busy, head = :head, digest = :digest,"  # noqa: S608 - ours
         " digested = :last, began = CASE WHEN sequence THEN began ELSE :began END,"
-        f" changed = :changed, told = :last, {SET_TOLD} WHERE number = :number",
+        f" changed = :changed, told = :last, {set_told} WHERE number = :number",
         {
             "number": head.number,
             "last": row.last,
@@ -108,7 +109,7 @@ def append(  # noqa: PLR0913 - what an append says, and where its end is noted
             "digest": digest,
             "began": row.began,
             "changed": row.changed,
-            **told_of(busy),
+            **told,
         },
     )
     heads.note(run_id, Noted(sequence=row.last, digest=digest))

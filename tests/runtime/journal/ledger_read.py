@@ -27,7 +27,7 @@ KEPT_AT_MOST: Final = 4
 DOMAINS: Final = (Domain.ITEM, Domain.ITEM, Domain.MESSAGE, Domain.SESSION, Domain.RAW_PROTOCOL)
 
 _notes = st.lists(st.tuples(st.sampled_from(DOMAINS), st.booleans(), st.integers(0, 3)), max_size=4)
-steps = st.one_of(
+steps: st.SearchStrategy[tuple[Any, ...]] = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 4), st.integers(1, 3), _notes),
     st.tuples(st.just("note"), st.just(0), st.just(0), _notes),
     st.tuples(st.just("note"), st.just(0), st.just(0), _notes),
