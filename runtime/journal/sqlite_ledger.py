@@ -67,19 +67,20 @@ def _page(  # noqa: PLR0913 - what is asked
 
 
 def _merged(
-    facts: Iterator[LedgerEntry], notes: Iterator[LedgerEntry | Gap]
+    facts: Iterator[Sequence[LedgerEntry]], notes: Iterator[LedgerEntry | Gap]
 ) -> Iterator[LedgerEntry | Gap]:
     """Yield both in order; what follows a page is not looked at."""
     note = next(notes, None)
-    if note is None:
-        yield from facts
-        return
-    for fact in facts:
-        sequence = fact.cursor.sequence
-        while note is not None and _sequence(note) < sequence:
-            yield note
-            note = next(notes, None)
-        yield fact
+    for row in facts:
+        if note is None or _sequence(note) >= row[-1].cursor.sequence:
+            yield from row
+            continue
+        for fact in row:
+            sequence = fact.cursor.sequence
+            while note is not None and _sequence(note) < sequence:
+                yield note
+                note = next(notes, None)
+            yield fact
     while note is not None:
         yield note
         note = next(notes, None)
@@ -91,7 +92,8 @@ def _sequence(it: LedgerEntry | Gap) -> int:
 
 def _facts(
     connection: sqlite3.Connection, head: Head, after: int, where: str
-) -> Generator[LedgerEntry]:
+) -> Generator[Sequence[LedgerEntry]]:
+    """Yield the facts behind a sequence, those of an append together."""
     last = after
     rows = connection.execute(
         "SELECT first, last, facts, checksum, beside FROM appends WHERE run = ? AND last > ?"
@@ -101,7 +103,7 @@ def _facts(
     with closing(rows):
         for kept in rows:
             row = Row(*kept)
-            yield from lines_in(row, head.run_id, after=last, where=where)
+            yield lines_in(row, head.run_id, after=last, where=where)
             last = row.last
     if head.problem is None and last < head.sequence:
         raise missing(last + 1, where)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
@@ -100,8 +100,8 @@ def _packed(
     return checksum(content, run_id, first).to_bytes(_SUM, "big") + content
 
 
-def lines_in(row: Row, run_id: str, *, after: int, where: str) -> Iterator[LedgerEntry]:
-    """Yield the facts of a row behind `after` as the bytes that were kept (F-4).
+def lines_in(row: Row, run_id: str, *, after: int, where: str) -> list[LedgerEntry]:
+    """Return the facts of a row behind `after` as the bytes that were kept (F-4).
 
     Raises as `facts_in` does. Those are decoded alone that an older process wrote.
     """
@@ -112,8 +112,9 @@ def lines_in(row: Row, run_id: str, *, after: int, where: str) -> Iterator[Ledge
         cause = f"its row in {where} has {len(lines)} facts, not {row.last - row.first + 1}"
         raise _corrupt(row.first, cause)
     times, correlations = _beside(row, run_id, lines, where)
-    for at in range(expected - row.first, len(lines)):
-        yield LedgerEntry(Cursor(row.first + at), times[at], lines[at], correlations[at])
+    cursors = map(Cursor, range(row.first, row.last + 1))
+    found = [*map(LedgerEntry, cursors, times, lines, correlations)]
+    return found[expected - row.first :]
 
 
 def _beside(

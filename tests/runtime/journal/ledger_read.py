@@ -203,6 +203,7 @@ class LedgerRead(Stories):
             assert (page.entries, page.head, page.gaps) == ([], Cursor(3, 1), [])
             page = await journal.ledger(RUN.run_id, after=Cursor(1, 7), limit=1)
             assert [str(it.cursor) for it in page.entries] == ["2"]
+            assert (await journal.ledger(RUN.run_id, after=Cursor(3, 1))).entries == []
             with pytest.raises(InvalidValue, match=r"^limit: "):
                 await journal.ledger(RUN.run_id, limit=0)
 

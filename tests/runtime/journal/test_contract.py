@@ -39,6 +39,7 @@ from .broken import (
     RecoversByHalves,
     WritesTheRewound,
 )
+from .broken_ledgers import CAUGHT as LEDGERS_CAUGHT
 from .broken_lists import (
     BusyAlone,
     ComesAgain,
@@ -81,6 +82,7 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (ListsTheForgotten, "test_its_row_stays_and_says_so"),
     (ForgetsTheOpen, "test_what_is_open_is_not_removed"),
     (ComesAgain, "test_a_removed_run_is_not_declared_again"),
+    *LEDGERS_CAUGHT,
 ]
 
 
