@@ -33,7 +33,7 @@ export function difference(old, young) {
 	for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
 		if (a[i] === b[j]) [i, j] = [i + 1, j + (found.push(` ${a[i]}`) && 1)]
 		else {
-			let [x, y] = [a.length, b.length]; // where both go on alike, the nearest such place
+			let [x, y] = [a.length, b.length] // where both go on alike, the nearest such place
 			for (let far = 1; far < 2000 && x === a.length; far += 1)
 				for (let k = 0; k <= far; k += 1)
 					if (i + k < x && j + far - k < y && a[i + k] === b[j + far - k]) [x, y] = [i + k, j + far - k]
@@ -86,7 +86,7 @@ export class Fold {
 
 	hear({ kind, body }, { occurred_at, cursor }) {
 		const { text = body.sealed ? "(sealed)" : "", calls = [], message_id, id = message_id ?? cursor } = body
-		if (kind === "user") this.said.delete(message_id); // it waited in line
+		if (kind === "user") this.said.delete(message_id) // it waited in line
 		// a part of an answer stands where the answer will
 		this.said.set(id.replace(/^part(\/\d+).*/, "said$1"), { kind, text: text ?? "", calls, at: number(occurred_at) })
 	}
@@ -286,7 +286,7 @@ class Rows {
 		}
 		const is = made.values().next().value?.offsetHeight
 		if (!is || is === height) return
-		this.height = is; // letters are as large as their reader wants
+		this.height = is // letters are as large as their reader wants
 		this.set(count, false)
 	}
 
@@ -466,7 +466,7 @@ class Run {
 	}
 
 	take(entry) {
-		if (order(entry.cursor, this.last) <= 0) return; // is here already (F-52)
+		if (order(entry.cursor, this.last) <= 0) return // is here already (F-52)
 		if (entry.after === this.last) this.keep(entry)
 		else if (this.state !== "gap") {
 			this.subscribe()
@@ -489,7 +489,7 @@ class Run {
 		this.state = "off"
 		warn(refusal({ body: problem }))
 		if (problem.title !== "cursor_ahead") return
-		this.forget(); // an older journal was put in its place: it is read anew
+		this.forget() // an older journal was put in its place: it is read anew
 		this.subscribe()
 	}
 
@@ -504,15 +504,21 @@ class Run {
 
 // ---- cards
 
-const SETTLING = 350; // ms after cards have moved in which a pointer may have meant another one
+// Just after cards have moved a pointer may have meant another one.
 let movedAt = 0
+const isMoving = () => performance.now() - movedAt < 350
+
+function move() {
+	movedAt = performance.now()
+	setTimeout(draw, 360)
+}
 
 /** A question, made once for its approval id, and only updated (F-93). */
 class Card {
 	constructor(run, call) {
 		set(this, copy("card"), { run, call, doubt: isDoubted(call), under: "", said: "", unknown: false })
 		const { element } = this
-		this.title.id = `card-${run.cards.size}-${(movedAt = performance.now())}`
+		this.title.id = `card-${run.cards.size}-${performance.now()}`
 		element.setAttribute("aria-labelledby", this.title.id)
 		put(this.title, call.tool_name)
 		put(this.name, `${call.invocation_id}  ${call.turn_id}`)
@@ -524,9 +530,7 @@ class Card {
 		for (const way of ["result", "error", "retry"]) presses[way] = () => this.resolve(way)
 		for (const [name, act] of Object.entries(presses))
 			this[name].onclick = ({ detail }) => {
-				if (!detail || performance.now() - movedAt > SETTLING) return act()
-				this.said = "The cards have just moved: press again."
-				draw()
+				if (!detail || !isMoving()) act()
 			}
 		put(this.digest, call.arguments_digest ?? "")
 		show(this.unclear, this.doubt)
@@ -564,7 +568,7 @@ class Card {
 		element.dataset.look = call.phase
 		element.ariaCurrent = String(run.card === this)
 		element.classList.toggle("done", !asked)
-		if (this.body.hidden === opened) movedAt = performance.now()
+		if (this.body.hidden === opened) move()
 		if (!opened && this.body.contains(document.activeElement)) element.focus({ preventScroll: true })
 		show(this.body, opened)
 		put(this.fate, asked ? "" : fate(call))
@@ -580,7 +584,7 @@ class Card {
 			: { approve: "approve", deny: "deny" }
 		for (const [name, what] of Object.entries(offers)) {
 			show(this[name], !allowed || allowed.includes(what))
-			this[name].ariaDisabled = String(!this.may(what))
+			this[name].ariaDisabled = String(!this.may(what) || isMoving())
 		}
 		if (!this.doubt) this.compare()
 		let note = this.under || this.said
@@ -624,8 +628,9 @@ class Card {
 		if (this.doubt || !this.asked || this.run.past || this.pencil.hidden) return
 		if (whether && !this.draft.value) this.draft.value = editable(this.call.arguments)
 		show(this.editor, whether)
-		movedAt = performance.now()
-		;(whether ? this.draft : this.pencil).focus()
+		move()
+		const field = whether ? this.draft : this.pencil
+		field.focus()
 		draw()
 	}
 
@@ -685,13 +690,14 @@ function drawCards() {
 		const card = new Card(run, call)
 		run.cards.set(id(call), card)
 		run.deck.append(card.element)
+		move()
 	}
 	let waiting = 0
 	const done = []
 	for (const [id, card] of run.cards) {
 		const call = run.find(card.call.call_id)
 		const there = call && (card.doubt ? call.attempt === card.call.attempt && (call.doubted || isDoubted(call)) : call.arguments_digest)
-		if (card.element.hidden === Boolean(there)) movedAt = performance.now()
+		if (card.element.hidden === Boolean(there)) move()
 		show(card.element, there)
 		if (there) card.update(call)
 		if (there && card.asked) waiting += 1
@@ -739,7 +745,7 @@ function drawTalk() {
 
 const cell = (kind, text) => h(`span.${kind}`, text)
 const lists = {}
-const filtered = {}; // what the filter of facts lets through, extended as entries come
+const filtered = {} // what the filter of facts lets through, extended as entries come
 const entryAt = (place) => run.entries[filtered.places?.[place] ?? place]
 
 function makeLists() {
@@ -863,7 +869,7 @@ let me = { roles: [] }
 let stream = null
 const can = (role) => me.roles.includes(role)
 let run = null
-let changed = true; // the list of runs
+let changed = true // the list of runs
 let drawing = false
 
 /** Draw with the next frame; in a tab that nobody sees, which has none, soon. */

@@ -112,7 +112,7 @@ def test_f_98_the_console_folds_as_the_view_does(ask: Ask, seed: int) -> None:
     """At every prefix of random runs each call stands where the kernel's own fold has it."""
     run, facts = facts_of(random.Random(f"console {seed}"))
     lines = [json.loads(line) for line in log_lines(run, facts)][-len(facts) :]
-    told = ask("fold", leads=leads(), facts=lines) if facts else []
+    told: list[dict[str, Any]] = ask("fold", leads=leads(), facts=lines) if facts else []
 
     view = RunView.of(run)
     for fact, state in zip(facts, told, strict=True):

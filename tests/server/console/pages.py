@@ -1,0 +1,51 @@
+"""What tests look at in a page of the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from turnlock.models.codec import write
+
+from .served import Served
+
+
+def card(page: Page, name: str = "call_1") -> Locator:
+    """The card of a call."""
+    return page.locator("article.card").filter(has=page.locator("header code", has_text=name))
+
+
+def button(page: Page, words: str, name: str = "call_1") -> Locator:
+    """A button of a card."""
+    return card(page, name).get_by_role("button", name=words, exact=True)
+
+
+def badge(page: Page, words: str) -> Page:
+    """Wait until the badge says so."""
+    expect(page.locator("#badge")).to_contain_text(words)
+    return page
+
+
+def live(page: Page) -> Page:
+    """Wait until all is shown."""
+    return badge(page, "live")
+
+
+def off(which: Locator) -> None:
+    """Expect that a button cannot be pressed."""
+    expect(which).to_have_attribute("aria-disabled", "true")
+
+
+def on(which: Locator) -> None:
+    """Wait until a button can be pressed."""
+    expect(which).to_have_attribute("aria-disabled", "false")
+
+
+def facts(server: Served, run_id: str, kind: str = "") -> list[dict[str, Any]]:
+    """The facts of a run that the journal has, of one type."""
+
+    async def read() -> list[dict[str, Any]]:
+        return [write(fact) async for fact in server.face.journal.facts(run_id)]
+
+    return [it for it in server.call(read()) if not kind or it["type"] == kind]
