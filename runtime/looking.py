@@ -22,7 +22,7 @@ from ..models.record import changed
 from ..views.call_view import CallView
 from ..views.run_view import RunView
 from ..views.turn_view import TurnView
-from .journal.contract import PAGE, Journal, RunEntry
+from .journal.contract import PAGE, Journal, RunEntry, run_forgotten
 
 RUNS: Final = 256
 """Runs of which a view is kept."""
@@ -72,8 +72,8 @@ class Looking:
         """Return where a run stands; the view is a fold of all that was kept when it was asked for.
 
         Its turn is the fold of all the turn's facts; of the turns before it `recent` has those that
-        closed while it was kept here. Raises `UnknownRun`, `CorruptJournal`, and what the journal
-        raises.
+        closed while it was kept here. Raises `UnknownRun`, `RunForgotten`, `CorruptJournal`, and
+        what the journal raises.
         """
         async with self._reading.setdefault(run_id, asyncio.Lock()):
             return await self._look(run_id)
@@ -93,7 +93,7 @@ class Looking:
 
     async def _look(self, run_id: str) -> Looked:
         try:
-            entry = await self._journal.entry(run_id)
+            entry = await known(self._journal, run_id)
             kept = self._kept.get(run_id)
             if kept is None or kept.view.run != entry.run or kept.view.sequence > entry.sequence:
                 kept = _Kept(view=await view_of(self._journal, entry))
@@ -140,6 +140,14 @@ class Looking:
                 kept.closed[turn_id] = found
                 self._keep(view.run_id, kept)
         return found
+
+
+async def known(journal: Journal, run_id: str) -> RunEntry:
+    """Return a run's entry. Raises `UnknownRun`, and `RunForgotten` for one that was removed."""
+    entry = await journal.entry(run_id)
+    if entry.forgotten is not None:
+        raise run_forgotten(run_id, at=entry.forgotten)
+    return entry
 
 
 async def view_of(journal: Journal, entry: RunEntry) -> RunView:

@@ -30,6 +30,7 @@ from ..models.reasons import Reason
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.errors import RunFenced
 from ..runtime.journal.contract import RunEntry
+from ..runtime.looking import known
 from ..runtime.runtime import Runtime
 from ..runtime.submitting import Unanswered, judged_by_owner, receipt_of, submit
 from ..runtime.tools.toolbox import Toolbox
@@ -96,7 +97,7 @@ class Answer:
 async def decide(face: Face, run_id: str, body: DecisionBody, who: Who) -> Answer:
     """Have a decision judged; who decides is who asks (F-12). Raises `Problem`."""
     who.check(Role.DECIDE)
-    entry = await face.journal.entry(run_id)
+    entry = await known(face.journal, run_id)
     _check_decision(body, capabilities_of(face, entry.run.kind))
     delivery = Decide(
         run_id=run_id,
@@ -117,7 +118,7 @@ async def decide(face: Face, run_id: str, body: DecisionBody, who: Who) -> Answe
 async def resolve(face: Face, run_id: str, body: ResolutionBody, who: Who) -> Answer:
     """Have a resolution of a doubt judged. Raises `Problem`."""
     who.check(Role.DECIDE)
-    entry = await face.journal.entry(run_id)
+    entry = await known(face.journal, run_id)
     capabilities = capabilities_of(face, entry.run.kind)
     _can(capabilities.resolve, entry, "say what became of a call")
     if body.resolution is Resolution.RETRY:
@@ -137,7 +138,7 @@ async def resolve(face: Face, run_id: str, body: ResolutionBody, who: Who) -> An
 async def interrupt(face: Face, run_id: str, body: InterruptBody, who: Who) -> Answer:
     """Have an interrupt judged. A turn that is left out is the open one, found once (S-45)."""
     who.check(Role.DECIDE)
-    entry = await face.journal.entry(run_id)
+    entry = await known(face.journal, run_id)
     turn_id, grace = body.turn_id, GRACE if body.grace is None else body.grace
     if turn_id is None:
         turn = (await face.looking.look(run_id)).view.turn
@@ -160,13 +161,13 @@ async def _interrupt_model(face: Face, run_id: str, reason: str | None, grace: f
 async def revoke(face: Face, run_id: str, grant_id: str, who: Who) -> Answer:
     """Have a revocation judged. Raises `Problem`."""
     who.check(Role.DECIDE)
-    entry = await face.journal.entry(run_id)
+    entry = await known(face.journal, run_id)
     return await _answered(face, entry, Revoke(run_id=run_id, grant_id=grant_id))
 
 
 async def post_of(face: Face, run_id: str, number: str) -> Answer:
     """Return what became of a delivery that another process was asked to judge (F-26)."""
-    await face.journal.entry(run_id)
+    await known(face.journal, run_id)
     post = int(number) if number.isascii() and number.isdecimal() and len(number) < _DIGITS else 0
     if str(post) != number or await face.journal.posted(post) != run_id:
         raise Problem("unknown_post", "there is no such post of this run, or it is forgotten")

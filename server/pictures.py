@@ -24,6 +24,7 @@ from ..models.run import Run
 from ..models.safe_text import harmless
 from ..runtime.errors import Overloaded
 from ..runtime.journal.ledger import START
+from ..runtime.looking import known
 from .calls import read_call_id
 from .drawing import CANNOT, NOTHING
 from .problems import Problem
@@ -75,7 +76,7 @@ class Drawings:
         self, journal: Journal, run_id: str, wanted: Mapping[str, Any], theme: Theme
     ) -> bytes:
         """Return the SVG of a picture of a run as it is now. Raises `Problem`, `Overloaded`."""
-        entry = await journal.entry(run_id)
+        entry = await known(journal, run_id)
         if entry.sequence > FACTS:
             raise Problem(
                 "too_large",

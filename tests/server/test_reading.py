@@ -12,14 +12,14 @@ from urllib.parse import quote
 
 import pytest
 
-from turnlock import Claim, Decide, Lose, Report, Run
+from turnlock import Acknowledge, Claim, Decide, Lose, Report, Run
 from turnlock.models.deliveries import Interrupt, Match, Scope
 from turnlock.models.errors import UnknownRun
 from turnlock.models.values import arguments_digest
 from turnlock.runtime.journal.contract import Journal, open_journal
 from turnlock.runtime.journal.ledger import Domain, Note
 from turnlock.runtime.journal.memory import MemoryJournal
-from turnlock.server import deciding, reading
+from turnlock.server import deciding, pages, pictures, reading
 from turnlock.server.routing import Role
 
 from .faces import Opened, opened
@@ -324,6 +324,40 @@ def test_f_6_what_stands_in_a_runs_way_names_no_place() -> None:
             view = await got(it, "/v1/runs/r")
             assert entry["rewound"] == view["findings"][0]["cause"] == reading.REWOUND
             assert "/var" not in json.dumps([entry, view])
+
+    asyncio.run(play())
+
+
+def test_a_run_that_was_removed_is_unknown_though_it_was_looked_at_before() -> None:
+    """Neither its view nor its picture nor its list outlives it; nothing can be said of it."""
+
+    async def play() -> None:
+        async with (
+            MemoryJournal() as journal,
+            opened(
+                journal=journal, endpoints=(*ENDPOINTS, *pages.ENDPOINTS, *pictures.ENDPOINTS)
+            ) as it,
+        ):
+            denied = Decide(turn_id="t", invocation_id="a", approved=False)
+            await shared(journal, opened_turn(), denied, Acknowledge(turn_id="t"))
+            await got(it, "/v1/runs/r")
+            entry = await journal.entry("r")
+            assert (await it.client().get("/v1/runs/r/pictures/timeline.svg")).status_code == 200
+            await journal.forget("r", fence=entry.fence, after=entry.sequence, at=1.0)
+
+            assert (await got(it, "/v1/runs"))["runs"] == []
+            client = it.client(Role.DECIDE)
+            for answer in (
+                await client.get("/v1/runs/r"),
+                await client.get("/v1/runs/r/events"),
+                await client.get("/v1/runs/r/pictures/timeline.svg"),
+                await client.get("/v1/runs/r/posts/1"),
+                await client.post("/v1/runs/r/decisions", json=approval()),
+                await client.post("/v1/runs/r/interrupt", json={}),
+                await client.post("/v1/runs/r/interrupt", json={"turn_id": "t"}),
+                await client.delete("/v1/runs/r/grants/g"),
+            ):
+                assert (answer.status_code, answer.json()["title"]) == (404, "unknown_run")
 
     asyncio.run(play())
 
