@@ -24,13 +24,14 @@ from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
 from ..views.meanings import stands
 from ..views.phrases import phase_of
+from .calls_told import OF_CALLS, OF_FACTS, OF_IGNORED, as_it_was, took
 from .cards import ApprovalCard, Card, DoubtCard, how_it_ended, refusal
 from .dialogs import Interrupting, Keys
 from .heard import Abilities, Heard, Ignored
-from .lines import Column, Rows, WholeText
+from .lines import Rows, WholeText
 from .machine import Line, Part, colour_of, drawn, next_steps, path_of
 from .parts import Slider, Told, badge, bottom, section, waiting_told
-from .texts import clock_time, span, spelt
+from .texts import clock_time
 from .watched import Watched
 
 if TYPE_CHECKING:
@@ -47,21 +48,6 @@ _GRACE: Final = 10.0
 _CALLS: Final = 1_000
 """Calls that the table shows."""
 _FIELDS: Final = (Input, TextArea, Select)
-
-_OF_CALLS: Final = (
-    Column("turn", 8),
-    Column("call", 24),
-    Column("arguments"),
-    Column("phase", 20),
-    Column("time", 7, right=True),
-)
-_OF_FACTS: Final = (
-    Column("fact", 7, right=True),
-    Column("at", 8),
-    Column("what", 28),
-    Column("detail"),
-)
-_OF_IGNORED: Final = (Column("at", 8), Column("reason", 16), Column("delivery"))
 
 
 class RunScreen(Screen[None]):
@@ -100,13 +86,13 @@ class RunScreen(Screen[None]):
         self._waits = section("WAITS FOR YOU", id="waits")
         self._cards = VerticalScroll(id="cards", can_focus=False)
         self._past = WholeText(classes="past")
-        self._calls = Rows(_OF_CALLS, empty="no call", id="calls")
+        self._calls = Rows(OF_CALLS, empty="no call", id="calls")
         self._filter = Input(placeholder="filter (/)", compact=True, id="filter")
         self._slider = Slider()
-        self.facts = Rows(_OF_FACTS, empty="no fact", id="facts")
+        self.facts = Rows(OF_FACTS, empty="no fact", id="facts")
         self._machine = Told(id="machine")
         self._ignored_title = section("IGNORED DELIVERIES")
-        self._ignored = Rows(_OF_IGNORED, empty="none", id="ignored")
+        self._ignored = Rows(OF_IGNORED, empty="none", id="ignored")
         self._call: tuple[int, str] | None = None
         """The call whose machine is drawn."""
         self._listed: list[CallView] = []
@@ -241,7 +227,7 @@ class RunScreen(Screen[None]):
         shown = watched.shown
         self._past.display = replay and bool(shown.waiting or shown.in_doubt)
         if replay:
-            self._past.tell(list(_as_it_was((*shown.waiting, *shown.in_doubt))))
+            self._past.tell(list(as_it_was((*shown.waiting, *shown.in_doubt))))
         waits = len(shown.waiting) + len(shown.in_doubt)
         title = f"WAITS FOR YOU ({waits:,})" if waits else "NOTHING WAITS FOR YOU"
         if replay:
@@ -270,7 +256,7 @@ class RunScreen(Screen[None]):
         ran = ""
         if call.started_at is not None:
             until = call.ended_at or self.watched.shown.at or call.started_at
-            ran = _took(until - call.started_at)
+            ran = took(until - call.started_at)
         return (
             (harmless(call.turn_id, limit=60), ""),
             (f"{harmless(call.tool_name, limit=60)} {harmless(call.invocation_id, limit=60)}", ""),
@@ -508,16 +494,3 @@ def _key(call: CallView) -> tuple[int, str]:
 
 def _is_about(card: Card, key: tuple[int, str] | None) -> bool:
     return _key(card.call) == key
-
-
-def _took(seconds: float) -> str:
-    return f"{max(seconds, 0.0) * 1_000:.0f} ms" if seconds < 1.0 else span(seconds)
-
-
-def _as_it_was(calls: Sequence[CallView]) -> list[Line]:
-    lines: list[Line] = []
-    for call in calls:
-        name = f"{look_of(call.phase).sign} {harmless(call.tool_name)} "
-        lines.append([(name + harmless(call.invocation_id), colour_of(call.phase, Theme.DARK))])
-        lines += [[(f"  {it}", "")] for it in spelt(call.arguments or {}).split("\n")]
-    return lines
