@@ -188,7 +188,8 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         for folder in ("console", "machines")
         for file in (ROOT / "server" / folder).iterdir()
     }
-    assert shipped == package | rules | served | {"turnlock_pytest.py"}
+    besides = {"turnlock/tui/console.tcss", "turnlock_pytest.py"}
+    assert shipped == package | rules | served | besides
 
     metadata = {name.removeprefix(dist_info) for name in names if name.startswith(dist_info)}
     assert metadata >= {"METADATA", "entry_points.txt", "licenses/LICENSE"}
