@@ -38,6 +38,7 @@ ROUNDS: Final = {
     "listing": 12,
     "runtime": QUICK + 1,
     "load": QUICK + 1,
+    "streams": QUICK + 1,
     "agents": QUICK + 1,
     "closure": QUICK + 1,
     "pictures": QUICK + 1,

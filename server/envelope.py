@@ -7,7 +7,6 @@ a host and a process (F-6).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,18 +18,19 @@ from ..runtime.journal.ledger import Cursor, Gap, LedgerEntry, LedgerPage
 from ..runtime.owners import OWNER_PREFIX
 from . import shown
 from .problems import Problem
-from .shown import Sent, Shown
+from .shown import DATA, END_OF_EVENT, ID, Sent, Shown
 
 _json: Final = msgspec.json.encode
 
 _NAMED: Final = b'"worker":"%b' % OWNER_PREFIX.encode()
 """Stands in what names a host, and perhaps elsewhere."""
-_FACT: Final = b',"fact":'
-_NOTE: Final = b',"note":'
-_CORRELATION: Final = b',"correlation":'
-_AT: Final = b'","occurred_at":'
 _AFTER: Final = b'","after":"'
-_END: Final = b"}"
+_AT: Final = b'","occurred_at":'
+_CORRELATION: Final = b',"correlation":'
+_FACT: Final = b',"correlation":null,"fact":'
+_NOTE: Final = b',"correlation":null,"note":'
+_END: Final = b"}" + END_OF_EVENT
+_BRACES: Final = b"{}"
 
 
 def event_id(run_id: str, cursor: Cursor) -> str:
@@ -52,64 +52,86 @@ class Envelopes:
         """Write what is the same in all of them."""
         self.run_id: Final = run_id
         name = _json(f"event/{escape(run_id)}/")
-        self._begin: Final = b'{"event_id":' + name[:-1]
+        self._begin: Final = DATA + b'{"event_id":' + name[:-1]
         self._cursor: Final = b'","run_id":' + _json(run_id) + b',"cursor":"'
 
-    def of(self, page: LedgerPage, *, after: Cursor) -> Iterator[Shown]:
-        """Yield what is shown of a page that follows `after`, the entry shown before it."""
+    def of(self, page: LedgerPage, *, after: Cursor) -> list[Shown]:
+        """Return what is shown of a page that follows `after`, the entry shown before it."""
+        told: list[Shown] = []
         before = place_of(after)
         gaps = [it for it in page.gaps if it.last > after]
+        all_plain = _is_plain(b"".join([it.content for it in page.entries]))
+        at, at_text = None, b""
         for entry in page.entries:
-            while gaps and gaps[0].last < entry.cursor:
-                yield self._gap(gaps[0], after)
+            cursor = entry.cursor
+            while gaps and gaps[0].last < cursor:
+                told.append(self._gap(gaps[0], after))
                 before = place_of(gaps.pop(0).last)
-            place = place_of(entry.cursor)
-            told = self._told(entry, place, before)
-            yield told
-            if isinstance(told, Sent):
-                before = place
-        for it in gaps:
-            yield self._gap(it, after)
+            place = place_of(cursor)
+            content = entry.content
+            if not all_plain or content[:1] + content[-1:] != _BRACES:
+                try:
+                    content = _checked(content)
+                except (TurnlockError, ValueError) as error:
+                    told.append(self._failed(cursor, error))
+                    continue
+            if entry.at != at:
+                at, at_text = entry.at, repr(entry.at).encode()
+            event = b"".join(
+                (
+                    ID, place, self._begin, place, self._cursor, place, _AFTER, before,
+                    _AT, at_text, _kind_of(entry), content, _END,
+                )
+            )  # fmt: skip
+            told.append(Sent(self.run_id, cursor, place, event))
+            before = place
+        told.extend(self._gap(it, after) for it in gaps)
+        return told
 
     def _gap(self, it: Gap, after: Cursor) -> Shown:
         first = it.first if it.first > after else Cursor(after.sequence, after.part + 1)
         return shown.gap(self.run_id, first, it.last)
 
-    def _told(self, entry: LedgerEntry, place: bytes, before: bytes) -> Shown:
-        try:
-            return Sent(self.run_id, entry.cursor, place, self.whole(entry, place, before))
-        except (TurnlockError, ValueError) as error:
-            problem = Problem(
-                "translation_failed",
-                f"the entry {place.decode()} is kept, and cannot be shown: {_cause(error)}",
-            )
-            return shown.failed(self.run_id, problem.encoded(), event_id(self.run_id, entry.cursor))
-
-    def whole(self, entry: LedgerEntry, place: bytes, before: bytes) -> bytes:
-        """Return the envelope. Raises `ValueError` and `InvalidValue` for what is no line of JSON.
-
-        `before` is the place of the entry that was shown before it.
-        """
-        content = entry.content
-        if _NAMED in content:
-            content = _unnamed(content)
-        if not content.startswith(b"{") or not content.endswith(b"}"):
-            raise ValueError("it is no JSON object")
-        if b"\n" in content or b"\r" in content:
-            raise ValueError("it is no single line")
-        if not content.isascii():
-            content.decode()
-        return b"".join(
-            (
-                self._begin, place, self._cursor, place, _AFTER, before, _AT,
-                repr(entry.at).encode(), _CORRELATION, entry.correlation or b"null",
-                _FACT if entry.domain is None else _NOTE, content, _END,
-            )
-        )  # fmt: skip
+    def _failed(self, cursor: Cursor, error: Exception) -> Shown:
+        why = "it is no UTF-8" if isinstance(error, UnicodeError) else str(error)
+        problem = Problem(
+            "translation_failed", f"the entry {cursor} is kept, and cannot be shown: {why}"
+        )
+        return shown.failed(self.run_id, problem.encoded(), event_id(self.run_id, cursor))
 
 
-def _cause(error: Exception) -> str:
-    return "it is no UTF-8" if isinstance(error, UnicodeError) else str(error)
+def _kind_of(entry: LedgerEntry) -> bytes:
+    """Return what stands between the time and the content."""
+    about = entry.correlation
+    if about is None:
+        return _FACT if entry.domain is None else _NOTE
+    return b"".join((_CORRELATION, about, b',"fact":' if entry.domain is None else b',"note":'))
+
+
+def _is_plain(content: bytes) -> bool:
+    """Whether nothing is to be checked in it: ASCII, one line, and nobody's host."""
+    return (
+        content.isascii()
+        and b"\n" not in content
+        and b"\r" not in content
+        and _NAMED not in content
+    )
+
+
+def _checked(content: bytes) -> bytes:
+    """Return what is shown of a fact or a note.
+
+    Raises `ValueError` and `InvalidValue` for what is no JSON object in UTF-8 on one line.
+    """
+    if _NAMED in content:
+        content = _unnamed(content)
+    if content[:1] + content[-1:] != _BRACES:
+        raise ValueError("it is no JSON object")
+    if b"\n" in content or b"\r" in content:
+        raise ValueError("it is no single line")
+    if not content.isascii():
+        content.decode()
+    return content
 
 
 def _unnamed(content: bytes) -> bytes:

@@ -15,29 +15,32 @@ from ..runtime.journal.ledger import Cursor
 _json: Final = msgspec.json.encode
 
 
+ID: Final = b"id: "
+DATA: Final = b"\ndata: "
+END_OF_EVENT: Final = b"\n\n"
+
+
 @attrs.define(eq=False)
 class Sent:
-    """An entry: its envelope, one line of JSON (F-7)."""
+    """An entry: its envelope, one line of JSON (F-7), made as the event that most are sent."""
 
     run_id: str
     cursor: Cursor
     place: bytes
     """The text of its cursor."""
-    envelope: bytes
-    _sse: bytes | None = attrs.field(default=None, init=False)
+    sse: bytes
+    """Its event, the id first (F-41)."""
     _text: str | None = attrs.field(default=None, init=False)
 
     @property
-    def sse(self) -> bytes:
-        """Its event (F-41)."""
-        if self._sse is None:
-            self._sse = b"id: %b\ndata: %b\n\n" % (self.place, self.envelope)
-        return self._sse
+    def envelope(self) -> bytes:
+        """Its envelope alone."""
+        return self.sse[len(ID) + len(self.place) + len(DATA) : -len(END_OF_EVENT)]
 
     @property
     def nameless(self) -> bytes:
-        """Its event without an id: of another run than the one whose cursors the stream has."""
-        return b"data: %b\n\n" % self.envelope
+        """Its event without an id: where ids are cursors of another run."""
+        return self.sse[len(ID) + len(self.place) + 1 :]
 
     @property
     def text(self) -> str:
@@ -49,7 +52,7 @@ class Sent:
 
     def __len__(self) -> int:
         """Count its bytes."""
-        return len(self.envelope)
+        return len(self.sse)
 
 
 @attrs.define(eq=False)

@@ -61,8 +61,10 @@ async def head(face: Face, asked: Asked) -> Response:
     return Response(media_type=MEDIA, headers={"Content-Type": MEDIA})
 
 
-def encoded(batch: Iterable[Shown], run_id: str) -> bytes:
-    """Return a batch as events; ids are cursors of the run that was asked for."""
+def encoded(batch: Iterable[Shown], run_id: str | None = None) -> bytes:
+    """Return a batch as events; with `run_id` ids are cursors of that run alone."""
+    if run_id is None:
+        return b"".join([it.sse for it in batch])
     return b"".join(
         it.nameless if isinstance(it, Sent) and it.run_id != run_id else it.sse for it in batch
     )
@@ -117,9 +119,10 @@ class EventStream(Response):
         await send(start)
         last = {"type": "http.response.body", "body": b"", "more_body": False}
         subscription = self._subscription
+        main = subscription.run_id if subscription.children else None
         begin = RETRY
         async for batch in subscription:
-            data = begin + encoded(batch, subscription.run_id) if batch else BEAT
+            data = begin + encoded(batch, main) if batch else BEAT
             begin = b""
             await send({"type": "http.response.body", "body": data, "more_body": True})
             if len(data) > LARGE:  # writes nothing, and waits until there is room again

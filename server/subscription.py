@@ -254,13 +254,17 @@ class HubSubscription:
                 self.wake()
 
     def _batch(self, waiting: deque[Shown]) -> tuple[Shown, ...]:
-        batch: list[Shown] = []
+        if len(waiting) <= EVENTS and sum(map(len, waiting)) <= BYTES:
+            batch = tuple(waiting)
+            waiting.clear()
+            return batch
+        parts: list[Shown] = []
         size = 0
-        while waiting and len(batch) < EVENTS and size < BYTES:
+        while waiting and len(parts) < EVENTS and size < BYTES:
             it = waiting.popleft()
             size += len(it)
-            batch.append(it)
-        return tuple(batch)
+            parts.append(it)
+        return tuple(parts)
 
     # How it ends.
 

@@ -47,7 +47,7 @@ class Place:
 
     def read(self, envelopes: Envelopes, page: LedgerPage) -> list[Shown]:
         """Go over a page, and return what is shown of it."""
-        told = list(envelopes.of(page, after=self.shown))
+        told = envelopes.of(page, after=self.shown)
         last = page.entries[-1].cursor if page.entries else self.at
         over = page.gaps[-1].last if page.gaps else self.at
         self.at = max(self.at, last, over)

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 
 from .ledger import Cursor, Domain, Gap, LedgerEntry, LedgerPage
 from .sqlite_notes import NOTED, PARTS, SHOWN, NotedRow, rows_after
-from .sqlite_rows import Row, lines_in, missing
+from .sqlite_rows import entries_in, missing
 from .sqlite_runs import Head, head_of, is_text
 from .sqlite_statements import PAGE_BYTES
 
@@ -102,9 +102,9 @@ def _facts(
     )
     with closing(rows):
         for kept in rows:
-            row = Row(*kept)
-            yield lines_in(row, head.run_id, after=last, where=where)
-            last = row.last
+            entries = entries_in(kept, head.run_id, after=last, where=where)
+            yield entries
+            last = entries[-1].cursor.sequence
     if head.problem is None and last < head.sequence:
         raise missing(last + 1, where)
 

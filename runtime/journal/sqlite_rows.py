@@ -117,6 +117,38 @@ def lines_in(row: Row, run_id: str, *, after: int, where: str) -> list[LedgerEnt
     return found[expected - row.first :]
 
 
+_new: Final = tuple.__new__
+"""Makes a named tuple of a tuple that has all its fields."""
+
+
+def entries_in(
+    kept: tuple[Any, ...], run_id: str, *, after: int, where: str
+) -> Sequence[LedgerEntry]:
+    """Return the facts of a row as `lines_in` does, with less ado where all is as it should be.
+
+    Of catching up with a hundred thousand facts half the time is spent here.
+    """
+    first, last, content, given, beside = kept
+    if type(content) is bytes and type(beside) is bytes and first == after + 1:
+        lines = content.split(_NEWLINE)
+        count = len(lines)
+        times = beside[_SUM:]
+        name = f"({run_id!r}, {first}"
+        if (
+            count == last - after
+            and len(times) == _TIME * count
+            and zlib.crc32(f"{name}, {last})".encode(), zlib.crc32(content)) == given
+            and zlib.crc32(f"{name})".encode(), zlib.crc32(times))
+            == int.from_bytes(beside[:_SUM], "big")
+        ):
+            told = zip(lines, struct.unpack(f"<{count}d", times), strict=True)
+            return [
+                _new(LedgerEntry, (_new(Cursor, (it, 0)), at, line, None, None))
+                for it, (line, at) in enumerate(told, first)
+            ]
+    return lines_in(Row(*kept), run_id, after=after, where=where)
+
+
 def _beside(
     row: Row, run_id: str, lines: Sequence[bytes], where: str
 ) -> tuple[Sequence[float], Sequence[bytes | None]]:
