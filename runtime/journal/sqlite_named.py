@@ -170,8 +170,8 @@ def _placed(named: Sequence[_Named], turns: _Turns) -> Iterator[tuple[_Named, _P
         elif it.name.startswith("said/"):
             begun, answering = False, ""
         if place is not None:
-            floor = max(floor, place, key=lambda where: where.sequence)
+            floor = place if place.sequence >= floor.sequence else floor
             yield from ((one, floor) for one in waiting)
             waiting.clear()
-    last = max(floor, turns.end, key=lambda where: where.sequence)
+    last = turns.end if turns.end.sequence >= floor.sequence else floor
     yield from ((one, last) for one in waiting)

@@ -68,6 +68,8 @@ class ReadOnly:
         self._state: _State | None = None
         """What must not have changed for what was read to count; None: SQLite sees to that."""
         self._copy: TemporaryDirectory[str] | None = None
+        self._shown: int | None = None
+        """Of an older file, which is shown as one of today: what it counted changes up to then."""
 
     def connect(self) -> sqlite3.Connection:
         """Open the file. Raises `JournalError`, and `NoJournal` where there is none."""
@@ -113,14 +115,19 @@ class ReadOnly:
 
     def _current(self) -> sqlite3.Connection:
         """Return a connection to the file as it is now."""
-        if self._connection is not None and not self._has_changed():
-            return self._connection
+        known = self._connection
+        if known is not None and not self._has_changed() and self._shows(known):
+            return known
         self.close()
         try:
             return self._opened()
         except BaseException:
             self.close()
             raise
+
+    def _shows(self, known: sqlite3.Connection) -> bool:
+        """Whether what it shows of an older file is what is in it."""
+        return self._shown is None or self._shown == _changes(known)
 
     def _opened(self) -> sqlite3.Connection:
         state = self._found()
@@ -145,7 +152,8 @@ class ReadOnly:
         if self._state is None:
             check_wal(self._path, connection)
         check_schema(self._path, connection)
-        schema.show_as_newest(connection)
+        older = schema.show_as_newest(connection)
+        self._shown = _changes(connection) if older else None
         connection.execute("PRAGMA query_only = ON")
         return connection
 
@@ -171,6 +179,12 @@ class ReadOnly:
         except FileNotFoundError:
             wal = None
         return _State(_stamp(main), None if wal is None or not wal.st_size else _stamp(wal))
+
+
+def _changes(connection: sqlite3.Connection) -> int:
+    """Return a number that is another once somebody else has written the file."""
+    number: int = connection.execute("PRAGMA main.data_version").fetchone()[0]
+    return number
 
 
 def _stamp(found: os.stat_result) -> _Stamp:

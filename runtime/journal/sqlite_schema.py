@@ -203,14 +203,14 @@ def migrate(connection: sqlite3.Connection) -> None:
         raise
 
 
-def show_as_newest(connection: sqlite3.Connection) -> None:
+def show_as_newest(connection: sqlite3.Connection) -> bool:
     """Let an older file, which is only read, seem to have today's tables and columns, empty ones.
 
     They are of this connection alone: temporary names go before those of the file. Its notes are
-    copied, as they are now.
+    copied, as they are now. Says whether it is an older one.
     """
     if version_of(connection) >= len(MIGRATIONS):
-        return
+        return False
     connection.execute("PRAGMA temp_store = MEMORY")
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as newest:
         migrate(newest)
@@ -234,6 +234,7 @@ def show_as_newest(connection: sqlite3.Connection) -> None:
 
     if _columns(connection, "notes"):
         place_named(connection)
+    return True
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str | None]:

@@ -35,15 +35,14 @@ class NotesBeforeFacts(WrappedJournal):
         after: int,
         facts: Sequence[Fact],
         busy: Busy,
-        notes: Sequence[Note] = (),
-        correlations: Sequence[bytes | None] | None = None,
+        **more: Any,
     ) -> Appended:
-        for it in notes:
+        for it in more.pop("notes", ()):
             alone = attrs.evolve(it, after=None)
             if await self.inner.note(run_id, fence=fence, notes=[alone]) is not Appended.OK:
                 return Appended.CONFLICT
         return await self.inner.append(
-            run_id, fence=fence, after=after, facts=facts, busy=busy, correlations=correlations
+            run_id, fence=fence, after=after, facts=facts, busy=busy, **more
         )
 
 
