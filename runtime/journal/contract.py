@@ -45,13 +45,12 @@ from ...models.deliveries import Delivery
 from ...models.errors import TurnlockError, shown
 from ...models.facts import Fact
 from ...models.run import Run
-from ...models.values import Json
 from ...views.status import Status
 from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
 from .backups import Backup, Restored
 from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary
-from .given import NOTE_BYTES, check_batch, check_lease, check_limit, checked_note
+from .given import check_batch, check_lease, check_limit
 from .ledger import Note
 from .ledgers import Ledgers
 from .refusals import (
@@ -69,8 +68,8 @@ from .refusals import (
 )
 
 __all__ = [
-    "NOTE_BYTES", "PAGE", "Appended", "Backup", "Busy", "Finding", "Note", "Post", "Restored",
-    "RunEntry", "RunsPage", "Summary", "check_batch", "check_lease", "check_limit", "checked_note",
+    "PAGE", "Appended", "Backup", "Busy", "Finding", "Note", "Post", "Restored",
+    "RunEntry", "RunsPage", "Summary", "check_batch", "check_lease", "check_limit",
     "closed", "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs",
     "run_forgotten", "too_many_posts", "unknown_run",
 ]  # fmt: skip
@@ -250,16 +249,6 @@ class Journal(Ledgers):
     @abstractmethod
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
-
-    @abstractmethod
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        """Keep a note by its name, as all were kept once; use `note`."""
-
-    @abstractmethod
-    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
-        """Return the notes that were kept by `note_named`, in order; use `notes`."""
 
     @abstractmethod
     async def post(self, run_id: str, delivery: Delivery) -> int:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
 
 import attrs
 
 from ...models.errors import InvalidValue, shown
 from ...models.facts import Fact
 from ...models.record import number
-from ...models.values import Json, canonical, check_text, freeze
-from ..errors import Overloaded
+from ...models.values import canonical, check_text
 from .ledger import Note, body_of
-
-NOTE_BYTES: Final = 64_000_000
-"""Bytes of JSON that one note may have."""
 
 
 def check_batch(run_id: str, *, after: int, facts: Sequence[Fact]) -> None:
@@ -56,20 +51,6 @@ def check_batch(run_id: str, *, after: int, facts: Sequence[Fact]) -> None:
             cause=f"ends at {facts[-1].sequence}, inside the commit that ends at {commit}",
             fix="append whole commits: all facts of each verdict",
         )
-
-
-def checked_note(run_id: str, *, name: str, value: Json) -> tuple[Any, bytes]:
-    """Return the value frozen, and its canonical JSON; see `Journal.note` for what is raised."""
-    if not check_text(name, place="name"):
-        raise InvalidValue(place="name", cause="is empty", fix="give the note a name")
-    frozen = freeze(value, place="value")
-    content = canonical(frozen).encode()
-    if len(content) > NOTE_BYTES:
-        raise Overloaded(
-            f"run {run_id!r}: the note {name!r} has {len(content):,} bytes; NOTE_BYTES is"
-            f" {NOTE_BYTES:,}: keep it elsewhere, and a reference here"
-        )
-    return frozen, content
 
 
 @attrs.frozen

@@ -13,7 +13,6 @@ from ...engine.snapshot import Snapshot
 from ...models.deliveries import Delivery
 from ...models.fact import Fact
 from ...models.run import Run
-from ...models.values import Json, same_json
 from ...views.status import Status
 from ..errors import NoJournal
 from .contract import (
@@ -33,7 +32,6 @@ from .contract import (
     check_batch,
     check_lease,
     check_limit,
-    checked_note,
     closed,
     not_removed,
     owned,
@@ -43,11 +41,10 @@ from .contract import (
     too_many_posts,
     unknown_run,
 )
-from .given import Given, check_correlations, check_worker, ends_of, given_notes
+from .given import check_correlations, check_worker, ends_of, given_notes
 from .latest import longest, place_of, place_read
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 from .memory_ledger import MemoryLedger
-from .named import note_of
 from .refusals import another_worker
 
 _UNTOUCHED = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0)
@@ -67,7 +64,6 @@ class _Kept:
     owner: str | None = None
     owned_until: float | None = None
     snapshot: Snapshot | None = None
-    named: dict[str, Json] = attrs.field(factory=dict[str, Json])
     ledger: MemoryLedger = attrs.field(factory=MemoryLedger)
     forgotten: float | None = None
     rewound: str | None = None
@@ -297,7 +293,6 @@ class MemoryJournal(Journal):
         if isinstance(kept.busy, Summary):
             kept.busy = attrs.evolve(kept.busy, trouble=None)
         kept.facts.clear()
-        kept.named.clear()
         kept.ledger = MemoryLedger()
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
@@ -318,28 +313,6 @@ class MemoryJournal(Journal):
         """Return the kept snapshot."""
         await self._turn()
         return self._kept(run_id).snapshot
-
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        """Keep a note by its name."""
-        frozen, _ = checked_note(run_id, name=name, value=value)
-        await self._turn()
-        kept = self._writable(run_id)
-        if not kept.admits(fence):
-            return Appended.FENCED
-        if name not in kept.named:
-            note = note_of(name, frozen, at=kept.changed or 0.0)
-            given = Given(note, note.content(), None, None)
-            if kept.ledger.keep([given], sequence=kept.sequence) is not Appended.OK:
-                return Appended.CONFLICT
-        same = same_json(kept.named.setdefault(name, frozen), frozen)
-        return Appended.OK if same else Appended.CONFLICT
-
-    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
-        """Return all notes that have names."""
-        await self._turn()
-        return dict(self._kept(run_id).named)
 
     async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
         """Keep notes."""

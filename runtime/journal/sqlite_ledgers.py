@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from ...models.values import Json
 from . import sqlite_ledger as ledgers
 from . import sqlite_notes as notes_
-from .contract import PAGE, Appended, Journal, Note, check_limit, checked_note
+from .contract import PAGE, Appended, Journal, Note, check_limit
 from .given import check_worker, given_notes
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 
@@ -84,19 +83,6 @@ class SqliteLedgers(Journal):
     async def worker(self, worker: str) -> str | None:
         """Return what a worker stands for."""
         return await self._read(partial(notes_.worker, worker=worker, where=self._where))
-
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        """Keep a note by its name."""
-        _, content = checked_note(run_id, name=name, value=value)
-        return await self._write(
-            partial(notes_.note_named, run_id=run_id, fence=fence, name=name, content=content)
-        )
-
-    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
-        """Return all notes that have names."""
-        return await self._read(partial(notes_.notes_named, run_id=run_id, where=self._where))
 
     @abstractmethod
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:

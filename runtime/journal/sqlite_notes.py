@@ -357,33 +357,3 @@ def worker(connection: sqlite3.Connection, *, worker: str, where: str) -> str | 
     if checksum(meaning.encode(), worker) != row[1]:
         raise damaged(where, f"what worker {worker!r} stands for", "the checksum does not fit")
     return meaning
-
-
-def note_named(
-    connection: sqlite3.Connection, run_id: str, *, fence: int | None, name: str, content: bytes
-) -> Appended:
-    """Keep a note by its name, as an older version does; `content` is canonical JSON."""
-    head = writable(connection, run_id)
-    if not head.admits(fence):
-        return Appended.FENCED
-    known = connection.execute(f"{NOTED} AND id = ?", (head.number, name)).fetchone()
-    if known is not None:
-        row = NotedRow(*known)
-        return Appended.OK if row.named and row.content == content else Appended.CONFLICT
-    connection.execute(
-        "INSERT INTO notes (run, name, value, checksum) VALUES (?, ?, ?, ?)",
-        (head.number, name, content, checksum(content, run_id, name)),
-    )
-    return Appended.OK
-
-
-def notes_named(connection: sqlite3.Connection, run_id: str, *, where: str) -> dict[str, Any]:
-    """Return the notes that have names, in order."""
-    rows = rows_after(connection, head_of(connection, run_id), ledger.START, pruned=False)
-    with closing(rows):
-        kept = [NotedRow(*row) for row in rows]
-    return {
-        row.id or "": freeze(parse(row.checked(run_id, where).content), place="note")
-        for row in kept
-        if row.named
-    }

@@ -12,7 +12,6 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import Fact
 from turnlock.models.run import Run
-from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import (
     PAGE,
@@ -112,14 +111,6 @@ class WrappedJournal(Journal):
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self.inner.snapshot(run_id)
-
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        return await self.inner.note_named(run_id, fence=fence, name=name, value=value)
-
-    async def notes_named(self, run_id: str) -> Mapping[str, Json]:
-        return await self.inner.notes_named(run_id)
 
     async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
         return await self.inner.note(run_id, fence=fence, notes=notes)
@@ -261,13 +252,6 @@ class FaultyJournal(WrappedJournal):
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return await self._with_fault("snapshot", lambda: self.inner.snapshot(run_id))
-
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        return await self._with_fault(
-            "note", lambda: self.inner.note_named(run_id, fence=fence, name=name, value=value)
-        )
 
     async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
         return await self._with_fault(

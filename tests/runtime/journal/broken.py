@@ -11,7 +11,6 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import Fact
 from turnlock.models.run import Run
-from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalOwned, RunDiffers
 from turnlock.runtime.journal.contract import (
     PAGE,
@@ -243,26 +242,6 @@ class AnySnapshot(WrappedJournal):
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         return self.newest.get(run_id)
-
-
-class AnybodysNotes(WrappedJournal):
-    """Whoever notes is taken for the owner."""
-
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        entry = await self.inner.entry(run_id)
-        return await self.inner.note_named(run_id, fence=entry.fence, name=name, value=value)
-
-
-class AnyNote(WrappedJournal):
-    """Another note of the same name is dropped with an OK."""
-
-    async def note_named(
-        self, run_id: str, *, fence: int | None, name: str, value: Json
-    ) -> Appended:
-        kept = await self.inner.note_named(run_id, fence=fence, name=name, value=value)
-        return Appended.OK if kept is Appended.CONFLICT else kept
 
 
 class LastAnswer(WrappedJournal):

@@ -19,7 +19,6 @@ from .ledger_pruned import LedgerPruned
 from .ledger_read import LedgerRead
 from .listing import Listing
 from .loads import Loads
-from .noting import Noting
 from .ownership import Ownership
 from .rewinding import Rewinding
 from .stories import Stories
@@ -31,7 +30,6 @@ class JournalContract(
     Listing,
     Loads,
     Keeping,
-    Noting,
     LedgerKept,
     LedgerRead,
     LedgerPruned,

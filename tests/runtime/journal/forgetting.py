@@ -16,7 +16,7 @@ from turnlock.runtime.journal.contract import Appended, Journal, Summary
 from turnlock.views.status import Status
 
 from .ownership import ASKED
-from .stage import LEASE, NOW, OTHER, RUN, JournalStage, everything, facts, kept, owned
+from .stage import LEASE, NOW, OTHER, RUN, JournalStage, everything, facts, kept, owned, said
 
 HARMLESS = {"entry", "release"}
 """What may be asked of a run that was removed."""
@@ -28,9 +28,9 @@ async def ended(journal: Journal) -> None:
     """A run of three facts that has nothing under way and no owner, and one beside it."""
     fence = await owned(journal)
     over = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0, trouble="pay: late")
-    said = await journal.append(RUN.run_id, fence=fence, after=0, facts=facts(3), busy=over)
-    assert said is Appended.OK
-    await journal.note_named(RUN.run_id, fence=fence, name="said", value="hello")
+    answer = await journal.append(RUN.run_id, fence=fence, after=0, facts=facts(3), busy=over)
+    assert answer is Appended.OK
+    await journal.note(RUN.run_id, fence=fence, notes=[said("hello")])
     await journal.release(RUN.run_id, fence=fence)
     await journal.declare(OTHER)
     await kept(journal, facts(2, run_id=OTHER.run_id), None, busy=False)
@@ -143,7 +143,7 @@ class Forgetting(JournalStage):
                 await journal.forget(RUN.run_id, fence=1, after=3, at=NOW)
 
             assert await everything(journal) == before
-            assert await journal.notes_named(RUN.run_id) == {"said": "hello"}
+            assert [it.note for it in await journal.notes(RUN.run_id)] == [said("hello")]
             assert (await journal.entry(RUN.run_id)).forgotten is None
 
         self.play(tmp_path, story)

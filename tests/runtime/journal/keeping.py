@@ -17,7 +17,19 @@ from turnlock.runtime.errors import Closed, Overloaded, RunDiffers
 from turnlock.runtime.journal.contract import POSTS, POSTS_WAITING, Appended, Journal
 
 from .ownership import ASKED
-from .stage import LEASE, NOW, OTHER, RUN, JournalStage, everything, facts, kept, owned, told_run
+from .stage import (
+    LEASE,
+    NOW,
+    OTHER,
+    RUN,
+    JournalStage,
+    everything,
+    facts,
+    kept,
+    owned,
+    said,
+    told_run,
+)
 
 DECISION = Decide(
     run_id=RUN.run_id,
@@ -236,7 +248,8 @@ class Outliving(JournalStage):
             fence = await owned(journal)
             await kept(journal, facts(7, commit=3), fence)
             await journal.keep_snapshot(_snapshot(3), fence=fence)
-            await journal.note_named(RUN.run_id, fence=fence, name="said", value="hello")
+            await journal.note(RUN.run_id, fence=fence, notes=[said("hello")])
+            await journal.put_worker("w/1", "host:7")
             await journal.answer(await journal.post(RUN.run_id, DECISION), {"accepted": True})
             await journal.post(RUN.run_id, Tick())
 
@@ -246,7 +259,8 @@ class Outliving(JournalStage):
             assert entry.owned_until == NOW + LEASE
             assert await everything(journal) == facts(7, commit=3)
             assert await journal.snapshot(RUN.run_id) == _snapshot(3)
-            assert await journal.notes_named(RUN.run_id) == {"said": "hello"}
+            assert [it.note for it in await journal.notes(RUN.run_id)] == [said("hello")]
+            assert await journal.worker("w/1") == "host:7"
             assert [post.delivery for post in await journal.posts([RUN.run_id])] == [Tick()]
             assert await journal.answered(1) == {"accepted": True}
             await kept(journal, facts(1, after=7), entry.fence)

@@ -17,20 +17,22 @@ from turnlock.runtime.journal import ledger
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, LedgerEntry, Note, Noted
 
-from .stage import LEASE, NOW, OTHER, RUN, JournalStage, everything, facts, kept, owned
+from .stage import (
+    LEASE,
+    NOW,
+    OTHER,
+    RUN,
+    JournalStage,
+    everything,
+    facts,
+    kept,
+    note,
+    owned,
+    said,
+)
 
 OK, CONFLICT, FENCED = Appended.OK, Appended.CONFLICT, Appended.FENCED
 ANY: Mapping[str, Json] = {"text": "é\0 \U0001f600", "big": 2**80, "deep": [[{"a": None}], 1.0]}
-
-
-def note(text: Json = "x", domain: Domain = Domain.ITEM, *, at: float = NOW, **more: Any) -> Note:
-    """A note that says this."""
-    return Note(domain=domain, kind="said", body={"text": text}, at=at, **more)
-
-
-def said(text: Json, **more: Any) -> Note:
-    """A message."""
-    return note(text, Domain.MESSAGE, **more)
 
 
 async def noted(

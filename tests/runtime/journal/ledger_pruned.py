@@ -12,8 +12,8 @@ from turnlock.runtime.journal import ledger
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.ledger import Cursor, Domain, Gap
 
-from .ledger_kept import cursors, note, noted, said
-from .stage import LEASE, NOW, RUN, JournalStage, facts, kept, owned, told_run
+from .ledger_kept import cursors, noted
+from .stage import LEASE, NOW, RUN, JournalStage, facts, kept, note, owned, said, told_run
 
 LATER: Final = NOW + ledger.OBSERVED_FOR + 1
 

@@ -19,8 +19,7 @@ from turnlock.runtime.journal import ledger
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, Gap, LedgerEntry, Note
 
-from .ledger_kept import note
-from .stage import NOW, RUN, facts, owned
+from .stage import NOW, RUN, facts, note, owned
 from .stories import Stories
 
 KEPT_AT_MOST: Final = 4

@@ -17,7 +17,7 @@ from turnlock.models.record import changed
 from turnlock.runtime.errors import JournalOwned, RunDiffers
 from turnlock.runtime.journal.contract import Journal, RunEntry
 
-from .stage import LEASE, NOW, OTHER, RUN, JournalStage, facts, kept, owned
+from .stage import LEASE, NOW, OTHER, RUN, JournalStage, facts, kept, owned, said
 
 ASKED: dict[str, Callable[[Journal, str], Awaitable[Any]]] = {
     "own": lambda journal, name: journal.own(name, owner="ada", now=NOW, lease=LEASE),
@@ -28,8 +28,11 @@ ASKED: dict[str, Callable[[Journal, str], Awaitable[Any]]] = {
     "read": lambda journal, name: journal.read(name),
     "entry": lambda journal, name: journal.entry(name),
     "snapshot": lambda journal, name: journal.snapshot(name),
-    "note": lambda journal, name: journal.note_named(name, fence=1, name="said", value="hello"),
-    "notes": lambda journal, name: journal.notes_named(name),
+    "note": lambda journal, name: journal.note(name, fence=1, notes=[said("hello")]),
+    "notes": lambda journal, name: journal.notes(name),
+    "find_note": lambda journal, name: journal.find_note(name, "said/1"),
+    "ledger": lambda journal, name: journal.ledger(name),
+    "prune": lambda journal, name: journal.prune(name, fence=1, now=NOW),
     "post": lambda journal, name: journal.post(name, Tick()),
 }
 """What is asked about one run."""

@@ -12,7 +12,19 @@ from turnlock.models.errors import UnknownRun
 from turnlock.runtime.errors import JournalRewound
 from turnlock.runtime.journal.contract import Appended, Finding, Journal
 
-from .stage import LEASE, NOW, OTHER, RUN, JournalStage, everything, facts, kept, owned, told_run
+from .stage import (
+    LEASE,
+    NOW,
+    OTHER,
+    RUN,
+    JournalStage,
+    everything,
+    facts,
+    kept,
+    owned,
+    said,
+    told_run,
+)
 
 WHY = "it had acknowledged fact 9, and ends with fact 4"
 
@@ -37,7 +49,8 @@ class Rewinding(JournalStage):
                 lambda: kept(journal, facts(1, after=len(made)), fence),
                 lambda: kept(journal, facts(1, after=len(made)), None),
                 lambda: journal.keep_snapshot(kernel.snapshot(), fence=fence),
-                lambda: journal.note_named(RUN.run_id, fence=fence, name="n", value=1),
+                lambda: journal.note(RUN.run_id, fence=fence, notes=[said("n")]),
+                lambda: journal.prune(RUN.run_id, fence=fence, now=NOW),
                 lambda: journal.post(RUN.run_id, Tick()),
             ]
             for write in writes:

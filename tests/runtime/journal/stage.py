@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from turnlock import (
     Acknowledge,
@@ -21,7 +21,9 @@ from turnlock import (
 )
 from turnlock.models.fact import Fact
 from turnlock.models.facts import TurnSealed
+from turnlock.models.values import Json
 from turnlock.runtime.journal.contract import Appended, Journal
+from turnlock.runtime.journal.ledger import Domain, Note
 
 Story: TypeAlias = Callable[[Journal], Awaitable[None]]
 
@@ -81,6 +83,16 @@ async def kept(
         batch[0].run_id, fence=fence, after=batch[0].sequence - 1, facts=batch, busy=busy
     )
     assert answer is Appended.OK
+
+
+def note(text: Json = "x", domain: Domain = Domain.ITEM, *, at: float = NOW, **more: Any) -> Note:
+    """A note that says this."""
+    return Note(domain=domain, kind="said", body={"text": text}, at=at, **more)
+
+
+def said(text: Json, **more: Any) -> Note:
+    """A message."""
+    return note(text, Domain.MESSAGE, **more)
 
 
 async def everything(journal: Journal, run_id: str = RUN.run_id) -> list[Fact]:

@@ -22,7 +22,7 @@ from turnlock.runtime.journal.contract import PROBLEM, Appended, Finding
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.journal.sqlite_rows import checksum
 
-from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned, told_run
+from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned, said, told_run
 
 LATER = NOW + 2 * LEASE
 APPROVE = Decide(turn_id="turn-1", invocation_id="a", approved=True)
@@ -47,7 +47,8 @@ def told(path: Path) -> None:
         await kept(journal, made[:4], fence)
         await kept(journal, made[4:], fence)
         await journal.keep_snapshot(kernel.snapshot(), fence=fence)
-        await journal.note_named(RUN.run_id, fence=fence, name="said", value={"a": 1})
+        await journal.note(RUN.run_id, fence=fence, notes=[said(1, id="said")])
+        await journal.put_worker("w/1", "host:7")
         await kept(journal, facts(2, run_id=OTHER.run_id), other)
         for run in (RUN, OTHER):
             for _ in range(2):
@@ -339,7 +340,7 @@ async def all_of_it(journal: SqliteJournal) -> list[Any]:
     for entry in await journal.runs():
         run_id = entry.run.run_id
         if entry.problem is None:
-            notes, posts = await journal.notes_named(run_id), await journal.posts([run_id])
+            notes, posts = await journal.notes(run_id), await journal.posts([run_id])
             kept_ = await everything(journal, run_id), await journal.snapshot(run_id)
             # What an append has told of its run may be gone: then whoever lists it folds it.
             listed = attrs.evolve(

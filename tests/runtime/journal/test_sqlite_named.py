@@ -22,10 +22,9 @@ from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.ledger import Cursor, Domain, Note, Noted
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
-from .ledger_kept import said
 from .ledger_read import in_pages
 from .older_files import append_as_older, note_as_older, notes_as_older, written_by_older
-from .stage import RUN, facts
+from .stage import RUN, facts, said
 
 SEALED: Final[Json] = {"sealed": "c2VjcmV0"}
 CALL: Final[dict[str, Any]] = {
@@ -90,7 +89,7 @@ def test_s_61_messages_stand_where_they_were_said(tmp_path: Path, read_only: boo
     path = tmp_path / "journal.db"
     batches = turns(2)
     ends = [batch[-1].sequence for batch in batches]
-    notes = {
+    notes: dict[str, Json] = {
         "forked": {"run": "r", "turn": "t1", "sequence": 5},
         "said/1": user("go"),
         "part/2/1": answer(None, calls=True),
@@ -194,7 +193,8 @@ def test_an_older_process_goes_on_with_its_notes(tmp_path: Path) -> None:
         }
 
         assert play(path, placed) == {"said/1": "2.1", "said/2": "2.2", "said/3": "5.1"}
-        assert play(path, lambda journal: journal.notes_named(RUN.run_id)) == expected
+        said_ = [it.note.body["id"] for it in play(path, all_notes)]
+        assert said_ == [*expected]
 
         async def goes_on(journal: SqliteJournal) -> Appended:
             again = Note(domain=Domain.MESSAGE, kind="user", body={"id": "said/3", "text": "d"},

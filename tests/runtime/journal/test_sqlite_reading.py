@@ -53,7 +53,7 @@ def read(path: Path) -> int:
         async with await SqliteJournal.open(path, read_only=True, busy_timeout=0.05) as journal:
             assert [entry.run for entry in await journal.runs()] == [RUN]
             await journal.snapshot(RUN.run_id)
-            await journal.notes_named(RUN.run_id)
+            await journal.notes(RUN.run_id)
             await journal.posts([RUN.run_id])
             await journal.check()
             return len(await everything(journal))
@@ -181,7 +181,7 @@ def test_a_file_of_version_0_1_is_read_as_it_is(tmp_path: Path) -> None:
                 await journal.runs(),
                 await everything(journal, "story"),
                 await journal.snapshot("story"),
-                await journal.notes_named("story"),
+                await journal.notes("story"),
                 await journal.posts(["story"]),
             ]
 

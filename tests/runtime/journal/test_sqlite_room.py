@@ -18,7 +18,7 @@ from turnlock.runtime.journal import sqlite_entries
 from turnlock.runtime.journal import sqlite_room as room
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
-from .stage import facts, kept
+from .stage import facts, kept, note, said
 
 WRITTEN = Path(__file__).parents[2] / "data" / "journals" / "0.1" / "journal.db"
 SIZE = 4_000_000
@@ -169,7 +169,7 @@ def test_nothing_of_what_was_removed_is_left_in_the_file(
                 await kept(journal, [told], None, busy=False)
                 beside = facts(1, after=fact.sequence - 1, run_id="other")
                 await kept(journal, beside, None, busy=False)
-            await journal.note_named("gone", fence=None, name="said", value=words)
+            await journal.note("gone", fence=None, notes=[said(words), note(words)])
             post = await journal.post("gone", Interrupt(turn_id="t", reason=words))
             await journal.answer(post, {"reason": words})
             await asyncio.to_thread(_closed_once, path)

@@ -81,7 +81,12 @@ def test_the_journal_is_read_to_its_end() -> None:
             kernel = Kernel.recover(RUN, rest, snapshot=snapshot)
             assert sorted(owed(kernel)) == sorted(OWED)
 
-            assert await journal.notes_named("story") == {"said/1": {"prompt": "go on"}}
+            (noted,) = await journal.notes("story")
+            assert noted.note.body == {"id": "said/1", "prompt": "go on"}
+            page = await journal.ledger("story")
+            lines = WRITTEN.joinpath("facts.jsonl").read_bytes().splitlines()
+            assert [it.content for it in page.entries if not it.is_note] == lines
+            assert [it.at for it in page.entries][:FACTS] == [it.at for it in facts_written()]
             (post,) = await journal.posts(["story"])
             assert isinstance(post.delivery, Decide)
             assert (post.number, post.delivery.invocation_id) == (1, "waits")
