@@ -7,10 +7,14 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from ..agent.loop import Agent
 from ..models.errors import InvalidValue, shown
 from ..models.safe_text import harmless
+
+PLACE: Final = 300
+"""Characters of a file's place that are shown."""
 
 
 def load_agents(place: str) -> dict[str, Agent]:
@@ -82,4 +86,6 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _wrong(path: Path, cause: str, fix: str) -> InvalidValue:
-    return InvalidValue(place=f"agents {shown(str(path))}", cause=cause, fix=fix)
+    return InvalidValue(
+        place=f"agents of {harmless(str(path), limit=PLACE)!r}", cause=cause, fix=fix
+    )

@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from ..agent.conversation import Owed
 from ..agent.errors import ConversationBroken, LimitReached
 from ..agent.loop import Agent
 from ..agent.providers.client import MissingClient
@@ -48,12 +49,6 @@ ASIDE: Final = frozenset({"drained", "rested"})
 class OwnAdapter:
     """Performs runs of our own kind by the server's agents, on one runtime."""
 
-    kind: Final = OWN
-    capabilities: Final = Capabilities()
-    settings: Final = frozenset({"agent", "model"})
-    options: Final[frozenset[str]] = frozenset()
-    keeps_messages: Final = True
-
     def __init__(
         self, *, runtime: Runtime, agents: Mapping[str, Agent], default: str | None = None
     ) -> None:
@@ -64,6 +59,11 @@ class OwnAdapter:
         """
         if not agents:
             raise InvalidValue(place="agents", cause="is empty", fix="give at least one agent")
+        self.kind: Final = OWN
+        self.capabilities: Final = Capabilities()
+        self.settings: Final = frozenset({"agent", "model"})
+        self.options: Final[frozenset[str]] = frozenset()
+        self.keeps_messages: Final = True
         self.runtime: Final = runtime
         self.agents: Final = dict(agents)
         self.default: Final = next(iter(agents)) if default is None else default
@@ -174,7 +174,11 @@ class OwnSession:
         """Whether the model is asked, or calls run that wait for no person."""
         if not self._working or self._left:
             return False
-        return not self._agent.pending() and not self._agent.doubts()
+        conversation = self._agent.conversation
+        if conversation.owed is not Owed.RESULTS:
+            return True
+        turn = conversation.turns[conversation.turn_id or ""]
+        return turn.calls.any_waiting_for(Waits.REPORT, Waits.CLAIM, Waits.RETRY)
 
     async def settled(self) -> None:
         """Go on until a person has the word, or the answers that one prompt may cost are spent.

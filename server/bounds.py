@@ -46,7 +46,7 @@ class SessionSettings:
     @classmethod
     def headless(cls, **more: Any) -> SessionSettings:  # noqa: ANN401 - the fields above
         """Return those of a server at which nobody sits (S-96)."""
-        return cls(**{"on_pending": "deny", "doubts": "fail", **more})
+        return cls(on_pending="deny", doubts="fail", **more)
 
 
 class Budget:

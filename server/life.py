@@ -96,6 +96,8 @@ class Life:
             for kind, adapter in adapters.items()
         }
         """What owns and judges the runs of each kind."""
+        self.began: Callable[[Performed], None] = lambda _: None
+        """Is told of each session that has begun."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._budget = Budget(settings)
 
@@ -164,7 +166,7 @@ class Life:
         if self.stopping:
             raise CommandRefused("shutting_down", "the server is about to end")
         check_thread(run_id, kept.manifest)
-        self.check_room(kind)
+        await self._make_room(kind)
         if kept.why_closed == "failed" and not restarted:
             self._budget.spend(run_id, now=self.now())
         adapter, runtime = self._adapters[kind], self.runtimes[kind]
@@ -194,6 +196,7 @@ class Life:
         )
         self.active[run_id] = performed
         performed.begin(self._ended_by_itself)
+        self.began(performed)
         self._rest_idle()
         return performed
 
@@ -279,30 +282,40 @@ class Life:
 
     def check_room(self, kind: str) -> None:
         """Raise `CommandRefused` where so many sessions are at work that no other may begin."""
-        if sum(it.counts for it in self.active.values()) < self._settings.sessions:
-            return
-        idle = next((it for it in self.active.values() if it.idle and it.counts), None)
-        if idle is not None and self._adapters[kind].capabilities.execution != "owned":
-            self._rest(idle)
-            return
-        raise CommandRefused(
-            "limit_reached",
-            f"{self._settings.sessions} sessions are at work here; ask again once one has ended",
-        )
+        if self._is_full() and self._idle_of(kind) is None:
+            raise CommandRefused(
+                "limit_reached",
+                f"{self._settings.sessions} sessions are at work here; ask again once one has"
+                " ended",
+            )
+
+    def _is_full(self) -> bool:
+        return sum(it.counts for it in self.active.values()) >= self._settings.sessions
+
+    def _idle_of(self, kind: str) -> Performed | None:
+        """Return the session that makes room for another: the oldest process that is idle."""
+        if self._adapters[kind].capabilities.execution == "owned":
+            return None
+        return next((it for it in self.active.values() if it.idle and it.counts), None)
+
+    async def _make_room(self, kind: str) -> None:
+        """Put a process to rest that is idle, if need be. Raises as `check_room` does."""
+        self.check_room(kind)
+        idle = self._idle_of(kind)
+        if self._is_full() and idle is not None:
+            await self._rest(idle)
 
     def _rest_idle(self) -> None:
         """Put sessions to rest that nobody has asked anything for longest, where many are idle."""
         idle = [it for it in self.active.values() if it.idle]
         for performed in idle[: max(0, len(idle) - self._settings.sessions)]:
-            self._rest(performed)
+            self.tasks.spawn(f"rest {performed.run_id}", self._rest(performed))
 
-    def _rest(self, performed: Performed) -> None:
-        async def rest() -> None:
-            async with self.lock(performed.run_id):
-                if performed.idle and self.active.get(performed.run_id) is performed:
-                    await self._end(performed, Ending(why="rested"), grace=self._settings.grace)
-
-        self.tasks.spawn(f"rest {performed.run_id}", rest())
+    async def _rest(self, performed: Performed) -> None:
+        """End a session as long as it is idle; its run is gone on with when it is asked."""
+        async with self.lock(performed.run_id):
+            if performed.idle and self.active.get(performed.run_id) is performed:
+                await self._end(performed, Ending(why="rested"), grace=self._settings.grace)
 
     def _lost(self, run_id: str) -> None:
         """Learn that another owns a run: its session ends at once (S-49)."""

@@ -100,7 +100,7 @@ def kept_of(run_id: str, notes: Iterable[Noted]) -> Kept | None:
             kept = attrs.evolve(kept, manifest=manifest, epochs=kept.epochs + 1)
         elif note.kind == CLOSED:
             ending = note.body.get("ending")
-            closed = ending if isinstance(ending, Mapping) else {}
+            closed: Mapping[str, Json] = ending if isinstance(ending, Mapping) else {}
             manifest = attrs.evolve(kept.manifest, closed=closed)
             kept = attrs.evolve(kept, manifest=manifest, closings=kept.closings + 1)
     return kept

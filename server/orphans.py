@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from ..adapters.rest import unknown
@@ -42,14 +43,15 @@ class Orphans:
         self._heeded: dict[str, float] = {}
         """When a run was last commanded, or seen to be watched or without anything pending."""
         self._unheeds: list[Callable[[], None]] = []
-        self._under_way: set[str] = set()
+        self._again: dict[str, bool] = {}
+        """The runs that are decided for now, and whether more was kept of them meanwhile."""
 
     def begin(self) -> None:
         """Look from now on."""
-        headless = self._settings.on_pending == "deny" or self._settings.doubts == "fail"
-        if headless:
+        if self._settings.on_pending == "deny" or self._settings.doubts == "fail":
             for runtime in self._life.runtimes.values():
-                self._unheeds.append(runtime.when_kept(self._kept_in(runtime)))
+                self._unheeds.append(runtime.when_kept(partial(self._kept, runtime)))
+            self._life.began = lambda it: self._kept(it.runtime, it.run_id)
         if self._settings.orphan_timeout is not None:
             self._life.tasks.spawn("end orphans", self._watch(self._settings.orphan_timeout))
 
@@ -63,27 +65,34 @@ class Orphans:
         if self._settings.orphan_timeout is not None:
             self._heeded[run_id] = asyncio.get_running_loop().time()
 
-    def _kept_in(self, runtime: Runtime) -> Callable[[str], None]:
-        def kept(run_id: str) -> None:
-            if run_id not in self._under_way and run_id in runtime.runs:
-                self._under_way.add(run_id)
-                self._life.tasks.spawn(f"decide for {run_id}", self._settle(runtime, run_id))
+    def _kept(self, runtime: Runtime, run_id: str) -> None:
+        """Decide for a run of which something was kept; once, however much that is."""
+        if run_id in self._again:
+            self._again[run_id] = True
+        elif run_id in runtime.runs and not self._life.stopping:
+            self._again[run_id] = False
+            self._life.tasks.spawn(f"decide for {run_id}", self._decide(runtime, run_id))
 
-        return kept
-
-    async def _settle(self, runtime: Runtime, run_id: str) -> None:
+    async def _decide(self, runtime: Runtime, run_id: str) -> None:
         """Deny what waits for a person, and settle what is in doubt, as the settings say."""
         try:
-            with suppress(TurnlockError):  # it is another's, or is told of again
-                if self._settings.on_pending == "deny":
-                    for call in runtime.pending(run_id):
-                        await runtime.deliver(run_id, _denied(call))
-                performed = self._life.active.get(run_id)
-                if self._settings.doubts == "fail" and performed is not None:
-                    for call in performed.doubts():
-                        await runtime.deliver(call.run_id, unknown(call, UNKNOWN))
+            again = True
+            while again:
+                self._again[run_id] = False
+                with suppress(TurnlockError):  # it is another's, or the journal fails
+                    await self._settle(runtime, run_id)
+                again = self._again[run_id]
         finally:
-            self._under_way.discard(run_id)
+            del self._again[run_id]
+
+    async def _settle(self, runtime: Runtime, run_id: str) -> None:
+        if self._settings.on_pending == "deny" and run_id in runtime.runs:
+            for call in runtime.pending(run_id):
+                await runtime.deliver(run_id, _denied(call))
+        performed = self._life.active.get(run_id)
+        if self._settings.doubts == "fail" and performed is not None:
+            for call in performed.doubts():
+                await runtime.deliver(call.run_id, unknown(call, UNKNOWN))
 
     async def _watch(self, bound: float) -> None:
         loop = asyncio.get_running_loop()
