@@ -173,13 +173,14 @@ class Served:
 
     async def idle(self, run_id: str = "r") -> None:
         """Wait until nothing is owed, and nothing waits; or the process is dead."""
-        active, journal = self.sessions.life.active, self.sessions.journal
+        active = self.sessions.life.active
+        await self.until(lambda: self.dead or (run_id in active and active[run_id].idle))
 
-        def holds() -> bool:
-            dead = isinstance(journal, MortalJournal) and journal.died.is_set()
-            return dead or (run_id in active and active[run_id].idle)
-
-        await self.until(holds)
+    @property
+    def dead(self) -> bool:
+        """Whether its journal says that its process was killed."""
+        journal = self.sessions.journal
+        return isinstance(journal, MortalJournal) and journal.died.is_set()
 
 
 async def serve(
