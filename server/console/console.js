@@ -872,12 +872,13 @@ let run = null
 let changed = true // the list of runs
 let drawing = false
 
-/** Draw with the next frame; in a tab that nobody sees, which has none, soon. */
+/** Draw with the next frame; soon, where there is none, or thousands of entries come. */
 function draw() {
 	if (drawing || !stream) return
 	drawing = true
 	const now = () => ((drawing = false), drawNow())
-	if (document.hidden) setTimeout(now, 100)
+	const many = run?.state === "catching_up" && run.entries.length > 300
+	if (document.hidden || many) setTimeout(now, 100)
 	else requestAnimationFrame(now)
 }
 
@@ -932,6 +933,7 @@ function go() {
 	if (id === (run?.id ?? null)) return
 	if (run) run.draft = $("prompt").value
 	run?.leave()
+	for (const list of Object.values(lists)) list.set(0, true)
 	run = id === null ? null : (runs.get(id) ?? new Run(id))
 	changed = true
 	if (run) {

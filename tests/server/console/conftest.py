@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from .served import Served
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
-WITHIN: Final = 10_000
-"""Milliseconds that a page has for what is waited for."""
+WITHIN: Final = 20_000
+"""Milliseconds that a page has for what is waited for: others may be at work, too."""
+
+expect.set_options(timeout=WITHIN)
 
 Visit = Callable[..., Page]
 

@@ -103,7 +103,6 @@ def test_f_96_the_second_of_two_tabs_is_told_who_was_first(server: Served, visit
     told = expect(second.locator("#alert"))
     told.to_contain_text("already decided: approved by anna")
     assert facts(server, "tabs", "TOOL_DENIED") == []
-    assert held
 
 
 def _holding(route: WebSocketRoute, held: list[str], word: str) -> None:
