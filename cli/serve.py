@@ -260,17 +260,25 @@ async def _serve(options: Options) -> int:
 
 async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> None:
     """Say where the console is once it can be reached, and again when somebody asks (SIGHUP)."""
+    from ..server.listening import address_of, addresses  # noqa: PLC0415 - as in command
+
     while True:
         await again.wait()
         again.clear()
         if it.file is not None:
             it.file.look()
-        name = options.listen[0]
+        first, *_ = addresses(options.listen)
+        name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(first, first)  # noqa: S104 - not bound to
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
         click.echo(f"turnlock serves {harmless(options.db)} with {', '.join(options.agents)}")
         way_in = it.way_in()
         once = "  (lets in once, within 10 minutes)" if way_in else "  (sign in with a token)"
         click.echo(f"  console  {address}/console/{way_in}{once}")
+        for other in options.listen:
+            if address_of(other) is None:
+                click.echo(
+                    f"           https://{harmless(other)}/console/  (where TLS ends in front)"
+                )
         if it.token_file is not None:
             click.echo(f"  others   --url {address} --token-file {harmless(str(it.token_file))}")
 

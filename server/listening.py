@@ -149,11 +149,12 @@ class Socket(WebSocketConnection):
 
 def addresses(hosts: Sequence[str]) -> tuple[str, ...]:
     """Return those of `--host` that are listened on: addresses; without any, the loopback's."""
-    found = tuple(dict.fromkeys(it for it in map(_address, hosts) if it is not None))
+    found = tuple(dict.fromkeys(it for it in map(address_of, hosts) if it is not None))
     return found or ("127.0.0.1",)
 
 
-def _address(host: str) -> str | None:
+def address_of(host: str) -> str | None:
+    """Return the address that a `--host` is; None for a name, which others are asked by."""
     if host.lower() == "localhost":
         return "127.0.0.1"
     try:
