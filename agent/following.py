@@ -15,7 +15,7 @@ from ..models.errors import TurnlockError, UnknownRun
 from ..models.facts import Fact
 from ..models.run import Limits, Run
 from ..runtime.dispatcher import Continuation
-from ..runtime.errors import Closed, JournalError, RunFenced, TooSlow
+from ..runtime.errors import Closed, JournalError, RunFenced
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
 from ..runtime.tools.sealing import Seals
@@ -140,15 +140,11 @@ class Following:
 
     async def _fold(self) -> None:
         """Fold the facts of the run as they come."""
-        while True:
-            subscription = self.runtime.subscribe(self.run_id, after=self.conversation.sequence)
-            with suppress(TooSlow):  # subscribe again: the journal has what was missed
-                async for fact in subscription:
-                    self.conversation.take(fact)
-                    if self._loaded:
-                        self._heed(fact)
-                    self.tell()
-                return
+        async for fact in self.runtime.subscribe(self.run_id, after=self.conversation.sequence):
+            self.conversation.take(fact)
+            if self._loaded:
+                self._heed(fact)
+            self.tell()
 
     def _check_ours(self) -> None:
         folding = self._folding

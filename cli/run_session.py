@@ -24,7 +24,6 @@ from ..lifecycle.phases import Phase
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
-from ..runtime.errors import TooSlow
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import Domain, Noted
 from ..runtime.telemetry import standard
@@ -229,18 +228,13 @@ class Session:
 
     async def _watch(self, agent: Agent) -> None:
         """Fold and show the facts as they come."""
-        sequence = 0
-        while True:
-            facts = agent.runtime.subscribe(agent.run_id, after=sequence)
-            try:
-                async for fact in facts:
-                    sequence = fact.sequence
-                    self.screen.take(fact)
-                    self._prompts.look()
-            except TooSlow:
-                continue
-            finally:
-                facts.close()
+        facts = agent.runtime.subscribe(agent.run_id)
+        try:
+            async for fact in facts:
+                self.screen.take(fact)
+                self._prompts.look()
+        finally:
+            facts.close()
 
     def _interrupt(self) -> None:
         """Ctrl-C: stop what goes on, once; where nothing does, or again, leave."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import (
         Closed,
         Conflict,
+        CursorAhead,
         ForeignRun,
         JournalError,
         JournalOwned,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         RunFenced,
         RunForgotten,
         RunOpen,
-        TooSlow,
     )
     from .journal.contract import (
         Appended,
@@ -68,7 +68,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Appended", "ArchiveError", "Backup", "BadArguments", "BadToolFile", "CallView", "Cipher",
-    "Clock", "Closed", "Conflict", "Continuation", "Cursor", "DiagnosticSubscription", "Domain",
+    "Clock", "Closed", "Conflict", "Continuation", "Cursor", "CursorAhead",
+    "DiagnosticSubscription", "Domain",
     "Execution", "Failed", "Finding", "ForeignRun", "Happened", "InDoubt", "Journal",
     "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound", "Keep", "Left",
     "MemoryJournal", "NeverHappened", "NoJournal", "Note", "Noted", "Observed", "OnContinue",
@@ -76,7 +77,7 @@ __all__ = [
     "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
     "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate",
     "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary",
-    "Telemetry", "TooSlow", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered",
+    "Telemetry", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered",
     "archive_runs", "forget_runs", "list_runs", "open_journal", "open_telemetry", "recover",
     "restore_journal", "submit", "tool",
 ]  # fmt: skip
@@ -89,8 +90,8 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "archive": "ArchiveError",
         "dispatcher": "Continuation OnContinue",
         "errors":
-            "Closed Conflict ForeignRun JournalError JournalOwned JournalReplaced JournalRewound"
-            " NoJournal Overloaded RunDiffers RunFenced RunForgotten RunOpen TooSlow",
+            "Closed Conflict CursorAhead ForeignRun JournalError JournalOwned JournalReplaced"
+            " JournalRewound NoJournal Overloaded RunDiffers RunFenced RunForgotten RunOpen",
         "journal.contract":
             "Appended Backup Finding Journal Post Restored RunEntry Summary open_journal"
             " restore_journal",

@@ -89,12 +89,3 @@ class CursorAhead(TurnlockError):
         )
         self.head = str(head)
         self.extra = {"head": self.head}
-
-
-class TooSlow(TurnlockError):
-    """A subscriber fell behind; subscribe again after the sequence `after`: nothing is lost."""
-
-    def __init__(self, message: str, *, after: int) -> None:
-        """Keep the sequence of the last fact that was handed out."""
-        super().__init__(message)
-        self.after = after

@@ -1,7 +1,7 @@
 """The facts of a run as they happen: first from the journal, then live, without gap or repeat.
 
 A subscriber pulls. One that hangs or raises harms nobody; one that falls further behind than its
-buffer holds is cut off, and told where to go on. Diagnostics go another way and have no sequence.
+buffer holds goes back to the journal. Diagnostics go another way and have no sequence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Generic, Self, TypeVar
 from ..models.diagnostics import Diagnostic
 from ..models.errors import TurnlockError
 from ..models.facts import Fact
-from .errors import TooSlow
+from .errors import CursorAhead
 from .journal.contract import Journal
 
 T = TypeVar("T")
@@ -75,7 +75,11 @@ class Subscription(_Channel[Fact]):
         self._replaying = True
         self._missed = False
         """Whether live facts were let go: the journal has them."""
-        self._cut = False
+        self._is_known = after == 0
+        """Whether the journal has what it begins behind."""
+        self.listen: Callable[[], None] | None = None
+        """Called where it was let go, and reads again."""
+        self._let_go = False
         self._failure: TurnlockError | None = None
 
     def fail(self, why: TurnlockError) -> None:
@@ -86,31 +90,32 @@ class Subscription(_Channel[Fact]):
             self.when_closed()
 
     def offer(self, facts: Sequence[Fact]) -> None:
-        """Take in facts that have just been kept."""
-        if self._cut or self._closed:
+        """Take in facts that have just been kept; what it has no room for it reads later."""
+        if self._closed:
             return
-        if len(facts) > self._bound:
-            self.look_again()  # nobody is slow where one turn brings more than a buffer holds
-        elif len(self._buffer) + len(facts) > self._bound:
-            self._buffer.clear()
-            self._missed = self._replaying
-            self._cut = not self._replaying
-            if self._cut and self.when_closed is not None:
-                self.when_closed()
+        if len(self._buffer) + len(facts) > self._bound:
+            self.look_again()
+            self._let_go = True
+            if self.when_closed is not None:
+                self.when_closed()  # whoever never reads again is kept by nobody
         else:
             self._buffer.extend(facts)
         self._arrived.set()
 
     def look_again(self) -> None:
         """Learn that facts may have been kept that were never offered: the journal has them."""
-        if self._cut or self._closed:
+        if self._closed:
             return
         self._buffer.clear()
         self._replaying = self._missed = True
         self._arrived.set()
 
     async def __anext__(self) -> Fact:
-        """Return the next fact. Raises `TooSlow`, `RunFenced`, and what the journal raises."""
+        """Return the next fact.
+
+        Raises `CursorAhead` where it begins behind the journal's end, `RunFenced`, and what the
+        journal raises.
+        """
         while not self._left:
             source = self._page if self._replaying else self._buffer
             while source:
@@ -120,12 +125,6 @@ class Subscription(_Channel[Fact]):
                     return fact
             if self._replaying:
                 await self._turn_page()
-            elif self._cut:
-                raise TooSlow(
-                    f"run {self.run_id!r}: the subscriber fell more than {self._bound} facts "
-                    f"behind; subscribe again after {self._last}",
-                    after=self._last,
-                )
             elif self._failure is not None:
                 raise self._failure
             else:
@@ -134,7 +133,16 @@ class Subscription(_Channel[Fact]):
 
     async def _turn_page(self) -> None:
         self._missed = False
+        if self._let_go and self.listen is not None:
+            self._let_go = False
+            self.listen()  # before the journal is read, so that nothing is missed
         self._page.extend(await self._journal.read(self.run_id, after=self._last))
+        if not self._is_known and not self._page:
+            head = (await self._journal.entry(self.run_id)).sequence
+            if head < self._last:
+                self.close()
+                raise CursorAhead(self.run_id, asked=self._last, head=head)
+        self._is_known = True
         self._replaying = bool(self._page) or self._missed
 
 
@@ -173,11 +181,20 @@ class Streams:
         self._bound = bound
         self._facts: dict[str, set[Subscription]] = {}
         self._diagnostics: dict[str, set[DiagnosticSubscription]] = {}
+        self._closed = False
 
     def subscribe(self, run_id: str, *, after: int) -> Subscription:
         """Begin to listen to a run's facts after a sequence."""
         made = Subscription(journal=self._journal, run_id=run_id, after=after, bound=self._bound)
         _add(self._facts, run_id, made)
+
+        def listen() -> None:
+            if self._closed:
+                made.close()
+            else:
+                _add(self._facts, run_id, made)
+
+        made.listen = listen
         return made
 
     def diagnostics(self, run_id: str) -> DiagnosticSubscription:
@@ -212,6 +229,7 @@ class Streams:
 
     def close(self) -> None:
         """End all iterations once their buffers are read."""
+        self._closed = True
         for subscription in tuple(chain.from_iterable(self._facts.values())):
             subscription.close()
         for diagnostics in tuple(chain.from_iterable(self._diagnostics.values())):

@@ -12,7 +12,6 @@ import pytest
 from turnlock import Call, Fact, FactType, Run
 from turnlock.models.facts import ExecutionInDoubt
 from turnlock.runtime.dispatcher import Continuation
-from turnlock.runtime.errors import TooSlow
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
@@ -159,7 +158,7 @@ def test_a_lease_that_expires_in_a_crash_is_in_doubt_all_the_same() -> None:
 
 
 def test_subscribers_that_raise_hang_or_are_slow_harm_nobody() -> None:
-    """One raises, one never reads, one is too slow and is told where to go on; the run goes on."""
+    """One raises, one never reads, one falls behind and misses nothing; the run goes on."""
     told: list[Continuation] = []
 
     async def on_continue(continuation: Continuation) -> None:
@@ -185,11 +184,8 @@ def test_subscribers_that_raise_hang_or_are_slow_harm_nobody() -> None:
             seen = [await first]
             await _turn(runtime, 2)
 
-            with pytest.raises(TooSlow) as cut:
-                seen += [fact async for fact in slow]
-            again = runtime.subscribe("r", after=cut.value.after)
             while len(seen) < 10:
-                seen.append(await anext(again))
+                seen.append(await anext(slow))
 
             assert await good == seen
             assert [fact.sequence for fact in seen] == list(range(1, 11))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from turnlock import Acknowledge, Call, Claim, Fact, Kernel, OpenTurn, Report, Run
 from turnlock.models.diagnostics import ToolLog
-from turnlock.runtime.errors import TooSlow
+from turnlock.runtime.errors import CursorAhead
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.streams import Streams, Subscription
 
@@ -100,33 +99,31 @@ def test_whatever_the_order_of_keeping_and_reading_each_fact_comes_once(
     """Small buffers while the journal is read, pages, pauses: the sequence has no gap."""
 
     async def play() -> None:
-        stage = Stage(bound=40)
+        stage, begin = Stage(bound=40), after
         await stage.begin()
         subscription = None
         got: list[int] = []
         for commits in pieces:
             await stage.happen(commits)
-            if subscription is None and data.draw(st.booleans()):
-                subscription = stage.streams.subscribe("r", after=after)
+            if subscription is None and stage.at >= begin and data.draw(st.booleans()):
+                subscription = stage.streams.subscribe("r", after=begin)
             if subscription is not None:
-                readable = stage.at - max(after, got[-1] if got else 0)
+                readable = stage.at - (got[-1] if got else begin)
                 if readable > 0:
                     got += await taken(subscription, data.draw(st.integers(0, readable)))
         if subscription is None:
-            subscription = stage.streams.subscribe("r", after=after)
+            begin = min(begin, stage.at)
+            subscription = stage.streams.subscribe("r", after=begin)
+        got += await taken(subscription, max(0, stage.at - (got[-1] if got else begin)))
         subscription.close()
-        with suppress(TooSlow):
-            async for fact in subscription:
-                got.append(fact.sequence)
-        last = got[-1] if got else after
-        got += await taken(stage.streams.subscribe("r", after=last), max(0, stage.at - last))
-        assert got == list(range(after + 1, stage.at + 1))
+        assert [fact.sequence async for fact in subscription] == []
+        assert got == list(range(begin + 1, stage.at + 1))
 
     run(play())
 
 
-def test_who_is_too_slow_is_told_where_to_go_on() -> None:
-    """Its buffer is bounded, and nothing is lost: the journal has it."""
+def test_who_falls_behind_goes_on_from_the_journal() -> None:
+    """Its buffer is bounded, and nothing is lost: the journal has it; nobody is told of it."""
 
     async def play() -> None:
         stage = Stage(bound=8)
@@ -137,18 +134,39 @@ def test_who_is_too_slow_is_told_where_to_go_on() -> None:
         assert (await taken(slow, 1), await taken(quick, 1)) == ([1], [1])
         reading = asyncio.ensure_future(taken(slow, 1))
         await settled()  # both are live now
-        quicker = asyncio.ensure_future(taken(quick, 100))
+        quicker = asyncio.ensure_future(taken(quick, 40))
         await settled()
         for _ in range(40):
             await stage.happen(1)
             await asyncio.sleep(0)
 
         assert await reading == [2]
-        with pytest.raises(TooSlow, match="subscribe again after 2") as caught:
-            await taken(slow, 1)
-        assert caught.value.after == 2
-        quicker.cancel()
-        assert (await taken(stage.streams.subscribe("r", after=2), 3)) == [3, 4, 5]
+        assert await quicker == list(range(2, 42))
+        rest = await taken(slow, stage.at - 2)
+        assert rest == list(range(3, stage.at + 1))
+        reading = asyncio.ensure_future(taken(slow, 1))
+        await settled()
+        await stage.happen(1)
+        assert await reading == [rest[-1] + 1]
+
+    run(play())
+
+
+def test_s_71_a_sequence_behind_the_end_is_refused_and_never_waited_for() -> None:
+    """Of another journal, or of one that was put back (S-71); at the end it waits."""
+
+    async def play() -> None:
+        stage = Stage()
+        await stage.begin()
+        await stage.happen(2)
+        with pytest.raises(CursorAhead, match="read it from the beginning") as caught:
+            await taken(stage.streams.subscribe("r", after=stage.at + 1), 1)
+        assert caught.value.head == str(stage.at)
+        at_end = asyncio.ensure_future(taken(stage.streams.subscribe("r", after=stage.at), 1))
+        await settled()
+        assert not at_end.done()
+        await stage.happen(1)
+        assert await at_end
 
     run(play())
 
