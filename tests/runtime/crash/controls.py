@@ -138,7 +138,7 @@ class Repeating:
     def __init__(self, executions: list[Executions]) -> None:
         self._executions = executions
 
-    async def lose_what_died(self, actor: Actor) -> None:
+    async def lose_what_died(self, actor: Actor, _: Journal) -> None:
         turn = actor.kernel.turn
         for member in () if turn is None else tuple(turn.unfinished()):
             if turn is not None and member.phase is Phase.STARTED:
