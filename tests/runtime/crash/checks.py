@@ -23,8 +23,10 @@ from turnlock.models.facts import (
     ToolExecutionStarted,
     ToolExecutionSucceeded,
     TurnInterrupted,
+    TurnOpened,
     TurnSettled,
 )
+from turnlock.models.workers import OPAQUE
 from turnlock.verification.traces.log import check
 
 from .world import Begun, World
@@ -141,6 +143,32 @@ def _one_writer(world: World, run_id: str) -> Iterator[str]:
                 yield f"life {one.by} wrote at fact {one.last} in a run of life {owner}"
 
 
+def _notes_stand_first(world: World, run_id: str) -> Iterator[str]:
+    """What was noted is kept, under an id once, and before the turn that follows (S-10, S-61)."""
+    if run_id != "r":
+        return
+    kept = [
+        (str(it.noted.note.body.get("text")), it.noted.cursor.sequence)
+        for it in world.memory._runs[run_id].ledger._notes
+    ]
+    opened = {it.turn_id: it.sequence for it in world.facts() if isinstance(it, TurnOpened)}
+    for text, turn_id in world.noted:
+        places = [place for it, place in kept if it == text]
+        if not places or (text.startswith("said") and len(places) > 1):
+            yield f"{text!r} is noted {len(places)} times"
+        elif min(places) >= opened.get(turn_id, 0):
+            yield f"{text!r} stands after fact {min(places)}, and {turn_id} was opened before"
+
+
+def _workers_tell_nothing(world: World, run_id: str) -> Iterator[str]:
+    """Claims name workers by ids; what they stand for was kept before (F-6, S-50)."""
+    for fact in world.facts(run_id):
+        if isinstance(fact, ToolExecutionStarted | ExecutionRetried):
+            worker = fact.worker or ""
+            if not worker.startswith(OPAQUE) or worker not in world.memory._workers:
+                yield f"fact {fact.sequence} names {worker!r}, which nobody knows"
+
+
 def _only_the_owner_starts(world: World, run_id: str) -> Iterator[str]:
     """No tool and no continuation callback is called by whose run another has taken (D-19)."""
     for one in world.started:
@@ -169,6 +197,8 @@ RULES: Final[tuple[Callable[[World, str], Iterator[str]], ...]] = (
     _one_continuation,
     _one_writer,
     _only_the_owner_starts,
+    _notes_stand_first,
+    _workers_tell_nothing,
     _replay_equals_live,
 )
 

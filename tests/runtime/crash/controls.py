@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from turnlock import Fact, Kernel, Run
+from turnlock import Delivery, Fact, Kernel, Run, Verdict
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Acknowledge
 from turnlock.models.effects import Continue, Execute
@@ -18,6 +18,7 @@ from turnlock.runtime.actor import Actor
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
+from turnlock.runtime.journal.ledger import Note
 from turnlock.runtime.tenure import Tenure
 from turnlock.runtime.tools.calling import Calling, begin
 
@@ -159,3 +160,20 @@ async def without_the_last(run: Run, journal: Journal) -> Kernel:
     """Instead of `fold_run`: replay drops what was kept last."""
     facts = [fact async for fact in journal.facts(run.run_id)]
     return Kernel.recover(run, facts[:-1])
+
+
+def heard_backwards(hear: Any) -> Any:
+    """Instead of `Actor.hear`: have deliveries judged, then keep the notes."""
+
+    async def work(
+        self: Actor, notes: Sequence[Note], deliveries: Sequence[Delivery] = ()
+    ) -> tuple[Verdict, ...]:
+        verdicts: tuple[Verdict, ...] = await hear(self, (), deliveries)
+        await hear(self, notes)
+        return verdicts
+
+    return work
+
+
+async def untold(_: object) -> None:
+    """Instead of `Worker.make_known`: tell nobody."""

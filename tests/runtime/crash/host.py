@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
-from turnlock import Call, Fact, FactType, Interrupt, Resolution, Resolve, Run, Verdict
+import attrs
+
+from turnlock import Call, Fact, FactType, Interrupt, OpenTurn, Resolution, Resolve, Run, Verdict
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.deliveries import Delivery
 from turnlock.models.facts import ExecutionInDoubt
@@ -18,6 +20,7 @@ from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, Overloaded
 from turnlock.runtime.runtime import Runtime
 
+from ..kept_notes import thread_note
 from .life import Life
 from .world import RUN, World
 
@@ -80,6 +83,23 @@ class Host:
         return await self.say(
             lambda: self.runtime.open_turn(run_id, calls, turn_id=turn_id, epoch=epoch, **given)
         )
+
+    async def hear(self, text: str, turn_id: str, calls: Sequence[Call], *, epoch: int) -> None:
+        """Note something under an id, something without one, and open the turn that follows."""
+        opening = OpenTurn(run_id="r", turn_id=turn_id, calls=tuple(calls), epoch=epoch)
+        said = thread_note(f"said/{text}", text=f"said {text}")
+        seen = attrs.evolve(said, id=None, body={"text": f"seen {text}"})
+        while True:
+            try:
+                await self.runtime.note("r", said)
+                (verdict,) = await self.runtime.hear("r", [seen], [opening])
+            except (JournalError, Overloaded):
+                await asyncio.sleep(self._pause)
+            else:
+                for one in (said, seen):
+                    self.world.notes(self.life, str(one.body["text"]), turn_id)
+                self.world.shows(self.life, verdict.facts)
+                return
 
     async def deliver(self, delivery: Delivery, *, run_id: str = "r") -> Verdict:
         """Deliver anything."""

@@ -18,12 +18,13 @@ from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.in_doubt import InDoubtResolver
 from turnlock.runtime.tenure import Tenure
 from turnlock.runtime.tools import performing
+from turnlock.runtime.workers import Worker
 
 from . import controls
 from .checks import violations
 from .explore import Stage, haunted, played, points
 from .usecase import UseCase
-from .usecases import CHAINED, DOUBTS, FREE, LEASED, RAISING
+from .usecases import CHAINED, DOUBTS, FREE, LEASED, NOTED, RAISING
 from .world import World
 
 ASKED = DOUBTS[0]
@@ -98,6 +99,20 @@ def test_telling_before_the_append_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Actor, "_serve_batch", told)
 
     assert "nothing_lost" in rules(played(FREE).wrong)
+
+
+def test_noting_after_the_deliveries_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows from a note would be kept without it."""
+    monkeypatch.setattr(Actor, "hear", controls.heard_backwards(Actor.hear))
+
+    assert "notes_stand_first" in rules(played(NOTED).wrong)
+
+
+def test_claims_of_a_worker_that_nobody_knows_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it runs would be lost only once its lease is over."""
+    monkeypatch.setattr(Worker, "make_known", controls.untold)
+
+    assert "workers_tell_nothing" in rules(played(FREE).wrong)
 
 
 def test_acknowledging_before_the_callback_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

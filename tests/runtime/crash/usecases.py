@@ -171,6 +171,25 @@ SNAPSHOTS: Final = attrs.evolve(
 )
 
 
+async def _next_noted(host: Host, told: Continuation) -> None:
+    if told.turn_id == "t1":
+        await host.hear("2", "t2", [call("one")], epoch=2)
+
+
+async def _noted(host: Host) -> None:
+    await host.hear("1", "t1", [call("one")], epoch=1)
+    await host.until_closed("t2")
+
+
+NOTED: Final = UseCase(
+    name="notes, and turns that follow from them",
+    tools=lambda world, life: (acting(world, life, "one"),),
+    drive=_noted,
+    turns=("t1", "t2"),
+    continued=_next_noted,
+)
+
+
 async def _raises_at_first(host: Host, told: Continuation) -> None:
     host.world.counts[told.effect_id] += 1
     if host.world.counts[told.effect_id] < 3:
@@ -258,6 +277,7 @@ USE_CASES: Final = (
     LEASED,
     CHAINED,
     SNAPSHOTS,
+    NOTED,
     RAISING,
     POSTED,
     STREAMED,

@@ -85,6 +85,8 @@ class World:
     """Idempotency keys of what tools have done to its end."""
     heard: list[Told] = attrs.field(factory=list[Told])
     taken: list[Told] = attrs.field(factory=list[Told])
+    noted: list[tuple[str, str]] = attrs.field(factory=list[tuple[str, str]])
+    """What the host was told is noted in its run: the text, and the turn that was opened then."""
     shown: list[tuple[Fact, int]] = attrs.field(factory=list[tuple[Fact, int]])
     """Facts that a caller or a subscriber has seen, and how many were kept then."""
     written: list[Written] = attrs.field(factory=list[Written])
@@ -148,6 +150,11 @@ class World:
         """The host has taken it: this cannot be taken back."""
         _check(life)
         self.taken.append(self._told(told))
+
+    def notes(self, life: Life, text: str, turn_id: str) -> None:
+        """The host is told that something is noted, and that a turn was opened after it."""
+        _check(life)
+        self.noted.append((text, turn_id))
 
     def shows(self, life: Life, facts: Iterable[Fact]) -> None:
         """A caller or a subscriber sees facts."""
