@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 
 import attrs
 
@@ -189,4 +189,4 @@ def body_of(value: Any, *, place: str = "body") -> Mapping[str, Json]:  # noqa: 
     frozen = freeze(value, place=place)
     if not isinstance(frozen, Mapping):
         raise InvalidValue(place=place, cause="is no JSON object", fix="give named values")
-    return frozen
+    return cast("Mapping[str, Json]", frozen)
