@@ -28,7 +28,7 @@ async def whys(journal: Journal, run_id: str = "r") -> list[str]:
 
 
 def test_s_96_nobody_need_be_connected() -> None:
-    """By default approvals wait, for as long as it takes."""
+    """S-7: headless is the rule; by default approvals wait, for as long as it takes."""
 
     async def play() -> None:
         journal = MemoryJournal()

@@ -9,7 +9,7 @@ import pytest
 from turnlock.adapters.contract import VERSION, CommandRefused
 from turnlock.models.run import Run
 from turnlock.models.values import Json
-from turnlock.runtime.journal.ledger import Domain, Note
+from turnlock.runtime.journal.ledger import Cursor, Domain, Note
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.server.manifests import kept_of
 
@@ -85,6 +85,37 @@ def test_s_53_an_inactive_run_takes_another_model_and_keeps_it() -> None:
             assert scripted.specs[-1].model == "large"
             created = await it.sessions.create(spec(kind=KIND, model="small"))
             assert not created.is_new  # it is known as it was created
+
+    run(play())
+
+
+def test_s_50_a_manifest_is_one_note_for_each_step_and_none_is_changed_or_shown() -> None:
+    """Its steps stand in order, with what each says; no page and no end has any of it."""
+
+    async def play() -> None:
+        journal, scripted = MemoryJournal(), ScriptedAdapter()
+        async with serving(journal, others=[scripted]) as it:
+            asked = spec(kind=KIND, model="large", options={"colour": "red"})
+            await it.sessions.create(asked)
+            first = await journal.notes("r")
+            await it.sessions.terminate("r")
+            await it.sessions.restore("r")
+            notes = await journal.notes("r")
+            assert notes[: len(first)] == first
+            assert [one.note.id for one in notes] == ["session/1", "epoch/1", "closed/1", "epoch/2"]
+            assert {one.note.domain for one in notes} == {Domain.SESSION}
+            bodies = [one.note.body for one in notes]
+            assert set(bodies[0]) >= {
+                *("version", "kind", "model", "cwd", "approval_policy", "sandbox", "options")
+            }
+            assert bodies[1]["thread_id"] == "thread/r"
+            assert bodies[2]["ending"] == {"why": "terminated", "exit_status": 0}
+            kept = kept_of("r", notes)
+            assert kept is not None
+            assert (kept.manifest.spec, kept.manifest.closed) == (asked, None)
+            assert kept.manifest.epoch == bodies[3]
+            assert not (await journal.ledger("r")).entries
+            assert (await journal.ends(["r"])).get("r", Cursor()) == Cursor()
 
     run(play())
 

@@ -17,7 +17,7 @@ from .peers import serving
 from .scripted import ScriptedAdapter
 
 
-def test_uc_007_by_kind_preloaded_and_cached_ten_minutes() -> None:
+def test_s_85_by_kind_preloaded_and_cached_ten_minutes() -> None:
     """One question at the start; none for ten minutes; one by `reload`; at once it is one."""
 
     async def play() -> None:
@@ -43,7 +43,7 @@ def test_uc_007_by_kind_preloaded_and_cached_ten_minutes() -> None:
     run(play())
 
 
-def test_uc_007_a_kind_whose_preload_fails_is_unavailable_and_the_server_starts() -> None:
+def test_s_85_a_kind_whose_preload_fails_is_unavailable_and_the_server_starts() -> None:
     """It is listed so, without its words' control characters, and asked anew by `reload`."""
 
     async def play() -> None:
