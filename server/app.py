@@ -45,6 +45,8 @@ FACES: Final[tuple[str, ...]] = ()
 ServeSocket: TypeAlias = "Callable[[Face, Scope, Receive, Send, Who], Awaitable[None]]"
 """What speaks with a WebSocket that was let in; it accepts it itself."""
 
+_PROBES: Final = frozenset({b"/healthz", b"/readyz"})
+"""Asked every few seconds: the log tells when they fail."""
 _NOBODY: Final = Who(name="", roles=frozenset())
 _PATH: Final = 200
 """Characters of a path in the log."""
@@ -149,7 +151,11 @@ class App:
         if role not in {None, Role.LOOK} and self.face.standing.is_stopping:
             raise Problem("shutting_down", "this server ends; nothing new is begun")
         kind: type[object] | None = route.endpoint.body
-        body = None if kind is None else bodies.parse(kind, await self._read(request))
+        body = (
+            None
+            if kind is None
+            else bodies.parse(kind, await self._read(request, route.endpoint.longest))
+        )
         asked = Asked(ids=route.ids, query=_query(scope), body=body, who=who, http=request)
         return await route.endpoint.handler(self.face, asked), who
 
@@ -161,21 +167,21 @@ class App:
         except Problem as problem:
             return problem
 
-    async def _read(self, request: Request) -> bytes:
+    async def _read(self, request: Request, longest: int) -> bytes:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media != "application/json":
             raise Problem("unsupported_media_type", "send Content-Type: application/json")
         raw = bytearray()
         length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > bodies.LIMIT:
-            raise _too_large()
+        if length.isdigit() and int(length) > longest:
+            raise _too_large(longest)
         within = self.face.settings.body
         try:
             async with asyncio.timeout(within):
                 async for chunk in request.stream():
                     raw += chunk
-                    if len(raw) > bodies.LIMIT:
-                        raise _too_large()
+                    if len(raw) > longest:
+                        raise _too_large(longest)
         except TimeoutError:
             raise Problem("bad_request", f"the body did not come within {within:g} s") from None
         return bytes(raw)
@@ -282,6 +288,8 @@ def _with_headers(
 def _tell(heard: _Heard, method: str, began: float) -> None:
     """Say in the log what was asked and answered: no query, no header, nothing that is secret."""
     raw: bytes = heard.scope["raw_path"]
+    if raw in _PROBES and heard.status == 200:  # noqa: PLR2004 - HTTP's
+        return
     path = harmless(raw.decode("latin-1"), limit=_PATH)
     took = (time.perf_counter() - began) * 1_000
     _access.info("%s %s %d %.0f ms %s", method, path, heard.status, took, heard.name)
@@ -291,8 +299,8 @@ def _is_preflight(request: Request) -> bool:
     return request.method == "OPTIONS" and "access-control-request-method" in request.headers
 
 
-def _too_large() -> Problem:
-    return Problem("too_large", f"a body has at most {bodies.LIMIT:,} bytes")
+def _too_large(longest: int) -> Problem:
+    return Problem("too_large", f"this body has at most {longest:,} bytes")
 
 
 def _query(scope: Mapping[str, Any]) -> dict[str, str]:

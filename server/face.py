@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, TypeAlias
 
 import attrs
 
@@ -14,10 +13,8 @@ from .guard import Guard
 from .health import Readiness
 from .hub import Hub
 from .pictures import Drawings
+from .sessions import Sessions
 from .tokens import Tokens
-
-Sessions: TypeAlias = Any
-"""Until server/sessions.py is there: see it for what it does."""
 
 
 @attrs.frozen(kw_only=True)

@@ -32,6 +32,8 @@ HEAD_WITHIN: Final = 10.0
 """Seconds in which the first head has to be there …"""
 IDLE: Final = 30.0
 """… and, after an answer, the next."""
+ENDS: Final = 1013
+"""What a WebSocket is told when the server ends."""
 _BESIDE: Final = 4
 """Bytes of a header beside its name and its value."""
 LINGER: Final = 2.0
@@ -139,6 +141,17 @@ class Socket(WebSocketConnection):
         super().data_received(data)
         if not self.handshake_initiated:
             self.transport.close()
+
+    def shutdown(self) -> None:
+        """Tell a socket that the server ends, as those with streams were told (F-51)."""
+        if self.handshake_complete and not self.close_sent:
+            self.stop_keepalive()
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": ENDS})
+            self.conn.send_close(ENDS, "the server ends")
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+        else:
+            super().shutdown()
 
     async def send(self, message: ASGISendEvent) -> None:
         """Send; a handshake that was refused is over."""

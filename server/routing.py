@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import attrs
 
+from .bodies import LIMIT
 from .problems import Problem
 
 if TYPE_CHECKING:  # an extra's; the face imports this module
@@ -101,6 +102,8 @@ class Endpoint:
     """What it takes; None: it answers without a token (F-13)."""
     summary: str
     body: type[object] | None = None
+    longest: int = LIMIT
+    """Bytes that its body may have."""
     produces: tuple[str, ...] = (JSON,)
     """Media types of its 2xx answers; the first endpoint of a table answers ``*/*``."""
     query: Mapping[str, str] = attrs.field(factory=dict[str, str])

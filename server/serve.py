@@ -72,14 +72,10 @@ class Server(uvicorn.Server):
             it.close()
         self._app.face.hub.close()
         for _ in range(FAREWELL):
-            if not self._app.face.hub.subscribers and not self._has_sockets():
+            if not self._app.face.hub.subscribers:
                 break
             await asyncio.sleep(TICK)  # uvicorn's own word to them would come before the hub's
         await super().shutdown(sockets)
-
-    def _has_sockets(self) -> bool:
-        """Say whether a WebSocket is open."""
-        return any(isinstance(it, Socket) for it in self.server_state.connections)
 
     def stop(self) -> None:
         """Begin to end: nothing more is commanded."""

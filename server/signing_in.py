@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from .face import Face
 
 
+LONGEST: Final = 4_096
+"""Bytes of the one body that anybody may send."""
+
+
 @attrs.frozen(kw_only=True)
 class SignIn:
     """A code for one use or a token; neither where the token is in ``Authorization``."""
@@ -66,6 +70,7 @@ ENDPOINTS: Final = (
         role=None,
         summary="Sign in: a code for one use, or a token, becomes a cookie.",
         body=SignIn,
+        longest=LONGEST,
         codes=("unauthenticated", "too_many_attempts"),
     ),
     Endpoint(

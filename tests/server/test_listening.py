@@ -12,6 +12,9 @@ from contextlib import suppress
 import attrs
 import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
 from turnlock.models.errors import InvalidValue
 from turnlock.server import listening as bounds
@@ -22,6 +25,7 @@ from turnlock.server.face import Face, ServerSettings
 from turnlock.server.hub import Hub
 from turnlock.server.listening import addresses, is_local, listen
 from turnlock.server.routing import Asked, Endpoint, Role
+from turnlock.server.websocket import PROTOCOL
 
 from .faces import SECRETS, opened
 from .listeners import Listener, listening
@@ -180,6 +184,19 @@ def test_f_3_an_oversized_body_is_413_however_it_is_sent() -> None:
     with_server(play)
 
 
+def test_trailers_without_end_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are no body, so no bound of a body holds them."""
+    monkeypatch.setattr(bounds, "MESSAGE", 10_000)
+
+    async def play(server: Listener) -> None:
+        typed = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+        for trailer in (b"X: y\r\n" * 4_000, b"X: " + b"y" * 20_000):
+            raw = head("POST", "/v1/say", *typed) + b"1\r\n{\r\n0\r\n" + trailer
+            await server.exchange(raw)
+
+    with_server(play)
+
+
 def test_a_slow_body_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered, and the rest of it is let go for a moment, not for ever."""
     monkeypatch.setattr(bounds, "LINGER", 0.1)
@@ -255,6 +272,40 @@ def test_connections_beyond_the_bound_are_told_so(monkeypatch: pytest.MonkeyPatc
         assert code(answer) == "overloaded"
         for _, writer in held:
             writer.close()
+
+    with_server(play)
+
+
+def test_s_97_idle_connections_and_new_ones_end_at_once() -> None:
+    async def play(server: Listener) -> None:
+        reader, writer = await server.connect()
+        writer.write(head())
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        server.stopping.set()
+        await server.serving
+        assert time.monotonic() - began < 3
+        with pytest.raises(OSError, match=r"Connect call failed|refused"):
+            await server.connect()
+        writer.close()
+
+    with_server(play)
+
+
+def test_f_51_a_socket_is_told_1013_before_the_server_ends() -> None:
+    """By the hub, not by uvicorn's 1012."""
+
+    async def play(server: Listener) -> None:
+        url = f"ws://localhost:{server.port}/v1/stream"
+        token = {"Authorization": f"Bearer {SECRETS[Role.LOOK]}"}
+        connecting = connect(url, additional_headers=token, subprotocols=[Subprotocol(PROTOCOL)])
+        async with connecting as client:
+            await client.send('{"type": "ping"}')
+            assert json.loads(await client.recv()) == {"type": "pong"}
+            server.stopping.set()
+            with pytest.raises(ConnectionClosed):
+                await client.recv()
+            assert client.close_code == 1013
 
     with_server(play)
 

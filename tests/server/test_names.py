@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from contextlib import suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from turnlock.server.face import ServerSettings
+from turnlock.server.guard import Names
+from turnlock.server.problems import Problem
 from turnlock.server.routing import Role
 
 from .faces import SECRETS, opened
@@ -133,6 +139,33 @@ def test_f_14_a_cookie_from_another_site_is_403(site: str) -> None:
     heard = asked(("Host", OWN), fetch, ("Cookie", "turnlock=x"))
     assert (heard.status, title(heard)) == (403, "wrong_origin")
     assert asked(("Host", OWN), fetch, ("Cookie", "a=b"), path="/v1").status == 401
+
+
+LATIN = st.characters(max_codepoint=255)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(LATIN, max_size=30)
+    | st.from_regex(
+        r"(localhost|127\.0\.0\.1|\[::1\]|[a-z.]{1,9})(:[0-9]{0,6})?.?",
+        fullmatch=True,
+        alphabet=LATIN,
+    )
+)
+def test_f_14_a_name_is_known_or_refused(host: str) -> None:
+    """Whatever stands there: what is let in is a name of the server, and its port if any."""
+    names = Names(["localhost", "127.0.0.1", "::1"])
+    known = re.fullmatch(
+        r"(localhost|127\.0\.0\.1|\[[0:]*:0*1\])(:[0-9]{1,5})?", host.lower(), re.ASCII
+    )
+    told = [(b"host", host.encode("latin-1"))]
+    if known is not None and "[" not in host:
+        assert names.check(told) is None
+        return
+    with suppress(Problem):
+        names.check(told)
+        assert known is not None
 
 
 ASKS = ("Access-Control-Request-Method", "POST")

@@ -396,6 +396,17 @@ def test_f_13_what_waits_for_the_end_of_a_cookie_is_told_when_it_is_over() -> No
     asyncio.run(play())
 
 
+def test_f_3_what_anybody_may_send_is_short() -> None:
+    async def play() -> None:
+        async with opened(endpoints=served()) as it:
+            answer = await it.client(None).post("/v1/session", json={"code": "x" * 5_000})
+            assert (answer.status_code, answer.json()["title"]) == (413, "too_large")
+            admitted = await it.client(Role.LOOK).post("/v1/do", json={"x": "x" * 5_000})
+            assert admitted.status_code == 422
+
+    asyncio.run(play())
+
+
 LINE = Token.of("alice", [Role.LOOK, Role.DECIDE], "s").line()
 
 
