@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 import click
@@ -18,7 +18,7 @@ from .naming import DB
 
 T = TypeVar("T")
 
-_LISTED: Final = 20
+LISTED: Final = 20
 """Runs that an unknown --run is told."""
 
 db_option = click.option(
@@ -76,12 +76,17 @@ async def entry_of(journal: Journal, run_id: str) -> RunEntry:
     try:
         return await journal.entry(run_id)
     except UnknownRun as error:
-        runs = [harmless(entry.run.run_id) for entry in await journal.runs(limit=_LISTED + 1)]
-        told = [*runs[:_LISTED], *("…" for _ in runs[_LISTED:])] or ["(none)"]
-        listed = "".join(f"\n  {it}" for it in told)
-        raise click.UsageError(
-            f"there is no run {harmless(run_id, limit=80)!r}; these are there:{listed}"
-        ) from error
+        runs = [entry.run.run_id for entry in await journal.runs(limit=LISTED + 1)]
+        raise unknown_run(run_id, runs) from error
+
+
+def unknown_run(run_id: str, runs: Sequence[str]) -> click.UsageError:
+    """Return what is said of a run that is not there; one more than `LISTED` says there are more."""
+    told = [*map(harmless, runs[:LISTED]), *("…" for _ in runs[LISTED:])] or ["(none)"]
+    listed = "".join(f"\n  {it}" for it in told)
+    return click.UsageError(
+        f"there is no run {harmless(run_id, limit=80)!r}; these are there:{listed}"
+    )
 
 
 async def facts_of(journal: Journal, run_id: str) -> list[Fact]:

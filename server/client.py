@@ -22,7 +22,6 @@ from urllib.parse import quote
 
 import attrs
 
-from ..models.codec import read_fact, upgraded
 from ..models.deliveries import Decide, Interrupt, Resolve, Revoke
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.facts import Fact
@@ -31,7 +30,17 @@ from ..models.values import ABSENT, Json, canonical
 from ..runtime.journal.ledger import Cursor
 from .credentials import checked_url
 from .problems import Problem
-from .received import StreamEvent, Told, Unreachable, no_turnlock, parsed, passed_on
+from .received import (
+    NoServer,
+    StreamEvent,
+    Told,
+    Unreachable,
+    fact_of,
+    no_turnlock,
+    parsed,
+    passed_on,
+    read_told,
+)
 
 try:
     import httpx
@@ -177,14 +186,19 @@ class Client:
         return await self._get(_of_run(run_id))
 
     async def facts(self, run_id: str, *, after: str = "") -> AsyncIterator[Fact]:
-        """Iterate over the facts of a run that are kept now, page by page (F-33)."""
+        """Iterate over the facts of a run that are kept now."""
+        async for envelope in self.ledger(run_id, after=after):
+            if "fact" in envelope:
+                yield fact_of(envelope)
+
+    async def ledger(self, run_id: str, *, after: str = "") -> AsyncIterator[Told]:
+        """Iterate over the envelopes of a run that are kept now, page by page (F-33)."""
         while True:
             query = {"after": after, "limit": str(PAGE)}
             page = await self._get(_of_run(run_id, "events"), query)
             events = cast("list[Told]", _field(page, "events", list))
             for it in events:
-                if "fact" in it:
-                    yield fact_of(it)
+                yield it
             if not events or page.get("next") in {None, after} or after == page.get("head"):
                 return
             after = str(page["next"])
@@ -286,7 +300,7 @@ class Client:
         return Answer(
             accepted=accepted,
             reason=told.get("reason"),
-            facts=tuple(_fact(it) for it in told.get("facts", ())),
+            facts=tuple(read_told(it) for it in told.get("facts", ())),
             call=told.get("call"),
             post=told.get("post"),
             told=told,
@@ -300,23 +314,14 @@ class Client:
 
     def _unreachable(self, error: httpx.HTTPError) -> Unreachable:
         why = str(error) or type(error).__name__
-        return Unreachable(f"server {self.url}: {why}; is turnlock serve running there?")
+        told = f"server {self.url}: {why}; is turnlock serve running there?"
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return NoServer(told)
+        return Unreachable(told)
 
 
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
 """Statuses after which a stream is asked for again."""
-
-
-def fact_of(envelope: Told) -> Fact:
-    """Return the fact of an envelope (F-7)."""
-    return _fact(_field(envelope, "fact", dict))
-
-
-def _fact(raw: object) -> Fact:
-    try:
-        return read_fact(upgraded(raw))
-    except InvalidValue as error:
-        raise no_turnlock(f"a fact cannot be read ({error})") from error
 
 
 def _as_body(delivery: Decide | Interrupt | Resolve) -> tuple[str, dict[str, Any]]:

@@ -9,7 +9,9 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
+from ..models.codec import read_fact, upgraded
 from ..models.errors import InvalidValue, TurnlockError
+from ..models.facts import Fact
 from ..runtime.journal.ledger import Cursor
 
 EVENT_BYTES: Final = 32 * 1024 * 1024
@@ -23,9 +25,26 @@ class Unreachable(TurnlockError):
     """No turnlock has answered: what was asked for may have happened; asking again is harmless."""
 
 
+class NoServer(Unreachable):
+    """Nobody listens there: nothing has happened."""
+
+
 def no_turnlock(why: str) -> Unreachable:
     """Return what is wrong where something else answers than a turnlock."""
     return Unreachable(f"what answers there is no turnlock that this one knows: {why}")
+
+
+def fact_of(envelope: Told) -> Fact:
+    """Return the fact of an envelope (F-7)."""
+    return read_told(envelope.get("fact"))
+
+
+def read_told(raw: object) -> Fact:
+    """Return a fact as a server told it."""
+    try:
+        return read_fact(upgraded(raw))
+    except InvalidValue as error:
+        raise no_turnlock(f"a fact cannot be read ({error})") from error
 
 
 @attrs.frozen

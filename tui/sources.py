@@ -21,9 +21,9 @@ from ..runtime.journal.ledger import Cursor
 from ..runtime.leases import is_owned
 from ..runtime.listing import list_runs
 from ..runtime.submitting import Unanswered, submit
-from ..server.client import Client, Judgeable, ListedRun, fact_of
+from ..server.client import Client, Judgeable, ListedRun
 from ..server.problems import Problem
-from ..server.received import StreamEvent, Unreachable
+from ..server.received import StreamEvent, Unreachable, fact_of
 from .heard import (
     Abilities,
     Again,

@@ -1,0 +1,160 @@
+"""What the commands ask of where the runs are: the same of a journal and of a server.
+
+Here is the journal's side; the server's stands in `runs_of_server`, which alone loads its client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import attrs
+
+from ..engine.kernel import Kernel
+from ..models.deliveries import Delivery
+from ..models.errors import UnknownRun
+from ..models.facts import Fact
+from ..runtime.forking import FORKED
+from ..runtime.journal.contract import Finding, Journal, RunEntry
+from ..runtime.listing import list_runs
+from ..runtime.submitting import Submitted, submit
+from ..runtime.tools.toolbox import Toolbox
+from ..runtime.writer import fold_run
+from ..views.live import turn_of
+from ..views.turn_view import TurnView
+from .databases import ended, entry_of, facts_of, with_journal
+from .places import Place
+
+T = TypeVar("T")
+
+Choose: TypeAlias = Callable[[TurnView | None], Delivery]
+"""Chooses a delivery by the open turn, as it is."""
+
+
+@attrs.frozen(kw_only=True)
+class Listed:
+    """A page of the list."""
+
+    entries: Sequence[RunEntry]
+    next: str | None
+    """What --after is given to go on; None: there is no more."""
+    now: float
+    """By the clock that leases count by."""
+
+
+@attrs.frozen(kw_only=True)
+class Told:
+    """All that is told of a run."""
+
+    entry: RunEntry
+    facts: Sequence[Fact]
+    findings: Sequence[Finding]
+    """What stands in its way, and the posts that nobody could read."""
+    forked: Mapping[str, Any] | None
+    """Where it was forked from, if it was."""
+    now: float
+
+
+class RunsAt(Protocol):
+    """Where the runs are. A run that is not there is wrong usage, and those there are listed."""
+
+    async def listed(
+        self, *, only_open: bool, forgotten: bool, after: str | None, limit: int
+    ) -> Listed:
+        """List runs."""
+        ...
+
+    async def told(self, run_id: str) -> Told:
+        """Return all that is told of a run."""
+        ...
+
+    async def facts(self, run_id: str) -> list[Fact]:
+        """Return all facts of a run."""
+        ...
+
+    async def open_turn(self, run_id: str) -> TurnView | None:
+        """Return the open turn of a run; a call that has ended may lack its arguments."""
+        ...
+
+    async def submit(
+        self, run_id: str, delivery: Delivery | Choose, *, within: float, tools: Toolbox | None
+    ) -> Submitted:
+        """Have a delivery judged; as `runtime.submitting.submit`, whoever is asked."""
+        ...
+
+
+@attrs.frozen
+class RunsOfJournal:
+    """The runs of a journal."""
+
+    journal: Journal
+
+    async def listed(
+        self, *, only_open: bool, forgotten: bool, after: str | None, limit: int
+    ) -> Listed:
+        """List them in the order in which they were declared."""
+        try:
+            entries = await list_runs(
+                self.journal,
+                busy=True if only_open else None,
+                forgotten=forgotten,
+                after=after,
+                limit=limit + 1,  # one more tells that there are more
+            )
+        except UnknownRun:
+            await entry_of(self.journal, after or "")  # says which there are
+            raise
+        more = entries[limit - 1].run.run_id if len(entries) > limit else None
+        return Listed(entries=entries[:limit], next=more, now=self.journal.time())
+
+    async def told(self, run_id: str) -> Told:
+        """Return all that the journal has of a run."""
+        entry = await entry_of(self.journal, run_id)
+        return Told(
+            entry=entry,
+            facts=await facts_of(self.journal, run_id),
+            findings=await self.journal.findings(run_id),
+            forked=(await self.journal.notes_named(run_id)).get(FORKED),
+            now=self.journal.time(),
+        )
+
+    async def facts(self, run_id: str) -> list[Fact]:
+        """Return all facts of a run."""
+        await entry_of(self.journal, run_id)
+        return await facts_of(self.journal, run_id)
+
+    async def open_turn(self, run_id: str) -> TurnView | None:
+        """Fold the run, and return its open turn."""
+        entry = await entry_of(self.journal, run_id)
+        return turn_of(await fold_run(entry.run, self.journal))
+
+    async def submit(
+        self, run_id: str, delivery: Delivery | Choose, *, within: float, tools: Toolbox | None
+    ) -> Submitted:
+        """Have it judged: by the run's owner, or here."""
+        await entry_of(self.journal, run_id)
+        if isinstance(delivery, Delivery):
+            return await submit(self.journal, run_id, delivery, within=within, tools=tools)
+        choose = delivery
+
+        def chosen(kernel: Kernel) -> Delivery:
+            return choose(turn_of(kernel))
+
+        return await submit(self.journal, run_id, chosen, within=within, tools=tools)
+
+
+def with_runs(
+    place: Place, work: Callable[[RunsAt], Awaitable[T]], *, read_only: bool = False
+) -> T:
+    """Do something with the runs of a place that exists; whoever only reads says so.
+
+    What is no journal, or no server, and a run that is not known, are wrong usage (2); the rest is
+    1: as `with_journal` has it.
+    """
+    if place.url is None:
+        return with_journal(
+            place.option[1], lambda journal: work(RunsOfJournal(journal)), read_only=read_only
+        )
+    from .runs_of_server import asked  # noqa: PLC0415 - an extra's, where a server is asked
+
+    return ended(asked(place, work))
