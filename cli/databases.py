@@ -81,7 +81,7 @@ async def entry_of(journal: Journal, run_id: str) -> RunEntry:
 
 
 def unknown_run(run_id: str, runs: Sequence[str]) -> click.UsageError:
-    """Return what is said of a run that is not there; one more than `LISTED` says there are more."""
+    """Say that a run is not there, and which are; more than `LISTED` of them are not named."""
     told = [*map(harmless, runs[:LISTED]), *("…" for _ in runs[LISTED:])] or ["(none)"]
     listed = "".join(f"\n  {it}" for it in told)
     return click.UsageError(

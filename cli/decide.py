@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar, cast
 import attrs
 import click
 
-from ..engine.kernel import Kernel
 from ..models.calls import Call
 from ..models.deliveries import Decide, Delivery, Interrupt, Match, Scope
 from ..models.errors import InvalidValue, TurnlockError
@@ -25,16 +24,16 @@ from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import is_sealed
 from ..models.strict_json import parse
 from ..models.values import Json, arguments_digest, freeze
-from ..runtime.journal.contract import Journal
-from ..runtime.submitting import Submitted, submit
-from ..runtime.tools.sealing import Place
+from ..runtime.submitting import Submitted
+from ..runtime.tools.sealing import Place as SealedAt
 from ..runtime.tools.toolbox import Toolbox
-from ..runtime.writer import fold_run
 from ..views.call_view import CallView
 from ..views.meanings import refused
+from ..views.turn_view import TurnView
 from .asking import at_terminal, confirm, person
-from .databases import db_option, entry_of, facts_of_db, with_journal
 from .naming import run_argument
+from .places import Place, place_options
+from .runs_at import Choose, RunsAt, with_runs
 from .shown import (
     LikeAnother,
     Named,
@@ -72,7 +71,7 @@ def delivering(command: F) -> F:
             metavar="S",
             help="Seconds to wait for the process that performs the run.",
         ),
-        db_option,
+        place_options,
     ):
         command = option(command)
     return command
@@ -82,7 +81,7 @@ def delivering(command: F) -> F:
 class Decision:
     """What is to be decided about one call, and what its maker is asked."""
 
-    waiting: Callable[[Kernel], Waiting]
+    waiting: Callable[[TurnView | None], Waiting]
     question: Callable[[CallView], str]
     """What is asked about the call that was shown; it says what the answer yes does."""
     delivery: Callable[[CallView], Delivery]
@@ -92,12 +91,12 @@ class Decision:
     covers: Callable[[CallView, CallView], bool] = lambda _, __: False
     """Whether another call that waits is decided with the first one: a grant reaches further."""
 
-    def make(self, db: str, run_id: str, *, named: Named, wait: float) -> None:
+    def make(self, place: Place, run_id: str, *, named: Named, wait: float) -> None:
         """Find the call, ask about it where nobody has said what was shown, and have it judged."""
         bound = named.bound
         if not bound and at_terminal():
             found = partial(self._found, run_id=run_id, named=named)
-            call, others = with_journal(db, found, read_only=True)
+            call, others = with_runs(place, found, read_only=True)
             if others:
                 click.echo(f"{self.done} at once with what is asked about below:", err=True)
             for line in (line for it in (*others, call) for line in whole(self._clear(it))):
@@ -107,21 +106,21 @@ class Decision:
 
         asked: Mapping[str, Call] = {}
 
-        def chosen(kernel: Kernel) -> Delivery:
+        def chosen(turn: TurnView | None) -> Delivery:
             nonlocal named
-            call = self.waiting(kernel).call(named, bound=bound, asked=asked)
+            call = self.waiting(turn).call(named, bound=bound, asked=asked)
             if not bound:
-                demand(call, db=db)
+                demand(call, place=place)
             named = Named.of(call)  # chosen again, after a conflict, it is this call or none
             return self.delivery(call)
 
         done = partial(
-            deliver, db, chosen, run_id=run_id, wait=wait, done=self.done, tools=self.tools
+            deliver, place, chosen, run_id=run_id, wait=wait, done=self.done, tools=self.tools
         )
         try:
             accepted = done()
         except LikeAnother:  # by all that is known of it; its facts say more
-            asked = calls_asked(facts_of_db(db, run_id)[1])
+            asked = calls_asked(with_runs(place, lambda runs: runs.facts(run_id), read_only=True))
             accepted = done()
         if not accepted:
             sys.exit(1)
@@ -130,23 +129,22 @@ class Decision:
         """Return a call with the arguments that its tool gets, where the key is here."""
         if self.tools is None or not is_sealed(call.arguments):
             return call
-        place = Place(call.run_id, call.turn_id, call.invocation_id)
+        place = SealedAt(call.run_id, call.turn_id, call.invocation_id)
         return changed(call, arguments=self.tools.seals.clear_arguments(call.arguments, place))
 
     async def _found(
-        self, journal: Journal, *, run_id: str, named: Named
+        self, runs: RunsAt, *, run_id: str, named: Named
     ) -> tuple[CallView, tuple[CallView, ...]]:
         """Return the call, and those that are decided with it."""
-        entry = await entry_of(journal, run_id)
-        waiting = self.waiting(await fold_run(entry.run, journal))
+        waiting = self.waiting(await runs.open_turn(run_id))
         call = waiting.call(named, bound=False)
         here = (it for it in waiting.calls if it.invocation_id != call.invocation_id)
         return call, tuple(it for it in here if self.covers(call, it))
 
 
 def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
-    db: str,
-    delivery: Delivery | Callable[[Kernel], Delivery],
+    place: Place,
+    delivery: Delivery | Choose,
     *,
     run_id: str,
     wait: float,
@@ -155,14 +153,13 @@ def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
 ) -> bool:
     """Have a delivery judged, or what is chosen from the run; tell what came of it, and return it.
 
-    Errors end the command, as in `with_journal`.
+    Errors end the command, as in `with_runs`.
     """
 
-    async def work(journal: Journal) -> Submitted:
-        await entry_of(journal, run_id)
-        return await submit(journal, run_id, delivery, within=wait, tools=tools)
+    async def work(runs: RunsAt) -> Submitted:
+        return await runs.submit(run_id, delivery, within=wait, tools=tools)
 
-    submitted = with_journal(db, work)
+    submitted = with_runs(place, work)
     receipt, judged = submitted.receipt, cast("Any", submitted.delivery)
     names = (getattr(judged, name, None) for name in ("invocation_id", "grant_id", "turn_id"))
     what = harmless(next(name for name in names if name is not None))
@@ -221,7 +218,7 @@ nobody performs it, --tools is asked, else that is seen when the call starts.
 def approve(  # noqa: PLR0913 - one parameter for each option
     *,
     run_id: str,
-    db: str,
+    place: Place,
     wait: float,
     named: Named,
     scope: str,
@@ -280,7 +277,7 @@ def approve(  # noqa: PLR0913 - one parameter for each option
         tools=toolbox,
         covers=covers,
     )
-    decision.make(db, run_id, named=named, wait=wait)
+    decision.make(place, run_id, named=named, wait=wait)
 
 
 def toolbox_of(path: str | None) -> Toolbox | None:
@@ -323,7 +320,7 @@ the reason.
 @delivering
 @naming_options()
 @click.option("--reason", metavar="TEXT", help="Why: for the model.")
-def deny(*, run_id: str, db: str, wait: float, named: Named, reason: str | None) -> None:
+def deny(*, run_id: str, place: Place, wait: float, named: Named, reason: str | None) -> None:
     """Deny it, and end with the status."""
 
     def delivery(call: CallView) -> Decide:
@@ -343,7 +340,7 @@ def deny(*, run_id: str, db: str, wait: float, named: Named, reason: str | None)
         delivery=delivery,
         done="denied",
     )
-    decision.make(db, run_id, named=named, wait=wait)
+    decision.make(place, run_id, named=named, wait=wait)
 
 
 _INTERRUPT: Final = f"""Interrupt the turn of RUN that is open.
@@ -368,13 +365,12 @@ then, nothing is done.
     help="Seconds in which what runs may still report.",
 )
 def interrupt(  # noqa: PLR0913 - one parameter for each option
-    *, run_id: str, db: str, wait: float, turn_id: str | None, reason: str | None, grace: float
+    *, run_id: str, place: Place, wait: float, turn_id: str | None, reason: str | None, grace: float
 ) -> None:
     """Interrupt it, and end with the status."""
 
-    def chosen(kernel: Kernel) -> Interrupt:
+    def chosen(turn: TurnView | None) -> Interrupt:
         nonlocal turn_id
-        turn = kernel.turn
         if turn_id is None:
             if turn is None:
                 raise click.UsageError(
@@ -383,5 +379,5 @@ def interrupt(  # noqa: PLR0913 - one parameter for each option
             turn_id = turn.turn_id  # chosen again, after a conflict, it is this turn or none
         return Interrupt(run_id=run_id, turn_id=turn_id, reason=reason, grace=grace)
 
-    if not deliver(db, chosen, run_id=run_id, wait=wait, done="interrupted turn"):
+    if not deliver(place, chosen, run_id=run_id, wait=wait, done="interrupted turn"):
         sys.exit(1)

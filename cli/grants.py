@@ -16,11 +16,11 @@ from ..models.ids import grant_id
 from ..models.safe_text import harmless
 from ..models.sealed import shown_json
 from ..models.values import canonical
-from ..runtime.journal.contract import Journal
 from ..views.grants import GrantView, grants_in_force
-from .databases import db_option, entry_of, facts_of, with_journal
 from .decide import EXIT_STATUS, deliver, delivering
 from .naming import run_argument
+from .places import Place, place_options
+from .runs_at import RunsAt, with_runs
 from .shown import DIGEST, command_line
 
 _GRANTS: Final = """List the grants of RUN that are in force: approvals for a turn or a session.
@@ -38,24 +38,23 @@ Exit status:
 
 @click.command("grants", help=_GRANTS, short_help="List the grants of a run.")
 @run_argument()
-@db_option
+@place_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead.")
-def grants(*, run_id: str, db: str, as_json: bool) -> None:
+def grants(*, run_id: str, place: Place, as_json: bool) -> None:
     """List them."""
-    found = with_journal(db, partial(grants_of, run_id=run_id), read_only=True)
+    found = with_runs(place, partial(grants_of, run_id=run_id), read_only=True)
     if as_json:
         click.echo(json.dumps([_as_json(it) for it in found], indent=2))
         return
     if not found:
         click.echo("no grant is in force: every call that needs approval is asked about")
     for it in found:
-        _tell(it, command_line("revoke", run_id, str(it.number), db=db))
+        _tell(it, command_line("revoke", run_id, str(it.number), place=place))
 
 
-async def grants_of(journal: Journal, *, run_id: str) -> tuple[GrantView, ...]:
+async def grants_of(runs: RunsAt, *, run_id: str) -> tuple[GrantView, ...]:
     """Return the grants of a run that are in force now; an unknown run is wrong usage."""
-    await entry_of(journal, run_id)
-    return grants_in_force(await facts_of(journal, run_id), now=time.time())
+    return grants_in_force(await runs.facts(run_id), now=time.time())
 
 
 def _tell(it: GrantView, revoking: str | None) -> None:
@@ -108,19 +107,19 @@ that.
 @click.argument("grant", required=False)
 @delivering
 @click.option("--all", "every", is_flag=True, help="Revoke all that are in force.")
-def revoke(*, run_id: str, grant: str | None, db: str, wait: float, every: bool) -> None:
+def revoke(*, run_id: str, grant: str | None, place: Place, wait: float, every: bool) -> None:
     """Revoke it, and end with the status."""
     if every is (grant is not None):
         raise click.UsageError("give GRANT, by its number or its id, or --all")
     if grant is not None:
         wanted = [grant_id(run_id, int(grant)) if grant.isdecimal() else grant]
     else:
-        found = with_journal(db, partial(grants_of, run_id=run_id), read_only=True)
+        found = with_runs(place, partial(grants_of, run_id=run_id), read_only=True)
         wanted = [it.grant_id for it in found]
     if not wanted:
         click.echo("no grant is in force")
     revoked = [
-        deliver(db, Revoke(run_id=run_id, grant_id=it), run_id=run_id, wait=wait, done="revoked")
+        deliver(place, Revoke(run_id=run_id, grant_id=it), run_id=run_id, wait=wait, done="revoked")
         for it in wanted
     ]
     sys.exit(0 if all(revoked) else 1)

@@ -13,6 +13,7 @@ from ..models.values import ABSENT
 from ..views.call_view import CallView
 from .decide import BOUND, EXIT_STATUS, Decision, delivering, json_option, toolbox_of
 from .naming import run_argument
+from .places import Place
 from .shown import Named, Waiting, about, naming_options
 
 _HELP: Final = f"""Settle a call of RUN that is in doubt: nobody knows whether it happened.
@@ -48,7 +49,7 @@ _AGAIN: Final = {
 def command(  # noqa: PLR0913 - one parameter for each option
     *,
     run_id: str,
-    db: str,
+    place: Place,
     wait: float,
     named: Named,
     result: str | None,
@@ -94,4 +95,4 @@ def command(  # noqa: PLR0913 - one parameter for each option
         done="resolved",
         tools=toolbox_of(tools),
     )
-    decision.make(db, run_id, named=named, wait=wait)
+    decision.make(place, run_id, named=named, wait=wait)

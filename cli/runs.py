@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import click
 
-from ..models.errors import UnknownRun
 from ..models.safe_text import harmless
-from ..runtime.journal.contract import RUNS, Journal, RunEntry
+from ..runtime.journal.contract import RUNS, RunEntry
 from ..runtime.leases import Leases
-from ..runtime.listing import list_runs
 from ..runtime.owners import short_name
-from .databases import db_option, entry_of, with_journal
 from .durations import told_duration
 from .naming import run_ids
+from .places import Place, place_options
+from .runs_at import with_runs
 
 _HELP: Final = """List the runs of a journal: how each stands, and who performs it.
 
@@ -25,8 +24,8 @@ stands what went wrong: what is damaged, what was lost, or why a call of its lat
 begin. A run whose owner is "-" goes on when somebody opens it, for instance `turnlock run` with the
 same --db and --run.
 
-Runs come in the order in which they were declared. Where there are more than --limit, the last line
-says how to go on.
+Runs come in the order in which they were declared, those of a server (--url) as it lists them: what
+waits for a person first. Where there are more than --limit, the last line says how to go on.
 
 \b
 Exit status:
@@ -42,7 +41,7 @@ _WORDS: Final = 200
 
 
 @click.command("runs", help=_HELP, short_help="List the runs of a journal.")
-@db_option
+@place_options
 @click.option("--open", "only_open", is_flag=True, help="Only those with something under way.")
 @click.option("--forgotten", is_flag=True, help="Those that were removed, too.")
 @click.option(
@@ -56,27 +55,18 @@ _WORDS: Final = 200
 @click.option("--after", metavar="RUN", shell_complete=run_ids, help="Begin behind this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead.")
 def command(  # noqa: PLR0913 - one for each option
-    *, db: str, only_open: bool, forgotten: bool, limit: int, after: str | None, as_json: bool
+    *, place: Place, only_open: bool, forgotten: bool, limit: int, after: str | None, as_json: bool
 ) -> None:
     """List them, a line each."""
-
-    async def read(journal: Journal) -> tuple[tuple[RunEntry, ...], float]:
-        try:
-            listed = await list_runs(
-                journal,
-                busy=True if only_open else None,
-                forgotten=forgotten,
-                after=after,
-                limit=limit + 1,  # one more tells that there are more
-            )
-        except UnknownRun:
-            await entry_of(journal, after or "")  # says which there are
-            raise
-        return listed, journal.time()
-
-    entries, now = with_journal(db, read, read_only=True)
+    listed = with_runs(
+        place,
+        lambda runs: runs.listed(
+            only_open=only_open, forgotten=forgotten, after=after, limit=limit
+        ),
+        read_only=True,
+    )
+    shown, now = listed.entries, listed.now
     leases = Leases(now=now)
-    shown = entries[:limit]
     if as_json:
         click.echo(json.dumps([_as_json(it, leases) for it in shown], indent=2))
         return
@@ -86,9 +76,8 @@ def command(  # noqa: PLR0913 - one for each option
     )
     for entry in shown:
         click.echo(_line(entry, leases, now=now))
-    if len(entries) > limit:
-        last = harmless(shown[-1].run.run_id)
-        click.echo(f"… and more: go on with --after {last}", err=True)
+    if listed.next is not None:
+        click.echo(f"… and more: go on with --after {harmless(listed.next)}", err=True)
 
 
 def _line(entry: RunEntry, leases: Leases, *, now: float) -> str:

@@ -6,6 +6,7 @@ Here is the journal's side; the server's stands in `runs_of_server`, which alone
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import attrs
@@ -14,13 +15,19 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import UnknownRun
 from ..models.facts import Fact
+from ..models.sealed import ID
 from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.listing import list_runs
+from ..runtime.owners import is_dead
 from ..runtime.submitting import Submitted, submit
 from ..runtime.tools.toolbox import Toolbox
+from ..runtime.workers import meaning_of
 from ..runtime.writer import fold_run
+from ..views.call_view import CallView
+from ..views.grants import GrantView, grants_in_force
 from ..views.live import turn_of
+from ..views.run_view import RunView
 from ..views.turn_view import TurnView
 from .databases import ended, entry_of, facts_of, with_journal
 from .places import Place
@@ -51,8 +58,22 @@ class Told:
     findings: Sequence[Finding]
     """What stands in its way, and the posts that nobody could read."""
     forked: Mapping[str, Any] | None
-    """Where it was forked from, if it was."""
+    """Where it was forked from, if it was: the note of that."""
     now: float
+    """By the clock that leases count by."""
+    lost: Sequence[CallView] = ()
+    """Started by processes that are gone, as far as anybody can tell here: in doubt once the run
+    goes on."""
+
+    @cached_property
+    def view(self) -> RunView:
+        """What the facts fold to."""
+        return RunView.of(self.entry.run, self.facts)
+
+    @property
+    def grants(self) -> tuple[GrantView, ...]:
+        """The grants in force."""
+        return grants_in_force(self.facts, now=self.now)
 
 
 class RunsAt(Protocol):
@@ -109,14 +130,18 @@ class RunsOfJournal:
 
     async def told(self, run_id: str) -> Told:
         """Return all that the journal has of a run."""
-        entry = await entry_of(self.journal, run_id)
-        return Told(
+        journal = self.journal
+        entry = await entry_of(journal, run_id)
+        told = Told(
             entry=entry,
-            facts=await facts_of(self.journal, run_id),
-            findings=await self.journal.findings(run_id),
-            forked=(await self.journal.notes_named(run_id)).get(FORKED),
-            now=self.journal.time(),
+            facts=await facts_of(journal, run_id),
+            findings=await journal.findings(run_id),
+            forked=await _origin(journal, run_id),
+            now=journal.time(),
         )
+        running = told.view.running
+        lost = [it for it in running if is_dead(await meaning_of(it.worker, journal))]
+        return attrs.evolve(told, lost=lost)
 
     async def facts(self, run_id: str) -> list[Fact]:
         """Return all facts of a run."""
@@ -158,3 +183,11 @@ def with_runs(
     from .runs_of_server import asked  # noqa: PLC0415 - an extra's, where a server is asked
 
     return ended(asked(place, work))
+
+
+async def _origin(journal: Journal, run_id: str) -> Mapping[str, Any] | None:
+    """Return where a run was forked from, if it was."""
+    noted = await journal.find_note(run_id, FORKED)
+    if noted is None:
+        return None
+    return {name: value for name, value in noted.note.body.items() if name != ID}

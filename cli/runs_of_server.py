@@ -145,7 +145,8 @@ class RunsOfServer:
         if answer.accepted is None:
             raise Unanswered(
                 f"run {run_id!r}: its owner has not answered post {answer.post} in {within:g} s; it"
-                " is kept, and answered once that process goes on"
+                " is kept, and answered once that process goes on",
+                number=answer.post or 0,
             )
         return Submitted(delivery=chosen, receipt=_receipt(answer), by_owner=bool(view["owned"]))
 

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import attrs
 import click
 
 from ..models.codec import write
 from ..models.facts import Fact
 from ..models.inputs import Input
 from ..models.safe_text import harmless
-from ..models.sealed import ID, is_sealed, shown_json
+from ..models.sealed import is_sealed, shown_json
 from ..models.values import canonical
 from ..models.workers import opaque
-from ..runtime.forking import FORKED
-from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.leases import is_owned
-from ..runtime.owners import is_dead, short_name
-from ..runtime.workers import meaning_of
+from ..runtime.owners import short_name
 from ..views.call_view import CallView
-from ..views.grants import GrantView, grants_in_force
-from ..views.run_view import RunView
-from .databases import db_option, entry_of, facts_of, with_journal
 from .naming import run_argument
+from .places import Place, place_options
+from .runs_at import Told, with_runs
 from .shown import SEALED, bound_by, command_line, deciding_line
 
 _ARGUMENTS: Final = 2_000
@@ -63,55 +57,18 @@ Exit status:
 """
 
 
-@attrs.frozen(kw_only=True)
-class _Shown:
-    """All that there is to show."""
-
-    entry: RunEntry
-    facts: Sequence[Fact]
-    view: RunView
-    lost: Sequence[CallView]
-    """Started by processes that are gone: in doubt once the run goes on."""
-    grants: Sequence[GrantView]
-    findings: Sequence[Finding]
-    """What stands in its way, and the posts that nobody could read."""
-    forked: Mapping[str, Any] | None
-    """Where it was forked from, if it was: the note of that."""
-    now: float
-    """By the clock of the journal."""
-
-
 @click.command("show", help=_HELP, short_help="Show one run of a journal.")
 @run_argument()
-@db_option
+@place_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.option("--facts/--no-facts", default=True, help="The facts, or only what is now.")
-def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
+def command(*, run_id: str, place: Place, as_json: bool, facts: bool) -> None:
     """Read the run, and show it."""
-
-    async def read(journal: Journal) -> _Shown:
-        entry = await entry_of(journal, run_id)
-        found = await facts_of(journal, run_id)
-        view = RunView.of(entry.run, found)
-        lost = [call for call in view.running if is_dead(await meaning_of(call.worker, journal))]
-        now = journal.time()
-        grants = grants_in_force(found, now=now)
-        return _Shown(
-            entry=entry,
-            facts=found,
-            view=view,
-            lost=lost,
-            grants=grants,
-            findings=await journal.findings(run_id),
-            forked=await _origin(journal, run_id),
-            now=now,
-        )
-
-    shown = with_journal(db, read, read_only=True)
+    shown = with_runs(place, lambda runs: runs.told(run_id), read_only=True)
     if as_json:
         click.echo(json.dumps(_as_json(shown, facts=facts), indent=2))
         return
-    _tell(shown, db=db)
+    _tell(shown, place=place)
     if facts and shown.facts:
         from .timeline import Timeline  # noqa: PLC0415 - rich loads only where something is shown
 
@@ -122,15 +79,7 @@ def command(*, run_id: str, db: str, as_json: bool, facts: bool) -> None:
         timeline.show()
 
 
-async def _origin(journal: Journal, run_id: str) -> Mapping[str, Any] | None:
-    """Return where a run was forked from, if it was."""
-    noted = await journal.find_note(run_id, FORKED)
-    if noted is None:
-        return None
-    return {name: value for name, value in noted.note.body.items() if name != ID}
-
-
-def _tell(shown: _Shown, *, db: str) -> None:
+def _tell(shown: Told, *, place: Place) -> None:
     standing = shown.view.standing
     about = " ".join(it for it in (standing.tool_name, standing.invocation_id) if it)
     of = shown.forked
@@ -145,7 +94,7 @@ def _tell(shown: _Shown, *, db: str) -> None:
     for finding in shown.findings:
         click.echo(f"{finding.what:7} {harmless(finding.cause)}")
     if stands:
-        way = command_line("recover", shown.entry.run.run_id, db=db) or "turnlock recover"
+        way = command_line("recover", shown.entry.run.run_id, place=place) or "turnlock recover"
         click.echo(f"        it stands still until a person decides: {way}")
     for waiting in shown.view.waiting:
         _tell_call("waits", waiting, whole=True)
@@ -153,12 +102,16 @@ def _tell(shown: _Shown, *, db: str) -> None:
         if left is not None:
             click.echo(f"        for {max(left, 0.0):,.0f} s more, then it is denied")
         for verb in ("approve", "deny"):
-            click.echo(f"        {deciding_line(verb, waiting, db=db) or _UNSAYABLE.format(verb)}")
+            click.echo(
+                f"        {deciding_line(verb, waiting, place=place) or _UNSAYABLE.format(verb)}"
+            )
     for it in shown.view.in_doubt:
         _tell_call("doubt", it, whole=True)
         for line in _RETRIED if it.retry_authorised else _DOUBTED:
             click.echo(f"        {line}")
-        click.echo(f"        {deciding_line('resolve', it, db=db) or _UNSAYABLE.format('resolve')}")
+        click.echo(
+            f"        {deciding_line('resolve', it, place=place) or _UNSAYABLE.format('resolve')}"
+        )
         retry = "--retry, " if Input.RESOLVE_RETRY in it.allowed else ""
         click.echo(f"        with {retry}--result JSON or --error TEXT")
     for it in shown.lost:
@@ -166,7 +119,7 @@ def _tell(shown: _Shown, *, db: str) -> None:
         _tell_call("lost", it)
         click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
     if shown.grants:
-        listing = command_line("grants", shown.entry.run.run_id, db=db) or "turnlock grants"
+        listing = command_line("grants", shown.entry.run.run_id, place=place) or "turnlock grants"
         click.echo(f"grants  {len(shown.grants)} in force: {listing}")
 
 
@@ -183,7 +136,7 @@ def _tell_call(what: str, told: CallView, *, whole: bool = False) -> None:
     click.echo(f"        turn {harmless(told.turn_id, limit=_NAME)}, {bound_by(told)}")
 
 
-def _as_json(shown: _Shown, *, facts: bool) -> dict[str, Any]:
+def _as_json(shown: Told, *, facts: bool) -> dict[str, Any]:
     entry = shown.entry
     told: dict[str, Any] = {
         "run": write(entry.run),

@@ -17,14 +17,14 @@ from typing import Any, Final
 import attrs
 import click
 
-from ..engine.kernel import Kernel
 from ..models.calls import Call
 from ..models.facts import CallAdded, Fact, TurnOpened
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import HIDDEN, is_sealed
 from ..models.values import Json, arguments_digest
 from ..views.call_view import CallView
-from ..views.live import calls_of
+from ..views.turn_view import TurnView
+from .places import Place
 
 DIGEST: Final = 32
 """Hex characters of a digest that are shown: 128 bits. Who chooses both of two arguments needs 2^64
@@ -131,21 +131,21 @@ class Waiting:
     """The ids of the calls of the open turn that are none of these."""
 
     @classmethod
-    def for_approval(cls, kernel: Kernel) -> Waiting:
+    def for_approval(cls, turn: TurnView | None) -> Waiting:
         """Return the calls that ask for approval."""
-        return cls._of(kernel, "waits for approval", lambda call: call.gated)
+        return cls._of(turn, "waits for approval", lambda call: call.gated)
 
     @classmethod
-    def in_doubt(cls, kernel: Kernel) -> Waiting:
+    def in_doubt(cls, turn: TurnView | None) -> Waiting:
         """Return the calls of which nobody knows whether they happened."""
-        return cls._of(kernel, "is in doubt", lambda call: call.in_doubt)
+        return cls._of(turn, "is in doubt", lambda call: call.in_doubt)
 
     @classmethod
-    def _of(cls, kernel: Kernel, what: str, wanted: Callable[[CallView], bool]) -> Waiting:
-        turn = kernel.turn
-        calls = tuple(filter(wanted, calls_of(kernel)))
+    def _of(cls, turn: TurnView | None, what: str, wanted: Callable[[CallView], bool]) -> Waiting:
+        calls = () if turn is None else tuple(filter(wanted, turn.calls))
         here = {it.invocation_id for it in calls}
-        others = () if turn is None else tuple(it for it in turn.members if it not in here)
+        asked = () if turn is None else (it.invocation_id for it in turn.calls)
+        others = tuple(it for it in asked if it not in here)
         return cls(what=what, calls=calls, others=others)
 
     def call(
@@ -300,26 +300,27 @@ def _digest(_: click.Context, __: click.Parameter, text: str | None) -> str | No
     return text.lower()
 
 
-def demand(call: CallView, *, db: str) -> None:
+def demand(call: CallView, *, place: Place) -> None:
     """Raise that it must be said what was shown: without a terminal nobody is shown anything."""
     bound = "--attempt" if call.in_doubt else "--digest"
-    shown = command_line("show", call.run_id, db=db) or "turnlock show"
+    shown = command_line("show", call.run_id, place=place) or "turnlock show"
     raise click.UsageError(
         "standard input is no terminal, so nobody can be shown what is decided: give --turn and"
         f" {bound} of what you were shown; {shown} prints the whole command"
     )
 
 
-def command_line(verb: str, *named: str, db: str, **options: str | int) -> str | None:
+def command_line(verb: str, *named: str, place: Place, **options: str | int) -> str | None:
     """Return a command ready to paste into a shell: it says what it says and is nothing else.
 
     None where no command line can say it: a NUL, or more text than anybody pastes.
     """
-    texts = [*named, db, *map(str, options.values())]
+    option, where = place.option
+    texts = [*named, where, *map(str, options.values())]
     if any("\0" in text for text in texts) or sum(map(len, texts)) > _COMMAND:
         return None
     words = [f"--{name} {_word(str(value))}" for name, value in options.items()]
-    words.append(f"--db {_word(db)}")
+    words.append(f"--{option} {_word(where)}")
     places = list(map(_word, named))
     if any(text.startswith("-") for text in named):
         words += ["--", *places]  # an id is no option
@@ -341,11 +342,11 @@ def _escaped(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
-def deciding_line(verb: str, call: CallView, *, db: str) -> str | None:
+def deciding_line(verb: str, call: CallView, *, place: Place) -> str | None:
     """Return the command that decides about this call and no other; None where none can say it."""
     bound: dict[str, str | int] = {"turn": call.turn_id, "epoch": call.epoch}
     if call.in_doubt:
         bound["attempt"] = call.attempt
     else:
         bound["digest"] = short_digest(call)
-    return command_line(verb, call.run_id, call.invocation_id, db=db, **bound)
+    return command_line(verb, call.run_id, call.invocation_id, place=place, **bound)

@@ -27,7 +27,8 @@ from turnlock import (
     Run,
     arguments_digest,
 )
-from turnlock.cli import asking, decide
+from turnlock.cli import asking, runs_at
+from turnlock.cli.places import Place
 from turnlock.cli.run_prompts import Doubt
 from turnlock.cli.run_terminal import answers_to, resolution_of
 from turnlock.cli.shown import DIGEST, LEAST_DIGEST, Named, command_line
@@ -163,7 +164,7 @@ def test_chosen_again_after_a_conflict_it_is_this_call_or_none(
         chosen.append(choose(other).invocation_id)
         raise AssertionError("not reached")
 
-    monkeypatch.setattr(decide, "submit", twice)
+    monkeypatch.setattr(runs_at, "submit", twice)
     options = as_shown(waiting(db)[0])
     assert turnlock("approve", "agent", "pay", "--db", db, *options).exit_code == 1
     assert chosen == ["a"]
@@ -273,8 +274,8 @@ def test_the_command_is_exact_and_harmless_whatever_the_ids(db: str) -> None:
 
 
 def test_what_no_command_line_holds_is_said() -> None:
-    assert command_line("approve", "agent", "a\0b", db="x") is None
-    assert command_line("approve", "agent", "a" * 10_000, db="x") is None
+    assert command_line("approve", "agent", "a\0b", place=Place(db="x")) is None
+    assert command_line("approve", "agent", "a" * 10_000, place=Place(db="x")) is None
 
 
 def test_what_was_decided_meanwhile_is_told_with_the_reason_of_the_kernel(db: str) -> None:
