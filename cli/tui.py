@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import click
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
-from .asking import person
+from .asking import at_terminal, person
 from .naming import run_argument
 from .places import Place, place_options
 
@@ -34,6 +35,8 @@ Exit status:
 @place_options
 def command(*, run_id: str | None, place: Place) -> None:
     """Open it, and stay until it is left."""
+    if not (at_terminal() and sys.stdout.isatty()):
+        raise click.UsageError("this needs a terminal; turnlock runs and turnlock show need none")
     try:
         from ..tui.app import Console  # noqa: PLC0415 - an extra's
         from ..tui.sources import JournalSource, ServerSource, Source  # noqa: PLC0415 - likewise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,7 +42,9 @@ def assistant() -> Agent:
 
 
 @contextmanager
-def served(db: str, folder: Path, *, agents: Mapping[str, Agent] | None = None) -> Iterator[Served]:
+def served(
+    db: str, folder: Path, *, agents: Mapping[str, Agent] | None = None
+) -> Generator[Served]:
     """Serve the runs of a journal until the block is left."""
     for role in Role:
         (folder / f"{role}.token").write_text(SECRETS[role])
