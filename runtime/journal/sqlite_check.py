@@ -114,12 +114,12 @@ def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterato
         row = Row(*kept)
         try:
             facts = facts_in(row, head.run_id, after=after, limit=row.last, where=where)
+            times = [(times or [facts[0].at])[0], facts[-1].at]
             for fact, line in zip(
                 facts, lines_in(row, head.run_id, after=after, where=where), strict=True
             ):
                 if line.at != fact.at:
                     yield _finding(head.run_id, f"fact {fact.sequence}", _OTHER_TIME)
-            times = [(times or [facts[0].at])[0], facts[-1].at]
         except CorruptJournal as error:
             yield _finding(head.run_id, f"fact {error.sequence}", error.cause)
         except (TurnlockError, *STRANGE) as error:
