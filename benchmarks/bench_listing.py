@@ -21,11 +21,19 @@ from turnlock.runtime.journal.contract import Appended, Summary
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.views.run_view import RunView
 from turnlock.views.status import Status
+from turnlock.views.tally import Asked
 
 RUNS: Final = 1_000
 BOUND: Final = 50.0
 """Milliseconds that the list may take."""
-WAITING: Final = Summary(busy=True, status=Status.AWAITING_APPROVAL, waiting=1, doubts=0)
+WAITING: Final = Summary(
+    busy=True,
+    status=Status.AWAITING_APPROVAL,
+    waiting=1,
+    doubts=0,
+    turn_id="t",
+    asked=Asked(turn_id="t", invocation_id="c", tool_name="pay", since=1.0),
+)
 
 
 def measure(rounds: int) -> list[Line]:
@@ -36,12 +44,14 @@ def measure(rounds: int) -> list[Line]:
         asyncio.run(_fill(path, count))
         works: dict[str, Work] = {
             "page": timed(1, lambda: asyncio.run(_page(path))),
+            "latest": timed(1, lambda: asyncio.run(_latest(path))),
             "command": timed(1, lambda: _command(path)),
             "folded": timed(1, lambda: asyncio.run(_folded(path))),
         }
         samples = measured(rounds, works)
     return [
         _line(samples["page"], f"Journal.runs, {count:,} runs", BOUND),
+        _line(samples["latest"], f"Journal.latest, 50 of {count:,} that wait, and all", BOUND),
         _line(samples["command"], f"turnlock runs, {count:,} runs", BOUND),
         _line(samples["folded"], f"each of {count:,} runs folded", None),
         samples["folded"].over(samples["page"], "folded / Journal.runs"),
@@ -70,6 +80,16 @@ async def _fill(path: Path, count: int) -> None:
 async def _page(path: Path) -> None:
     async with await SqliteJournal.open(path, create=False) as journal:
         await journal.runs()
+
+
+async def _latest(path: Path) -> None:
+    async with await SqliteJournal.open(path, create=False) as journal:
+        first = await journal.latest()
+        found = len(first.entries)
+        if first.next is not None:
+            found += len((await journal.latest(before=first.next, limit=RUNS)).entries)
+        if found != first.waiting:
+            raise AssertionError(first)
 
 
 async def _folded(path: Path) -> None:
