@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Any, Self
-
-import attrs
+from typing import Any, NamedTuple, Self
 
 from ...models.errors import InvalidValue, shown
 from ...views.tally import Asked
@@ -16,9 +14,11 @@ from .entries import RunEntry
 _WAITS, _RESTS = 0, 1
 
 
-@attrs.frozen(order=True)
-class Place:
-    """Where a run stands: `number` is its place in the order in which runs were declared."""
+class Place(NamedTuple):
+    """Where a run stands: `number` is its place in the order in which runs were declared.
+
+    A tuple, because all places are sorted for each page.
+    """
 
     group: int
     """0 for a run that waits for a person, 1 for another."""

@@ -181,14 +181,29 @@ def latest(  # noqa: PLR0913 - what is asked
     begin = 0 if before is None else bisect_right(places, before)
     page = places[begin : begin + limit]
     more = begin + limit < len(places)
-    entries = [_numbered(connection, place, where) for place in page]
-    return RunsPage(entries=entries, next=str(page[-1]) if more else None, waiting=count)
+    found = _numbered(connection, [abs(place.number) for place in page], where)
+    return RunsPage(
+        entries=[found[abs(place.number)] for place in page],
+        next=str(page[-1]) if more else None,
+        waiting=count,
+    )
 
 
-def _numbered(connection: sqlite3.Connection, place: Place, where: str) -> RunEntry:
-    number = abs(place.number)
-    row = connection.execute(f"{_ENTRY} WHERE number = ?", (number,)).fetchone()
-    return _listed(row, where)
+_ASKED: Final = 500
+"""Runs that one statement asks for."""
+
+
+def _numbered(
+    connection: sqlite3.Connection, numbers: Sequence[int], where: str
+) -> dict[int, RunEntry]:
+    """Return entries by the numbers of their rows."""
+    found: dict[int, RunEntry] = {}
+    for begin in range(0, len(numbers), _ASKED):
+        some = numbers[begin : begin + _ASKED]
+        marks = ", ".join("?" * len(some))
+        with closing(connection.execute(f"{_ENTRY} WHERE number IN ({marks})", some)) as rows:
+            found.update((row[0], _listed(row, where)) for row in rows)
+    return found
 
 
 def declare(connection: sqlite3.Connection, run: Run, *, where: str) -> None:
