@@ -763,6 +763,7 @@ function makeLists() {
 	lists.calls.choose = (place) => ((run.chosen = run.shown.calls[place]?.call_id), draw())
 	lists.facts = new Rows($("facts"), (place, row) => {
 		const entry = entryAt(place)
+		row.ariaCurrent = run.past && entry.cursor === String(run.past.sequence) ? "step" : null
 		fill(row, `${run.id} ${entry.cursor}`, () => {
 			const [what, which] = words(entry)
 			return [cell("id", entry.cursor), cell("time", clock(entry.occurred_at)), cell("what", what), cell("args", which)]
