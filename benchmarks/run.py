@@ -39,6 +39,7 @@ ROUNDS: Final = {
     "runtime": QUICK + 1,
     "load": QUICK + 1,
     "streams": QUICK + 1,
+    "console": QUICK + 1,
     "agents": QUICK + 1,
     "closure": QUICK + 1,
     "pictures": QUICK + 1,
