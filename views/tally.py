@@ -14,7 +14,7 @@ import attrs
 from ..engine.kernel import Kernel
 from ..engine.reading import LiveCall
 from ..lifecycle.phases import APPROVED, IN_DOUBT, REQUESTED, RETRY_AUTHORISED, STARTED
-from ..models.facts import CallAdded, Fact, TurnInterrupted
+from ..models.facts import CallAdded, Fact, ToolApprovalRequested, TurnInterrupted
 from ..turn.phases import TurnPhase
 from .status import STATUS_OF, Pressing, Status
 
@@ -52,7 +52,7 @@ class Tally:
         """Since when each call waits for a person, the one that waits longest first."""
         self._counts = [0, 0, 0, 0]
         self._epoch = self._sequence = 0
-        self._recount(kernel, since)
+        self._recount(kernel, (), since)
 
     @property
     def waiting(self) -> int:
@@ -85,7 +85,7 @@ class Tally:
         turn = kernel.turn
         follows = not facts or facts[0].sequence == self._sequence + 1
         if not follows or turn is None or kernel.epoch != self._epoch:
-            self._recount(kernel, facts[0].at if facts else 0.0)
+            self._recount(kernel, facts, facts[0].at if facts else 0.0)
             return
         members = turn.members
         for fact in facts:
@@ -114,13 +114,15 @@ class Tally:
         results = turn.order or kernel.continuations  # all calls have ended, or there are none
         return STATUS_OF[Pressing.RESULTS if results else Pressing.NOTHING]
 
-    def _recount(self, kernel: Kernel, since: float) -> None:
+    def _recount(self, kernel: Kernel, facts: Sequence[Fact], since: float) -> None:
         self._calls.clear()
         self._asked.clear()
         self._counts = [0, 0, 0, 0]
         turn = kernel.turn
+        known = {it.invocation_id: it.at for it in facts if isinstance(it, ToolApprovalRequested)}
         for call in () if turn is None else turn.unfinished():
-            self._count(call, since)
+            self._count(call, known.get(call.invocation_id, since))
+        self._asked = dict(sorted(self._asked.items(), key=lambda it: it[1]))
         self._epoch, self._sequence = kernel.epoch, kernel.sequence
 
     def _count(self, call: LiveCall, at: float) -> None:

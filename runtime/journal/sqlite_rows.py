@@ -117,7 +117,7 @@ def lines_in(row: Row, run_id: str, *, after: int, where: str) -> list[LedgerEnt
     return found[expected - row.first :]
 
 
-_new: Final = tuple.__new__
+_new: Final = cast("Callable[[type, tuple[Any, ...]], Any]", vars(tuple)["__new__"])
 """Makes a named tuple of a tuple that has all its fields."""
 
 

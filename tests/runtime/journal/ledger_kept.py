@@ -227,6 +227,26 @@ class LedgerKept(JournalStage):
 
         self.play(tmp_path, story)
 
+    def test_s_62_a_note_is_about_one_of_these(self, tmp_path: Path) -> None:
+        """Each is kept and read; of another there is none."""
+
+        async def story(journal: Journal) -> None:
+            fence = await owned(journal)
+            names = [
+                "thread", "turn", "item", "approval", "message", "plan", "diff", "usage", "error",
+                "session", "raw_protocol",
+            ]  # fmt: skip
+            assert [str(it) for it in Domain] == names
+            await noted(journal, fence, *(note(name, Domain(name)) for name in names))
+            found = await journal.notes(RUN.run_id)
+            assert [str(it.note.domain) for it in found] == names
+            entries = await told(journal)
+            assert [str(it.domain) for it in entries] == names
+            with pytest.raises(ValueError, match="weather"):
+                Note(domain="weather", kind="k", body={}, at=1.0)
+
+        self.play(tmp_path, story)
+
     def test_notes_are_picked_by_domain_and_cursor(self, tmp_path: Path) -> None:
         """What was given comes back, correlations and all; manifests, too."""
 

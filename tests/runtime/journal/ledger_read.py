@@ -38,8 +38,10 @@ steps: st.SearchStrategy[tuple[Any, ...]] = st.one_of(
 class _Told:
     """What the model holds: everything that was ever kept, and what was pruned of it."""
 
-    entries: dict[Cursor, tuple[bytes, Domain | None, bool]] = attrs.field(factory=dict)
-    pruned: set[Cursor] = attrs.field(factory=set)
+    entries: dict[Cursor, tuple[bytes, Domain | None, bool]] = attrs.field(
+        factory=dict[Cursor, tuple[bytes, "Domain | None", bool]]
+    )
+    pruned: set[Cursor] = attrs.field(factory=set[Cursor])
     sequence: int = 0
     parts: int = 0
     ids: int = 0
