@@ -161,7 +161,6 @@ class OwnSession:
         self._sink = sink
         self._run_id: Final = agent.run_id
         self._runtime: Final = agent.runtime
-        self._working = 0
         self._left = False
 
     @property
@@ -172,7 +171,7 @@ class OwnSession:
     @property
     def at_work(self) -> bool:
         """Whether the model is asked, or calls run that wait for no person."""
-        if not self._working or self._left:
+        if self._left:
             return False
         conversation = self._agent.conversation
         if conversation.owed is not Owed.RESULTS:
@@ -185,7 +184,6 @@ class OwnSession:
 
         Raises what `Agent.run` raises.
         """
-        self._working += 1
         try:
             await self._agent.run()
         except LimitReached as error:
@@ -198,8 +196,6 @@ class OwnSession:
                 id=f"limit/{said}",
             )
             await self._sink.hear([note], [])
-        finally:
-            self._working -= 1
 
     async def send_turn(self, message: UserMessage, *, message_id: str) -> TurnSent:
         """Have the prompt kept as said; `settled` goes on with it."""

@@ -74,6 +74,8 @@ class Life:
         self.journal: Final = journal
         self.active: Final[dict[str, Performed]] = {}
         """By run, in the order in which they began."""
+        self._astir: dict[str, Performed] = {}
+        """Those in which something may go on: the others were looked at since anything was kept."""
         self.tasks: Final = Tasks(failed=_failed)
         self.stopping = False
         """Whether the server ends: no session begins any more."""
@@ -100,10 +102,12 @@ class Life:
         """Is told of each session that has begun."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._budget = Budget(settings)
+        self._unheeds: list[Callable[[], None]] = []
 
     async def open(self) -> None:
         """Begin to restore what was performed when a server ended."""
         for kind, runtime in self.runtimes.items():
+            self._unheeds.append(runtime.when_kept(self._stirs))
             if kind != OWN:
                 await runtime.__aenter__()
         if OWN in self._adapters:
@@ -112,6 +116,8 @@ class Life:
     async def close(self) -> None:
         """End all sessions within `drain` (S-97)."""
         self.stopping = True
+        while self._unheeds:
+            self._unheeds.pop()()
         await self.tasks.cancel()
         drain = self._settings.drain
         works = [
@@ -194,7 +200,7 @@ class Life:
             line=line,
             told=told,
         )
-        self.active[run_id] = performed
+        self.active[run_id] = self._astir[run_id] = performed
         performed.begin(self._ended_by_itself)
         self.began(performed)
         self._rest_idle()
@@ -289,8 +295,18 @@ class Life:
                 " ended",
             )
 
+    def _stirs(self, run_id: str) -> None:
+        """Learn that something was kept of a run."""
+        performed = self.active.get(run_id)
+        if performed is not None:
+            self._astir[run_id] = performed
+
     def _is_full(self) -> bool:
-        return sum(it.counts for it in self.active.values()) >= self._settings.sessions
+        """Whether no other may begin; thousands that wait for a person are not looked at."""
+        for run_id, performed in tuple(self._astir.items()):
+            if self.active.get(run_id) is not performed or not performed.counts:
+                del self._astir[run_id]
+        return len(self._astir) >= self._settings.sessions
 
     def _idle_of(self, kind: str) -> Performed | None:
         """Return the session that makes room for another: the oldest process that is idle."""

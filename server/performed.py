@@ -124,7 +124,8 @@ class Performed:
     @property
     def counts(self) -> bool:
         """Whether it is one of those that there may be so many of at once (section 15)."""
-        return self.adapter.capabilities.execution != "owned" or self.session.at_work
+        is_process = self.adapter.capabilities.execution != "owned"
+        return is_process or (not self.idle and self.session.at_work)
 
     def doubts(self) -> tuple[CallView, ...]:
         """Return the calls of which a person has to say what became (K-35)."""
