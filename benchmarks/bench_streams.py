@@ -42,9 +42,9 @@ def measure(rounds: int) -> list[Line]:
     past = 2_000 if quick else PAST
     lines: list[Line] = []
     with TemporaryDirectory() as folder, _served(Path(folder), past) as port:
+        lines += _memory(port, 20 if quick else 500)
         for count in SUBSCRIBERS[:1] if quick else SUBSCRIBERS:
             lines += _fan_out(port, count, events=3 if quick else EVENTS)
-        lines += _memory(port, 20 if quick else 500)
         lines += _catch_up(port, past)
         lines += _lateness(port, 10 if quick else LATE)
     return lines

@@ -14,6 +14,7 @@ from .face import Face
 from .problems import Problem
 from .routing import Asked, Endpoint, Role
 from .shown import Sent, Shown
+from .tail import Batch
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -122,8 +123,11 @@ class EventStream(Response):
         main = subscription.run_id if subscription.children else None
         begin = RETRY
         async for batch in subscription:
-            data = begin + encoded(batch, main) if batch else BEAT
-            begin = b""
+            if type(batch) is Batch:
+                data = batch.sse
+            else:
+                data = begin + encoded(batch, main) if batch else BEAT
+                begin = b""
             await send({"type": "http.response.body", "body": data, "more_body": True})
             if len(data) > LARGE:  # writes nothing, and waits until there is room again
                 await send({"type": "http.response.body", "body": b"", "more_body": True})

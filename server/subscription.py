@@ -14,7 +14,7 @@ from . import shown
 from .envelope import Envelopes
 from .problems import problem_of
 from .shown import Hello, Sent, Shown
-from .tail import Place, Tail
+from .tail import Batch, Place, Tail
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -104,7 +104,8 @@ class HubSubscription:
         self._ending = False
         self._closed = False
         self._beat = False
-        self._shown_at = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        self._shown_at = self._loop.time()
         self._since: float | None = self._shown_at
         """Since when its connection has what it was given, and does not take more."""
         self._held = 0
@@ -134,13 +135,51 @@ class HubSubscription:
     async def __anext__(self) -> tuple[Shown, ...]:
         """Return the next batch, as soon as there is something to say."""
         self._since = None
+        batch: tuple[Shown, ...] | None
+        while (batch := self._ready()) is None:
+            if not self._is_idle():
+                batch = await self._slowly()
+                break
+            await self._wait()
+        self._shown_at = self._since = self._loop.time()
+        return batch
+
+    def _is_live(self) -> bool:
+        """Whether it is live on its one run, and nothing is to be said beside."""
+        own = self._own
+        tail = own.tail
+        return (
+            tail is not None
+            and not (self._ending or self._closed or self._beat or self._said or own.waiting)
+            and own.said == tail.deltas.said
+            and len(self._followed) == 1
+            and not (self._diagnostics and own.diagnosed < tail.diagnoses)
+        )
+
+    def _is_idle(self) -> bool:
+        own = self._own
+        return self._is_live() and own.tail is not None and own.taken == own.tail.end
+
+    def _ready(self) -> Batch | None:
+        """Return the batch that all take who are live and not behind: it is one for all."""
+        own = self._own
+        tail = own.tail
+        if tail is None or own.taken != tail.end - 1 or not self._is_live():
+            return None
+        batch = tail.latest
+        if batch is None or batch.before != own.place.at or batch.size > BYTES:
+            return None
+        own.taken += 1
+        own.place.at, own.place.shown = batch.place.at, batch.place.shown
+        self._hub.counts.sent += batch.entries
+        return batch
+
+    async def _slowly(self) -> tuple[Shown, ...]:
         try:
             batch = await self._next()
         except TurnlockError as error:
             self._finish(shown.failed(self.run_id, problem_of(error).encoded()))
             batch = self._batch(self._said)
-        now = asyncio.get_running_loop().time()
-        self._shown_at = self._since = now
         self._hub.counts.sent += sum(isinstance(it, Sent) for it in batch)
         return batch
 
@@ -322,7 +361,7 @@ class HubSubscription:
             self._woken.set_result(None)
 
     async def _wait(self) -> None:
-        self._woken = asyncio.get_running_loop().create_future()
+        self._woken = self._loop.create_future()
         try:
             await self._woken
         finally:

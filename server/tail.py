@@ -7,8 +7,8 @@ goes back to the journal: nobody is waited for.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, Self
 
 from ..models.codec import to_json
 from ..models.diagnostics import Diagnostic
@@ -56,6 +56,29 @@ class Place:
         return told
 
 
+class Batch(tuple[Shown, ...]):  # noqa: SLOT001 - it has fields of its own
+    """What was read at once: its bytes are joined once, for all who take it whole."""
+
+    before: Cursor
+    """Up to where its run was read before."""
+    place: Place
+    """Up to where it was read then."""
+    size: int
+    entries: int
+    """How many of it are entries."""
+    sse: bytes
+
+    @classmethod
+    def of(cls, told: Iterable[Shown], *, before: Cursor, place: Place) -> Self:
+        """Make one."""
+        made = cls(told)
+        made.before, made.place = before, Place(place.at, place.shown)
+        made.sse = b"".join([it.sse for it in made])
+        made.size = len(made.sse)
+        made.entries = sum(isinstance(it, Sent) for it in made)
+        return made
+
+
 class Tail:
     """What is read of one run, and said in it, for those who are live."""
 
@@ -72,7 +95,8 @@ class Tail:
         self.end = 0
         """The number that the next batch has."""
         self._again = again
-        self._batches: deque[Sequence[Shown]] = deque()
+        self.latest: Batch | None = None
+        self._batches: deque[Batch] = deque()
         self._bytes = 0
         self.reading = False
         self.stale = False
@@ -96,17 +120,19 @@ class Tail:
             raise CursorAhead(self.run_id, asked=self.place.at, head=page.head)
         for entry in page.entries:
             self.deltas.supersede(entry)
+        before = self.place.at
         told = self.place.read(self.envelopes, page)
         if told:
-            self._batches.append(told)
-            self._bytes += sum(map(len, told))
+            self.latest = Batch.of(told, before=before, place=self.place)
+            self._batches.append(self.latest)
+            self._bytes += self.latest.size
             self.end += 1
             while self._bytes > KEPT and len(self._batches) > 1:
                 self._drop()
             self.wake()
         return bool(page.entries or page.gaps)
 
-    def batches(self, number: int) -> Iterable[Sequence[Shown]]:
+    def batches(self, number: int) -> Iterable[Batch]:
         """Return the batches from a number on that waits still."""
         begin = self.begin
         return (self._batches[it - begin] for it in range(number, self.end))
@@ -116,9 +142,11 @@ class Tail:
         needed = min((it.taken for it in self.members), default=self.end)
         while self._batches and self.begin < needed:
             self._drop()
+        if not self._batches:
+            self.latest = None
 
     def _drop(self) -> None:
-        self._bytes -= sum(map(len, self._batches.popleft()))
+        self._bytes -= self._batches.popleft().size
 
     def diagnose(self, diagnostic: Diagnostic) -> None:
         """Pass on a diagnostic to those who asked for them."""
