@@ -14,7 +14,7 @@ from . import shown
 from .envelope import Envelopes
 from .problems import problem_of
 from .shown import Hello, Sent, Shown
-from .tail import Batch, Place, Tail
+from .tail import Place, Tail
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -104,6 +104,8 @@ class HubSubscription:
         self._ending = False
         self._closed = False
         self._beat = False
+        self._is_plain = False
+        """Whether there is nothing to say but what its one run brings."""
         self._loop = asyncio.get_running_loop()
         self._shown_at = self._loop.time()
         self._since: float | None = self._shown_at
@@ -133,46 +135,34 @@ class HubSubscription:
         return self
 
     async def __anext__(self) -> tuple[Shown, ...]:
-        """Return the next batch, as soon as there is something to say."""
+        """Return the next batch, as soon as there is something to say.
+
+        Mostly it is the one batch that all take who are live and not behind: a thousand come here
+        for each entry, so it is asked no more than has to be.
+        """
         self._since = None
-        batch: tuple[Shown, ...] | None
-        while (batch := self._ready()) is None:
-            if not self._is_idle():
-                batch = await self._slowly()
-                break
-            await self._wait()
-        self._shown_at = self._since = self._loop.time()
-        return batch
-
-    def _is_live(self) -> bool:
-        """Whether it is live on its one run, and nothing is to be said beside."""
-        own = self._own
-        tail = own.tail
-        return (
-            tail is not None
-            and not (self._ending or self._closed or self._beat or self._said or own.waiting)
-            and own.said == tail.deltas.said
-            and len(self._followed) == 1
-            and not (self._diagnostics and own.diagnosed < tail.diagnoses)
-        )
-
-    def _is_idle(self) -> bool:
-        own = self._own
-        return self._is_live() and own.tail is not None and own.taken == own.tail.end
-
-    def _ready(self) -> Batch | None:
-        """Return the batch that all take who are live and not behind: it is one for all."""
-        own = self._own
-        tail = own.tail
-        if tail is None or own.taken != tail.end - 1 or not self._is_live():
-            return None
-        batch = tail.latest
-        if batch is None or batch.before != own.place.at or batch.size > BYTES:
-            return None
-        own.taken += 1
-        own.place.at, own.place.shown = batch.place.at, batch.place.shown
-        self._hub.counts.sent += batch.entries
-        return batch
+        own, loop = self._own, self._loop
+        while self._is_plain and (tail := own.tail) is not None and own.said == tail.deltas.said:
+            ahead = tail.end - own.taken
+            if ahead:
+                batch = tail.latest
+                if ahead > 1 or batch is None or batch.before != own.place.at:
+                    break
+                if batch.size > BYTES:
+                    break
+                own.taken += 1
+                own.place.at, own.place.shown = batch.place.at, batch.place.shown
+                self._hub.counts.sent += batch.entries
+                self._shown_at = self._since = loop.time()
+                return batch
+            self._woken = loop.create_future()
+            try:
+                await self._woken
+            finally:
+                self._woken = None
+        told = await self._slowly()
+        self._shown_at = self._since = loop.time()
+        return told
 
     async def _slowly(self) -> tuple[Shown, ...]:
         try:
@@ -181,6 +171,12 @@ class HubSubscription:
             self._finish(shown.failed(self.run_id, problem_of(error).encoded()))
             batch = self._batch(self._said)
         self._hub.counts.sent += sum(isinstance(it, Sent) for it in batch)
+        own = self._own
+        self._is_plain = (
+            not (self._ending or self._closed or self._beat or self._said or own.waiting)
+            and not self._diagnostics
+            and len(self._followed) == 1
+        )
         return batch
 
     async def _next(self) -> tuple[Shown, ...]:
@@ -289,7 +285,7 @@ class HubSubscription:
         for run_id in run_ids:
             if run_id not in self._followed and not self._closed:
                 it = _Followed(run_id, Cursor(), wake=self.wake)
-                self._followed[run_id] = it
+                self._followed[run_id], self._is_plain = it, False
                 self.wake()
 
     def _batch(self, waiting: deque[Shown]) -> tuple[Shown, ...]:
@@ -309,7 +305,7 @@ class HubSubscription:
 
     def end_soon(self) -> None:
         """End it, with a word when to come again, before all else that waits (F-45)."""
-        self._ending = True
+        self._ending, self._is_plain = True, False
         self.wake()
 
     def fail(self, run_id: str, error: TurnlockError) -> None:
@@ -337,7 +333,7 @@ class HubSubscription:
 
     def close(self) -> None:
         """End it: nothing is kept of it, and an iteration under way ends."""
-        self._closed = True
+        self._closed, self._is_plain = True, False
         for it in self._followed.values():
             self._leave(it)
         self._hub.forget(self)
@@ -372,7 +368,7 @@ class HubSubscription:
         settings = self._hub.settings
         if self._since is None:
             if now - self._shown_at >= settings.beat:
-                self._beat = True
+                self._beat, self._is_plain = True, False
                 self._shown_at = now
                 self.wake()
             return False
