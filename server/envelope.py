@@ -6,7 +6,6 @@ a host and a process (F-6).
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final, cast
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from ..models.errors import TurnlockError
 from ..models.ids import escape
 from ..models.strict_json import parse
+from ..models.workers import opaque
 from ..runtime.journal.ledger import Cursor, Gap, LedgerEntry, LedgerPage
 from ..runtime.owners import OWNER_PREFIX
 from . import shown
@@ -141,8 +141,3 @@ def _unnamed(content: bytes) -> bytes:
     if not isinstance(worker, str) or not worker.startswith(OWNER_PREFIX):
         return content
     return _json({**fact, "worker": opaque(worker)})
-
-
-def opaque(worker: str) -> str:
-    """Return what stands for a worker of an older file, the same each time."""
-    return f"w/{hashlib.sha256(worker.encode()).hexdigest()[:32]}"
