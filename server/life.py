@@ -53,6 +53,8 @@ RESTORES: Final = 16
 """Sessions that are restored at once when a server starts."""
 LOOK: Final = 10.0
 """Seconds until those are looked at again that could not be restored: another server has them."""
+PRUNE: Final = 3_600.0
+"""Seconds between two looks for observations that need not be kept any more (S-64)."""
 LOST: Final = (RunFenced, Closed)
 """What ends a session whose run is another's now: nothing can be kept of it here."""
 
@@ -110,6 +112,7 @@ class Life:
             self._unheeds.append(runtime.when_kept(self._stirs))
             if kind != OWN:
                 await runtime.__aenter__()
+        self.tasks.spawn("prune observations", self._prune_now_and_then())
         if OWN in self._adapters:
             self.tasks.spawn("restore sessions", self._restore_all())
 
@@ -203,6 +206,8 @@ class Life:
         self.active[run_id] = self._astir[run_id] = performed
         performed.begin(self._ended_by_itself)
         self.began(performed)
+        if kind != OWN:
+            self.tasks.spawn(f"prune {run_id}", self._prune(performed))
         self._rest_idle()
         return performed
 
@@ -400,6 +405,19 @@ class Life:
         )
         with suppress(TurnlockError):
             await performed.runtime.note(performed.run_id, note)
+
+    async def _prune_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(PRUNE)
+            for performed in tuple(self.active.values()):
+                await self._prune(performed)
+
+    async def _prune(self, performed: Performed) -> None:
+        """Remove old observations of a run that is owned here (S-64)."""
+        with suppress(TurnlockError):  # another time
+            entry = await self.journal.entry(performed.run_id)
+            if entry.owner == performed.runtime.owner:
+                await self.journal.prune(performed.run_id, fence=entry.fence, now=self.now())
 
     async def _restore_all(self) -> None:
         """Restore the sessions of our own runs that were not ended, until all are somebody's."""

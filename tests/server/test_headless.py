@@ -146,6 +146,28 @@ def test_s_97_at_the_end_no_command_is_taken_and_each_session_says_how_it_ended(
     run(play())
 
 
+def test_s_64_old_observations_are_pruned_once_an_hour() -> None:
+    """Of a run that is performed here: those of no open turn; messages and manifests stay."""
+
+    async def play() -> None:
+        journal, scripted = MemoryJournal(), ScriptedAdapter()
+        async with serving(journal, others=[scripted]) as it:
+            await it.sessions.create(spec(kind=KIND), prompt="go", message_id="m")
+            await it.until(lambda: bool(scripted.told("took")))
+            session = scripted.sessions["r"]
+            await session.runs("c1")
+            await session.announces("c2")
+            await session.ends("c1")
+            await session.completes()
+            assert len(await journal.notes("r", domain=Domain.ITEM)) == 3
+            await asyncio.sleep(3_601)
+            assert len(await journal.notes("r", domain=Domain.ITEM)) == 0
+            assert len(await journal.notes("r", domain=Domain.MESSAGE)) == 3
+            assert await steps(journal) == ["session", "epoch"]
+
+    run(play())
+
+
 @pytest.mark.parametrize("clean", [False, True])
 def test_s_97_what_only_waits_leads_on_after_a_restart(clean: bool) -> None:
     """An approval, and prompts in line, killed or ended: the next server goes on with them."""
