@@ -22,21 +22,22 @@ expect.set_options(timeout=WITHIN)
 Visit = Callable[..., Page]
 
 
-def chromium() -> str | None:
-    """Where a browser is that can be driven."""
+def chromium() -> str:
+    """Where a browser is that can be driven. In CI it is not missing; elsewhere the tests skip."""
     named = os.environ.get("TURNLOCK_CHROMIUM")
-    return shutil.which(named) if named else next(filter(None, map(shutil.which, NAMES)), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    """Debian's Chromium. In CI it is not missing; elsewhere the tests skip, and say why."""
-    path = chromium()
+    path = shutil.which(named) if named else next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         missing = "there is no Chromium: run make chromium, or name one in TURNLOCK_CHROMIUM"
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    """Debian's Chromium."""
+    path = chromium()
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-gpu"]

@@ -266,6 +266,36 @@ def test_f_13_the_printed_address_lets_in_once(server: Served, browser: Browser)
         expect(page.locator("#me")).to_have_text("eve")
 
 
+def test_s_71_a_journal_that_was_put_back_is_read_anew(server: Served, browser: Browser) -> None:
+    """Its end is before what the page has: it says so, and shows what there is."""
+    folder = server.folder / "restored"
+    folder.mkdir()
+    own = Served(folder)
+    try:
+        own.asks("again", gated("call_1"))
+        own.stop()
+        backup = {path: path.read_bytes() for path in folder.glob("agent.db*")}
+        own.start()
+        own.happens("again", decides(gated("call_1"), approved=True, by="bob"), began("call_1"))
+        with browser.new_context(base_url=own.url) as context:
+            context.request.post("/v1/session", data={"token": "annaanna"})
+            page = context.new_page()
+            page.goto("/console/#run=again")
+            expect(page.locator("#at")).to_have_text("4 of 4")
+
+            own.stop()
+            for path, content in backup.items():
+                path.write_bytes(content)
+            own.start()
+
+            expect(page.locator("#alert")).to_contain_text("cursor ahead")
+            expect(page.locator("#at")).to_have_text("2 of 2")
+            live(page)
+            on(button(page, "Approve"))
+    finally:
+        own.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_f_97_axe_finds_nothing(server: Served, visit: Visit, scheme: str) -> None:
     """On the runs, on a run with each kind of card, in a dialog, in a replay, at the door."""

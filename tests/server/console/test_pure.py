@@ -26,6 +26,7 @@ from turnlock.wire.requests import read_run, read_step
 
 from ...random_scripts import run as random_run
 from ...random_scripts import script
+from .conftest import chromium
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 CONSOLE: Final = ROOT / "server" / "console"
@@ -208,6 +209,20 @@ def test_f_52_cursors_are_in_the_order_of_the_ledger(ask: Ask) -> None:
 
     assert ask("order", cursors=mixed) == cursors
     assert sorted(mixed, key=Cursor.read) == cursors
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)]
+)
+def test_f_113_without_a_browser_ci_fails_and_others_skip(
+    monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
+    """Never green by being skipped where it counts; the words say what to do."""
+    monkeypatch.setenv("TURNLOCK_CHROMIUM", "/there/is/none")
+    monkeypatch.setenv("CI", ci)
+
+    with pytest.raises(outcome, match="run make chromium"):
+        chromium()
 
 
 def test_f_90_three_files_of_at_most_60_kb() -> None:
