@@ -21,6 +21,7 @@ from .problems import MEDIA, Problem
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 CONNECTIONS: Final = 1_200
 """Connections at once: those of all subscribers, and some to decide with (S-15)."""
@@ -99,7 +100,7 @@ class Connection(HttpConnection):
         """Have the next one counted anew."""
         self._received, self._in_head, self._is_whole = 0, True, True
         super().on_message_complete()
-        if self.cycle is not None and self.cycle.response_complete and not self.pipeline:
+        if self._has_answered() and not self.pipeline:
             self._arm(IDLE)
 
     def on_response_complete(self) -> None:
@@ -108,8 +109,13 @@ class Connection(HttpConnection):
         if not self.transport.is_closing() and self.cycle.response_complete:
             self._arm(IDLE if self._is_whole else LINGER)
 
+    def _has_answered(self) -> bool | None:
+        """Say whether the latest request was answered whole; None before the first."""
+        cycle: RequestResponseCycle | None = getattr(self, "cycle", None)  # uvicorn types no None
+        return None if cycle is None else cycle.response_complete
+
     def _refuse(self, problem: Problem) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self._has_answered() is not False:
             body = problem.encoded()
             headers = {
                 **HEADERS,

@@ -259,3 +259,23 @@ def test_a_token_that_cannot_be_is_told(arguments: tuple[str, ...], told: str) -
 
     assert (done.exit_code, done.stdout) == (2, "")
     assert told in done.stderr
+
+
+WITHOUT = """
+import sys
+sys.modules["starlette"] = None
+from turnlock.cli.main import main
+import turnlock.cli.serve, turnlock.cli.token, turnlock.agent, turnlock.runtime
+assert not {"uvicorn", "cryptography", "httptools", "websockets"} & sys.modules.keys()
+main(["serve", "--db", "memory:", "--agent", "agents.py"])
+"""
+
+
+def test_without_its_extra_it_says_what_to_install(folder: Path) -> None:
+    """And nothing of it is loaded before it is asked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "pip install 'turnlock[server]'" in done.stderr
