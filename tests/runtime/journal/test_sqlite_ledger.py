@@ -304,3 +304,18 @@ def test_s_66_what_a_cursor_means_stays(path: Path) -> None:
     for before, after in pairwise(told):
         assert after[0][: len(before[0])] == before[0]
         assert after[1] == before[1]
+
+
+def test_s_62_a_file_keeps_notes_of_every_domain(tmp_path: Path) -> None:
+    """And says of each which it is, without its content being read; manifests are left out."""
+    path = tmp_path / "journal.db"
+
+    async def fill(journal: SqliteJournal) -> None:
+        await journal.declare(RUN)
+        notes = [note(str(it), it) for it in Domain]
+        assert await journal.note(RUN.run_id, fence=None, notes=notes) is Appended.OK
+
+    play(path, fill)
+    page = play(path, lambda journal: journal.ledger(RUN.run_id), read_only=True)
+    assert [it.domain for it in page.entries] == [it for it in Domain if it is not Domain.SESSION]
+    assert found_in(path) == ()
