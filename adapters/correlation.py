@@ -43,8 +43,6 @@ class Correlation:
         """Refuse what is not whole, where it is built."""
         for name in ("thread_id", "turn_id", "item_id", "approval_id"):
             _check(name, getattr(self, name))
-        if not isinstance(self.completeness, Completeness):
-            raise _mismatch("completeness", f"{shown(self.completeness)} is neither")
         if self.thread_id is None and (self.turn_id or self.item_id or self.approval_id):
             raise _mismatch("thread_id", "is missing: what is about a turn is about its thread")
         if self.approval_id is not None and self.turn_id is None and self.item_id is None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from stream_server import SECRET
 from timing import QUICK, Line
@@ -31,6 +31,8 @@ EVENTS: Final = 40
 PAUSE: Final = 0.1
 """Seconds between two facts: each is delivered to all before the next."""
 LATE: Final = 200
+STALLS: Final = 20_000
+"""Facts that one is sent who does not read them: more than the kernel takes of a connection."""
 BARE: Final = "/bare"
 OURS: Final = "/v1/runs/live/events"
 _END: Final = b"event: end"
@@ -42,11 +44,12 @@ def measure(rounds: int) -> list[Line]:
     past = 2_000 if quick else PAST
     lines: list[Line] = []
     with TemporaryDirectory() as folder, _served(Path(folder), past) as port:
-        lines += _memory(port, 20 if quick else 500)
         for count in SUBSCRIBERS[:1] if quick else SUBSCRIBERS:
             lines += _fan_out(port, count, events=3 if quick else EVENTS)
         lines += _catch_up(port, past)
         lines += _lateness(port, 10 if quick else LATE)
+    with TemporaryDirectory() as folder:
+        lines += _memory(Path(folder), 20 if quick else 500)
     return lines
 
 
@@ -87,7 +90,7 @@ class _Clients:
         until = time.monotonic() + within
         while not done() and time.monotonic() < until:
             for key, _ in self._selector.select(0.05):
-                data = key.fileobj.recv(1 << 18)  # type: ignore[union-attr]
+                data = cast("socket.socket", key.fileobj).recv(1 << 18)
                 self.received += data.count(b"data: {")
 
     def close(self) -> None:
@@ -159,41 +162,27 @@ def _fan_out(port: int, count: int, *, events: int) -> list[Line]:
     ]
 
 
-def _memory(port: int, count: int) -> list[Line]:
+def _memory(folder: Path, count: int) -> list[Line]:
+    """Return what each connection costs a server that has had none before."""
     lines: list[Line] = []
-    for path, name, bound in ((BARE, "idle, bare", None), (OURS, "idle", 32)):
-        before = _control(port, "stand")["resident"]
-        clients = _Clients(port)
-        clients.connect(count, path, reads=False)
-        _settled(port, count)
-        after = _control(port, "stand")["resident"]
-        lines.append(
-            Line(
-                name=f"a subscriber that is {name}",
-                value=(after - before) / count / 1024,
-                unit="KiB",
-                bound=bound,
-            )
-        )
-        clients.close()
-        _settled(port, 0)
-    before = _control(port, "stand")["resident"]
-    clients = _Clients(port)
-    clients.connect(count, "/v1/runs/past/events", reads=False)
-    _settled(port, count)
-    time.sleep(2)
-    after = _control(port, "stand")["resident"]
-    clients.close()
-    _settled(port, 0)
-    lines.append(
-        Line(
-            name="a subscriber that is stalled",
-            value=(after - before) / count / 1024,
-            unit="KiB",
-            bound=160,
-            note="in the midst of catching up",
-        )
+    cases = (
+        (BARE, "a subscriber that is idle, bare", None, ""),
+        (OURS, "a subscriber that is idle", 32, ""),
+        ("/v1/runs/past/events", "a subscriber that is stalled", 160, "while it catches up"),
     )
+    for number, (path, name, bound, note) in enumerate(cases):
+        place = folder / str(number)
+        place.mkdir()
+        with _served(place, STALLS) as port:
+            before = _control(port, "stand")["resident"]
+            clients = _Clients(port)
+            clients.connect(count, path, reads=False)
+            _settled(port, count)
+            time.sleep(3)
+            after = _control(port, "stand")["resident"]
+            clients.close()
+        value = (after - before) / count / 1024
+        lines.append(Line(name=name, value=value, unit="KiB", bound=bound, note=note))
     return lines
 
 

@@ -201,7 +201,8 @@ async def main() -> None:
         runtime = cast("Runtime", told)
         async with Hub(journal=journal, runtime=runtime, settings=bounds) as hub:
             tokens = Tokens([Token.of("bench", [Role.LOOK], SECRET)])
-            face = Face(journal=journal, hub=hub, sessions=None, runtime=None, tokens=tokens)
+            nobody = cast("Any", None)
+            face = Face(journal=journal, hub=hub, sessions=nobody, runtime=None, tokens=tokens)
             served = Served(journal, hub, told, App(face, ENDPOINTS))
             await served.open()
             config = uvicorn.Config(

@@ -90,6 +90,8 @@ class Watching:
         changed, self._changed = self._changed, set()
         for run_id in changed:
             entry = await self._journal.entry(run_id)
+            if run_id in self._ends:
+                self._ends[run_id] = entry.shown
             if entry.forgotten is None:
                 for listener in tuple(self._listeners):
                     listener(entry)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 from starlette.responses import Response
@@ -368,7 +368,7 @@ def _object(text: str) -> Mapping[str, Any]:
         raise Problem("invalid_json", f"send one JSON object a message: {error}") from None
     if not isinstance(told, dict):
         raise Problem("invalid_json", "send one JSON object a message")
-    return told
+    return cast("dict[str, Any]", told)
 
 
 def _id_of(told: Mapping[str, Any]) -> Id:

@@ -119,7 +119,8 @@ class WrittenLedgers:
 
     # As a journal answers.
 
-    def _end(self, run_id: str) -> Cursor:
+    def ends_at(self, run_id: str) -> Cursor:
+        """Where its ledger ends for those who are shown it."""
         ledger = self.ledgers[run_id]
         told = (it.cursor for it in reversed(ledger.entries) if it.domain is not Domain.SESSION)
         return max(next(told, START), ledger.gaps[-1].last if ledger.gaps else START)
@@ -145,11 +146,11 @@ class WrittenLedgers:
             for gap in ledger.gaps
             if gap.last > after and (until is None or gap.first < until)
         ]
-        return LedgerPage(entries=entries, head=self._end(run_id), gaps=gaps)
+        return LedgerPage(entries=entries, head=self.ends_at(run_id), gaps=gaps)
 
     async def ends(self, run_ids: Sequence[str]) -> Mapping[str, Cursor]:
         await asyncio.sleep(0)
-        return {run_id: self._end(run_id) for run_id in run_ids if run_id in self.ledgers}
+        return {run_id: self.ends_at(run_id) for run_id in run_ids if run_id in self.ledgers}
 
     async def runs(self, *, after: str | None = None) -> tuple[RunEntry, ...]:
         await asyncio.sleep(0)

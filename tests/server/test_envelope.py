@@ -123,7 +123,8 @@ def test_s_60_after_names_the_entry_shown_before_or_the_end_of_a_gap() -> None:
     assert [type(it) for it in told] == [Sent, Failed, Sent, GapShown, Sent, GapShown]
     afters = [json.loads(it.envelope)["after"] for it in told if isinstance(it, Sent)]
     assert afters == ["0.7", "1", "3.3"]
-    failed = json.loads(told[1].data) if isinstance(told[1], Failed) else {}
+    assert isinstance(told[1], Failed)
+    failed: Any = json.loads(told[1].data)
     assert failed["event_id"] == "event/r/2"
     assert failed["problem"]["title"] == "translation_failed"
 
@@ -169,3 +170,9 @@ def test_s_65_an_envelope_that_is_not_whole_is_refused_where_it_is_built(
     assert caught.value.code == "runtime_event_envelope_mismatch"
     good = Correlation.of({**empty, "thread_id": "t"})
     assert Correlation.of(good.body()) == good
+
+
+def test_s_62_the_domains_of_notes() -> None:
+    """S-62: those, and no others."""
+    told = "thread turn item approval message plan diff usage error session raw_protocol"
+    assert {str(it) for it in Domain} == set(told.split())

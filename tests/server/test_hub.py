@@ -1,5 +1,8 @@
 """The hub: the past, then live; each entry once, in order; nobody is waited for (S-70 … S-79)."""
 
+# Looks inside: what is held for those who follow.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -158,7 +161,7 @@ async def resumed(steps: list[tuple[str, int]], *, owned: bool) -> None:  # noqa
                     client = Client(client.last)
                     subscription = hub.subscribe(R, after=Cursor.read(client.last))
             async with asyncio.timeout(60):
-                await client.read_until(subscription, str(written._end(R)))
+                await client.read_until(subscription, str(written.ends_at(R)))
             got, gaps = got + client.cursors, gaps + client.gaps
             subscription.close()
     shown = [Cursor.read(it) for it in got]
@@ -501,7 +504,7 @@ def test_s_75_deltas_are_joined_while_they_wait_and_newest_wins() -> None:
                 client.take(await anext(subscription))
                 if "next!" in str(client.told[-1]):
                     break
-            texts = "".join(told["text"] for name, told in client.told[before:])
+            texts = "".join(told["text"] for _, told in client.told[before:])
             assert texts in {"next!", "supersedednext!"}
             assert "late" not in str(client.told)
             subscription.close()

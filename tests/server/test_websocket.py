@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,12 +18,12 @@ from turnlock.server import websocket
 from turnlock.server.app import App
 from turnlock.server.connections import TRANSPORT
 from turnlock.server.deltas import Piece
-from turnlock.server.hub import HubSettings
+from turnlock.server.hub import Hub, HubSettings
 from turnlock.server.routing import Role
 from turnlock.server.websocket import PROTOCOL
 
 from ..runtime.virtual import run, settled
-from . import sockets
+from . import faces, sockets
 from .ledgers import WrittenLedgers
 from .sockets import Closed, Socket, scope_of
 from .test_sse import R, served
@@ -260,6 +261,49 @@ def test_f_50_a_decision_is_answered_as_over_http() -> None:
             await socket.say(type="decide", id=7, run_id="r1", body=body)
             again = await socket.hear()
             assert (again["id"], again["body"]["accepted"]) == (7, False)
+
+    run(play())
+
+
+def test_f_50_the_list_of_runs_and_what_changes_in_it() -> None:
+    """F-50: runs, then run {ENTRY} for each that changed, at most 4 a second for each."""
+
+    async def play() -> None:
+        async with (
+            faces.opened() as made,
+            Hub(journal=made.journal, runtime=made.runtime) as hub,
+        ):
+            app = App(attrs.evolve(made.face, hub=hub), ())
+            runtime = made.runtime
+            await runtime.open_run(Run(run_id="r1"), on_continue=_taken_on)
+            async with sockets.opened(app) as socket:
+                await socket.say(type="runs", id=2)
+                told = await socket.hear()
+                assert (told["type"], told["id"]) == ("runs", 2)
+                assert [it["run_id"] for it in told["runs"]] == ["r1"]
+                gated = Call(
+                    invocation_id="c", tool_name="pay", arguments={}, requires_approval=True
+                )
+                await runtime.open_turn("r1", [gated], turn_id="t")
+                told = await socket.hear()
+                assert (told["type"], told["run_id"], told["waiting"]) == ("run", "r1", 1)
+                assert told["status"] == "awaiting_approval"
+                began = asyncio.get_running_loop().time()
+                await runtime.deny("r1", turn_id="t", invocation_id="c")
+                for number in range(20):
+                    await runtime.open_turn("r1", [gated], turn_id=f"t{number}")
+                    await runtime.deny("r1", turn_id=f"t{number}", invocation_id="c")
+                heard = 0
+                while told["sequence"] < (await made.journal.entry("r1")).sequence:
+                    told = await socket.hear()
+                    heard += 1
+                passed = asyncio.get_running_loop().time() - began
+                assert heard <= 4 * passed + 2
+                await made.journal.declare(Run(run_id="r2"))
+                while told["run_id"] != "r2":
+                    told = await socket.hear()
+                await socket.say(type="unsubscribe", id=2)
+                assert (await socket.until("ended"))[-1] == {"type": "ended", "id": 2}
 
     run(play())
 
