@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlock.adapters.contract import CommandRefused
@@ -305,6 +305,7 @@ def test_s_81_what_another_runtime_was_sent_is_looked_up_after_a_crash_and_never
     run(play())
 
 
+@settings(max_examples=15)
 @given(st.text(min_size=1, max_size=ID).filter(lambda it: it.isprintable()), st.text(max_size=50))
 def test_s_80_any_id_and_text_come_back_as_they_are(message_id: str, text: str) -> None:
     """Whatever stands in them."""
