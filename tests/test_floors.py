@@ -156,7 +156,7 @@ def test_every_package_folder_has_a_floor() -> None:
 
 
 def test_floors_go_down_only() -> None:
-    """The table itself lets no folder import one that stands on its floor's way up."""
+    """S-1: the table itself lets no folder import one that stands on its floor's way up."""
     below: set[str] = set()
     for folder, allowed in MAY_IMPORT.items():
         assert (allowed or set()) <= below, f"{folder} imports upwards"
