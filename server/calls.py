@@ -62,14 +62,16 @@ def call_json(call: CallView, capabilities: Capabilities) -> dict[str, Any]:
 
 
 def allowed(call: CallView, capabilities: Capabilities) -> list[str]:
-    """Return what a person may say of a call now, by the names of its inputs."""
+    """Return what a person may say of a call now, by the names of its inputs.
+
+    An interrupt is of its turn, and always allowed (S-12).
+    """
     can = {
         Input.APPROVE: capabilities.approve,
         Input.DENY: capabilities.deny,
         Input.RESOLVE_RETRY: capabilities.resolve and capabilities.retry,
         Input.RESOLVE_RESULT: capabilities.resolve,
         Input.RESOLVE_ERROR: capabilities.resolve,
-        Input.INTERRUPT: True,  # S-12
     }
     return [it.value for it in call.allowed if can.get(it, False)]
 

@@ -85,7 +85,7 @@ def test_f_31_a_call_that_waits() -> None:
         **SHOWN,
         "phase": "REQUESTED",
         "waits": "approval",
-        "allowed": ["approve", "deny", "interrupt"],
+        "allowed": ["approve", "deny"],
     }
     timed = Call(
         invocation_id="a",
@@ -110,7 +110,7 @@ def test_f_31_who_decided_what_when_and_by_which_fact() -> None:
             "at": 101.0,
             "sequence": 3,
         },
-        "allowed": ["interrupt"],
+        "allowed": [],
     }
     denied = Decide(**TO, approved=False, decided_by="ada", reason="no")
     assert shown(denied)["decision"] == {
@@ -145,14 +145,14 @@ def test_f_31_a_null_result_is_an_outcome() -> None:
 
 
 def test_s_11_what_the_kind_cannot_do_is_not_allowed() -> None:
-    """In doubt: results, errors, a retry; less what is not there. An interrupt always (S-12)."""
+    """In doubt: results, errors, a retry; less what is not there. An interrupt is of the turn."""
     doubt = APPROVED, CLAIMED, Lose(invocation_id="a")
-    every = ["resolve_retry", "resolve_result", "resolve_error", "interrupt"]
+    every = ["resolve_retry", "resolve_result", "resolve_error"]
     assert shown(*doubt)["allowed"] == every
     assert shown(*doubt, capabilities=Capabilities(retry=False))["allowed"] == every[1:]
-    assert shown(*doubt, capabilities=Capabilities(resolve=False))["allowed"] == ["interrupt"]
+    assert shown(*doubt, capabilities=Capabilities(resolve=False))["allowed"] == []
     nothing = Capabilities(approve=False, deny=False, interrupt=False)
-    assert shown(capabilities=nothing)["allowed"] == ["interrupt"]
+    assert shown(capabilities=nothing)["allowed"] == []
     retry = Resolve(**TO, attempt=1, resolution=Resolution.RETRY)
     assert "resolve_retry" not in shown(*doubt, retry)["allowed"]
 
@@ -168,7 +168,6 @@ def test_s_20_an_observed_call_is_not_ours_to_retry() -> None:
     assert shown(APPROVED, CLAIMED, Lose(invocation_id="a"), call=observed)["allowed"] == [
         "resolve_result",
         "resolve_error",
-        "interrupt",
     ]
 
 
