@@ -15,7 +15,8 @@ TEXTS: Final = {"W": "world.md", "S": "server.md", "F": "face.md"}
 """By the letter of their rules; kernel.md has a reader of its own, `turnlock explain` uses it."""
 
 _STATED: Final = re.compile(
-    r"(?:^ *-|(?<=\.)) (\*\*)?(?P<id>[WSF]-\d+a?)(?(1)\*\*) (?P<sentence>.+?(?:[.](?=\s|$)|:(?=\n\n)))",
+    r"(?:^ *-|(?<=\.)) (\*\*)?(?P<id>[WSF]-\d+a?)(?(1)\*\*) "
+    r"(?P<sentence>.+?(?:[.](?=\s|$)|:(?=\n\n)))",
     re.MULTILINE | re.DOTALL,
 )
 _NAME: Final = re.compile(r"^test_([kwsf])_(\d+a?)_")
