@@ -152,7 +152,7 @@ class Following:
             folding.result()
         if self.runtime.failure is not None:
             raise self.runtime.failure
-        if self.run_id not in self.runtime.runs:
+        if not self.runtime.owns(self.run_id):
             raise RunFenced(
                 f"run {self.run_id!r} is not performed here any more; it goes on wherever it is"
                 " opened next"

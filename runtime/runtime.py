@@ -445,6 +445,10 @@ class Runtime:
         """The runs that are owned here."""
         return tuple(self._actors)
 
+    def owns(self, run_id: str) -> bool:
+        """Whether a run is owned here."""
+        return run_id in self._actors
+
     def _actor(self, run_id: str) -> Actor:
         self._check_open()
         actor = self._actors.get(run_id)
