@@ -75,6 +75,8 @@ class Card(Vertical, can_focus=True):
         """Whether a decision was not answered."""
         self.ended = False
         """Whether it was decided, by whomever."""
+        self._forgotten = False
+        """Whether its turn is not known any more."""
         self._may_decide = False
         self._abilities = Abilities()
         self.refused = ""
@@ -124,6 +126,7 @@ class Card(Vertical, can_focus=True):
                 self.unknown = False  # the stream has told
             self.call = call
         self._may_decide, self._abilities = may_decide, abilities
+        self._forgotten = call is None
         self.ended = call is None or not self._waits(call)
         self._head.tell(self._headline(now))
         self._show_notice()
@@ -183,6 +186,8 @@ class Card(Vertical, can_focus=True):
             Content.styled(harmless(call.invocation_id), "dim"),
         ]
         said = how_it_ended(call) if self.ended else _asked(call, now)
+        if self._forgotten:
+            said = "its turn was closed, and is not remembered here any more"
         return Content.assemble(*parts, f"   {said}")
 
     def _show_notice(self) -> None:

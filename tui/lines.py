@@ -31,7 +31,7 @@ class Column:
     right: bool = False
 
 
-class Rows(ScrollView, can_focus=True):
+class Rows(ScrollView, can_focus=True, inherit_bindings=False):
     """A table with a cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"rows--cursor", "rows--here"}

@@ -212,7 +212,8 @@ class RunScreen(Screen[None]):
         """Make a card for what waits and has none; none is ever made again (F-93)."""
         watched = self.watched
         replay = watched.moment is not None
-        for call in (*watched.view.waiting, *watched.view.in_doubt):
+        waiting = (*watched.view.waiting, *watched.view.in_doubt) if watched.is_live else ()
+        for call in waiting:  # on the way to what is, much waits that is decided by now
             about = str(call.attempt) if call.in_doubt else call.arguments_digest or ""
             key = (call.epoch, call.invocation_id, about)
             if key not in self.cards:

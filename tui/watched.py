@@ -105,9 +105,14 @@ class Watched:
         return f"{self.badge}{why}"
 
     @property
+    def is_live(self) -> bool:
+        """Whether what is known is what is."""
+        return self._badge is Badge.LIVE
+
+    @property
     def may_decide(self) -> bool:
         """Whether what is shown is what is: only then may anybody decide (F-94)."""
-        return self._badge is Badge.LIVE and self.moment is None
+        return self.is_live and self.moment is None
 
     @property
     def shown(self) -> RunView:

@@ -37,9 +37,9 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(app: App) -> AsyncGenerator[Listener]:
+async def listening(app: App, port: int = 0) -> AsyncGenerator[Listener]:
     """Serve until the block is left."""
-    sockets = listen(["127.0.0.1"], 0)
+    sockets = listen(["127.0.0.1"], port)
     port = sockets[0].getsockname()[1]
     stopping, started = asyncio.Event(), asyncio.Event()
     serving = asyncio.create_task(serve(app, sockets, until=stopping, started=started.set))

@@ -43,7 +43,7 @@ def assistant() -> Agent:
 
 @contextmanager
 def served(
-    db: str, folder: Path, *, agents: Mapping[str, Agent] | None = None
+    db: str, folder: Path, *, agents: Mapping[str, Agent] | None = None, port: int = 0
 ) -> Generator[Served]:
     """Serve the runs of a journal until the block is left."""
     for role in Role:
@@ -62,7 +62,7 @@ def served(
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        async with opened(options) as it, listening(App(it.face)) as listener:
+        async with opened(options) as it, listening(App(it.face), port) as listener:
             ports.append(listener.port)
             there.set()
             await leave.wait()
