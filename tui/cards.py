@@ -292,7 +292,7 @@ class ApprovalCard(Card):
         """Close the editor; what was typed stays in it, and counts for nothing meanwhile."""
         was = self.editing
         self.remove_class("-editing")
-        self._approve.label = Content("Approve")
+        self._labelled("Approve")
         if was or self._typing():
             self.screen.set_focus(self)
             return True
@@ -322,12 +322,17 @@ class ApprovalCard(Card):
         edited, wrong = self._edited()
         if wrong or edited is None:
             self._difference.tell([[(harmless(wrong), "bold yellow")]])
-            self._approve.label = Content("Approve edited")
+            self._labelled("Approve edited")
             return
         found = list(differing(spelt(self.call.arguments or {}), spelt(edited)))
         lines: list[Line] = [[(f"{sign} {line}", _LAST[sign])] for sign, line in found]
         self._difference.tell(lines or [[("nothing differs", "dim")]])
-        self._approve.label = Content("Approve edited" if found else "Approve")
+        self._labelled("Approve edited" if found else "Approve")
+
+    def _labelled(self, label: str) -> None:
+        """Say on the button what it approves; it is as wide as that."""
+        self._approve.label = Content(label)
+        self._approve.refresh(layout=True)
 
     def _told(self) -> None:
         self._edit.display = self._abilities.edit_arguments

@@ -75,7 +75,7 @@ def test_f_113_four_screens_are_as_they_were(tmp_path: Path, utc: Any) -> None:
             approval(console, "c2").query_one(
                 TextArea
             ).text = '{\n  "account": "safe",\n  "amount": 7\n}'
-            await until(pilot, lambda: "edited" in str(approval(console, "c2")._approve.label))
+            await until(pilot, lambda: "Approve edited" in text_of(console))
             await settled(pilot)
             compared("edit", text_of(console))
             await pilot.press("escape", "left", "left", "left")
@@ -125,7 +125,8 @@ def test_f_91_recorded_text_is_never_markup_and_moves_no_cursor(tmp_path: Path) 
         text = text_of(console)
         for raw in "\u202e\x1b\x07\u200b\u3164":
             assert raw not in text
-        assert "[red]x[/] <b>\\u202e" in text
+        assert "[red]x[/]" in text
+        assert "\\u202e" in text
 
     asyncio.run(run())
 
@@ -183,6 +184,7 @@ def test_f_98_ten_thousand_facts_are_looked_through(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_control_the_screens_would_show_a_change(tmp_path: Path) -> None:
+def test_control_the_screens_would_show_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNLOCK_SNAPSHOTS", raising=False)
     with pytest.raises(AssertionError):
         compared("runs", "something else")

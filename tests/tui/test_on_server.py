@@ -90,7 +90,9 @@ def test_f_94_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
                 await pilot.press(*"ause")
                 assert (console.focused, reason.value) == (reason, "because")
                 assert [it.sequence for it in screen(console).watched.facts] == [1, 2, 3, 4, 5]
-                await pilot.press("escape", "d")
+                await pilot.press("escape")
+                await until(pilot, lambda: console.focused is card(console, "c2"))
+                await pilot.press("d")
                 await until(pilot, lambda: card(console, "c2").ended)
             finally:
                 await asyncio.to_thread(second.__exit__, None, None, None)
