@@ -11,7 +11,7 @@ from textual._context import active_app
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Idleness says nothing on a machine that does other work, and costs 20 ms at the least."""
 
-    async def handled(*_: float) -> None:
+    async def handled(*_seconds: float) -> None:
         for _ in range(2):  # what is handled may bring what is to be handled
             await pilot.Pilot(active_app.get())._wait_for_screen()  # pyright: ignore[reportPrivateUsage] - it has no other
 

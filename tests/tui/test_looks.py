@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 
-from turnlock import Acknowledge, Claim, Decide, Lose, OpenTurn, Report
+from turnlock import Acknowledge, Call, Claim, Decide, Lose, OpenTurn, Report
 from turnlock.tui.app import Console
 from turnlock.tui.lines import WholeText
 from turnlock.tui.run_screen import RunScreen
@@ -93,7 +93,12 @@ def test_f_113_four_screens_are_as_they_were(tmp_path: Path, utc: Any) -> None:
 def test_f_91_recorded_text_is_never_markup_and_moves_no_cursor(tmp_path: Path) -> None:
     async def run() -> None:
         db = tmp_path / "a.db"
-        named = call(HOSTILE, HOSTILE, **{HOSTILE: HOSTILE})
+        named = Call(
+            invocation_id=HOSTILE,
+            tool_name=HOSTILE,
+            arguments={HOSTILE: HOSTILE},
+            requires_approval=True,
+        )
         await deliver(
             db,
             OpenTurn(turn_id=HOSTILE, calls=(named,)),
