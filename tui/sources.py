@@ -19,7 +19,7 @@ from ..runtime.errors import LASTING, RunForgotten
 from ..runtime.journal.contract import Journal, RunEntry, open_journal
 from ..runtime.journal.ledger import Cursor
 from ..runtime.leases import is_owned
-from ..runtime.listing import list_runs
+from ..runtime.listing import told_entry
 from ..runtime.submitting import Unanswered, submit
 from ..server.client import Client, Judgeable, ListedRun
 from ..server.problems import Problem
@@ -92,10 +92,9 @@ class JournalSource:
         """List the runs, those that wait for a person first."""
         journal = await self._opened()
         now = journal.time()
-        entries = [_entry(it, now=now) for it in await list_runs(journal)]
-        entries.sort(key=lambda it: (not it.waiting, -(it.latest_at or 0.0)))
-        waiting = sum(bool(it.waiting) for it in entries)
-        return Listing(entries=tuple(entries[:LISTED]), waiting=waiting)
+        page = await journal.latest(limit=LISTED)
+        entries = [_entry(await told_entry(journal, it), now=now) for it in page.entries]
+        return Listing(entries=tuple(entries), waiting=page.waiting)
 
     async def follow(self, run_id: str) -> AsyncGenerator[Heard]:
         """Iterate over what the journal holds, and then over what comes to it."""
@@ -228,6 +227,8 @@ def _entry(it: RunEntry, *, now: float) -> Entry:
         waiting=it.waiting or 0,
         in_doubt=it.doubts or 0,
         owned=is_owned(it, now=now),
+        tool_name=None if it.asked is None else it.asked.tool_name,
+        waiting_since=None if it.asked is None else it.asked.since,
         latest_at=it.changed,
         problem=it.problem or it.rewound,
     )
