@@ -1,4 +1,8 @@
-"""Which runs are whose sub-agents: `<run>/<thread>`, with their parent in their manifest (S-56)."""
+"""Which runs are whose sub-agents (S-56).
+
+The run of another runtime's is `<run>/<thread>`, with its parent in its manifest. That of an agent
+which is a tool here is named by its call, and tells its parent by its id: it has no manifest.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from ..models.ids import escape
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import Domain
 
+KEY_PARTS: Final = 4
+"""Of `call/run/epoch/turn/invocation`, behind the word (`models.ids.idempotency_key`)."""
 PATIENCE: Final = 40
 """How often a run is looked at again whose manifest is not there yet."""
 
@@ -20,10 +26,23 @@ def child_id(run_id: str, thread: str) -> str:
 
 def parent_in(run_id: str) -> str | None:
     """Return the run whose sub-agent this may be, by its id; its manifest tells."""
+    if (caller := _caller_in(run_id)) is not None:
+        return caller
     parent, slash, thread = run_id.partition("/")
     if not (slash and parent and thread) or "/" in thread:
         return None
-    return parent.replace("%2F", "/").replace("%25", "%")
+    return _unescaped(parent)
+
+
+def _caller_in(run_id: str) -> str | None:
+    """Return the run of the call that an agent answers: its run's id is the idempotency key."""
+    kind, *parts = run_id.split("/")
+    is_key = len(parts) == KEY_PARTS and all(parts) and kind == "call"
+    return _unescaped(parts[0]) if is_key else None
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("%2F", "/").replace("%25", "%")
 
 
 class Children:
@@ -66,5 +85,7 @@ class Children:
                 del self._doubtful[child]
 
     async def _is_of(self, child: str, parent: str) -> bool:
+        if _caller_in(child) is not None:
+            return True
         notes = await self._journal.notes(child, domain=Domain.SESSION)
         return any(it.note.body.get("parent") == parent for it in notes[:1])

@@ -37,6 +37,12 @@ class Piece:
     text: str
 
 
+def item_of(entry_id: str) -> tuple[str, str]:
+    """Return the run and the item of an entry `RUN/said/N`: its message has the item as its id."""
+    run_id, _, number = entry_id.rpartition("/said/")
+    return run_id, f"said/{number}"
+
+
 def piece_of(transient: Transient) -> Piece | None:
     """Return what a client is shown of what a model says; None: nothing.
 
@@ -44,7 +50,7 @@ def piece_of(transient: Transient) -> Piece | None:
     """
     if not isinstance(transient, SpeechChunk):
         return None
-    said, item = transient.said, transient.entry_id
+    said, item = transient.said, item_of(transient.entry_id)[1]
     if isinstance(said, Text):
         return Piece(item=item, kind="text", text=said.text)
     if isinstance(said, Thought):

@@ -24,7 +24,7 @@ from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, retried
 from .children import Children
-from .deltas import Piece, piece_of
+from .deltas import Piece, item_of, piece_of
 from .subscription import HubSubscription
 from .tail import Place, Tail
 from .watching import Watching
@@ -162,12 +162,18 @@ class Hub:
         return made
 
     def pass_on(self, run_id: str, said: Transient | Piece) -> None:
-        """Pass on what is said just now in a run, to those who are live on it (S-75)."""
+        """Pass on what is said just now in a run, to those who are live on it (S-75).
+
+        What an agent says that is a tool there is said in its own run, which the entry names.
+        """
+        item = ""
+        if not isinstance(said, Piece):
+            run_id, item = item_of(said.entry_id)
         tail = self._tails.get(run_id)
         if tail is None:
             return
         if isinstance(said, (SpeechStarted, SpeechFailed)):
-            tail.deltas.void(said.entry_id)
+            tail.deltas.void(item)
             return
         piece = said if isinstance(said, Piece) else piece_of(said)
         if piece is not None and tail.deltas.add(piece):

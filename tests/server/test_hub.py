@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from turnlock.models.errors import UnknownRun
 from turnlock.runtime.errors import CursorAhead, JournalError, Overloaded
 from turnlock.runtime.journal.ledger import START, Cursor, Domain
-from turnlock.server.children import child_id
+from turnlock.server.children import child_id, parent_in
 from turnlock.server.deltas import WAITING, Piece
 from turnlock.server.hub import Hub, HubSettings
 from turnlock.server.shown import Sent, Shown
@@ -554,6 +554,25 @@ def test_s_56_children_are_mixed_in_if_asked() -> None:
                     seen.setdefault(it.run_id, []).append(str(it.cursor))
 
     run(play())
+
+
+@pytest.mark.parametrize(
+    ("run_id", "parent"),
+    [
+        ("call/p%2F%25/1/t1/c1", "p/%"),
+        ("call/p/1/t1/c%2F1", "p"),
+        ("call//1/t1/c1", None),
+        ("call/p/1/t1", None),
+        ("calls/p/1/t1/c1", None),
+        ("call/p", "call"),
+        ("p", None),
+    ],
+)
+def test_s_56_an_agent_that_is_a_tool_tells_its_parent_by_its_id(
+    run_id: str, parent: str | None
+) -> None:
+    """S-56: the run of its call, which has no manifest that could."""
+    assert parent_in(run_id) == parent
 
 
 def test_a_journal_that_fails_for_a_while_is_read_again() -> None:
