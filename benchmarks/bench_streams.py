@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
@@ -93,6 +94,10 @@ class _Clients:
                 data = cast("socket.socket", key.fileobj).recv(1 << 18)
                 self.received += data.count(b"data: {")
 
+    def have(self, count: int) -> bool:
+        """Whether they have received so many events."""
+        return self.received >= count
+
     def close(self) -> None:
         for it in self.sockets:
             it.close()
@@ -140,15 +145,9 @@ def _fan_out(port: int, count: int, *, events: int) -> list[Line]:
         clients.read_until(lambda: False, within=0.2)
         before = clients.received
         pause = max(PAUSE, count * 1e-4)
-        bare = int(path == BARE)
-        asked = _asked(port, f"emit?count={events}&pause={pause}&bare={bare}")
+        asked = _asked(port, f"emit?count={events}&pause={pause}&bare={int(path == BARE)}")
         wanted = events * count
-        clients.read_until(
-            lambda before=before, wanted=wanted, clients=clients: (
-                clients.received - before >= wanted
-            ),
-            within=20 + events * pause,
-        )
+        clients.read_until(partial(clients.have, before + wanted), within=20 + events * pause)
         costs[path] = _answered(asked)["cost"] / wanted
         clients.close()
         _settled(port, 0)

@@ -17,10 +17,13 @@ from .catalogue import Offered
 from .deciding import Answer, refused, response_of
 from .face import Face
 from .line import Taken
+from .problems import Problem
 from .routing import Asked, Endpoint, Role
 
 if TYPE_CHECKING:  # an extra's
     from starlette.responses import Response
+
+    from .sessions import Sessions
 
 
 @attrs.frozen(kw_only=True)
@@ -87,18 +90,25 @@ class ReloadBody:
     kind: str | None = None
 
 
+def _sessions(face: Face) -> Sessions:
+    """Return what performs sessions here. Raises `Problem` where nothing does."""
+    if face.sessions is None:
+        raise Problem("capability_unsupported", "this server begins and prompts no runs")
+    return face.sessions
+
+
 async def _create(face: Face, asked: Asked) -> Response:
     body: RunBody = asked.body
     run_id = f"run-{secrets.token_hex(8)}" if body.run_id is None else body.run_id
     spec = SessionSpec(
         run_id=run_id,
-        kind=face.sessions.default_kind if body.kind is None else body.kind,
+        kind=_sessions(face).default_kind if body.kind is None else body.kind,
         agent=body.agent,
         model=body.model,
         cwd=body.cwd,
         options=body.options or {},
     )
-    created = await face.sessions.create(
+    created = await _sessions(face).create(
         spec,
         prompt=None if body.prompt is None else body.prompt.text,
         message_id=None if body.prompt is None else body.prompt.message_id,
@@ -116,7 +126,7 @@ async def _create(face: Face, asked: Asked) -> Response:
 
 async def _prompt(face: Face, asked: Asked) -> Response:
     body: PromptBody = asked.body
-    taken: Taken = await face.sessions.prompt(
+    taken: Taken = await _sessions(face).prompt(
         asked.ids["run"],
         body.text,
         message_id=body.message_id,
@@ -138,7 +148,7 @@ async def _prompt(face: Face, asked: Asked) -> Response:
 
 async def _answer(face: Face, asked: Asked) -> Response:
     body: AnswerBody = asked.body
-    verdict = await face.sessions.answer(
+    verdict = await _sessions(face).answer(
         asked.ids["run"],
         turn_id=body.turn_id,
         invocation_id=body.invocation_id,
@@ -152,27 +162,27 @@ async def _answer(face: Face, asked: Asked) -> Response:
 
 async def _restore(face: Face, asked: Asked) -> Response:
     run_id = asked.ids["run"]
-    cursor = await face.sessions.restore(run_id, force=asked.body.force)
+    cursor = await _sessions(face).restore(run_id, force=asked.body.force)
     return _standing(face, run_id, cursor)
 
 
 async def _terminate(face: Face, asked: Asked) -> Response:
     run_id = asked.ids["run"]
-    cursor = await face.sessions.terminate(run_id, grace=asked.body.grace)
+    cursor = await _sessions(face).terminate(run_id, grace=asked.body.grace)
     return _standing(face, run_id, cursor)
 
 
 def _standing(face: Face, run_id: str, cursor: object) -> Response:
-    told = {"session": face.sessions.state_of(run_id), "cursor": str(cursor)}
+    told = {"session": _sessions(face).state_of(run_id), "cursor": str(cursor)}
     return response_of(Answer(status=200, body=told))
 
 
 async def _models(face: Face, asked: Asked) -> Response:
-    return _offered(await face.sessions.models(asked.query.get("kind")))
+    return _offered(await _sessions(face).models(asked.query.get("kind")))
 
 
 async def _reload(face: Face, asked: Asked) -> Response:
-    return _offered(await face.sessions.models(asked.body.kind, reload=True))
+    return _offered(await _sessions(face).models(asked.body.kind, reload=True))
 
 
 def _offered(offered: Mapping[str, Offered]) -> Response:
@@ -191,7 +201,7 @@ def _model_json(model: ModelInfo) -> dict[str, Any]:
 
 
 async def _capabilities(face: Face, _: Asked) -> Response:
-    sessions = face.sessions
+    sessions = _sessions(face)
     kinds: Sequence[str] = tuple(sessions.adapters)
     told = {kind: capabilities_json(sessions.capabilities(kind)) for kind in kinds}
     body = {"default": sessions.default_kind, "kinds": told}

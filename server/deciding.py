@@ -206,8 +206,7 @@ def capabilities_of(face: Face, kind: str) -> Capabilities:
     """Return what runs of a kind can do (S-11)."""
     if face.sessions is None:
         return Capabilities()
-    found: Capabilities = face.sessions.capabilities(kind)
-    return found
+    return face.sessions.capabilities(kind)
 
 
 def _check_decision(body: DecisionBody, capabilities: Capabilities) -> None:
@@ -279,8 +278,7 @@ async def _judged(face: Face, run_id: str, delivery: Delivery) -> dict[str, Any]
 def _runtime_of(face: Face, run_id: str) -> Runtime | None:
     """Return the runtime here that owns a run; None where none does."""
     if face.sessions is not None:
-        found: Runtime | None = face.sessions.runtime_of(run_id)
-        return found
+        return face.sessions.runtime_of(run_id)
     return face.runtime if face.runtime is not None and run_id in face.runtime.runs else None
 
 

@@ -64,7 +64,8 @@ class Face:
 
     journal: Journal
     hub: Hub
-    sessions: Sessions
+    sessions: Sessions | None
+    """None: runs are shown and decided on, and none is begun or prompted."""
     runtime: Runtime | None
     tokens: Tokens
     settings: ServerSettings = attrs.field(factory=ServerSettings)

@@ -118,22 +118,24 @@ SAID: Final[Mapping[str, type]] = {
 async def serve(face: Face, scope: Scope, receive: Receive, send: Send, who: Who) -> None:
     """Serve a socket that was let in, until it is closed."""
     socket = WebSocket(scope, receive, send)
-    if PROTOCOL not in socket.scope["subprotocols"]:
-        problem = Problem("bad_request", f"ask for the subprotocol {PROTOCOL}")
+    asked: list[str] = socket.scope["subprotocols"]
+    if asked and PROTOCOL not in asked:
+        problem = Problem("bad_request", f"ask for the subprotocol {PROTOCOL}, or for none")
         await socket.receive()
         answer = Response(problem.encoded(), problem.status, media_type=MEDIA)
         await socket.send_denial_response(answer)
         return
-    await _Socket(face, socket, who).serve()
+    await _Socket(face, socket, who, PROTOCOL if asked else None).serve()
 
 
 class _Socket:
     """One socket: what it follows, and what is under way for it."""
 
-    def __init__(self, face: Face, socket: WebSocket, who: Who) -> None:
+    def __init__(self, face: Face, socket: WebSocket, who: Who, protocol: str | None) -> None:
         self._face = face
         self._socket = socket
         self._who = who
+        self._protocol = protocol
         self._followed: dict[Id, HubSubscription] = {}
         self._watched: dict[Id, _Watched] = {}
         self._tasks = Tasks(failed=self._failed)
@@ -143,7 +145,7 @@ class _Socket:
 
     async def serve(self) -> None:
         """Listen until either side closes."""
-        await self._socket.accept(PROTOCOL)
+        await self._socket.accept(self._protocol)
         stop = self._face.tokens.watch(self._who, lambda: self._close(ENDED, "the token has ended"))
         listening = asyncio.ensure_future(self._listen())
         closing = asyncio.ensure_future(self._closes.wait())

@@ -13,8 +13,9 @@ from turnlock import Call, Claim, Kernel, OpenTurn, Run
 from turnlock.adapters.correlation import Completeness, Correlation, EnvelopeMismatch
 from turnlock.models.codec import to_json
 from turnlock.models.strict_json import parse
+from turnlock.models.workers import opaque
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, Gap, LedgerEntry, LedgerPage
-from turnlock.server.envelope import Envelopes, event_id, opaque
+from turnlock.server.envelope import Envelopes, event_id
 from turnlock.server.shown import Failed, GapShown, Sent
 
 OLD = "turnlock:host.example:4711:boot:1.2:333:abcd"

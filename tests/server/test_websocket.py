@@ -184,7 +184,6 @@ def test_f_50_who_may_and_who_may_not() -> None:
                 (scope_of(Role.LOOK, [PROTOCOL], Origin="https://evil.example"), 403),
                 (scope_of(None, [PROTOCOL]), 401),
                 (scope_of(None, [PROTOCOL], Authorization="Bearer no"), 401),
-                (scope_of(Role.LOOK, []), 400),
                 (scope_of(Role.LOOK, ["turnlock.v2"]), 400),
             ):
                 socket = Socket(it.app, scope)
@@ -198,6 +197,28 @@ def test_f_50_who_may_and_who_may_not() -> None:
                     told = await looking.hear()
                     assert (told["type"], told["id"], told["status"]) == ("answer", kind, 403)
                     assert told["body"]["title"] == "forbidden"
+
+    run(play())
+
+
+def test_f_50_whoever_asks_for_no_subprotocol_is_told_the_same_without_one() -> None:
+    """F-50: what is chosen is what was asked for; others alone are refused, as above."""
+
+    async def play() -> None:
+        written = WrittenLedgers()
+        written.fact(R)
+        async with served(written) as it:
+            for asked, chosen in (
+                ([], None),
+                ([PROTOCOL], PROTOCOL),
+                (["turnlock.v2", PROTOCOL], PROTOCOL),
+            ):
+                socket = Socket(it.app, scope_of(Role.LOOK, asked))
+                assert await socket.open() == chosen
+                await socket.say(type="subscribe", id=1, run_id=R, after="")
+                heard = await socket.until("live")
+                assert [told["type"] for told in heard] == ["subscribed", "event", "live"]
+                await socket.close()
 
     run(play())
 
