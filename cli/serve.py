@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ import click
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.run import OWN
 from ..models.safe_text import harmless, harmless_lines
+from ..runtime.log import show_on
 from .databases import db_option
 from .durations import duration
 
@@ -181,7 +181,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         options.check()
     except InvalidValue as error:
         raise click.UsageError(harmless_lines(str(error))) from error
-    _log_to_stderr()
+    show_on(sys.stderr)
     sys.exit(asyncio.run(_serve(options)))
 
 
@@ -281,11 +281,3 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
                 )
         if it.token_file is not None:
             click.echo(f"  others   --url {address} --token-file {harmless(str(it.token_file))}")
-
-
-def _log_to_stderr() -> None:
-    """Log what the server says of itself: each line with its time, and harmless."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.getLogger().addHandler(handler)
-    logging.getLogger("turnlock").setLevel(logging.INFO)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from ..models.safe_text import harmless
 
@@ -31,8 +31,18 @@ def logger(name: str) -> logging.Logger:
     return found
 
 
-def through_the_door(package: str) -> None:
+def show_on(stream: TextIO) -> None:
+    """Show what is logged there from now on, each line with its time; of ours INFO, too."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("turnlock").setLevel(logging.INFO)
+
+
+def through_the_door(package: str, *, only_warnings: bool = False) -> None:
     """Have a stranger's loggers pass here, too: all of a package's modules that are loaded."""
+    if only_warnings:
+        logging.getLogger(package).setLevel(logging.WARNING)
     for name in tuple(logging.root.manager.loggerDict):
         if name == package or name.startswith(f"{package}."):
             logger(name)

@@ -13,6 +13,8 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
+import click
+
 from ..diagrams.errors import CannotDraw, NothingToDraw
 from ..diagrams.graphs.picture import MachinePicture
 from ..diagrams.life import life_of
@@ -69,10 +71,10 @@ def main() -> int:
     try:
         drawn = draw(sys.stdin.buffer.read().splitlines())
     except NothingToDraw as error:
-        sys.stderr.write(str(error))
+        click.echo(str(error), err=True, nl=False)
         return NOTHING
     except CannotDraw as error:
-        sys.stderr.write(str(error))
+        click.echo(str(error), err=True, nl=False)
         return CANNOT
     sys.stdout.buffer.write(drawn.encode())
     return 0

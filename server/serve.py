@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import resource
 import signal
@@ -114,8 +113,7 @@ async def serve(
 
     They are closed in the end.
     """
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it tells handshakes, queries and all
-    through_the_door("uvicorn")
+    through_the_door("uvicorn", only_warnings=True)  # it tells handshakes, queries and all
     through_the_door("websockets")
     _allow_files()
     server = Server(app, started)

@@ -155,7 +155,7 @@ def wrong_kind(value: object, rights: Sequence[str], steps: Steps) -> BadArgumen
     return BadArguments(
         place=path(steps) or "arguments",
         cause=f"{shown(value)} is {KINDS[type(value)]}",
-        fix=f"give {' | '.join(dict.fromkeys(rights))}",
+        fix=f"give {' | '.join(sorted({*rights}))}",  # unions that are equal may be one object
     )
 
 

@@ -23,7 +23,7 @@ from turnlock.runtime import Continuation, MemoryJournal, Runtime, Settings, Too
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = (
     *("models", "machines", "lifecycle", "turn", "engine", "views", "wire", "diagrams", "runtime"),
-    *("verification", "agent", "cli"),
+    *("verification", "agent", "toolkits", "adapters", "server", "tui", "cli"),
 )
 HOSTILE = {
     "terminal": "\x1b[2J\x1b]0;owned\x07",
