@@ -269,7 +269,7 @@ ENDPOINTS: Final = (
         role=Role.RUN,
         summary="Have a run inactive: what goes on is stopped.",
         body=TerminateBody,
-        codes=("unknown_run", "run_kind_mismatch", "shutting_down"),
+        codes=("unknown_run", "run_kind_mismatch", "owned_elsewhere", "shutting_down"),
     ),
     Endpoint(
         method="GET",

@@ -256,12 +256,13 @@ class Life:
         except TurnlockError as error:
             _log.info("run %r goes on once it is restored: %s", run_id, error)
 
-    async def end(self, run_id: str, *, why: str, grace: float) -> None:
-        """End the session of a run, if it has one; how is kept before the run is let go."""
+    async def end(self, run_id: str, *, why: str, grace: float) -> bool:
+        """End the session of a run; how is kept before the run is let go. False: it has none."""
         async with self.lock(run_id):
             performed = self.active.get(run_id)
             if performed is not None:
                 await self._end(performed, Ending(why=why), grace=grace)
+            return performed is not None
 
     async def _end(
         self, performed: Performed, ending: Ending, *, grace: float, over: bool = False

@@ -21,6 +21,7 @@ from ..models.verdicts import Verdict
 from ..runtime.errors import JournalOwned, RunDiffers, RunFenced, RunForgotten
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.journal.ledger import START, Cursor
+from ..runtime.leases import Leases
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock
@@ -343,11 +344,17 @@ class Sessions:
         return await self._end_of(run_id)
 
     async def terminate(self, run_id: str, *, grace: float | None = None) -> Cursor:
-        """End its session, if it has one here (S-47); return where its ledger ends."""
+        """End its session, if it has one here (S-47); return where its ledger ends.
+
+        Raises `CommandRefused` where somebody else performs the run (F-26): it would go on.
+        """
         self._check_open()
         await self._adapter(run_id)
         within = self.settings.grace if grace is None else grace
-        await self.life.end(run_id, why="terminated", grace=within)
+        if not await self.life.end(run_id, why="terminated", grace=within):
+            entry = await self.journal.entry(run_id)
+            if Leases(now=self.journal.time()).is_owned(entry):
+                raise _owned_elsewhere(run_id, entry.owned_until)
         return await self._end_of(run_id)
 
     async def interrupt(self, run_id: str, *, reason: str | None, grace: float) -> bool:
@@ -425,16 +432,16 @@ class Sessions:
             yield
         except (JournalOwned, RunFenced) as error:
             _log.info("run %r is performed elsewhere: %s", run_id, error)
-            extra: dict[str, Json] = {}
+            until: float | None = None
             with suppress(TurnlockError):
                 until = (await self.journal.entry(run_id)).owned_until
-                if until is not None:
-                    extra["owned_until"] = until
-            raise CommandRefused(
-                "owned_elsewhere",
-                f"run {harmless(run_id)!r} is performed by another process",
-                extra=extra,
-            ) from error
+            raise _owned_elsewhere(run_id, until) from error
+
+
+def _owned_elsewhere(run_id: str, until: float | None) -> CommandRefused:
+    extra: dict[str, Json] = {} if until is None else {"owned_until": until}
+    told = f"run {harmless(run_id)!r} is performed by another process, or within another run"
+    return CommandRefused("owned_elsewhere", told, extra=extra)
 
 
 def _differs(run_id: str) -> RunDiffers:

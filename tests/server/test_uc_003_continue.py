@@ -242,6 +242,7 @@ def test_f_26_a_run_that_another_process_performs_is_said_to_be_elsewhere() -> N
             for command in (
                 it.sessions.prompt("r", "x", message_id="x"),
                 it.sessions.restore("r"),
+                it.sessions.terminate("r"),
             ):
                 with pytest.raises(CommandRefused) as refused:
                     await command
