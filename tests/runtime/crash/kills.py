@@ -17,7 +17,7 @@ import attrs
 
 from turnlock import Fact
 from turnlock.models.codec import fact_from_json
-from turnlock.models.facts import ToolExecutionStarted
+from turnlock.models.facts import ExecutionRetried, ToolExecutionStarted
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.writer import fold_run
 
@@ -130,6 +130,9 @@ def left_behind(folder: Path) -> World:
     return world
 
 
+STARTS = ToolExecutionStarted | ExecutionRetried
+
+
 async def moved(folder: Path, world: World) -> list[Fact]:
     """Move the run into the world's journal, and return its facts; fold its snapshot too."""
     async with await SqliteJournal.open(folder / "journal.db", create=False) as journal:
@@ -140,7 +143,7 @@ async def moved(folder: Path, world: World) -> list[Fact]:
         if facts:
             fence = await world.memory.own("r", owner="o", now=0.0, lease=1.0)
             await world.memory.append("r", fence=fence, after=0, facts=facts, busy=False)
-        for worker in {fact.worker for fact in facts if isinstance(fact, ToolExecutionStarted)}:
+        for worker in {it.worker for it in facts if isinstance(it, STARTS)}:
             if worker and (meaning := await journal.worker(worker)) is not None:
                 await world.memory.put_worker(worker, meaning)
         world.live["r"] = (await fold_run(entry.run, journal)).snapshot()
