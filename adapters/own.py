@@ -18,7 +18,7 @@ from ..agent.providers.client import MissingClient
 from ..agent.setup import NamedModel
 from ..agent.speaking import Model
 from ..models.effects import Effect
-from ..models.errors import InvalidValue, shown
+from ..models.errors import InvalidValue, UnknownRun, shown
 from ..models.fact import Fact
 from ..models.run import OWN, Run
 from ..models.safe_text import harmless
@@ -93,11 +93,13 @@ class OwnAdapter:
         return attrs.evolve(spec, agent=spec.agent or self.default)
 
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:
-        """Own the run, and go on with what it owes. Raises what `Runtime.open_run` raises."""
+        """Own the run, and go on with what it owes, as whoever began it declared it (S-52).
+
+        Raises what `Runtime.open_run` raises.
+        """
         agent, model = self._agent(spec), self._model(spec)
-        begun = agent.begin(
-            run=Run(run_id=spec.run_id), runtime=self.runtime, tell=sink.pass_on, model=model
-        )
+        run = await self._declared(spec.run_id)
+        begun = agent.begin(run=run, runtime=self.runtime, tell=sink.pass_on, model=model)
         try:
             await begun.__aenter__()
         except (ConversationBroken, SealBroken) as error:
@@ -105,6 +107,12 @@ class OwnAdapter:
         except (InvalidValue, MissingClient) as error:  # of its model: a key that is not there, say
             raise CommandRefused("runtime_unavailable", harmless(str(error))) from error
         return OwnSession(begun, sink)
+
+    async def _declared(self, run_id: str) -> Run:
+        try:
+            return (await self.runtime.journal.entry(run_id)).run
+        except UnknownRun:
+            return Run(run_id=run_id)
 
     async def restore(self, manifest: Manifest, sink: Sink) -> Session:
         """Go on with a run, which needs nothing but what it is (S-52)."""

@@ -243,6 +243,8 @@ class App:
             name = secrets.token_hex(8)
             _log.error("error %s", name, exc_info=error)
             problem = Problem(problem.code, f"{problem}: {name}", extra={"id": name})
+        elif str(problem) != str(error):
+            _log.warning("%s: %s", problem.code, error)
         self.face.standing.refused[problem.code] += 1
         return Response(
             problem.encoded(), problem.status, headers=problem.headers(), media_type=MEDIA

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import attrs
 
 from ..adapters.contract import ModelInfo, SessionSpec
+from ..models.record import optional, seconds
 from ..models.values import Json
 from ..runtime.submitting import receipt_of
 from .calls import capabilities_json
@@ -80,7 +81,7 @@ class RestoreBody:
 class TerminateBody:
     """A run is to be inactive; what runs may report for `grace` seconds."""
 
-    grace: float | None = None
+    grace: float | None = attrs.field(default=None, validator=optional(seconds))
 
 
 @attrs.frozen(kw_only=True)

@@ -127,6 +127,12 @@ _CODES: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], .
     (JournalError, "journal_failed"),
 )
 """What each error is, the first that fits. Only a message of ours is ever shown."""
+_UNNAMED: Final = {
+    "owned_elsewhere": "another process performs the run",
+    "corrupt_journal": "the journal is not as it was left; the log says why",
+    "journal_failed": "the journal did not take or give it; the log says why",
+}
+"""What is told where the message names a host, a process or a file (F-6): the log has that."""
 
 
 def problem_of(error: Exception) -> Problem:
@@ -143,7 +149,8 @@ def problem_of(error: Exception) -> Problem:
             return Problem(code, str(error), at=at, extra=extra)
         for kind, known in _CODES:
             if isinstance(error, kind):
-                return Problem(known, str(error))
+                names = isinstance(error, (JournalError, RunFenced))
+                return Problem(known, _UNNAMED.get(known, str(error)) if names else str(error))
         if isinstance(error, InvalidValue):
             return Problem("invalid_value", f"{error.cause}; {error.fix}", at=error.place)
     return Problem("internal_error", "something went wrong here; the log says what")

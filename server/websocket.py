@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 from starlette.responses import Response
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDisconnected
 
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.strict_json import parse
@@ -187,7 +187,7 @@ class _Socket:
         self._closes.set()
 
     def _failed(self, name: str, error: BaseException) -> None:
-        if not isinstance(error, WebSocketDisconnect):
+        if not isinstance(error, (WebSocketDisconnect, WebSocketDisconnected)):
             _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
         self._close(1011, "internal_error")
 

@@ -76,7 +76,7 @@ class Cursor(NamedTuple):
                 cause=f"{shown(text)} is no place in a ledger",
                 fix='give "", n or n.k as an entry said it: decimal, no sign, no leading zero',
             )
-        return cls(int(found["sequence"]), int(found["part"] or 0))
+        return cls(_number(found["sequence"]), _number(found["part"] or "0"))
 
     def __str__(self) -> str:
         """Return its text."""
@@ -87,11 +87,13 @@ class Cursor(NamedTuple):
 
 START: Final = Cursor()
 """Before the first entry."""
-_DIGITS: Final = 19
-_CURSOR: Final = re.compile(
-    rf"(?P<sequence>0|[1-9][0-9]{{0,{_DIGITS - 1}}})(?:\.(?P<part>[1-9][0-9]{{0,{_DIGITS - 1}}}))?",
-    re.ASCII,
-)
+_MOST: Final = 2**63 - 1
+"""No ledger comes so far, and every store can say it: what is beyond is as far ahead."""
+_CURSOR: Final = re.compile(r"(?P<sequence>0|[1-9][0-9]*)(?:\.(?P<part>[1-9][0-9]*))?", re.ASCII)
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) < len(str(_MOST)) else _MOST
 
 
 @attrs.frozen(kw_only=True)

@@ -9,10 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+from turnlock.models.errors import TurnlockError
 from turnlock.models.run import Run
-from turnlock.runtime.errors import JournalError
+from turnlock.runtime.errors import JournalError, JournalOwned, JournalReplaced, RunFenced
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.server.problems import problem_of
 from turnlock.server.routing import Role
 
 from ..runtime.faulty_journal import WrappedJournal
@@ -185,6 +187,34 @@ def test_s_53_run_kind_mismatch_and_owned_elsewhere() -> None:
             answer = await client.post("/v1/runs/r/terminate", json={})
             assert (answer.status_code, answer.json()["title"]) == (409, "owned_elsewhere")
         await first.close()
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        JournalOwned("run 'r': turnlock:host:589:x owns it until noon; stop that process, or wait"),
+        JournalError("journal /var/host/agent.db: the disk is full"),
+        JournalReplaced("journal /var/host/agent.db: another file stands in its place"),
+        RunFenced("run 'r' was taken over: turnlock:host:589:x has it"),
+    ],
+)
+def test_f_6_no_problem_names_a_host_or_a_file(error: TurnlockError) -> None:
+    """F-6: what a journal says of itself stands in the log alone."""
+    assert "host" not in str(problem_of(error).body())
+
+
+@pytest.mark.parametrize("grace", [-1, -0.001])
+def test_f_3_no_grace_is_below_zero(grace: float) -> None:
+    """F-3: 422 with the field, before anything is ended."""
+
+    async def play() -> None:
+        async with facing(MemoryJournal(), World()) as (it, client):
+            await it.sessions.create(spec())
+            answer = await client.post("/v1/runs/r/terminate", json={"grace": grace})
+            assert (answer.status_code, answer.json()["at"]) == (422, "grace")
+            assert it.sessions.is_active("r")
 
     run(play())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from turnlock import Decide, Run
 from turnlock.models.codec import to_json
-from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.journal.contract import Journal, open_journal
 from turnlock.runtime.journal.ledger import START, Domain, Note
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.server import pages, sse
@@ -110,7 +111,7 @@ def test_f_33_pages_of_any_size_are_the_whole(limits: list[int]) -> None:
     [
         ("after=5", 409, "cursor_ahead"),
         ("after=4.1", 409, "cursor_ahead"),
-        ("after=99999999999999999999", 400, "bad_cursor"),
+        ("after=99999999999999999999", 409, "cursor_ahead"),
         ("after=01", 400, "bad_cursor"),
         ("after=1.0", 400, "bad_cursor"),
         ("after=-1", 400, "bad_cursor"),
@@ -222,6 +223,23 @@ def test_s_64_what_was_pruned_is_a_gap_in_a_page_and_in_lines() -> None:
                 assert [event["after"] for event in whole["events"]] == ["0.3", "1"]
                 lines = (await it.client().get(EVENTS, headers=LINES)).text.splitlines()
                 assert json.loads(lines[0]) == {"gap": whole["gaps"][0]}
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("digits", [18, 19, 20, 4_400])
+def test_s_71_a_cursor_of_any_length_is_ahead_in_a_file_too(digits: int, tmp_path: Path) -> None:
+    """S-71: decimal has no bound; a store that counts to 2**63 says so as any other."""
+
+    async def play() -> None:
+        async with await open_journal(tmp_path / "agent.db") as journal:
+            await spoken(journal)
+            async with opened(journal=journal, endpoints=pages.ENDPOINTS) as it:
+                for cursor in ("9" * digits, "4." + "9" * digits):
+                    answer = await it.client().get(
+                        f"{EVENTS}?after={cursor}", headers={"Accept": "application/json"}
+                    )
+                    assert (answer.status_code, answer.json()["title"]) == (409, "cursor_ahead")
 
     asyncio.run(play())
 

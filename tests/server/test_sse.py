@@ -157,8 +157,8 @@ def test_f_40_the_header_wins_over_the_query() -> None:
     ("cursor", "status", "code"),
     [
         *((it, 400, "bad_cursor") for it in ("01", "-1", "+1", "1.0", "1.", ".1", " 1", "1 ", "x")),
-        *((it, 400, "bad_cursor") for it in ("1.01", "1e3", "٣", "1.1.1", "9" * 20, "0x1", "1,2")),
-        *((it, 409, "cursor_ahead") for it in ("6", "5.1", "9" * 19)),
+        *((it, 400, "bad_cursor") for it in ("1.01", "1e3", "٣", "1.1.1", "0x1", "1,2")),
+        *((it, 409, "cursor_ahead") for it in ("6", "5.1", "9" * 19, "9" * 20)),
     ],
 )
 def test_s_71_malformed_and_ahead_cursors_are_refused_at_once(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from turnlock.adapters.contract import VERSION, CommandRefused
-from turnlock.models.run import Run
+from turnlock.models.run import Limits, Run
 from turnlock.models.values import Json
 from turnlock.runtime.journal.ledger import Cursor, Domain, Note
 from turnlock.runtime.journal.memory import MemoryJournal
@@ -209,12 +209,15 @@ def test_s_52_restore_and_terminate_ask_for_a_state() -> None:
     run(play())
 
 
-def test_s_52_a_run_of_another_program_is_restored_with_the_default_agent() -> None:
+@pytest.mark.parametrize(
+    "begun", [Run(run_id="r"), Run(run_id="r", agent_name="Ada", limits=Limits(remembered=64))]
+)
+def test_s_52_a_run_of_another_program_is_restored_with_the_default_agent(begun: Run) -> None:
     """It had no manifest, and has one from then on; at a server's start it is left alone."""
 
     async def play() -> None:
         journal, world = MemoryJournal(), World()
-        async with world.agent(run="r", journal=journal) as agent:
+        async with world.agent(run=begun, journal=journal) as agent:
             await agent.run("hi")
         async with serving(journal, world) as it:
             assert not it.sessions.is_active("r")

@@ -223,8 +223,10 @@ def test_f_50_whoever_asks_for_no_subprotocol_is_told_the_same_without_one() -> 
     run(play())
 
 
-def test_f_51_the_socket_closes_1008_with_its_token_1013_with_the_server_and_4409() -> None:
-    """F-51, F-13: each code for its reason, and nothing is left behind."""
+def test_f_51_the_socket_closes_1008_with_its_token_1013_with_the_server_and_4409(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """F-51, F-13: each code for its reason, and nothing is left behind; none is a defect."""
 
     async def play() -> None:
         written = WrittenLedgers()
@@ -246,6 +248,7 @@ def test_f_51_the_socket_closes_1008_with_its_token_1013_with_the_server_and_440
             await socket.until("live")
             it.hub.close()
             assert await _code(socket) == 1013
+        assert "defect" not in caplog.text
 
     async def _code(socket: Socket) -> int:
         try:
