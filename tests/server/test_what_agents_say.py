@@ -44,6 +44,7 @@ def test_f_8_a_delta_is_superseded_by_the_message_of_its_item_and_s_56_children(
         facts: dict[str, list[str]] = {}
         async with opened(options) as it, asyncio.timeout(30):
             sessions, hub = it.face.sessions, it.face.hub
+            assert sessions is not None
             await sessions.create(spec(RUN))
             subscription = hub.subscribe(RUN, children=True)
             await subscription.open()
