@@ -19,19 +19,22 @@ from ..agent.transients import SpeechFailed, SpeechStarted, Transient
 from ..models.errors import TurnlockError
 from ..runtime.errors import LASTING, JournalError, Overloaded
 from ..runtime.journal.contract import Journal
-from ..runtime.journal.ledger import START, Cursor, LedgerPage
+from ..runtime.journal.ledger import START, Cursor
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, retried
 from .children import Children
 from .deltas import Piece, item_of, piece_of
 from .subscription import HubSubscription
-from .tail import Place, Tail
+from .tail import Place, Read, Tail
 from .watching import Watching
 
 __all__ = ["Hub", "HubCounts", "HubSettings", "HubSubscription"]
 
 _log = logger(__name__)
+
+HELD: Final = 16
+"""Pages that are held for a second for others who catch up, too."""
 
 
 @attrs.frozen(kw_only=True)
@@ -85,7 +88,8 @@ class Hub:
         self._tails: dict[str, Tail] = {}
         self._subscribers: dict[HubSubscription, str] = {}
         self._of_runs: dict[str, int] = {}
-        self._reads: dict[tuple[str, Cursor], asyncio.Task[LedgerPage]] = {}
+        self._reads: dict[tuple[str, Cursor], asyncio.Task[Read]] = {}
+        """Pages that are read just now, or were this second."""
         self._diagnosing: dict[str, asyncio.Task[None]] = {}
         self._children = Children(journal)
         self.watching: Final = Watching(journal)
@@ -232,28 +236,41 @@ class Hub:
             pump = self._tasks.spawn("pass on diagnostics", self._pump(run_id, runtime))
             self._diagnosing[run_id] = pump
 
-    async def read(self, run_id: str, after: Cursor) -> LedgerPage:
-        """Return the next page; several who ask for the same at once are given the same."""
-        key = run_id, after
-        reading = self._reads.get(key)
-        if reading is None:
-            reading = asyncio.ensure_future(self._page(run_id, after))
-            self._reads[key] = reading
-            reading.add_done_callback(lambda ended: self._has_read(key, ended))
+    async def read(self, run_id: str, after: Cursor) -> Read:
+        """Return the next page; all who ask for it in the same second are given the same."""
+        reading = self._reads.get((run_id, after)) or self._begin(run_id, after)
         return await asyncio.shield(reading)
 
-    def _has_read(self, key: tuple[str, Cursor], ended: asyncio.Task[LedgerPage]) -> None:
-        del self._reads[key]
-        if not ended.cancelled():
-            ended.exception()  # who waited for it is told; perhaps nobody does any more
+    def read_ahead(self, run_id: str, after: Cursor) -> None:
+        """Have a page read while the one before it is sent, unless many pages are held."""
+        if len(self._reads) < HELD and (run_id, after) not in self._reads and not self._stopped:
+            self._begin(run_id, after)
 
-    async def _page(self, run_id: str, after: Cursor) -> LedgerPage:
-        return await retried(
+    def _begin(self, run_id: str, after: Cursor) -> asyncio.Task[Read]:
+        key = run_id, after
+        reading = self._reads[key] = asyncio.ensure_future(self._page(run_id, after))
+        reading.add_done_callback(lambda ended: self._has_read(key, ended))
+        return reading
+
+    def _has_read(self, key: tuple[str, Cursor], ended: asyncio.Task[Read]) -> None:
+        """Hold a page for a moment where it will not grow: several may catch up together."""
+        has_failed = ended.cancelled() or ended.exception() is not None
+        # who waited for what has failed is told; perhaps nobody does any more
+        if has_failed or len(self._reads) > HELD or not ended.result().has_more:
+            del self._reads[key]
+
+    def _let_go(self) -> None:
+        for key in [key for key, reading in self._reads.items() if reading.done()]:
+            del self._reads[key]
+
+    async def _page(self, run_id: str, after: Cursor) -> Read:
+        page = await retried(
             lambda: self._journal.ledger(run_id, after=after, limit=self.settings.page),
             pauses=self.settings.retries,
             on=(JournalError,),
             is_hopeless=lambda: self._stopped,
         )
+        return Read.of(run_id, page, after=after)
 
     # What the hub does by itself.
 
@@ -274,8 +291,8 @@ class Hub:
         try:
             while tail.stale and tail.members:
                 tail.stale = False
-                page = await self.read(tail.run_id, tail.place.at)
-                tail.stale |= tail.take(page) and tail.place.at < page.head
+                read = await self.read(tail.run_id, tail.place.at)
+                tail.stale |= tail.take(read) and tail.place.at < read.page.head
                 await asyncio.sleep(0)  # those who are quick take it before the next page
         except TurnlockError as error:
             self._fail(tail, error)
@@ -324,6 +341,7 @@ class Hub:
                     self.counts.cut += 1
             for tail in tuple(self._tails.values()):
                 tail.tidy()
+            self._let_go()
 
     async def _pump(self, run_id: str, runtime: Runtime) -> None:
         with suppress(TurnlockError):  # the runtime is closed: there are no more

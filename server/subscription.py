@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ..models.errors import TurnlockError
 from ..runtime.errors import CursorAhead
-from ..runtime.journal.ledger import Cursor, LedgerPage
+from ..runtime.journal.ledger import Cursor
 from . import shown
 from .envelope import Envelopes
 from .problems import problem_of
 from .shown import Hello, Sent, Shown
-from .tail import Place, Tail
+from .tail import Place, Read, Tail
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -36,7 +36,7 @@ class _Followed:
         self.tail: Tail | None = None
         """What it is live on; None while it reads the journal."""
         self.taken = 0
-        self.page: LedgerPage | None = None
+        self.first: Read | None = None
         """A page that was read, and not told."""
         self.waiting: deque[Shown] = deque()
         """What was read, and not handed out."""
@@ -119,7 +119,8 @@ class HubSubscription:
         """
         if self._head is None:
             own = self._own
-            page = own.page = await self._hub.read(self.run_id, own.place.at)
+            own.first = await self._hub.read(self.run_id, own.place.at)
+            page = own.first.page
             ends = await self._hub.journal.ends([self.run_id])
             head = ends.get(self.run_id, page.head)
             if own.place.at > max(head, page.head):
@@ -239,34 +240,39 @@ class HubSubscription:
 
     async def _read(self, it: _Followed) -> None:
         """Read on in the journal; at its end go on live, or end."""
-        page, it.page = it.page, None
-        if page is None:
-            page = await self._hub.read(it.run_id, it.place.at)
+        read, it.first = it.first, None
+        if read is None:
+            read = await self._hub.read(it.run_id, it.place.at)
             if self._closed:
                 return
+        page = read.page
         if page.head < it.place.at and page.head < it.place.shown:
             raise CursorAhead(it.run_id, asked=it.place.at, head=page.head)
-        it.waiting.extend(it.place.read(it.envelopes, page))
+        it.waiting.extend(it.place.read(it.envelopes, read))
         has_more = bool(page.entries or page.gaps) and it.place.at < page.head
         if not self._follow:
-            self._stop_at_head(it, has_more=has_more)
+            has_more = self._stop_at_head(it, has_more=has_more)
         elif not has_more:
             self._go_live(it)
+        if has_more:
+            self._hub.read_ahead(it.run_id, it.place.at)
 
-    def _stop_at_head(self, it: _Followed, *, has_more: bool) -> None:
+    def _stop_at_head(self, it: _Followed, *, has_more: bool) -> bool:
+        """End a run where it is told up to its head; return whether it is not yet."""
         head = self._head
         if it is self._own and head is not None:
             while it.waiting and isinstance(last := it.waiting[-1], Sent) and last.cursor > head:
                 it.waiting.pop()
             has_more &= it.place.at < head
         if has_more:
-            return
+            return True
         it.tail = None
         del self._followed[it.run_id]
         self._said.extend(it.waiting)
         it.waiting.clear()
         if not self._followed:
             self._finish(shown.end(self.run_id, self._head or self._own.place.at))
+        return False
 
     def _go_live(self, it: _Followed) -> None:
         tail = self._hub.tail(it.run_id, it.place)

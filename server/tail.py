@@ -7,8 +7,10 @@ goes back to the journal: nobody is waited for.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, Self
+
+import attrs
 
 from ..models.codec import to_json
 from ..models.diagnostics import Diagnostic
@@ -45,15 +47,37 @@ class Place:
         self.at = at
         self.shown = at if shown is None else shown
 
-    def read(self, envelopes: Envelopes, page: LedgerPage) -> list[Shown]:
+    def read(self, envelopes: Envelopes, read: Read) -> Sequence[Shown]:
         """Go over a page, and return what is shown of it."""
-        told = envelopes.of(page, after=self.shown)
+        page, told = read.page, read.told
+        if self.shown != read.after:
+            told = envelopes.of(page, after=self.shown)
         last = page.entries[-1].cursor if page.entries else self.at
         over = page.gaps[-1].last if page.gaps else self.at
         self.at = max(self.at, last, over)
         sent = next((it.cursor for it in reversed(told) if isinstance(it, Sent)), self.shown)
         self.shown = max(self.shown, sent, over)
         return told
+
+
+@attrs.frozen
+class Read:
+    """A page of a run, and what is shown of it to all who were shown what is before it."""
+
+    page: LedgerPage
+    after: Cursor
+    told: Sequence[Shown]
+
+    @classmethod
+    def of(cls, run_id: str, page: LedgerPage, *, after: Cursor) -> Self:
+        """Make the envelopes of a page, once for all."""
+        return cls(page, after, Envelopes(run_id).of(page, after=after))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more behind it, so that it stays as it is."""
+        entries = self.page.entries
+        return bool(entries) and entries[-1].cursor < self.page.head
 
 
 class Batch(tuple[Shown, ...]):  # noqa: SLOT001 - it has fields of its own
@@ -114,14 +138,15 @@ class Tail:
             self.reading = True
             self._again(self)
 
-    def take(self, page: LedgerPage) -> bool:
+    def take(self, read: Read) -> bool:
         """Take in what was read; False where that was nothing. Raises `CursorAhead`."""
+        page = read.page
         if page.head < self.place.at:
             raise CursorAhead(self.run_id, asked=self.place.at, head=page.head)
         for entry in page.entries:
             self.deltas.supersede(entry)
         before = self.place.at
-        told = self.place.read(self.envelopes, page)
+        told = self.place.read(self.envelopes, read)
         if told:
             self.latest = Batch.of(told, before=before, place=self.place)
             self._batches.append(self.latest)
