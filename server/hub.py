@@ -241,11 +241,6 @@ class Hub:
         reading = self._reads.get((run_id, after)) or self._begin(run_id, after)
         return await asyncio.shield(reading)
 
-    def read_ahead(self, run_id: str, after: Cursor) -> None:
-        """Have a page read while the one before it is sent, unless many pages are held."""
-        if len(self._reads) < HELD and (run_id, after) not in self._reads and not self._stopped:
-            self._begin(run_id, after)
-
     def _begin(self, run_id: str, after: Cursor) -> asyncio.Task[Read]:
         key = run_id, after
         reading = self._reads[key] = asyncio.ensure_future(self._page(run_id, after))
@@ -256,10 +251,16 @@ class Hub:
         """Hold a page for a moment where it will not grow: several may catch up together."""
         has_failed = ended.cancelled() or ended.exception() is not None
         # who waited for what has failed is told; perhaps nobody does any more
-        if has_failed or len(self._reads) > HELD or not ended.result().has_more:
-            del self._reads[key]
+        if has_failed or not ended.result().has_more:
+            if self._reads.get(key) is ended:
+                del self._reads[key]
+            return
+        if len(self._reads) > HELD:
+            oldest = next((it for it, reading in self._reads.items() if reading.done()), key)
+            self._reads.pop(oldest, None)
 
     def _let_go(self) -> None:
+        """Hold no page longer: it may be pruned, or its run be removed."""
         for key in [key for key, reading in self._reads.items() if reading.done()]:
             del self._reads[key]
 

@@ -251,28 +251,24 @@ class HubSubscription:
         it.waiting.extend(it.place.read(it.envelopes, read))
         has_more = bool(page.entries or page.gaps) and it.place.at < page.head
         if not self._follow:
-            has_more = self._stop_at_head(it, has_more=has_more)
+            self._stop_at_head(it, has_more=has_more)
         elif not has_more:
             self._go_live(it)
-        if has_more:
-            self._hub.read_ahead(it.run_id, it.place.at)
 
-    def _stop_at_head(self, it: _Followed, *, has_more: bool) -> bool:
-        """End a run where it is told up to its head; return whether it is not yet."""
+    def _stop_at_head(self, it: _Followed, *, has_more: bool) -> None:
         head = self._head
         if it is self._own and head is not None:
             while it.waiting and isinstance(last := it.waiting[-1], Sent) and last.cursor > head:
                 it.waiting.pop()
             has_more &= it.place.at < head
         if has_more:
-            return True
+            return
         it.tail = None
         del self._followed[it.run_id]
         self._said.extend(it.waiting)
         it.waiting.clear()
         if not self._followed:
             self._finish(shown.end(self.run_id, self._head or self._own.place.at))
-        return False
 
     def _go_live(self, it: _Followed) -> None:
         tail = self._hub.tail(it.run_id, it.place)

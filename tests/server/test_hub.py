@@ -21,7 +21,7 @@ from turnlock.runtime.errors import CursorAhead, JournalError, Overloaded
 from turnlock.runtime.journal.ledger import START, Cursor, Domain
 from turnlock.server.children import child_id, parent_in
 from turnlock.server.deltas import WAITING, Piece
-from turnlock.server.hub import Hub, HubSettings
+from turnlock.server.hub import HELD, Hub, HubSettings
 from turnlock.server.shown import Sent, Shown
 from turnlock.server.subscription import HubSubscription
 from turnlock.server.tail import KEPT, Tail
@@ -636,6 +636,36 @@ def test_s_77_who_asks_for_the_same_page_at_once_is_given_the_same() -> None:
             )
             assert all(it.cursors == found[0].cursors for it in found)
             assert len(written.reads) < 10
+
+    run(play())
+
+
+def test_s_70_those_who_catch_up_in_the_same_second_share_pages_that_are_held_for_no_longer() -> (
+    None
+):
+    """S-70, F-43: one read a page for all; the last page, which grows, is read by each."""
+
+    async def play() -> None:
+        written = WrittenLedgers()
+        for _ in range(95):
+            written.fact(R)
+        async with hub_of(written, settings=HubSettings(page=10)) as hub:
+            for _ in range(5):
+                client, subscription = Client(), hub.subscribe(R, follow=False)
+                async for batch in subscription:
+                    client.take(batch)
+                assert client.cursors == [str(number) for number in range(1, 96)]
+            assert len(written.reads) == 9 + 5
+            assert len(hub._reads) == 9
+            await asyncio.sleep(1.1)
+            assert not hub._reads
+            for _ in range(200):
+                written.fact(R)
+            client, subscription = Client(), hub.subscribe(R, follow=False)
+            async for batch in subscription:
+                client.take(batch)
+            assert client.cursors[-1] == "295"
+            assert len(hub._reads) == HELD
 
     run(play())
 
