@@ -192,13 +192,13 @@ def as_note(
 ) -> Note:
     """Return the note of a message, whose id is `name`; a part is an answer as far as it goes."""
     kind = Kind.USER if isinstance(said, Prompt) else Kind.PART if is_part else Kind.ASSISTANT
-    body = {ID: name, **_body_of(said)}
+    body = _body_of(said, name)
     return Note(domain=Domain.MESSAGE, kind=kind.value, body=body, at=at, id=name or None)
 
 
-def _body_of(said: Prompt | Answer) -> Mapping[str, Json]:
+def _body_of(said: Prompt | Answer, name: str) -> Mapping[str, Json]:
     if isinstance(said, Prompt):
-        prompt: dict[str, Any] = {"text": said.text}
+        prompt: dict[str, Any] = {ID: name, "text": said.text}
         if said.output is not None:
             prompt["output"] = said.output
         if said.misfit:
@@ -212,6 +212,7 @@ def _body_of(said: Prompt | Answer) -> Mapping[str, Json]:
         attrs.asdict(call, recurse=False) | {"arguments": call.arguments} for call in said.calls
     ]
     body: dict[str, Any] = {
+        ID: name,
         "text": said.text,
         "calls": calls,
         "raw": said.raw,

@@ -98,8 +98,8 @@ def _given(run_id: str, note: Note, place: str, ends: Sequence[int] | None) -> G
     if note.correlation is not None:
         about = body_of(note.correlation, place=f"{place}.correlation")
         correlation, whole = canonical(about).encode(), attrs.evolve(whole, correlation=about)
-    kept = whole.sized(run_id)
-    return Given(kept, kept.content(), correlation, after)
+    kept, content = whole.encoded(run_id)
+    return Given(kept, content, correlation, after)
 
 
 def ends_of(facts: Sequence[Fact], *, after: int) -> Sequence[int]:

@@ -119,15 +119,19 @@ class Note:
         return canonical(freeze(told, place="note")).encode()
 
     def sized(self, run_id: str) -> Self:
-        """Return the note as it is kept: an observation that is too large is cut, and says so.
+        """Return the note as it is kept; see `encoded`."""
+        return self.encoded(run_id)[0]
 
-        Raises `Overloaded` for a message or manifest that is too large, and `InvalidValue` for what
-        is no JSON, no text or no time.
+    def encoded(self, run_id: str) -> tuple[Self, bytes]:
+        """Return the note as it is kept, and its content, encoded once.
+
+        An observation that is too large is cut, and says so. Raises `Overloaded` for a message or
+        manifest that is too large, and `InvalidValue` for what is no JSON, no text or no time.
         """
         content = self.content()
         bound = MESSAGE_BYTES if self.domain is Domain.MESSAGE else NOTE_BYTES
         if len(content) <= bound:
-            return self
+            return self, content
         if self.domain in LASTING or self.id is not None:
             raise Overloaded(
                 f"run {run_id!r}: the {self.domain} note {self.id or self.kind!r} has"
@@ -140,7 +144,8 @@ class Note:
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         }
-        return attrs.evolve(self, body=cut)
+        made = attrs.evolve(self, body=cut)
+        return made, made.content()
 
 
 @attrs.frozen(kw_only=True)
