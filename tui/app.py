@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Final
 
 from ..models.errors import TurnlockError
-from .heard import Listing
-from .sources import Source
 
-try:
+try:  # before what needs httpx: this extra brings both
     from textual.app import App
 except ImportError as missing:  # pragma: no cover - tests have it
     raise TurnlockError(
         'the terminal console needs Textual: pip install "turnlock[tui]"'
     ) from missing
 
+from .heard import Listing
 from .run_screen import RunScreen
 from .runs_screen import RunsScreen
+from .sources import Source
 
 _LOOK: Final = 1.0
 """Seconds between two looks at the list of runs."""

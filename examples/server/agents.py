@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 
+from turnlock import Status
 from turnlock.agent import Agent, Answer, Ended, Prompt, Question, Results, Said, ToolCall
 from turnlock.runtime import tool
 
@@ -25,12 +26,17 @@ class Payer:
         """Answer what was said last."""
         last = question.messages[-1]
         if isinstance(last, Results):
-            done = last.results[0]
-            yield Ended(Answer(text=str(done.result or done.error or "You denied it.")))
-        elif isinstance(last, Prompt) and (found := re.search(r"(\w+) (\d+)", last.text)):
-            arguments = {"to": found[1], "amount": int(found[2])}
-            call = ToolCall(call_id=None, tool_name="pay", arguments=arguments)
-            yield Ended(Answer(text="I pay.", calls=(call,)))
+            told = (
+                done.result if done.status is Status.SUCCEEDED else done.error or done.reason
+                for done in last.results
+            )
+            yield Ended(Answer(text="; ".join(map(str, told))))
+        elif isinstance(last, Prompt) and (found := re.findall(r"(\w+) (\d+)", last.text)):
+            calls = (
+                ToolCall(call_id=None, tool_name="pay", arguments={"to": to, "amount": int(amount)})
+                for to, amount in found
+            )
+            yield Ended(Answer(text="I pay.", calls=tuple(calls)))
         else:
             yield Ended(Answer(text="Whom, and how much? As: pay Ada 5"))
 

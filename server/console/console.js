@@ -86,7 +86,7 @@ export class Fold {
 
 	hear({ kind, body }, { occurred_at, cursor }) {
 		const { text = body.sealed ? "(sealed)" : "", calls = [], message_id, id = message_id ?? cursor } = body
-		if (kind === "user") this.said.delete(message_id) // it waited in line
+		if (kind === "user") this.said.delete(`waiting/${message_id}`) // in line
 		// a part of an answer stands where the answer will
 		this.said.set(id.replace(/^part(\/\d+).*/, "said$1"), { kind, text: text ?? "", calls, at: number(occurred_at) })
 	}

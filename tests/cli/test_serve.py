@@ -279,3 +279,23 @@ def test_without_its_extra_it_says_what_to_install(folder: Path) -> None:
 
     assert done.returncode == 2
     assert "pip install 'turnlock[server]'" in done.stderr
+
+
+WITHOUT_A_TERMINAL = """
+import sys
+sys.modules["textual"] = sys.modules["httpx"] = None
+import turnlock.tui.app
+"""
+
+
+def test_without_its_extra_the_console_in_a_terminal_names_that_one(folder: Path) -> None:
+    """And not the extra of the commands on a server, which it brings along."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_A_TERMINAL],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 'needs Textual: pip install "turnlock[tui]"' in done.stderr

@@ -26,6 +26,11 @@ const ANSWERS = {
 		const fold = new Fold(leads)
 		return facts.map((fact) => (fold.take({ fact }), told(fold)))
 	},
+	said({ notes }) {
+		const fold = new Fold({})
+		for (const entry of notes) fold.take(entry)
+		return [...fold.said.values()].map(({ kind, text }) => [kind, text])
+	},
 	spelt: ({ from, to }) => {
 		const found = []
 		for (let code = from; code < to; code += 1) if (spell(String.fromCodePoint(code)) !== String.fromCodePoint(code)) found.push(code)

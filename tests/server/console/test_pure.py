@@ -130,6 +130,22 @@ def test_f_98_the_console_folds_as_the_view_does(ask: Ask, seed: int) -> None:
             assert path[-1] == call.phase
 
 
+def test_s_83_a_prompt_that_waited_in_line_is_told_once(ask: Ask) -> None:
+    """As what the user said; while it waits, as what waits."""
+    bodies = [
+        ("waiting", {"id": "waiting/m1", "message_id": "m1", "text": "pay"}),
+        ("waiting", {"id": "waiting/m2", "message_id": "m2", "text": "and more"}),
+        ("user", {"id": "said/1", "message_id": "m1", "text": "pay"}),
+    ]
+    notes = [
+        {"cursor": f"0.{number}", "note": {"domain": "message", "kind": kind, "body": body}}
+        for number, (kind, body) in enumerate(bodies, start=1)
+    ]
+
+    assert ask("said", notes=notes[:2]) == [["waiting", "pay"], ["waiting", "and more"]]
+    assert ask("said", notes=notes) == [["waiting", "and more"], ["user", "pay"]]
+
+
 def test_f_91_the_console_spells_what_the_terminal_escapes(ask: Ask) -> None:
     """Every character of Unicode but line breaks and tabs, which a page shows as they are."""
     spelt = ask("spelt", **{"from": 0, "to": 0x110000})
