@@ -268,14 +268,14 @@ class Rows {
 	}
 
 	paint() {
-		const { element, count, made, height } = this
+		const { element, count, made, height, pad } = this
 		const first = Math.max(0, Math.floor(element.scrollTop / height) - 5)
 		const last = Math.min(count, first + Math.ceil(element.clientHeight / height) + 10)
 		for (const [place, row] of made)
 			if (place < count - last || place >= count - first) (row.remove(), made.delete(place))
 		for (let from = first; from < last; from += 1) {
 			const place = count - 1 - from
-			if (!made.has(place)) made.set(place, this.pad.appendChild(set(h("div"), { role: "option", place })))
+			if (!made.has(place)) made.set(place, pad.insertBefore(set(h("div"), { role: "option", place }), pad.children[from - first]))
 			const row = made.get(place)
 			row.id = `${element.id}-${place}`
 			row.style.top = `${from * height}px`
@@ -723,7 +723,7 @@ function drawTalk() {
 	const talk = $("talk")
 	const atEnd = talk.scrollTop + talk.clientHeight > talk.scrollHeight - 8
 	const said = [...run.shown.said]
-	const lines = said.slice(-300);
+	const lines = said.slice(-300)
 	if (!run.past)
 		for (const [key, text] of run.deltas) {
 			const kind = key.split(" ").at(-1)

@@ -88,6 +88,19 @@ def test_f_92_facts_are_filtered_and_shown_whole(server: Served, visit: Visit) -
     expect(page.locator("#fact")).to_be_hidden()
     page.locator("#filter").fill("there is no such thing")
     expect(rows).to_have_count(0)
+    page.locator("#filter").fill("")
+    server.happens("filter", decides(gated("call_2"), approved=True, by="bob"))
+    expect(rows.first).to_contain_text("tool approved")
+    _stand_in_order(page)
+
+
+def _stand_in_order(page: Page) -> None:
+    """F-97: who reads the page by its elements finds the rows as they are seen."""
+    rows = page.locator("#facts [role=option]")
+    places: list[str] = rows.evaluate_all("them => them.map((it) => it.ariaPosInSet)")
+    assert len(places) > 1
+    first = int(places[0])
+    assert places == [str(it) for it in range(first, first + len(places))]
 
 
 def test_f_52_a_hole_in_the_stream_is_seen_and_filled(server: Served, visit: Visit) -> None:
@@ -401,6 +414,9 @@ def test_f_92_ten_thousand_facts_scroll(server: Served, visit: Visit) -> None:
     server.asks("many", gated("call_1"), turn_id="last")
     expect(page.locator("#at")).to_have_text("10002 of 10002")
     assert page.evaluate(here) == before
+    shown.evaluate("it => { it.scrollTop -= 120 }")
+    page.evaluate(here)
+    _stand_in_order(page)
 
 
 def _many(server: Served, run_id: str, turns: int) -> None:
