@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from uvicorn.protocols.utils import ClientDisconnected
+
 from ..models.errors import InvalidValue
 from .connections import HttpConnection, WebSocketConnection
 from .guard import HEADERS, is_loopback
@@ -160,7 +162,9 @@ class Socket(WebSocketConnection):
             super().shutdown()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send; a handshake that was refused is over."""
+        """Send; a handshake that was refused is over, and whoever closes is as good as gone."""
+        if self.close_sent and message["type"] in {"websocket.send", "websocket.close"}:
+            raise ClientDisconnected  # uvicorn's own error, which is nobody's mistake here
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             self.handshake_complete = True
