@@ -55,6 +55,9 @@ STOPS: Final = 1013
 TOO_MANY: Final = 4409
 """More than `SUBSCRIPTIONS`."""
 
+GONE: Final = (WebSocketDisconnect, WebSocketDisconnected)
+"""What whoever speaks into a socket hears once its client has gone."""
+
 Id: TypeAlias = "int | str | None"
 
 
@@ -145,7 +148,10 @@ class _Socket:
 
     async def serve(self) -> None:
         """Listen until either side closes."""
-        await self._socket.accept(self._protocol)
+        try:
+            await self._socket.accept(self._protocol)
+        except OSError:  # whoever shook hands has gone
+            return
         stop = self._face.tokens.watch(self._who, lambda: self._close(ENDED, "the token has ended"))
         listening = asyncio.ensure_future(self._listen())
         closing = asyncio.ensure_future(self._closes.wait())
@@ -187,7 +193,7 @@ class _Socket:
         self._closes.set()
 
     def _failed(self, name: str, error: BaseException) -> None:
-        if not isinstance(error, (WebSocketDisconnect, WebSocketDisconnected)):
+        if not isinstance(error, GONE):
             _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
         self._close(1011, "internal_error")
 
@@ -196,7 +202,7 @@ class _Socket:
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            with suppress(WebSocketDisconnect):  # the next message says so
+            with suppress(*GONE):  # a message that comes says so
                 await self._heard(message.get("text"))
 
     async def _heard(self, text: str | None) -> None:
