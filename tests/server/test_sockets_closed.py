@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
+from uvicorn.protocols.utils import ClientDisconnected
 
 from turnlock import Call, Run
 from turnlock.runtime import Runtime
@@ -116,7 +117,7 @@ def test_f_51_whoever_speaks_into_a_socket_that_is_closing_hears_that_it_is_gone
     """F-51: as after the connection's end, and not as of a mistake of who speaks."""
     closing = connection.Socket.__new__(connection.Socket)
     closing.close_sent = True
-    with pytest.raises(OSError):
+    with pytest.raises(ClientDisconnected):
         asyncio.run(closing.send({"type": "websocket.send", "text": "late"}))
 
 
