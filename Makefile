@@ -110,7 +110,7 @@ fuzz: $(VENV)/.installed-dev
 
 # Eight seeds of 50 kills, every use case in each form, 1,000 power losses of each story: minutes on one processor.
 crash: $(VENV)/.installed-dev
-	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py $(ARGS)
+	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/tui/test_looks.py $(ARGS)
 
 verify: $(VENV)/.installed-dev
 	$(RUN) turnlock verify $(ARGS)

@@ -118,6 +118,7 @@ async def watching(
 ) -> AsyncGenerator[tuple[Console, Pilot[None]]]:
     """A console on a source, which has come to be live where a run is named."""
     console = Console(source, run_id=run_id, now=lambda: AT + 100.0, tick=tick or Held())
+    console.animation_level = "none"
     async with console.run_test(size=size) as pilot:
         if run_id is not None:
             await until(pilot, lambda: screen(console).watched.badge == "live")

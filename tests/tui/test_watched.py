@@ -137,7 +137,7 @@ def test_f_92_the_path_of_a_call_is_lit(told: list[Fact]) -> None:
 
 
 @given(JSON)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_f_91_arguments_are_spelt_whole_and_harmless(value: object) -> None:
     """What is shown is read back as the very value, and moves no cursor."""
     try:
@@ -149,7 +149,7 @@ def test_f_91_arguments_are_spelt_whole_and_harmless(value: object) -> None:
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_f_93_a_difference_tells_all_that_differs(before: list[str], after: list[str]) -> None:
     found = list(differing("\n".join(before), "\n".join(after)))
     removed = sorted(line for sign, line in found if sign == "-")
