@@ -11,8 +11,9 @@ from typing import Final
 
 import attrs
 
-from ..agent.conversation import Owed
+from ..agent.conversation import Conversation, Owed
 from ..agent.errors import ConversationBroken, LimitReached
+from ..agent.keeping import as_said
 from ..agent.loop import Agent
 from ..agent.providers.client import MissingClient
 from ..agent.setup import NamedModel
@@ -98,6 +99,7 @@ class OwnAdapter:
         Raises what `Runtime.open_run` raises.
         """
         agent, model = self._agent(spec), self._model(spec)
+        await self.check_conversation(spec)
         run = await self._declared(spec.run_id)
         begun = agent.begin(run=run, runtime=self.runtime, tell=sink.pass_on, model=model)
         try:
@@ -107,6 +109,20 @@ class OwnAdapter:
         except (InvalidValue, MissingClient) as error:  # of its model: a key that is not there, say
             raise CommandRefused("runtime_unavailable", harmless(str(error))) from error
         return OwnSession(begun, sink)
+
+    async def check_conversation(self, spec: SessionSpec) -> None:
+        """Raise `CommandRefused` for a run whose notes are no conversation (S-52).
+
+        They are only read: whoever owns such a run would bring it to rest, and could not go on.
+        """
+        run_id = spec.run_id
+        try:
+            notes = await self.runtime.notes(run_id)
+            Conversation(run_id).load(as_said(notes, self.tools_of(spec).seals, run_id=run_id))
+        except UnknownRun:
+            return
+        except (ConversationBroken, SealBroken) as error:
+            raise CommandRefused("runtime_reference_invalid", str(error)) from error
 
     async def _declared(self, run_id: str) -> Run:
         try:

@@ -26,7 +26,7 @@ def child_id(run_id: str, thread: str) -> str:
 
 def parent_in(run_id: str) -> str | None:
     """Return the run whose sub-agent this may be, by its id; its manifest tells."""
-    if (caller := _caller_in(run_id)) is not None:
+    if (caller := caller_in(run_id)) is not None:
         return caller
     parent, slash, thread = run_id.partition("/")
     if not (slash and parent and thread) or "/" in thread:
@@ -34,7 +34,7 @@ def parent_in(run_id: str) -> str | None:
     return _unescaped(parent)
 
 
-def _caller_in(run_id: str) -> str | None:
+def caller_in(run_id: str) -> str | None:
     """Return the run of the call that an agent answers: its run's id is the idempotency key."""
     kind, *parts = run_id.split("/")
     is_key = len(parts) == KEY_PARTS and all(parts) and kind == "call"
@@ -85,7 +85,7 @@ class Children:
                 del self._doubtful[child]
 
     async def _is_of(self, child: str, parent: str) -> bool:
-        if _caller_in(child) is not None:
+        if caller_in(child) is not None:
             return True
         notes = await self._journal.notes(child, domain=Domain.SESSION)
         return any(it.note.body.get("parent") == parent for it in notes[:1])

@@ -242,7 +242,7 @@ ENDPOINTS: Final = (
         role=Role.RUN,
         summary="Say something to a run; it waits its turn.",
         body=PromptBody,
-        codes=(*_STARTS, "unknown_run", "conflicting_duplicate", "in_doubt"),
+        codes=(*_STARTS, "unknown_run", "conflicting_duplicate", "in_doubt", "run_inactive"),
         statuses=(202,),
     ),
     Endpoint(
@@ -261,7 +261,7 @@ ENDPOINTS: Final = (
         role=Role.RUN,
         summary="Have a run active.",
         body=RestoreBody,
-        codes=(*_STARTS, "unknown_run"),
+        codes=(*_STARTS, "unknown_run", "run_inactive"),
     ),
     Endpoint(
         method="POST",

@@ -29,6 +29,7 @@ from ..runtime.settings import Settings
 from ..runtime.tools.toolbox import Toolbox
 from .bounds import SessionSettings, allowed, changed_by
 from .catalogue import Catalogue, Offered
+from .children import caller_in
 from .life import Life
 from .line import Taken, Waiting, check_message_id, conflicting, taken_before, waiting_id
 from .manifests import Kept
@@ -191,6 +192,13 @@ class Sessions:
                 f" {', '.join(self.adapters)}",
                 at="kind",
             )
+        if caller_in(spec.run_id) is not None:
+            raise CommandRefused(
+                "invalid_value",
+                "runs of this form are those of agents that are tools, named by their calls;"
+                " give another id",
+                at="run_id",
+            )
         if message_id is not None:
             check_message_id(message_id)
         run = Run(run_id=spec.run_id, kind=spec.kind)  # what its id has to be is checked here
@@ -255,6 +263,7 @@ class Sessions:
         self._check_open()
         check_message_id(message_id)
         adapter = await self._adapter(run_id)
+        await self._check_no_tool(run_id)
         self.heed(run_id)
         known = await taken_before(self.journal, run_id, message_id, text)
         if known is not None:
@@ -310,6 +319,8 @@ class Sessions:
         spec, changed = changed_by(kept.manifest.spec, changes)
         if changed:
             spec = await adapter.check(allowed(spec, adapter, self.settings))
+            if isinstance(adapter, OwnAdapter):
+                await adapter.check_conversation(spec)
             number = kept.sessions + 1
             if not await self.life.keep_session(spec, number=number):
                 raise _differs(run_id)
@@ -337,6 +348,7 @@ class Sessions:
         adapter = await self._adapter(run_id)
         if not adapter.capabilities.restore:
             raise _incapable(adapter, "be restored")
+        await self._check_no_tool(run_id)
         self.heed(run_id)
         async with self._elsewhere(run_id), self.life.lock(run_id):
             if not self.is_active(run_id):
@@ -400,6 +412,8 @@ class Sessions:
             return kept
         adapter = await self._adapter(run_id)
         spec = await adapter.check(SessionSpec(run_id=run_id, kind=adapter.kind))
+        if isinstance(adapter, OwnAdapter):
+            await adapter.check_conversation(spec)
         if not await self.life.keep_session(spec, number=1):
             raise _differs(run_id)
         return Kept(manifest=Manifest(spec=spec), sessions=1)
@@ -417,6 +431,23 @@ class Sessions:
                 " and decides on, and does not perform",
             )
         return adapter
+
+    async def _check_no_tool(self, run_id: str) -> None:
+        """Raise `CommandRefused` for the run of an agent that is a tool (S-56).
+
+        Its parent's session performs it, with tools that no agent of this server need have.
+        """
+        caller = caller_in(run_id)
+        if caller is None:
+            return
+        entry = await self.journal.entry(run_id)
+        if Leases(now=self.journal.time()).is_owned(entry):
+            raise _owned_elsewhere(run_id, entry.owned_until)
+        raise CommandRefused(
+            "run_inactive",
+            f"run {harmless(run_id)!r} is of an agent that is a tool: it goes on with the run that"
+            f" called it; say it to {harmless(caller)!r}",
+        )
 
     async def _end_of(self, run_id: str) -> Cursor:
         return (await self.journal.ends([run_id])).get(run_id, START)

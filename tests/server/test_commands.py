@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -187,6 +188,31 @@ def test_s_53_run_kind_mismatch_and_owned_elsewhere() -> None:
             answer = await client.post("/v1/runs/r/terminate", json={})
             assert (answer.status_code, answer.json()["title"]) == (409, "owned_elsewhere")
         await first.close()
+
+    run(play())
+
+
+def test_s_56_the_run_of_an_agent_that_is_a_tool_is_no_conversation_of_its_own() -> None:
+    """Its parent's session goes on with it: nothing is begun with another agent's tools."""
+
+    async def play() -> None:
+        journal, name = MemoryJournal(), "call/r/1/t1/c1"
+        segment = quote(name, safe="")
+        async with facing(journal) as (it, client):
+            refused = await client.post("/v1/runs", json={"run_id": name})
+            assert (refused.status_code, refused.json()["title"]) == (422, "invalid_value")
+            await journal.declare(Run(run_id=name))
+            for end in (None, 600.0):
+                if end is not None:
+                    await journal.own(name, owner="somebody", now=journal.time(), lease=end)
+                code = "run_inactive" if end is None else "owned_elsewhere"
+                for command, body in (("prompts", PROMPT), ("restore", {})):
+                    answer = await client.post(f"/v1/runs/{segment}/{command}", json=body)
+                    assert (answer.status_code, answer.json()["title"]) == (409, code)
+            assert it.sessions.state_of(name) == "inactive"
+            assert not await journal.notes(name)
+            almost = await client.post("/v1/runs", json={"run_id": "call/r/1/t1"})
+            assert almost.status_code == 201  # names no call
 
     run(play())
 

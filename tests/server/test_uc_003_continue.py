@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from turnlock import Claim
 from turnlock.adapters.contract import VERSION, CommandRefused
 from turnlock.models.run import Limits, Run
 from turnlock.models.values import Json
@@ -15,6 +16,7 @@ from turnlock.server.manifests import kept_of
 
 from ..runtime.virtual import run
 from .peers import World, said, serve, serving, spec, steps
+from .runs import free, opened_turn, shared
 from .scripted import KIND, ScriptedAdapter
 
 
@@ -186,6 +188,38 @@ def test_s_52_a_manifest_that_says_nothing_is_invalid_and_nothing_is_started(
             assert it.sessions.state_of("r") == "inactive"
         assert (scripted.pipe, world.asked) == ([], [])
         assert len(await journal.notes("r")) == len(notes)
+
+    run(play())
+
+
+def test_s_52_an_invalid_conversation_is_refused_before_anything_is_written() -> None:
+    """A prompt and a restore: no fact, no note, no owner; a call that ran stays as it was."""
+
+    async def play() -> None:
+        for is_known in (True, False):
+            journal, world = MemoryJournal(), World()
+            async with serving(journal, world) as it:
+                if is_known:
+                    await it.sessions.create(spec())
+            claim = Claim(turn_id="t", invocation_id="a", attempt=1, worker="w")
+            await shared(journal, opened_turn(free("a")), claim, run=Run(run_id="r"))
+            broken = Note(domain=Domain.MESSAGE, kind="user", body={"x": 1}, at=1.0, id="said/7")
+            await journal.note("r", fence=None, notes=[broken])
+            entry = await journal.entry("r")
+            facts, notes = await journal.read("r"), await journal.notes("r")
+            async with serving(journal, world) as it:
+                for command in (
+                    it.sessions.restore("r"),
+                    it.sessions.prompt("r", "hi", message_id="m"),
+                    it.sessions.prompt("r", "a", message_id="m", changes={"model": "test:reader"}),
+                ):
+                    with pytest.raises(CommandRefused) as refused:
+                        await command
+                    assert refused.value.code == "runtime_reference_invalid"
+                assert it.sessions.state_of("r") == "inactive"
+            assert (await journal.read("r"), await journal.notes("r")) == (facts, notes)
+            assert await journal.entry("r") == entry  # nobody has owned it in between
+            assert not world.asked
 
     run(play())
 
