@@ -232,6 +232,7 @@ _DETAILS: Final[dict[FactType, Callable[[Any], str]]] = {
     FactType.CALL_ADDED: lambda fact: shown_json(fact.call.arguments),
     FactType.TOOL_APPROVAL_REQUESTED: lambda fact: shown_json(fact.arguments),
     FactType.TOOL_DENIED: denied,
+    FactType.TURN_INTERRUPTING: lambda fact: shown_text(fact.reason) if fact.reason else "",
     FactType.TOOL_EXECUTION_SUCCEEDED: lambda fact: shown_json(fact.result),
     FactType.TOOL_EXECUTION_FAILED: lambda fact: shown_text(fact.error),
 }

@@ -181,6 +181,8 @@ def test_a_doubt_is_resolved_a_grant_revoked_and_a_turn_interrupted(
     assert on(server, "revoke", "granted", "--all").output == "no grant is in force\n"
     stopped = on(server, "interrupt", "agent", "--reason", "enough")
     assert (stopped.exit_code, stopped.output.split(";")[0]) == (0, "interrupted turn t1")
+    shown = on(server, "show", "agent").output.splitlines()
+    assert any("TURN_INTERRUPTING" in line and "enough" in line for line in shown)
     assert [it.type for it in facts(db)][-1] is FactType.TURN_INTERRUPTED
     late = on(server, "interrupt", "agent", "--turn", "t1")
     of_db = turnlock("interrupt", "agent", "--turn", "t1", "--db", db)
