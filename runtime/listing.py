@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final
+
 import attrs
 
 from ..models.errors import CorruptJournal
 from ..views.tally import Tally
 from .errors import JournalError, RunForgotten
-from .journal.contract import RUNS, Journal, RunEntry
+from .journal.contract import RUNS, Journal, RunEntry, Summary
 from .writer import fold_run
 
 
@@ -40,6 +43,43 @@ async def told_entry(journal: Journal, entry: RunEntry) -> RunEntry:
         return entry if entry.status is not None else await _folded(journal, entry)
     except (CorruptJournal, JournalError, RunForgotten):
         return entry
+
+
+async def tell_untold(journal: Journal) -> None:
+    """Fold the runs of which nobody has said how they stand, and have the journal keep it (F-30).
+
+    So they are found among those that wait, and are counted. One after the other: it may take its
+    time. What cannot be read stays as it is.
+    """
+    async for entry in journal.entries():
+        if entry.sequence and entry.status is None and entry.problem is None:
+            with suppress(CorruptJournal, JournalError, RunForgotten):
+                await _tell(journal, entry)
+
+
+async def _tell(journal: Journal, entry: RunEntry) -> None:
+    kernel = await fold_run(entry.run, journal)
+    begin = max(0, kernel.sequence - _RECENT)
+    facts = [it async for it in journal.facts(entry.run.run_id, after=begin)]
+    if not facts or facts[-1].sequence != kernel.sequence:
+        return  # somebody writes, and says it then
+    tally = Tally(kernel)
+    tally.follow(kernel, facts)  # in these stands since when a call waits
+    summary = Summary(
+        busy=kernel.busy,
+        status=tally.status(kernel, latest=facts[-1]),
+        waiting=tally.waiting,
+        doubts=tally.doubts,
+        turn_id=None if kernel.turn is None else kernel.turn.turn_id,
+        asked=tally.asked(kernel),
+    )
+    await journal.tell(
+        entry.run.run_id, after=kernel.sequence, summary=summary, changed=facts[-1].at
+    )
+
+
+_RECENT: Final = 2_000
+"""Facts in which it is looked for since when a call waits; before them it is not known exactly."""
 
 
 async def misled(journal: Journal, entry: RunEntry) -> str | None:

@@ -35,6 +35,7 @@ from ..runtime.errors import Closed, JournalError, JournalOwned, RunFenced, RunO
 from ..runtime.journal.contract import Appended, Journal, RunEntry
 from ..runtime.journal.ledger import Domain, Note
 from ..runtime.leases import Hold, Leases, clock_of_leases, put_out
+from ..runtime.listing import tell_untold
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, SteadyClock, Tasks
@@ -112,6 +113,7 @@ class Life:
             self._unheeds.append(runtime.when_kept(self._stirs))
             if kind != OWN:
                 await runtime.__aenter__()
+        self.tasks.spawn("tell how runs stand", tell_untold(self.journal))
         self.tasks.spawn("prune observations", self._prune_now_and_then())
         if OWN in self._adapters:
             self.tasks.spawn("restore sessions", self._restore_all())

@@ -234,6 +234,13 @@ class Journal(Ledgers):
         Raises `InvalidValue` for any other. Nothing is folded.
         """
 
+    async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
+        """Keep where a run stands after this fact, where its append did not say it (F-30).
+
+        Whoever has folded the run says so, with when that fact happened. Nothing is changed where
+        the run ends elsewhere by now, or where it was told. Here nothing is kept.
+        """
+
     @abstractmethod
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""

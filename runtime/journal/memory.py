@@ -272,6 +272,14 @@ class MemoryJournal(Journal):
             waiting=sum(place.waits for place, _ in listed),
         )
 
+    async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
+        """Keep where a run stands, if nobody has said it."""
+        await self._turn()
+        kept = self._known(run_id)
+        is_told = isinstance(kept.busy, Summary) or kept.forgotten is not None
+        if not is_told and kept.sequence == after:
+            kept.busy, kept.changed = attrs.evolve(summary, busy=bool(kept.busy)), changed
+
     async def entry(self, run_id: str) -> RunEntry:
         """Return one run's entry."""
         await self._turn()

@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from . import sqlite_ledger as ledgers
 from . import sqlite_notes as notes_
-from .contract import PAGE, Appended, Journal, Note, check_limit
+from . import sqlite_runs as runs
+from .contract import PAGE, Appended, Journal, Note, Summary, check_limit
 from .given import check_worker, given_notes
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 
@@ -83,6 +84,12 @@ class SqliteLedgers(Journal):
     async def worker(self, worker: str) -> str | None:
         """Return what a worker stands for."""
         return await self._read(partial(notes_.worker, worker=worker, where=self._where))
+
+    async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
+        """Keep where a run stands, if nobody has said it."""
+        await self._write(
+            partial(runs.tell, run_id=run_id, after=after, summary=summary, changed=changed)
+        )
 
     @abstractmethod
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:

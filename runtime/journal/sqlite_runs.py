@@ -313,6 +313,19 @@ def told_of(busy: Busy) -> tuple[str, dict[str, Any]]:
     return _ASKED, told
 
 
+def tell(
+    connection: sqlite3.Connection, run_id: str, *, after: int, summary: Summary, changed: float
+) -> None:
+    """Keep where a run stands, if it ends there still, and nobody has said it."""
+    row_of_run(connection, "SELECT number FROM runs", run_id)  # it is known
+    set_told, told = told_of(summary)
+    connection.execute(
+        f"UPDATE runs SET changed = :changed, told = :after, {set_told} WHERE run_id = :run_id"  # noqa: S608 - ours
+        " AND sequence = :after AND forgotten IS NULL AND (told <> :after OR status IS NULL)",
+        {"run_id": run_id, "after": after, "changed": changed, **told},
+    )
+
+
 def _beyond(fence: object) -> int:
     known = fence if isinstance(fence, int) and 0 <= fence < _FENCES else 0
     return known + FENCES_SKIPPED

@@ -23,6 +23,7 @@ from turnlock.runtime.journal.contract import (
     Post,
     RunEntry,
     RunsPage,
+    Summary,
 )
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, LedgerPage, Note, Noted
 from turnlock.runtime.scheduling import Clock
@@ -149,6 +150,9 @@ class WrappedJournal(Journal):
         limit: int = 50,
     ) -> RunsPage:
         return await self.inner.latest(status=status, waiting=waiting, before=before, limit=limit)
+
+    async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
+        await self.inner.tell(run_id, after=after, summary=summary, changed=changed)
 
     async def posted(self, number: int) -> str | None:
         return await self.inner.posted(number)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -19,10 +21,12 @@ from turnlock.models.values import arguments_digest
 from turnlock.runtime.journal.contract import Journal, open_journal
 from turnlock.runtime.journal.ledger import Domain, Note
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.listing import told_entry
 from turnlock.server import deciding, pages, pictures, reading
 from turnlock.server.routing import Role
 
 from .faces import Opened, opened
+from .peers import serving
 from .runs import RUN, approval, free, gated, opened_turn, shared, told
 
 ENDPOINTS = (*reading.ENDPOINTS, *deciding.ENDPOINTS)
@@ -51,6 +55,38 @@ ENTRY = {
     "owned",
 }
 WAITS = {"turn_id", "invocation_id", "tool_name", "waiting_since"}
+
+
+WRITTEN_BEFORE = Path(__file__).parents[1] / "data/journals/0.1/journal.db"
+
+
+def test_f_30_runs_of_version_0_1_are_found_by_how_they_stand(tmp_path: Path) -> None:
+    """Once a server has begun: filtered, first in the list and counted, as their facts say."""
+
+    async def play() -> None:
+        file = tmp_path / "agent.db"
+        shutil.copy(WRITTEN_BEFORE, file)
+        async with await open_journal(file) as journal:
+            entries = [it async for it in journal.entries()]
+            assert any(it.status is None for it in entries)
+            stands = {it.run.run_id: await told_entry(journal, it) for it in entries}
+            waiting = {name for name, it in stands.items() if it.waiting}
+            doubtful = {name for name, it in stands.items() if it.status == "in_doubt"}
+            assert waiting
+            async with serving(journal, real=True), facing(journal) as it:
+                async with asyncio.timeout(20):
+                    while any([one.status is None async for one in journal.entries()]):  # noqa: ASYNC110 - nobody tells
+                        await asyncio.sleep(0.01)
+                listed = await got(it, "/v1/runs")
+                assert listed["waiting"] == len(waiting)
+                first = listed["runs"][: len(waiting)]
+                assert {one["run_id"] for one in first} == waiting
+                assert {"invocation_id", "tool_name", "waiting_since"} <= first[0].keys()
+                for query, expected in (("waiting=1", waiting), ("status=in_doubt", doubtful)):
+                    found = await got(it, f"/v1/runs?{query}")
+                    assert {one["run_id"] for one in found["runs"]} == expected
+
+    asyncio.run(play())
 
 
 def test_f_30_an_entry_tells_what_the_list_of_runs_shows() -> None:

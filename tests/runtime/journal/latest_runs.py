@@ -86,6 +86,27 @@ class LatestRuns(JournalStage):
 
         self.play(tmp_path, story)
 
+    def test_f_30_who_has_folded_a_run_tells_how_it_stands(self, tmp_path: Path) -> None:
+        """Where nobody has: of the fact with which it ends, once, until something is appended."""
+
+        async def story(journal: Journal) -> None:
+            await says(journal, "old", True, at=80.0)
+            before = await journal.entry("old")
+            await journal.tell("old", after=2, summary=asks(7.0), changed=8.0)
+            assert await journal.entry("old") == before
+            for summary in (asks(5.0), IDLE):
+                await journal.tell("old", after=1, summary=summary, changed=80.0)
+                page = await journal.latest(waiting=True, status=Status.AWAITING_APPROVAL)
+                assert (page.waiting, [it.asked for it in page.entries]) == (1, [asks(5.0).asked])
+                assert page.entries[0].busy
+            await says(journal, "old", True, at=90.0, after=1)
+            assert (await journal.entry("old")).status is None
+            await says(journal, "new", IDLE, at=1.0)
+            await journal.tell("new", after=1, summary=asks(5.0), changed=1.0)
+            assert (await journal.latest()).waiting == 0
+
+        self.play(tmp_path, story)
+
     def test_f_30_a_place_holds_though_the_list_changes(self, tmp_path: Path) -> None:
         """The next page goes on where the last ended, whatever has moved meanwhile."""
 
