@@ -7,7 +7,8 @@ nowhere, and then it is judged here. HTTP and the WebSocket use these very funct
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import quote
 
@@ -167,14 +168,35 @@ async def revoke(face: Face, run_id: str, grant_id: str, who: Who) -> Answer:
 
 async def post_of(face: Face, run_id: str, number: str) -> Answer:
     """Return what became of a delivery that another process was asked to judge (F-26)."""
-    await known(face.journal, run_id)
+    entry = await known(face.journal, run_id)
     post = int(number) if number.isascii() and number.isdecimal() and len(number) < _DIGITS else 0
     if str(post) != number or await face.journal.posted(post) != run_id:
         raise Problem("unknown_post", "there is no such post of this run, or it is forgotten")
     receipt = await face.journal.answered(post)
     if receipt is None:
         return _posted(run_id, post)
-    return Answer(status=200, body=judged_by_owner(receipt, run_id, post))
+    judged = judged_by_owner(receipt, run_id, post)
+    return Answer(status=200, body={**judged, **await _told_after(face, entry, judged["facts"])})
+
+
+async def _told_after(
+    face: Face, entry: RunEntry, facts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what a direct answer tells beside these facts: the turn, or the call (F-21, F-24)."""
+    for fact in facts:
+        if "interrupt" in str(fact.get("type")).lower() and "turn_id" in fact:
+            return {"turn_id": fact["turn_id"]}
+    for fact in facts:
+        if "turn_id" in fact and "invocation_id" in fact:
+            with suppress(TurnlockError):
+                call = await face.looking.call(
+                    entry.run.run_id, fact["turn_id"], fact["invocation_id"]
+                )
+                if call is not None:
+                    can = capabilities_of(face, entry.run.kind)
+                    return {"call": call_json(call, can)}
+            break
+    return {}
 
 
 async def command(face: Face, kind: str, run_id: str, body: object, who: Who) -> Answer:

@@ -14,7 +14,7 @@ from turnlock import Run
 from turnlock.runtime.journal.contract import PROBLEM, Journal, open_journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
-from turnlock.runtime.submitting import receipt_of_unfit
+from turnlock.runtime.submitting import receipt_of, receipt_of_unfit
 from turnlock.runtime.tools.errors import BadArguments
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
@@ -134,6 +134,33 @@ def test_f_26_unanswered_is_202_and_the_outcome_is_found_there() -> None:
                     assert (gone.status_code, gone.json()["title"]) == (404, "unknown_post"), path
                 nobody = await client.get("/v1/runs/nobody/posts/1")
                 assert (nobody.status_code, nobody.json()["title"]) == (404, "unknown_run")
+
+    asyncio.run(play())
+
+
+def test_f_26_the_place_tells_what_a_direct_answer_does() -> None:
+    """The call after a decision (F-21), the turn of an interrupt (F-24)."""
+
+    async def play() -> None:
+        for path, body, told_beside in (
+            (DECISIONS, approval(), "call"),
+            ("/v1/runs/r/interrupt", {}, "turn_id"),
+        ):
+            async with MemoryJournal() as journal:
+                await owned_by_nobody_who_answers(journal)
+                async with facing(journal, within=0.01) as it:
+                    client = it.client(Role.DECIDE)
+                    place = (await client.post(path, json=body)).headers["location"]
+                    await journal.release("r", fence=(await journal.entry("r")).fence)
+                    (post,) = await journal.posts(["r"])
+                    _, (verdict,) = await shared(journal, post.delivery)
+                    await journal.answer(post.number, receipt_of(verdict))
+                    answer = (await client.get(place)).json()
+                    assert answer["accepted"]
+                    if told_beside == "call":
+                        assert answer["call"]["decision"]["by"] == "decide"
+                    else:
+                        assert (answer["turn_id"], "call" in answer) == ("t", False)
 
     asyncio.run(play())
 
