@@ -22,7 +22,7 @@ from ..runtime.journal.contract import Finding, RunEntry
 from ..runtime.submitting import Submitted, Unanswered
 from ..runtime.tools.toolbox import Toolbox
 from ..server.client import Answer, Client, ListedRun
-from ..server.credentials import TOKEN, TOKEN_FILE
+from ..server.credentials import NOT_LET_IN
 from ..server.problems import Problem
 from ..server.received import NoServer, fact_of, no_turnlock
 from ..turn.phases import TurnPhase
@@ -55,10 +55,7 @@ async def asked(place: Place, work: Callable[[RunsAt], Awaitable[T]]) -> T:
 
 def _told_of(problem: Problem) -> click.ClickException:
     if problem.code == "unauthenticated":
-        return click.UsageError(
-            "the server does not know this token, or was given none: name its file by --token-file,"
-            f" or set {TOKEN} or {TOKEN_FILE}"
-        )
+        return click.UsageError(NOT_LET_IN)
     if problem.code == "forbidden":
         return click.ClickException(f"this token may not do that: {problem}")
     where = "" if problem.at is None else f"{harmless(problem.at, limit=80)}: "

@@ -71,6 +71,10 @@ async def _asset(_: Face, asked: Asked) -> Response:
     return Response(found.content, headers={**headers, "Content-Type": found.media})
 
 
+async def _to_console(_: Face, __: Asked) -> Response:
+    return Response(status_code=303, headers={"Location": "/console/"})
+
+
 async def _to_index(_: Face, __: Asked) -> Response:
     return Response(status_code=308, headers={"Location": "/console/"})
 
@@ -87,6 +91,7 @@ ENDPOINTS: Final = tuple(
         codes=("not_found",),
     )
     for path, handler, summary, statuses in (
+        ("/", _to_console, "Lead a browser to the console.", (303,)),
         ("/console", _to_index, "Lead to the console.", (308,)),
         ("/console/", _asset, "The console.", (200, 304)),
         ("/console/{file}", _asset, "A file of the console.", (200, 304)),

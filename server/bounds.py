@@ -13,6 +13,11 @@ from ..adapters.contract import CommandRefused, RuntimeAdapter, SessionSpec
 from ..models.errors import shown
 from ..models.safe_text import harmless
 
+FAILURES: Final = 4_096
+"""Runs whose failures are remembered."""
+CAUSE: Final = 500
+"""Characters of a failure."""
+
 
 @attrs.frozen(kw_only=True)
 class SessionSettings:
@@ -85,6 +90,29 @@ class Budget:
         spent = self._spent.setdefault(run_id, deque())
         spent.append(now)
         return self._settings.restart_pause * 2.0 ** (len(spent) - 1)
+
+
+class Failures:
+    """Why the last session of a run has failed, until it goes on again: its status is `idle`."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._causes: dict[str, str] = {}
+
+    def keep(self, run_id: str, said: str) -> None:
+        """Keep what is said of a failure; the oldest makes room."""
+        self._causes.pop(run_id, None)
+        self._causes[run_id] = harmless(said or "its session has failed", limit=CAUSE)
+        if len(self._causes) > FAILURES:
+            del self._causes[next(iter(self._causes))]
+
+    def forget(self, run_id: str) -> None:
+        """Learn that a run has gone on: what it was asked is answered, or nobody waits for it."""
+        self._causes.pop(run_id, None)
+
+    def of(self, run_id: str) -> str | None:
+        """Return why the last session of a run has failed; None where it did not."""
+        return self._causes.get(run_id)
 
 
 NAMED: Final = ("agent", "model", "cwd", "approval_policy", "sandbox")

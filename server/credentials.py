@@ -14,6 +14,11 @@ TOKEN: Final = "TURNLOCK_TOKEN"  # noqa: S105 - the name of a variable
 """The variable that holds a token."""
 TOKEN_FILE: Final = "TURNLOCK_TOKEN_FILE"  # noqa: S105 - likewise
 """The variable that names the file of a token, where `TOKEN` is not set."""
+NOT_LET_IN: Final = (
+    "the server does not know this token, or was given none: name its file by --token-file, or set"
+    f" {TOKEN} or {TOKEN_FILE}"
+)
+"""What whoever asked is told of a token that the server does not take."""
 _TOKEN_BYTES: Final = 4_096
 
 

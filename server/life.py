@@ -41,7 +41,7 @@ from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, SteadyClock, Tasks
 from ..runtime.settings import Settings
 from ..runtime.writer import fold_run
-from .bounds import Budget, SessionSettings
+from .bounds import Budget, Failures, SessionSettings
 from .line import Line
 from .manifests import Kept, check_thread, closed_note, epoch_note, kept_of, session_note
 from .performed import Performed, Performers, RunSink
@@ -105,6 +105,7 @@ class Life:
         """Is told of each session that has begun."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._budget = Budget(settings)
+        self.failures: Final = Failures()
         self._unheeds: list[Callable[[], None]] = []
 
     async def open(self) -> None:
@@ -206,6 +207,7 @@ class Life:
             told=told,
         )
         self.active[run_id] = self._astir[run_id] = performed
+        performed.went_on = self.failures.forget
         performed.begin(self._ended_by_itself)
         self.began(performed)
         if kind != OWN:
@@ -375,6 +377,8 @@ class Life:
         async with self.lock(run_id):
             if self.active.get(run_id) is not performed:
                 return
+            if ending.why == "failed":
+                self.failures.keep(run_id, ending.said)
             if ending.said:
                 await self._say(performed, ending)
             await self._end(performed, ending, grace=0.1, over=ending.why != "fenced")
@@ -394,6 +398,7 @@ class Life:
                 try:
                     await self.begin(kept, restarted=True)
                 except TurnlockError as error:
+                    self.failures.keep(run_id, str(error))
                     _log.warning("the session of %r was not begun again: %s", run_id, error)
                 else:
                     return
@@ -456,6 +461,7 @@ class Life:
             _log.info("run %r is not restored yet: %s", run_id, error)
             return False
         except TurnlockError as error:
+            self.failures.keep(run_id, str(error))
             _log.warning("run %r is not restored: %s", run_id, error)
             return getattr(error, "code", None) not in {"limit_reached", "shutting_down"}
         return True

@@ -12,9 +12,13 @@ import attrs
 
 from ..adapters.own import OwnAdapter
 from ..agent.loop import Agent
+from ..agent.providers.client import MissingClient, MissingKey
+from ..agent.setup import NamedModel
 from ..models.errors import InvalidValue
 from ..models.run import OWN
+from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal, open_journal
+from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks
 from ..runtime.settings import Settings
@@ -29,6 +33,8 @@ from .routing import Role
 from .secret_files import check_secret, write_secret
 from .sessions import Sessions
 from .tokens import Token, Tokens, TokensFile
+
+_log = logger(__name__)
 
 LOCAL: Final = "local"
 """The name of the token that a server makes for whoever started it."""
@@ -81,6 +87,7 @@ class Open:
 async def opened(options: Options) -> AsyncGenerator[Open]:
     """Open it; at the end sessions are drained. Raises what is wrong with files and journal."""
     options.check()
+    await check_models(options.agents)
     file = None if options.tokens is None else TokensFile(options.tokens)
     async with await open_journal(options.db) as journal:
         made, place = None, None
@@ -111,6 +118,28 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
                 yield Open(face=face, made=made, token_file=place, file=file)
         finally:
             await watching.cancel()
+
+
+async def check_models(agents: Mapping[str, Agent]) -> None:
+    """Raise `InvalidValue` for an agent whose model can never be asked here: no library, say.
+
+    Nothing is asked of its provider. A key may still come: that there is none is a warning.
+    """
+    for name, model in ((name, agent.model) for name, agent in agents.items()):
+        if not isinstance(model, NamedModel):
+            continue
+        try:
+            model.open()
+        except MissingKey as error:
+            _log.warning("agent %s, model %s: %s", name, model.name, error)
+        except MissingClient as error:
+            raise InvalidValue(
+                place=f"agent {harmless(name)}, model {harmless(model.name)}",
+                cause="cannot be asked",
+                fix=harmless(str(error)),
+            ) from error
+        finally:
+            await model.close()  # it is made anew when it is asked
 
 
 @asynccontextmanager

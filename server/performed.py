@@ -117,6 +117,8 @@ class Performed:
         self.line: Final = line
         self.idle = False
         """Whether nothing is owed, and nothing waits."""
+        self.went_on: Callable[[str], None] = lambda _: None
+        """Is told of the run each time that nothing is owed any more."""
         self._told = told
         self._woken = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -173,6 +175,7 @@ class Performed:
         await self._find_out()
         while True:
             await self.session.settled()
+            self.went_on(self.run_id)
             self._woken.clear()
             first = self.line.first
             if first is not None:

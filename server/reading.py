@@ -43,19 +43,20 @@ _CAUSES: Final = {"rewound": REWOUND, "row": DAMAGED}
 _TROUBLE: Final = 500
 
 
-def entry_of(entry: RunEntry, leases: Leases) -> dict[str, Any]:
+def entry_of(entry: RunEntry, leases: Leases, failed: str | None = None) -> dict[str, Any]:
     """Return ENTRY of F-30; `leases` looks at the owners of a whole list.
 
-    Beside its fields: `trouble`, why a call of its latest turn could not begin; `rewound` and
-    `problem`, why nobody goes on with it. What the journal has of these may name a path (F-6).
+    Beside its fields: `trouble`, why its last session has `failed`, or a call of its latest turn
+    could not begin; `rewound` and `problem`, why nobody goes on with it. What the journal has of
+    these may name a path (F-6).
     """
-    asked = entry.asked
+    asked, trouble = entry.asked, failed or entry.trouble
     told: dict[str, Any] = {
         "turn_id": entry.turn_id,
         "invocation_id": None if asked is None else asked.invocation_id,
         "tool_name": None if asked is None else asked.tool_name,
         "waiting_since": None if asked is None else asked.since,
-        "trouble": None if entry.trouble is None else harmless(entry.trouble, limit=_TROUBLE),
+        "trouble": None if trouble is None else harmless(trouble, limit=_TROUBLE),
         "rewound": None if entry.rewound is None else REWOUND,
         "problem": None if entry.problem is None else DAMAGED,
     }
@@ -87,8 +88,16 @@ async def list_runs(face: Face, asked: Asked) -> Response:
     except InvalidValue as error:
         raise Problem("bad_request", f"{error.cause}; {error.fix}", at="query.before") from error
     leases = Leases(now=face.journal.time())
-    runs = [entry_of(await told_entry(face.journal, it), leases) for it in page.entries]
+    runs = [
+        entry_of(await told_entry(face.journal, it), leases, failure_in(face, it.run.run_id))
+        for it in page.entries
+    ]
     return json_response({"runs": runs, "next": page.next, "waiting": page.waiting})
+
+
+def failure_in(face: Face, run_id: str) -> str | None:
+    """Return why the last session of a run has failed here; None where it did not."""
+    return None if face.sessions is None else face.sessions.failure_of(run_id)
 
 
 async def show_run(face: Face, asked: Asked) -> Response:
@@ -104,7 +113,7 @@ async def view_json(face: Face, looked: Looked) -> dict[str, Any]:
     """
     entry, view = looked.entry, looked.view
     run_id, kind = entry.run.run_id, entry.run.kind
-    can = capabilities_of(face, kind)
+    can, failed = capabilities_of(face, kind), failure_in(face, run_id)
     told: dict[str, Any] = {
         "run_id": run_id,
         "kind": kind,
@@ -118,7 +127,8 @@ async def view_json(face: Face, looked: Looked) -> dict[str, Any]:
         "findings": [
             {"what": it.what, "cause": _CAUSES.get(it.what, DAMAGED)}
             for it in await face.journal.findings(run_id)
-        ],
+        ]
+        + ([] if failed is None else [{"what": "session", "cause": failed}]),
     }
     turn = view.turn
     if turn is None:

@@ -158,6 +158,10 @@ class Sessions:
                     return adapter.tools_of(kept.manifest.spec)
         return None
 
+    def failure_of(self, run_id: str) -> str | None:
+        """Return why the last session of a run has failed here, until it goes on again (S-54)."""
+        return self.life.failures.of(run_id)
+
     def heed(self, run_id: str) -> None:
         """Learn that a command came for a run: it is no orphan (S-96)."""
         self._orphans.heed(run_id)

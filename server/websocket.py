@@ -26,7 +26,7 @@ from .connections import transport_of
 from .deciding import command
 from .face import Face
 from .problems import MEDIA, Problem, problem_of
-from .reading import entry_of
+from .reading import entry_of, failure_in
 from .routing import Role, Who
 from .shown import Bye, Hello
 from .subscription import HubSubscription
@@ -302,7 +302,8 @@ class _Socket:
 
     async def _entry(self, entry: RunEntry) -> dict[str, Any]:
         journal = self._face.journal
-        return entry_of(await told_entry(journal, entry), Leases(now=journal.time()))
+        failed = failure_in(self._face, entry.run.run_id)
+        return entry_of(await told_entry(journal, entry), Leases(now=journal.time()), failed)
 
     # What is commanded.
 

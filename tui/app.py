@@ -45,6 +45,8 @@ class Console(App[None]):
         self.now: Final = now
         self.tick: Final = tick
         self.listing = Listing(entries=(), waiting=0)
+        self.is_known = False
+        """Whether the list was read once."""
         self.why = ""
         """Why the list is not known."""
         self._first = run_id
@@ -72,6 +74,7 @@ class Console(App[None]):
     async def _look(self) -> None:
         try:
             self.listing, self.why = await self.source.runs(), ""
+            self.is_known = True
         except TurnlockError as error:
             self.why = str(error)
         finally:

@@ -67,7 +67,8 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
         """Begin without a row; `empty` is said instead of rows."""
         super().__init__(id=id)
         self._columns: Final = columns
-        self._empty: Final = empty
+        self.empty = empty
+        """What is said instead of rows."""
         self._count = 0
         self._cells: Callable[[int], Sequence[Part]] = lambda _: ()
         self.cursor = 0
@@ -92,7 +93,7 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
         """Return the lines that it has."""
-        return max(self._count, 1 if self._empty else 0) + 1
+        return max(self._count, 1 if self.empty else 0) + 1
 
     def on_resize(self, _: Resize) -> None:
         """Fill another width."""
@@ -107,8 +108,8 @@ class Rows(ScrollView, can_focus=True, inherit_bindings=False):
         if y == 0:
             titles = [(it.title, "dim") for it in self._columns]
             return self._strip(titles, width, base)
-        if self._count == 0 and place == 0 and self._empty:
-            return Strip([Segment(f" {self._empty}", base + _DIM)]).extend_cell_length(width, base)
+        if self._count == 0 and place == 0 and self.empty:
+            return Strip([Segment(f" {self.empty}", base + _DIM)]).extend_cell_length(width, base)
         if not 0 <= place < self._count:
             return Strip.blank(width, base)
         if place == self.cursor:

@@ -77,6 +77,8 @@ class RunsScreen(Screen[None]):
         app = self.console_app
         entries = app.listing.entries
         cursor = next((n for n, it in enumerate(entries) if it.run_id == self._chosen), None)
+        unknown = harmless(app.why, limit=300) or "the list is not known yet"
+        self._rows.empty = "there is no run" if app.is_known else unknown
         self._rows.tell(len(entries), self._cells, cursor=cursor)
         if entries and cursor is None:
             self._chosen = entries[self._rows.cursor].run_id

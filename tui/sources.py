@@ -22,6 +22,7 @@ from ..runtime.leases import is_owned
 from ..runtime.listing import told_entry
 from ..runtime.submitting import Unanswered, submit
 from ..server.client import Client, Judgeable, ListedRun
+from ..server.credentials import NOT_LET_IN
 from ..server.problems import Problem
 from ..server.received import StreamEvent, Unreachable, fact_of
 from .heard import (
@@ -171,7 +172,10 @@ class ServerSource:
 
     async def runs(self) -> Listing:
         """List the runs, as the server has them."""
-        listed = await self._client.runs(limit=LISTED)
+        try:
+            listed = await self._client.runs(limit=LISTED)
+        except Problem as problem:
+            raise TurnlockError(_why(problem)) from problem
         return Listing(entries=tuple(map(_listed, listed.runs)), waiting=listed.waiting)
 
     async def follow(self, run_id: str) -> AsyncGenerator[Heard]:
@@ -184,7 +188,9 @@ class ServerSource:
                         head = Cursor.read(str(event.data.get("head", ""))).sequence
                     for heard in _heard(event, head):
                         yield heard
-        except (Problem, TurnlockError) as error:
+        except Problem as problem:
+            yield Off(_why(problem), lasting=True)
+        except TurnlockError as error:
             yield Off(str(error), lasting=True)
 
     async def abilities(self, run_id: str) -> Abilities:
@@ -217,6 +223,11 @@ class ServerSource:
     async def close(self) -> None:
         """Close the client."""
         await self._client.__aexit__(None, None, None)
+
+
+def _why(problem: Problem) -> str:
+    """Say why a server does not answer: of a token that it does not take, where to name one."""
+    return NOT_LET_IN if problem.code == "unauthenticated" else str(problem)
 
 
 def _entry(it: RunEntry, *, now: float) -> Entry:

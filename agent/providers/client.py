@@ -45,6 +45,10 @@ class MissingClient(TurnlockError):
     """A provider's client is not installed, or has no key."""
 
 
+class MissingKey(MissingClient):
+    """A provider's client is there, and has no key."""
+
+
 def client_module(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module that may be missing
     """Import a provider's client. Raises `MissingClient`, which names the extra."""
     try:
@@ -66,9 +70,9 @@ def own_raw(answer: Answer, provider: str) -> Any:  # noqa: ANN401 - any JSON
     return answer.raw if said_by == provider else None
 
 
-def no_key(variable: str) -> MissingClient:
+def no_key(variable: str) -> MissingKey:
     """Return the error for a client that has no key."""
-    return MissingClient(
+    return MissingKey(
         f"there is no key; put it into {variable} (any text, if your endpoint takes any)"
     )
 

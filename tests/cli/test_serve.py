@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -18,6 +19,8 @@ import attrs
 import httpx
 import pytest
 
+from turnlock.agent import Agent
+from turnlock.server.opening import check_models
 from turnlock.server.tokens import read_tokens
 
 from .recordings import turnlock
@@ -279,6 +282,52 @@ def test_without_its_extra_it_says_what_to_install(folder: Path) -> None:
 
     assert done.returncode == 2
     assert "pip install 'turnlock[server]'" in done.stderr
+
+
+WITHOUT_A_MODEL = """
+import sys
+sys.modules[sys.argv[1]] = None
+from turnlock.cli.main import main
+main(["serve", "--db", "memory:", "--port", "0", "--agent", "named.py"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "library"),
+    [("openai", "openai"), ("openai-responses", "openai"), ("anthropic", "anthropic")],
+)
+def test_a_model_whose_library_is_missing_is_told_before_anybody_is_served(
+    tmp_path: Path, provider: str, library: str
+) -> None:
+    """Not at the first run, which would stay empty."""
+    agent = f"from turnlock.agent import Agent\nhelper = Agent(model='{provider}:some')\n"
+    (tmp_path / "named.py").write_text(agent)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_A_MODEL, library],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode == 2
+    assert f"agent helper, model {provider}:some" in done.stderr
+    assert f"pip install 'turnlock[{library}]'" in done.stderr
+    assert "console" not in done.stdout
+
+
+def test_a_model_without_a_key_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is asked of anybody: a key that is wrong shows at the first run."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    asyncio.run(check_models({"helper": Agent(model="openai:some")}))
+    assert "agent helper, model openai:some: there is no key" in caplog.text
+    caplog.clear()
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    asyncio.run(check_models({"helper": Agent(model="openai:some")}))
+    assert caplog.text == ""
 
 
 WITHOUT_A_TERMINAL = """

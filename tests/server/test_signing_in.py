@@ -109,7 +109,6 @@ def test_f_11_each_role_reaches_its_own_and_look() -> None:
     [
         *("/v1", "/v1/for/look", "/v1/session", "/v1/openapi.json", "/metrics", "/v1/stream"),
         *(
-            "/",
             "/nothing",
             "/v1/runs/x",
             "/console/../v1",
@@ -138,6 +137,20 @@ def test_f_13_without_a_token_these_answer() -> None:
         async with opened() as it:
             for path, status in (("/healthz", 200), ("/readyz", 200), ("/console", 308)):
                 assert (await ask(it.app, path, headers=[OWN])).status == status
+
+    asyncio.run(play())
+
+
+def test_f_13_a_browser_at_the_root_is_led_to_the_console() -> None:
+    """At `/` alone; whatever else is asked there needs a token, as anywhere."""
+
+    async def play() -> None:
+        async with opened() as it:
+            for method in ("GET", "HEAD"):
+                heard = await ask(it.app, "/", method=method, headers=[OWN])
+                assert (heard.status, heard.headers["location"]) == (303, "/console/")
+            for method, path in (("POST", "/"), ("GET", "//"), ("GET", "/index.html")):
+                assert (await ask(it.app, path, method=method, headers=[OWN])).status == 401
 
     asyncio.run(play())
 

@@ -123,5 +123,8 @@ async def wrong(server: Served) -> None:
     """With a wrong token nothing is shown, and it is said why."""
     client = Client(server.url, token="x" * 20)
     async with watching(ServerSource(client), run_id=None) as (console, pilot):
-        await until(pilot, lambda: "token" in console.why)
+        await until(pilot, lambda: "--token-file" in console.why)
+        await until(pilot, lambda: "--token-file" in text_of(console))
+        assert "Authorization" not in text_of(console)
+        assert "there is no run" not in text_of(console)
         assert "○ off" in text_of(console)
