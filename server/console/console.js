@@ -221,7 +221,7 @@ function fill(element, stamp, make) {
 	element.replaceChildren(...make())
 }
 
-/** Put these children into an element, in this order; the focus stays where it is. */
+/** Arrange children; the focus stays where it is. */
 function arrange(element, wanted) {
 	const { children } = element
 	if (wanted.length === children.length && wanted.every((it, place) => it === children[place])) return
@@ -419,7 +419,7 @@ class Run {
 		return this.calls.find((it) => it.call_id === id) ?? this.shown.byId.get(id)
 	}
 
-	/** What the server allows of a call as it stands now; null where it has not said so yet. */
+	/** What the server allows of a call as it stands; null: it has not said so. */
 	allowed(call) {
 		const told = this.view?.turn?.calls.find((it) => it.call_id === call.call_id)
 		const state = (it) => [it?.phase, it?.attempt ?? 0, it?.arguments_digest].join()
@@ -835,7 +835,7 @@ async function tell(asked) {
 const entries = new Map()
 const waits = (entry) => entry.waiting + entry.in_doubt > 0
 
-/** Those that wait for a person first, the longest waiting at the top, then by latest fact (F-30). */
+/** The order of F-30. */
 function ranked(one, other) {
 	if (waits(one) !== waits(other)) return waits(one) ? -1 : 1
 	const since = (it) => number(it.waiting_since ?? it.latest_at)
@@ -855,8 +855,8 @@ function drawRuns() {
 		link.href = `#run=${encodeURIComponent(entry.run_id)}`
 		link.ariaCurrent = entry.run_id === run?.id ? "page" : null
 		look(pill, entry.status)
-		const tool = waits(entry) && entry.tool_name ? `${entry.tool_name} · ` : ""
-		put(small, tool + clock(entry.waiting_since ?? entry.latest_at))
+		const about = entry.trouble ?? (waits(entry) && entry.tool_name)
+		put(small, (about ? `${about} · ` : "") + clock(entry.waiting_since ?? entry.latest_at))
 		return element
 	})
 	arrange($("runs"), lines)
@@ -873,7 +873,7 @@ let run = null
 let changed = true // the list of runs
 let drawing = false
 
-/** Draw with the next frame; soon, where there is none, or thousands of entries come. */
+/** Draw with the next frame, or soon. */
 function draw() {
 	if (drawing || !stream) return
 	drawing = true
@@ -899,7 +899,9 @@ function drawNow() {
 	show($("stop"), run?.open && run.fold.turn && !run.fold.turn.stopping)
 	show($("status"), run && !run.past)
 	if (!run) return
-	look($("status"), entries.get(run.id)?.status ?? run.view?.status ?? "idle")
+	const { status = "idle", trouble, findings } = entries.get(run.id) ?? run.view ?? {}
+	const why = trouble ?? findings?.at(-1)?.cause
+	look($("status"), status, why && `${plain(status)}: ${why}`)
 	show($("say"), can("run"))
 	drawCards()
 	drawTalk()

@@ -224,6 +224,17 @@ def test_f_92_runs_that_wait_stand_first_and_are_counted(server: Served, browser
         own.close()
 
 
+def test_f_92_why_a_session_has_failed_is_shown(server: Served, visit: Visit) -> None:
+    """In the list, and beside the status of the run, which alone would look healthy."""
+    server.asks("failed", gated("call_1"))
+    sessions = server.face.sessions
+    assert sessions is not None
+    sessions.life.failures.keep("failed", "the model is not there")
+    page = live(visit("failed"))
+    expect(page.locator("#status")).to_contain_text("awaiting approval: the model is not there")
+    expect(page.locator("#runs small").first).to_contain_text("the model is not there")
+
+
 def test_f_92_a_conversation_is_read_and_gone_on_with(server: Served, visit: Visit) -> None:
     """A prompt from the console, the model's words, its call, a decision, what was refused."""
     page = visit()
