@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from turnlock.models.sealed import FIELD, HIDDEN, TEXT, is_sealed, shown_json, shown_text
+from turnlock.models.sealed import (
+    FIELD,
+    HIDDEN,
+    TEXT,
+    is_sealed,
+    is_sealed_body,
+    shown_json,
+    shown_text,
+)
 from turnlock.models.values import Json
 
 ENVELOPES: tuple[Json, ...] = ({FIELD: "YWJj"},)
@@ -27,3 +35,12 @@ def test_what_only_looks_like_one_is_shown(value: Json) -> None:
 def test_a_sealed_text_is_not_shown() -> None:
     assert shown_text(f"{TEXT}YWJj") == HIDDEN
     assert shown_text("clear") == "clear"
+
+
+def test_the_body_of_a_sealed_note_is_its_id_and_an_envelope() -> None:
+    """Anything more, or less, is no sealed note."""
+    assert is_sealed_body({"id": "said/1", "sealed": "QQ=="})
+    assert is_sealed_body({"sealed": "QQ=="})
+    assert not is_sealed_body({"id": "said/1"})
+    assert not is_sealed_body({"id": "said/1", "sealed": "QQ==", "text": "x"})
+    assert not is_sealed_body({"id": "said/1", "sealed": 1})
