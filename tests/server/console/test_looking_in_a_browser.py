@@ -209,7 +209,7 @@ def test_f_92_runs_that_wait_stand_first_and_are_counted(server: Served, browser
             expect(page).to_have_title("(2) turnlock")
             expect(page.locator("#waiting")).to_have_text("? 2 runs wait for you")
             expect(page.locator("#runs b")).to_have_text(["first", "second", "idle"])
-            expect(page.locator("#runs small").first).to_contain_text("pay · ")
+            expect(page.locator("#runs")).to_contain_text("pay · ")
 
             on(button(page, "Approve"))
             button(page, "Approve").click()
@@ -232,7 +232,7 @@ def test_f_92_why_a_session_has_failed_is_shown(server: Served, visit: Visit) ->
     sessions.life.failures.keep("failed", "the model is not there")
     page = live(visit("failed"))
     expect(page.locator("#status")).to_contain_text("awaiting approval: the model is not there")
-    expect(page.locator("#runs small").first).to_contain_text("the model is not there")
+    expect(page.locator("#runs")).to_contain_text("the model is not there")
 
 
 def test_f_92_a_conversation_is_read_and_gone_on_with(server: Served, visit: Visit) -> None:
