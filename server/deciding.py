@@ -27,6 +27,7 @@ from ..models.deliveries import (
     Scope,
 )
 from ..models.errors import TurnlockError, UnknownRun
+from ..models.fact import FactType
 from ..models.reasons import Reason
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.errors import RunFenced
@@ -184,19 +185,17 @@ async def _told_after(
 ) -> dict[str, Any]:
     """Return what a direct answer tells beside these facts: the turn, or the call (F-21, F-24)."""
     for fact in facts:
-        if "interrupt" in str(fact.get("type")).lower() and "turn_id" in fact:
+        if fact.get("type") in _STOPS:
             return {"turn_id": fact["turn_id"]}
     for fact in facts:
         if "turn_id" in fact and "invocation_id" in fact:
-            with suppress(TurnlockError):
-                call = await face.looking.call(
-                    entry.run.run_id, fact["turn_id"], fact["invocation_id"]
-                )
-                if call is not None:
-                    can = capabilities_of(face, entry.run.kind)
-                    return {"call": call_json(call, can)}
-            break
+            call = await _call(face, entry, fact["turn_id"], fact["invocation_id"])
+            return {} if call is None else {"call": call}
     return {}
+
+
+_STOPS: Final = frozenset({FactType.TURN_INTERRUPTING, FactType.TURN_INTERRUPTED})
+"""What an interrupt brings, beside what becomes of its calls."""
 
 
 async def command(face: Face, kind: str, run_id: str, body: object, who: Who) -> Answer:
@@ -332,10 +331,16 @@ async def _call_after(
     """
     if not isinstance(delivery, Decide | Resolve) or receipt.get("reason") in _NO_CALL:
         return None
-    try:
-        call = await face.looking.call(entry.run.run_id, delivery.turn_id, delivery.invocation_id)
-    except TurnlockError:
-        return None
+    return await _call(face, entry, delivery.turn_id, delivery.invocation_id)
+
+
+async def _call(
+    face: Face, entry: RunEntry, turn_id: str, invocation_id: str
+) -> dict[str, Any] | None:
+    """Return how a call stands; None where that cannot be told."""
+    call = None
+    with suppress(TurnlockError):
+        call = await face.looking.call(entry.run.run_id, turn_id, invocation_id)
     return None if call is None else call_json(call, capabilities_of(face, entry.run.kind))
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 import attrs
 import msgspec
 
+from ..agent.conversation import PREFIX
 from ..agent.speaking import CallBegan, CallText, Text, Thought
 from ..agent.transients import SpeechChunk, Transient
 from ..runtime.journal.ledger import Domain, LedgerEntry
@@ -39,8 +40,8 @@ class Piece:
 
 def item_of(entry_id: str) -> tuple[str, str]:
     """Return the run and the item of an entry `RUN/said/N`: its message has the item as its id."""
-    run_id, _, number = entry_id.rpartition("/said/")
-    return run_id, f"said/{number}"
+    run_id, _, number = entry_id.rpartition(f"/{PREFIX}")
+    return run_id, f"{PREFIX}{number}"
 
 
 def piece_of(transient: Transient) -> Piece | None:

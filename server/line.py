@@ -13,6 +13,8 @@ from typing import Any, Final
 import attrs
 
 from ..adapters.contract import CommandRefused, TurnSent
+from ..agent.conversation import PREFIX
+from ..agent.messages import Kind
 from ..models.safe_text import harmless
 from ..models.values import Json
 from ..runtime.journal.contract import Journal
@@ -20,8 +22,6 @@ from ..runtime.journal.ledger import Cursor, Domain, Note, Noted
 from ..runtime.runtime import Runtime
 
 WAITING: Final = "waiting"
-SAID: Final = "said"
-USER: Final = "user"
 SENT: Final = "sent"
 UNKNOWN: Final = "outcome_unknown"
 ID: Final = 128
@@ -113,14 +113,14 @@ class Line:
         for noted in notes:
             body, kind = noted.note.body, noted.note.kind
             message_id = body.get("message_id")
-            if (noted.note.id or "").startswith(f"{SAID}/"):
+            if (noted.note.id or "").startswith(PREFIX):
                 self._said += 1
             if not isinstance(message_id, str):
                 continue
             prompt = Waiting(message_id=message_id, text=str(body.get("text")))
             if kind == WAITING:
                 self._waiting[message_id] = prompt
-            elif kind == USER:
+            elif kind == Kind.USER:
                 self._waiting.pop(message_id, None)
                 self.unsent[message_id] = prompt
             elif kind in {SENT, UNKNOWN}:
@@ -143,7 +143,7 @@ class Line:
         One that is not to stand `in_line` is said by whoever keeps it, now.
         """
         body = {"message_id": prompt.message_id, "text": prompt.text, **extra}
-        await self._note(WAITING, prompt.message_id, body)
+        await self._note(WAITING, waiting_id(prompt.message_id), body)
         if in_line:
             self._waiting[prompt.message_id] = prompt
 
@@ -153,10 +153,8 @@ class Line:
 
     async def say(self, prompt: Waiting) -> None:
         """Keep a prompt as said, for a session that does not."""
-        note_id = f"{SAID}/{self._said + 1}"
-        body = {"id": note_id, "text": prompt.text, "message_id": prompt.message_id}
-        note = Note(domain=Domain.MESSAGE, kind=USER, body=body, at=self._runtime.now(), id=note_id)
-        await self._runtime.note(self.run_id, note)
+        body = {"text": prompt.text, "message_id": prompt.message_id}
+        await self._note(Kind.USER.value, f"{PREFIX}{self._said + 1}", body)
         self._said += 1
         self._waiting.pop(prompt.message_id, None)
         self.unsent[prompt.message_id] = prompt
@@ -168,16 +166,15 @@ class Line:
             body["turn_id"] = sent.turn_id
         if sent.steered:
             body["steered"] = True
-        await self._note(SENT, message_id, body)
+        await self._note(SENT, f"{SENT}/{message_id}", body)
         self.unsent.pop(message_id, None)
 
     async def is_unknown(self, message_id: str) -> None:
         """Keep that nobody knows whether the runtime took it: a person is shown that."""
-        await self._note(UNKNOWN, message_id, {"message_id": message_id})
+        await self._note(UNKNOWN, f"{UNKNOWN}/{message_id}", {"message_id": message_id})
         self.unsent.pop(message_id, None)
 
-    async def _note(self, kind: str, message_id: str, body: Mapping[str, Json]) -> None:
-        note_id = f"{kind}/{message_id}"
+    async def _note(self, kind: str, note_id: str, body: Mapping[str, Json]) -> None:
         note = Note(
             domain=Domain.MESSAGE,
             kind=kind,

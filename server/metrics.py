@@ -47,7 +47,9 @@ async def _metrics(face: Face, _: Asked) -> Response:
     families.append(refused)
     waiting, oldest = await _approvals(face)
     families += [
-        GaugeMetricFamily("turnlock_approvals_waiting", "Calls that wait.", value=waiting),
+        GaugeMetricFamily(
+            "turnlock_approvals_waiting", "Runs that wait for a person.", value=waiting
+        ),
         GaugeMetricFamily(
             "turnlock_oldest_approval_seconds", "How long the oldest has waited.", value=oldest
         ),
@@ -69,11 +71,8 @@ class _Fixed:
 
 
 async def _approvals(face: Face) -> tuple[int, float]:
-    """Return how many calls wait for a person, and for how many seconds the oldest has."""
-    latest: Any = getattr(face.journal, "latest", None)
-    if latest is None:
-        return 0, 0.0
-    page = await latest(limit=1)
+    """Return how many runs wait for a person, and for how many seconds the oldest call has."""
+    page = await face.journal.latest(limit=1)
     asked = page.entries[0].asked if page.entries else None
     return page.waiting, 0.0 if asked is None else max(0.0, time.time() - asked.since)
 

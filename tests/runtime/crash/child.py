@@ -211,13 +211,24 @@ def tools(
 def block_before_the_call(*, asks: bool) -> None:
     """Stand still once, when everything was asked and nothing is left but to call the tool.
 
-    Unless it asks, it makes the call then, whatever the clock says: the negative control.
+    Unless it asks, it makes the call then, whatever the clock says: the negative control. The loop
+    stands still until the call is made, in its thread: it might learn first that the run is lost.
     """
 
     def late(*args: Any, admitted: Admitted = always, **given: Any) -> Calling:
         print("running", flush=True)
         time.sleep(0.5)  # long enough to be stopped in
-        return begin(*args, **given, admitted=admitted if asks else always)
+        if asks:
+            return begin(*args, **given, admitted=admitted)
+        made = threading.Event()
+
+        def admitted_anyway() -> bool:
+            made.set()
+            return True
+
+        calling = begin(*args, **given, admitted=admitted_anyway)
+        made.wait(5.0)
+        return calling
 
     setattr(performing, "begin", late)  # noqa: B010 - it is imported there
 
