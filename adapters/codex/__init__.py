@@ -1,0 +1,1 @@
+"""Runs that ``codex app-server`` performs: it executes tools by itself, with our approvals."""
