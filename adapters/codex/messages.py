@@ -63,8 +63,8 @@ def read(line: bytes) -> Message:
     if "id" in told and (isinstance(request, bool) or not isinstance(request, int | str)):
         raise NotAMessage(f"an id that is neither a number nor a text: {type(request).__name__}")
     if method is None and request is not None and ("result" in told or "error" in told):
-        error = told.get("error")
-        return Answered(request, told.get("result"), error if isinstance(error, dict) else None)
+        wrong = told.get("error")
+        return Answered(request, told.get("result"), wrong if isinstance(wrong, dict) else None)
     if not isinstance(method, str):
         raise NotAMessage("a line that is neither a notification, nor a request, nor an answer")
     params = told.get("params")
