@@ -83,7 +83,8 @@ class Hub:
         self.settings: Final = settings or HubSettings()
         self.counts: Final = HubCounts()
         self._journal = journal
-        self._runtime = runtime
+        self._runtimes: list[Runtime] = [] if runtime is None else [runtime]
+        """What performs runs here."""
         self._tasks = Tasks(failed=_failed)
         self._tails: dict[str, Tail] = {}
         self._subscribers: dict[HubSubscription, str] = {}
@@ -93,13 +94,12 @@ class Hub:
         self._diagnosing: dict[str, asyncio.Task[None]] = {}
         self._children = Children(journal)
         self.watching: Final = Watching(journal)
-        self._unheed: Callable[[], None] | None = None
+        self._unheeds: list[Callable[[], None]] = []
         self._stopped = False
 
     async def __aenter__(self) -> Self:
         """Begin to look at what is followed."""
-        if self._runtime is not None:
-            self._unheed = self._runtime.when_kept(self._kept)
+        self._unheeds += [it.when_kept(self._kept) for it in self._runtimes]
         self._tasks.spawn("look at runs of others", self._poll())
         self._tasks.spawn("look after subscribers", self._look_after())
         self._tasks.spawn("look at the list of runs", self.watching.watch())
@@ -123,13 +123,18 @@ class Hub:
     async def stop(self) -> None:
         """Have all streams end; what is read of the journal meanwhile is let go."""
         self.close()
-        if self._unheed is not None:
-            self._unheed()
-            self._unheed = None
+        while self._unheeds:
+            self._unheeds.pop()()
         await self._tasks.cancel()
         for reading in tuple(self._reads.values()):
             reading.cancel()
         await asyncio.gather(*self._reads.values(), return_exceptions=True)
+
+    def attend(self, runtime: Runtime) -> None:
+        """Learn at once of runs that this one performs here, too: those of another kind."""
+        if runtime not in self._runtimes:
+            self._runtimes.append(runtime)
+            self._unheeds.append(runtime.when_kept(self._kept))
 
     def subscribe(
         self,
@@ -231,7 +236,8 @@ class Hub:
 
     def diagnose(self, run_id: str) -> None:
         """Have the diagnostics of a run passed on, as long as somebody is live on it."""
-        runtime = self._runtime
+        first = next(iter(self._runtimes), None)
+        runtime = next((it for it in self._runtimes if run_id in it.runs), first)
         if runtime is not None and run_id not in self._diagnosing:
             pump = self._tasks.spawn("pass on diagnostics", self._pump(run_id, runtime))
             self._diagnosing[run_id] = pump
@@ -322,7 +328,7 @@ class Hub:
                 _log.warning("the ends of the runs that are followed cannot be read: %s", error)
 
     async def _look(self) -> None:
-        here = frozenset(() if self._runtime is None else self._runtime.runs)
+        here = {run_id for runtime in self._runtimes for run_id in runtime.runs}
         followed = [run_id for run_id in self._tails if run_id not in here]
         if not followed:
             return

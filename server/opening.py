@@ -6,10 +6,11 @@ import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import attrs
 
+from ..adapters.contract import RuntimeAdapter
 from ..adapters.own import OwnAdapter
 from ..agent.loop import Agent
 from ..agent.providers.client import MissingClient, MissingKey
@@ -46,6 +47,7 @@ class Options:
 
     db: str
     agents: Mapping[str, Agent]
+    """Those that perform runs of our own kind; none: no such runs are performed here."""
     settings: ServerSettings
     listen: tuple[str, ...]
     """Where to listen: addresses, among names that it is known by."""
@@ -55,10 +57,23 @@ class Options:
     on_pending: Literal["wait", "deny"] = "wait"
     doubts: Literal["ask", "fail"] = "ask"
     orphan_timeout: float | None = None
+    adapters: tuple[RuntimeAdapter, ...] = ()
+    """What performs runs of other kinds."""
     kind: str = OWN
+    """Which of the kinds a run is that names none."""
 
     def check(self) -> None:
-        """Raise `InvalidValue` for a server that everybody could command (F-10)."""
+        """Raise `InvalidValue` for a server that everybody could command, or that performs nothing.
+
+        The former is F-10; beyond the loopback whoever asks has a token.
+        """
+        kinds = [*([OWN] if self.agents else []), *(it.kind for it in self.adapters)]
+        if self.kind not in kinds:
+            raise InvalidValue(
+                place="--kind-default",
+                cause=f"{self.kind} is not performed here",
+                fix=f"give {' or '.join(kinds)}" if kinds else "give --agent FILE, or --runtime",
+            )
         if self.tokens is None and not is_local(self.listen):
             raise InvalidValue(
                 place="--host",
@@ -142,18 +157,29 @@ async def check_models(agents: Mapping[str, Agent]) -> None:
             await model.close()  # it is made anew when it is asked
 
 
+@runtime_checkable
+class _Closes(Protocol):
+    """An adapter that holds something beside its sessions: models, say."""
+
+    async def close(self) -> None:
+        """Let it go."""
+        ...
+
+
 @asynccontextmanager
 async def _performing(
     options: Options, journal: Journal
 ) -> AsyncGenerator[tuple[Runtime, Hub, Sessions]]:
     """Enter runtime, hub and sessions; leave sessions first: what they do last is still kept."""
     async with Runtime(journal=journal, settings=Settings(takes_over=False)) as runtime:
-        own = OwnAdapter(runtime=runtime, agents=options.agents)
+        adapters: list[RuntimeAdapter] = [*options.adapters]
+        if options.agents:
+            adapters.insert(0, OwnAdapter(runtime=runtime, agents=options.agents))
         try:
             async with Hub(journal=journal, runtime=runtime) as hub:
                 sessions = Sessions(
                     journal=journal,
-                    adapters=[own],
+                    adapters=adapters,
                     default_kind=options.kind,
                     settings=SessionSettings(
                         drain=options.settings.drain,
@@ -166,9 +192,13 @@ async def _performing(
                     is_watched=hub.is_watched,
                 )
                 async with sessions:
+                    for other in sessions.life.runtimes.values():
+                        hub.attend(other)
                     yield runtime, hub, sessions
         finally:
-            await own.close()
+            for adapter in adapters:
+                if isinstance(adapter, _Closes):
+                    await adapter.close()
 
 
 def _beside(journal: Journal, what: str) -> Path | None:
