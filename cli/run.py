@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is 
     from ..agent.speaking import Model
     from ..runtime.tools.toolbox import Toolbox
     from ..toolkits.mcp import McpServer
+    from .run_agent import AgentSettings
     from .run_prompts import Decider
-    from .run_session import SessionSettings
 
 ANSWERS: Final = 50
 """As `turnlock.agent` has it, which is not imported for a help text."""
@@ -181,8 +181,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
         )
 
     from ..agent.script import ScriptedModel  # noqa: PLC0415 - asyncio and the runtime load here
+    from .run_agent import AgentSettings  # noqa: PLC0415 - as above
     from .run_resume import opening_of  # noqa: PLC0415 - as above
-    from .run_session import SessionSettings  # noqa: PLC0415 - as above
 
     try:
         run = Run(run_id=run_id)
@@ -191,7 +191,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         if model is None:
             script = _script(record, Gate(gate), example=tools == EXAMPLE)
         decider = _decider(mode, seed=seed, script=script, headless=headless, no_input=no_input)
-        settings = SessionSettings(
+        settings = AgentSettings(
             run=run,
             model=_endpoint(model, base_url) if script is None else ScriptedModel(script),
             tools=own,
@@ -288,10 +288,10 @@ def _endpoint(model: str | None, base_url: str | None) -> Model:
     return open_model(f"openai:{model}", base_url=base_url)  # llama3:8b is a name
 
 
-def _played(settings: SessionSettings, db: str | None) -> int:
+def _played(settings: AgentSettings, db: str | None) -> int:
     from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - as in command
     from .databases import ended  # noqa: PLC0415 - as in command
-    from .run_session import converse  # noqa: PLC0415 - as in command
+    from .run_agent import converse  # noqa: PLC0415 - as in command
 
     async def play() -> int:
         async with await open_journal(_IN_MEMORY if db is None else db) as journal:

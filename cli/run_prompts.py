@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, TypeAlias
 
 import attrs
 
 from ..agent.approving import Approve, Deny, decided, resolved
-from ..agent.loop import Agent
 from ..agent.script import Script
-from ..models.deliveries import Decide, Delivery, Resolution, Resolve
+from ..models.deliveries import Decide, Delivery, Report, Resolution, Resolve
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.inputs import Input
-from ..models.record import changed
 from ..models.safe_text import harmless
-from ..models.sealed import is_sealed
 from ..models.values import ABSENT, Absent, Json
+from ..models.verdicts import Verdict
 from ..runtime.in_doubt import UNKNOWN
-from ..runtime.tools.arguments import misfit
 from ..runtime.tools.performing import PROBING
-from ..runtime.tools.policy import InDoubt
-from ..runtime.tools.sealing import SealBroken
 from ..verification.replay.calls import Mode
 from ..views.call_view import CallView
 from ..views.meanings import refused
@@ -38,6 +32,8 @@ class Approval:
     call: CallView
     misfit: str | None = None
     """Why it cannot run as it is, approved or not, where that is known."""
+    may_edit: bool = True
+    """Whether it can run with other arguments (S-42a)."""
 
     def decide(self, decision: Approve | Deny) -> Decide:
         """Return the decision about what was shown (K-32)."""
@@ -62,7 +58,51 @@ class Doubt:
         return resolved(self.call, as_, result=result, error=error)
 
 
-Question: TypeAlias = Approval | Doubt
+@attrs.frozen(kw_only=True)
+class Enquiry:
+    """A runtime asks the user something, and waits for what is said (S-28)."""
+
+    call: CallView
+
+    def answer(self, result: Json) -> Report:
+        """Return what the user says."""
+        call = self.call
+        return Report(
+            run_id=call.run_id,
+            turn_id=call.turn_id,
+            invocation_id=call.invocation_id,
+            result=result,
+        )
+
+
+Question: TypeAlias = Approval | Doubt | Enquiry
+
+
+class Asking(Protocol):
+    """A run, as far as people are asked about its calls."""
+
+    may_edit: bool
+    """Whether calls can run with other arguments than they were asked for with."""
+
+    def pending(self) -> Iterable[CallView]:
+        """Return the calls that wait for a decision, with the arguments that are shown."""
+        ...
+
+    def asks(self, call: CallView) -> bool:
+        """Whether a person is to say what became of a call in doubt."""
+        ...
+
+    def enquiries(self) -> Iterable[CallView]:
+        """Return the calls by which the user is asked something."""
+        ...
+
+    def misfit(self, call: CallView) -> str | None:
+        """Return why a call cannot run as it is, where that is known before."""
+        ...
+
+    async def deliver(self, delivery: Delivery) -> Verdict:
+        """Have a decision, a resolution or an answer judged."""
+        ...
 
 
 class Decider(Protocol):
@@ -89,6 +129,8 @@ class Headless:
         if isinstance(question, Approval):
             reason = "nobody is there to ask (--headless)"
             return question.decide(Deny(reason, by="--headless"))
+        if isinstance(question, Enquiry):
+            return question.answer({"answers": {}})
         return question.resolve(Resolution.ERROR, error=UNKNOWN)
 
 
@@ -137,9 +179,9 @@ class ApprovalPrompts:
     Whatever nobody decides is left, and not asked about before `ask_again`.
     """
 
-    def __init__(self, agent: Agent, *, decider: Decider, screen: Screen) -> None:
-        """Ask this decider about the calls of this agent."""
-        self._agent = agent
+    def __init__(self, calls: Asking, *, decider: Decider, screen: Screen) -> None:
+        """Ask this decider about the calls of this run."""
+        self._calls = calls
         self._decider = decider
         self._screen = screen
         self._asked: set[_Key] = set()
@@ -162,7 +204,7 @@ class ApprovalPrompts:
                 await self._wait()
                 continue
             if isinstance(question, Approval):
-                question = attrs.evolve(question, misfit=self._misfit(question.call))
+                question = attrs.evolve(question, misfit=self._calls.misfit(question.call))
             delivery = await self._answer(question)
             self._asked.add(_key(question))
             if delivery is not None and not await self._delivered(delivery):
@@ -198,7 +240,7 @@ class ApprovalPrompts:
     async def _delivered(self, delivery: Delivery) -> bool:
         """Have it judged, and say why it was not accepted; False where it can be said better."""
         try:
-            verdict = await self._agent.runtime.deliver(self._agent.run_id, delivery)
+            verdict = await self._calls.deliver(delivery)
         except TurnlockError as error:
             self._screen.tell(f"  not decided: {harmless(str(error))}")
             return not isinstance(error, InvalidValue)
@@ -214,38 +256,13 @@ class ApprovalPrompts:
 
     def _standing(self) -> Iterator[Question]:
         """Yield whatever a person could decide now."""
-        for call in self._agent.pending():
-            yield Approval(call=self._clear(call))
+        for call in self._calls.pending():
+            yield Approval(call=call, may_edit=self._calls.may_edit)
         for call in self._screen.view.in_doubt:
-            if not call.interrupting and not call.retry_authorised and self._asks(call):
+            if not call.interrupting and not call.retry_authorised and self._calls.asks(call):
                 yield Doubt(call=call)
-
-    def _clear(self, call: CallView) -> CallView:
-        """Return a call with the arguments that its tool gets: who decides has to see them."""
-        if not is_sealed(call.arguments):
-            return call
-        try:
-            return changed(call, arguments=self._agent.runtime.clear_arguments(call))
-        except SealBroken:
-            return call
-
-    def _misfit(self, call: CallView) -> str | None:
-        """Return why a call cannot run as it is; what other code checks is not known before."""
-        tool = self._agent.runtime.tools(call.run_id).get(call.tool_name)
-        if tool is None:
-            return f"there is no tool {harmless(call.tool_name, limit=80)!r} here"
-        if tool.preprocessors or not tool.is_plain or is_sealed(call.arguments):
-            return None
-        wrong = misfit(tool, call.arguments or {})
-        return None if wrong is None else str(wrong)
-
-    def _asks(self, call: CallView) -> bool:
-        """Whether a person is to say what became of it: its tool does not, or could not."""
-        tool = self._agent.runtime.tools(call.run_id).get(call.tool_name)
-        rule = InDoubt.ASK if tool is None else tool.policy.doubt_rule
-        if rule is InDoubt.PROBE:
-            return time.time() - (call.since or 0.0) >= PROBED
-        return rule is InDoubt.ASK
+        for call in self._calls.enquiries():
+            yield Enquiry(call=call)
 
     def _stands(self, question: Question) -> bool:
         return any(_key(standing) == _key(question) for standing in self._standing())

@@ -25,8 +25,9 @@ from ..models.strict_json import parse
 from ..models.values import ABSENT, Absent, Json, freeze
 from ..views.call_view import CallView
 from .asking import person
+from .run_enquiry import answered, enquired_by
 from .run_lines import Lines, is_terminal
-from .run_prompts import Approval, Doubt, Question
+from .run_prompts import Approval, Doubt, Enquiry, Question
 from .run_screen import Screen
 from .shown import about, whole
 
@@ -64,6 +65,13 @@ _APPROVAL: Final = (
     "  t  … in this turn        e [JSON]    edit the arguments, then approve\n"
     "  s  … in this run, until revoked      T, S  as t and s, whatever the arguments"
 )
+_APPROVAL_AS_IT_IS: Final = (
+    "  a  approve once          d [REASON]  deny\n"
+    "  t  … in this turn\n"
+    "  s  … in this run, until revoked      T, S  as t and s, whatever the arguments"
+)
+"""What can be answered where another runtime runs what it asked for, and nothing else (S-42a)."""
+_ENQUIRY: Final = "what the user says, as JSON on one line: "
 _WHOLE: Final = "  w  show the arguments whole"
 _DOUBT: Final = (
     "  l  leave it in doubt     h JSON  it happened, with this result, or null\n"
@@ -95,6 +103,9 @@ class Terminal:
 
     async def decide(self, question: Question) -> Delivery | None:
         """Ask until an answer can be understood; None at the end of input, or to leave it."""
+        if isinstance(question, Enquiry):
+            async with self._asking:
+                return await self._enquired(question)
         async with self._asking:
             shown = _Shown.of(question.call)
             self._show(question, shown)
@@ -121,6 +132,29 @@ class Terminal:
                     self._screen.tell(Text(told, "yellow"))
                 else:
                     return decision
+
+    async def _enquired(self, question: Enquiry) -> Delivery | None:
+        """Ask what a runtime asks, one thing after the other; None at the end of input (S-28)."""
+        self._screen.tell(Text(f"{about(question.call)}, and asks you:", "bold"))
+        asked = enquired_by(question.call)
+        if not asked:
+            self._screen.show(Text("\n".join(whole(question.call))))
+        said: dict[str, str] = {}
+        for it in asked:
+            self._screen.tell(Text("\n".join(it.lines())))
+            line = await self._lines.next(ANSWER)
+            if line is None:
+                return None
+            said[it.id] = it.answer(line.strip())
+        while not asked:
+            line = await self._lines.next(_ENQUIRY)
+            if line is None:
+                return None
+            try:
+                return question.answer(cast("Json", freeze(parse(line), place="answer")))
+            except InvalidValue as error:
+                self._screen.tell(Text(f"  {harmless(str(error))}", "yellow"))
+        return question.answer(answered(said))
 
     async def elicit(self, question: Elicitation) -> Reply:
         """Ask what a server asks: whether to answer, then field by field (W-67)."""
@@ -185,7 +219,7 @@ class Terminal:
     async def _understood(self, question: Question, line: str) -> Delivery | None:
         if isinstance(question, Approval):
             return await self._approval(question, line)
-        return resolution_of(question, line)
+        return resolution_of(question, line) if isinstance(question, Doubt) else None
 
     async def _approval(self, question: Approval, line: str) -> Delivery | None:
         word, _, rest = line.strip().partition(" ")
@@ -195,7 +229,7 @@ class Terminal:
             return question.decide(Approve(by=self._by, scope=scope, match=match))
         if word == "d":
             return question.decide(Deny(rest or None, by=self._by))
-        if word == "e":
+        if word == "e" and question.may_edit:
             arguments = await self._edited(question.call.arguments or {}, rest)
             if arguments is not None:
                 return question.decide(Approve(by=self._by, arguments=arguments))
@@ -233,9 +267,10 @@ class _Shown:
 def answers_to(question: Question, *, cut: bool = False) -> str:
     """Return what can be answered to a question."""
     if isinstance(question, Approval):
-        answers = _APPROVAL
+        answers = _APPROVAL if question.may_edit else _APPROVAL_AS_IT_IS
     else:
-        answers = _DOUBT_OF_OURS if question.may_retry else _DOUBT
+        may_retry = isinstance(question, Doubt) and question.may_retry
+        answers = _DOUBT_OF_OURS if may_retry else _DOUBT
     return f"{answers}\n{_WHOLE}" if cut else answers
 
 

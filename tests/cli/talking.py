@@ -30,7 +30,7 @@ from turnlock.agent import (
 )
 from turnlock.cli.databases import ended
 from turnlock.cli.main import main
-from turnlock.cli.run_session import SessionSettings, converse
+from turnlock.cli.run_agent import AgentSettings, converse
 from turnlock.models.values import Json
 from turnlock.runtime import Toolbox, open_journal, tool
 
@@ -108,7 +108,7 @@ class Aloud:
 @click.argument("prompt", required=False)
 def talk(db: str, prompt: str | None) -> None:
     """Play it as `turnlock run` plays its sessions."""
-    settings = SessionSettings(
+    settings = AgentSettings(
         run=Run(run_id="agent"),
         model=Aloud(),
         tools=Toolbox.of(pay, look, linger),

@@ -62,7 +62,7 @@ def test_s_51_what_a_client_leaves_out_is_the_owners() -> None:
 @pytest.mark.parametrize("place", ["sandbox", "approval_policy"])
 def test_s_51_a_name_that_the_runtime_does_not_know_is_none(place: str) -> None:
     with pytest.raises(InvalidValue, match=r"'\\x1b\[2J' is none"):
-        evolve(CodexSettings(), **{place: "\x1b[2J"})
+        evolve(CodexSettings(), **dict[str, Any]({place: "\x1b[2J"}))
     with pytest.raises(CommandRefused, match="is not allowed here"):
         CodexSettings().fitted(asked(**{place: "full"}))
 
