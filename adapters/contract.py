@@ -12,14 +12,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 import attrs
 
 from ..agent.transients import Transient
-from ..models.deliveries import Delivery, Scope
+from ..models.calls import Call
+from ..models.deliveries import Delivery, Report, Scope
 from ..models.effects import Effect
 from ..models.errors import TurnlockError
 from ..models.fact import Fact
 from ..models.run import OWN
 from ..models.values import Json
 from ..models.verdicts import Verdict
-from ..runtime.journal.ledger import Note
+from ..runtime.journal.ledger import Note, Noted
+from ..views.call_view import CallView
 
 Observation: TypeAlias = Note
 """What an external runtime said: a note of any domain but message and session."""
@@ -85,6 +87,15 @@ class Manifest:
 
 
 @attrs.frozen(kw_only=True)
+class Announced:
+    """What a dead process has only announced of its last turn: it may have run (S-23)."""
+
+    turn_id: str
+    """Of the kernel: the turn that is opened for it, where none is open that it belongs to."""
+    calls: tuple[Call, ...]
+
+
+@attrs.frozen(kw_only=True)
 class UserMessage:
     """What a person says."""
 
@@ -125,6 +136,10 @@ class Sink(Protocol):
 
     async def ended(self, ending: Ending) -> None:
         """Learn that the session has ended by itself (S-54)."""
+        ...
+
+    async def worker_for(self, process: str) -> str:
+        """Return an opaque id for a process; the journal keeps what it stands for (S-50)."""
         ...
 
 
@@ -173,6 +188,17 @@ class Session(Protocol):
         """Whether a call is a question to the user, which a person may answer (S-28)."""
         ...
 
+    async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:
+        """Return how calls in doubt ended, where the runtime has kept that (S-27)."""
+        ...
+
+    def kill(self) -> None:
+        """End the process at once, and write nothing to it any more: the run is another's (S-49).
+
+        What follows is `terminate`, as for any session.
+        """
+        ...
+
     async def terminate(self, *, why: str, grace: float) -> Ending:
         """End what goes on, and the process that performs it (S-47); the run is owned still."""
         ...
@@ -216,6 +242,19 @@ class RuntimeAdapter(Protocol):
 
     async def check(self, spec: SessionSpec) -> SessionSpec:
         """Return it with what it leaves out. Raises `CommandRefused` for what no session can be."""
+        ...
+
+    async def may_live(self, epoch: Mapping[str, Json]) -> str | None:
+        """Return why the process of an epoch may live still; None: it is known to be dead (S-49).
+
+        The words are shown to clients: they name no host and no process (F-6).
+        """
+        ...
+
+    def announced(
+        self, manifest: Manifest, notes: Sequence[Noted], facts: Sequence[Fact]
+    ) -> Announced | None:
+        """Return what the last process announced and nobody added, by all that is kept (S-23)."""
         ...
 
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:

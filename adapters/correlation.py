@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 import attrs
 
 from ..models.errors import InvalidValue, TurnlockError, shown
+from ..models.fact import Fact
+from ..models.facts import (
+    CallAdded,
+    ExecutionFact,
+    GrantFact,
+    LifecycleFact,
+    ToolApprovalRequested,
+    ToolApproved,
+    ToolDenied,
+    TurnFact,
+)
+from ..models.run import OWN, Run
 from ..models.values import Json, canonical, check_text, freeze
+from ..runtime.correlating import Correlate
+from ..runtime.journal.contract import Journal
+from ..runtime.journal.ledger import Domain, Noted
+from ..runtime.journal.pruning import turn_there
 
 
 class EnvelopeMismatch(TurnlockError):
@@ -66,6 +82,25 @@ class Correlation:
             _check(name, value)
         return cls(completeness=completeness, **ids)  # type: ignore[arg-type]
 
+    @classmethod
+    def of_fact(cls, fact: Fact, *, thread_id: str, call_id: str | None) -> Self:
+        """Return what a fact is about; `call_id` is the id that its call has there (S-63).
+
+        An approval is named by the call that it is for. What concerns a call is complete with its
+        id, all else with its turn.
+        """
+        turn_id = fact.turn_id if isinstance(fact, TurnFact | GrantFact) else None
+        turn_id = None if turn_id is None else turn_there(turn_id) or None
+        item_id = (call_id or None) if isinstance(fact, OF_CALLS) else None
+        whole = turn_id is not None and (item_id is not None or not isinstance(fact, OF_CALLS))
+        return cls(
+            thread_id=thread_id,
+            turn_id=turn_id,
+            item_id=item_id,
+            approval_id=item_id if isinstance(fact, OF_APPROVALS) else None,
+            completeness=Completeness.COMPLETE if whole else Completeness.PARTIAL,
+        )
+
     def body(self) -> dict[str, Json]:
         """Return it as `Note.correlation` has it."""
         return {
@@ -79,6 +114,42 @@ class Correlation:
     def line(self) -> bytes:
         """Return it as `Journal.append` takes those of facts."""
         return canonical(freeze(self.body(), place="correlation")).encode()
+
+
+OF_CALLS: Final = (CallAdded, LifecycleFact, ExecutionFact)
+"""Facts that are about one call."""
+OF_APPROVALS: Final = (ToolApprovalRequested, ToolApproved, ToolDenied)
+"""Facts that are about its approval, too."""
+
+
+def correlated_with(thread_id: str) -> Correlate:
+    """Return what correlates the facts of a run that is one thread."""
+
+    def line(fact: Fact, call_id: str | None) -> bytes:
+        return Correlation.of_fact(fact, thread_id=thread_id, call_id=call_id).line()
+
+    return line
+
+
+def thread_in(manifest: Iterable[Noted]) -> str | None:
+    """Return the thread of a run: the one that the latest step of its manifest names."""
+    found: str | None = None
+    for noted in manifest:
+        thread_id = noted.note.body.get("thread_id")
+        if isinstance(thread_id, str) and thread_id:
+            found = thread_id
+    return found
+
+
+async def correlate_of(run: Run, journal: Journal) -> Correlate | None:
+    """Return what correlates the facts of a run that whoever asks does not perform (S-63).
+
+    None for a run of our own kind, and for one without a thread yet: nothing has happened in it.
+    """
+    if run.kind == OWN:
+        return None
+    thread_id = thread_in(await journal.notes(run.run_id, domain=Domain.SESSION))
+    return None if thread_id is None else correlated_with(thread_id)
 
 
 def _check(name: str, value: object) -> None:

@@ -18,19 +18,21 @@ from ..agent.loop import Agent
 from ..agent.providers.client import MissingClient
 from ..agent.setup import NamedModel
 from ..agent.speaking import Model
+from ..models.deliveries import Report
 from ..models.effects import Effect
 from ..models.errors import InvalidValue, UnknownRun, shown
 from ..models.fact import Fact
 from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.values import Json
-from ..runtime.journal.ledger import Domain, Note
+from ..runtime.journal.ledger import Domain, Note, Noted
 from ..runtime.runtime import Runtime
 from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView, Waits
 from .contract import (
+    Announced,
     Capabilities,
     CommandRefused,
     Ending,
@@ -92,6 +94,19 @@ class OwnAdapter:
         self._agent(spec)
         self._model(spec)
         return attrs.evolve(spec, agent=spec.agent or self.default)
+
+    async def may_live(self, epoch: Mapping[str, Json]) -> str | None:  # noqa: ARG002 - of the contract
+        """Return nothing: who owns a run is what says so for our own (K-35)."""
+        return None
+
+    def announced(
+        self,
+        manifest: Manifest,  # noqa: ARG002 - of the contract
+        notes: Sequence[Noted],  # noqa: ARG002
+        facts: Sequence[Fact],  # noqa: ARG002
+    ) -> Announced | None:
+        """Return nothing: we start what runs."""
+        return None
 
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:
         """Own the run, and go on with what it owes, as whoever began it declared it (S-52).
@@ -246,6 +261,13 @@ class OwnSession:
     def asks(self, turn_id: str, invocation_id: str) -> bool:  # noqa: ARG002 - of the contract
         """Say that none is: our tools ask a person in their own ways."""
         return False
+
+    async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:  # noqa: ARG002 - of the contract
+        """Return nothing: the runtime asks the tools themselves (K-35)."""
+        return ()
+
+    def kill(self) -> None:
+        """Do nothing: the runtime performs nothing of a run that it lost."""
 
     def doubts(self) -> tuple[CallView, ...]:
         """Return the calls in doubt that nobody settles but a person (K-35)."""

@@ -6,10 +6,22 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..engine.kernel import Kernel
-from ..models.deliveries import Claim, Delivery, Lose, Reject, Resolution, Resolve, SealTurn
+from ..models.deliveries import (
+    AddCall,
+    Claim,
+    Delivery,
+    Lose,
+    OpenTurn,
+    Reject,
+    Resolution,
+    Resolve,
+    SealTurn,
+)
+from ..runtime.journal.pruning import turn_there
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
+from .contract import Announced
 
 NEVER: Final = "never started: the runtime ended before it was let start"
 INTERRUPTED: Final = "interrupted; outcome unknown"
@@ -17,19 +29,45 @@ LEASE: Final = 60.0
 """Seconds for which the claim of what may have run counts: it is lost at once."""
 
 
-def brought_to_rest(kernel: Kernel, *, worker: str) -> Iterator[Delivery]:
-    """Yield what no process performs any more: to be delivered in this order, one by one.
+def brought_to_rest(
+    kernel: Kernel, *, worker: str, announced: Announced | None = None
+) -> Iterator[Delivery]:
+    """Yield what no process performs any more: to be delivered in this order.
 
     What was asked or approved was never started, since no answer was written; what is free may have
-    run, and what was started has, perhaps: that is in doubt. `worker` claims what nobody did.
+    run, and what was started has, perhaps: that is in doubt. So is what was only `announced`; where
+    it does not fit into the turn that is open, ask again once that is closed. `worker` claims what
+    nobody did.
     """
-    turn = kernel.turn
+    run_id, turn = kernel.run.run_id, kernel.turn
     if turn is None:
+        if announced is not None:
+            calls, turn_id = announced.calls, announced.turn_id
+            yield OpenTurn(run_id=run_id, turn_id=turn_id, calls=calls)
+            for call in calls:
+                yield from _lost(run_id, turn_id, call.invocation_id, worker)
         return
-    for call in tuple(calls_of(kernel)):
-        yield from _ended(call, worker)
+    for waiting in tuple(calls_of(kernel)):
+        yield from _ended(waiting, worker)
     if turn.phase is TurnPhase.OPEN:
-        yield SealTurn(run_id=kernel.run.run_id, turn_id=turn.turn_id)
+        if announced is not None and turn_there(announced.turn_id) == turn_there(turn.turn_id):
+            for call in announced.calls:
+                yield AddCall(run_id=run_id, turn_id=turn.turn_id, call=call)
+                yield from _lost(run_id, turn.turn_id, call.invocation_id, worker)
+        yield SealTurn(run_id=run_id, turn_id=turn.turn_id)
+
+
+def _lost(run_id: str, turn_id: str, invocation_id: str, worker: str) -> Iterator[Delivery]:
+    """Yield what puts a call in doubt that nobody has claimed: it may have run."""
+    yield Claim(
+        run_id=run_id,
+        turn_id=turn_id,
+        invocation_id=invocation_id,
+        attempt=1,
+        worker=worker,
+        lease=LEASE,
+    )
+    yield Lose(run_id=run_id, turn_id=turn_id, invocation_id=invocation_id, attempt=1)
 
 
 def _ended(call: CallView, worker: str) -> Iterator[Delivery]:
@@ -44,15 +82,8 @@ def _ended(call: CallView, worker: str) -> Iterator[Delivery]:
         return
     if call.waits is Waits.CLAIM:
         attempt = 1
-        yield Claim(
-            run_id=call.run_id,
-            turn_id=call.turn_id,
-            invocation_id=call.invocation_id,
-            attempt=attempt,
-            worker=worker,
-            lease=LEASE,
-        )
-    if call.waits in {Waits.CLAIM, Waits.REPORT}:
+        yield from _lost(call.run_id, call.turn_id, call.invocation_id, worker)
+    if call.waits is Waits.REPORT:
         yield Lose(
             run_id=call.run_id,
             turn_id=call.turn_id,

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import attrs
 
+from ..adapters.correlation import correlate_of
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import UnknownRun
@@ -159,13 +160,22 @@ class RunsOfJournal:
         """Have it judged: by the run's owner, or here."""
         await entry_of(self.journal, run_id)
         if isinstance(delivery, Delivery):
-            return await submit(self.journal, run_id, delivery, within=within, tools=tools)
+            return await submit(
+                self.journal,
+                run_id,
+                delivery,
+                within=within,
+                tools=tools,
+                correlating=correlate_of,
+            )
         choose = delivery
 
         def chosen(kernel: Kernel) -> Delivery:
             return choose(turn_of(kernel))
 
-        return await submit(self.journal, run_id, chosen, within=within, tools=tools)
+        return await submit(
+            self.journal, run_id, chosen, within=within, tools=tools, correlating=correlate_of
+        )
 
 
 def with_runs(

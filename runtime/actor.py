@@ -23,6 +23,7 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
+from .correlating import Correlate
 from .declared import Declared
 from .errors import (
     LASTING,
@@ -82,11 +83,12 @@ class Actor:
         listener: Listener,
         tasks: Tasks,
         snapped: int = 0,
+        correlate: Correlate | None = None,
     ) -> None:
         """Take over a kernel that is the fold of the journal, owned under this fence.
 
         `tools_of` says at any time which tools the run has; what it raises now goes up. `snapped`
-        is the sequence of the journal's snapshot.
+        is the sequence of the journal's snapshot; `correlate` is as for `RunWriter`.
         """
         self._tools_of = tools_of
         self._declared = _declared_by(tools_of(kernel.run.run_id))
@@ -100,6 +102,7 @@ class Actor:
             clock=clock,
             declared=self._declared_now,
             fence=fence,
+            correlate=correlate,
         )
         self.owned_until = -inf
         """Unix time until which the run is owned for certain; `Tenure` renews it."""

@@ -26,6 +26,7 @@ from ..models.sealed import shown_text
 from ..models.verdicts import Accepted, Verdict
 from .actor import Actor
 from .actors import Actors
+from .correlating import Correlate
 from .log import logger
 from .reporting import Key, Lost, Reporting, key_of
 from .scheduling import Clock, Tasks, backoff, retried
@@ -82,6 +83,8 @@ class RuntimeContext:
     """That of its runs: it performs no others (K-61)."""
     performer: Performer | None
     """Who performs them in its place; None for runs of our own kind."""
+    correlate: Correlate | None = None
+    """Says what their facts are about in another runtime (S-63)."""
 
 
 @attrs.define(eq=False, kw_only=True)

@@ -301,6 +301,7 @@ class Ownership:
             listener=self._dispatcher,
             tasks=runtime.tasks,
             snapped=seen.snapped,
+            correlate=runtime.correlate,
         )
         self._actors.add(actor)
         runtime.telemetry.declared(tuple(actor.tools))

@@ -36,6 +36,7 @@ from ..views.run_view import RunView
 from ..views.standing import Standing
 from .actor import Actor
 from .actors import Actors
+from .correlating import Correlate
 from .dispatcher import Dispatcher, Mailbox, OnContinue, Performer
 from .errors import Closed, JournalReplaced
 from .executions import RuntimeContext
@@ -76,6 +77,7 @@ class Runtime:
         owner: str | None = None,
         kind: str = OWN,
         performer: Performer | None = None,
+        correlate: Correlate | None = None,
     ) -> None:
         """Prepare; nothing is owned before it is entered.
 
@@ -85,7 +87,8 @@ class Runtime:
         what kernels count by, and leases, if the journal has no clock of its own; it is read in
         tools' threads, too. `owner` names this process in the journal and must never have been used
         before; leave it out unless you know better. Runs of another `kind` than our own (K-61) are
-        performed by a `performer`; here they are owned, judged and kept.
+        performed by a `performer`; here they are owned, judged and kept, and `correlate` says what
+        their facts are about there (S-63).
         """
         self.owner: Final = owner or new_owner()
         self.settings: Final = settings or Settings()
@@ -125,19 +128,14 @@ class Runtime:
             on_continue=on_continue,
             kind=kind,
             performer=performer,
+            correlate=correlate,
         )
-        self._dispatcher = Dispatcher(
-            runtime=self._runtime,
-            streams=self._streams,
-        )
+        self._dispatcher = Dispatcher(runtime=self._runtime, streams=self._streams)
         self._ownership = Ownership(
             journal=journal, runtime=self._runtime, dispatcher=self._dispatcher
         )
         self._mailbox = Mailbox(
-            journal=journal,
-            settings=self.settings,
-            tasks=self._tasks,
-            actors=self._actors,
+            journal=journal, settings=self.settings, tasks=self._tasks, actors=self._actors
         )
 
     async def __aenter__(self) -> Self:

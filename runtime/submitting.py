@@ -21,6 +21,7 @@ from ..models.codec import write
 from ..models.deliveries import Decide, Delivery, Resolve
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.verdicts import Accepted, Verdict
+from .correlating import Correlating
 from .declared import Declared
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import PROBLEM, Journal, RunEntry, rewound
@@ -79,7 +80,7 @@ class SharedRun:
         self._submitting = asyncio.Lock()
 
     @classmethod
-    async def open(
+    async def open(  # noqa: PLR0913 - what a writer needs
         cls,
         journal: Journal,
         run_id: str,
@@ -87,20 +88,28 @@ class SharedRun:
         policies: Mapping[str, Policy] | None,
         tools: Toolbox | None = None,
         clock: Clock | None = None,
+        correlating: Correlating | None = None,
     ) -> Self:
         """Fold a run that the journal knows.
 
         `policies` are what the tools declare, by their names (`Toolbox.policies`): the approval
         that they ask for is added to the calls that are submitted. None where that is not known;
-        then no calls can be. By `tools`, where they are given, edited arguments are checked. Raises
+        then no calls can be. By `tools`, where they are given, edited arguments are checked.
+        `correlating` finds what facts of a run of another kind are about there (S-63). Raises
         `UnknownRun`, and what the journal raises.
         """
         clock = clock or journal.clock or SteadyClock()
         entry = await _entry_to_write(journal, run_id)
         kernel = await fold_run(entry.run, journal)
         declared = Declared.of(policies, tools)
+        correlate = None if correlating is None else await correlating(entry.run, journal)
         writer = RunWriter(
-            kernel, journal=journal, clock=clock, declared=lambda: declared, fence=None
+            kernel,
+            journal=journal,
+            clock=clock,
+            declared=lambda: declared,
+            fence=None,
+            correlate=correlate,
         )
         return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
 
@@ -179,19 +188,22 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     policies: Mapping[str, Policy] | None = None,
     tools: Toolbox | None = None,
     clock: Clock | None = None,
+    correlating: Correlating | None = None,
 ) -> Submitted:
     """Have a delivery judged, by the run's owner if there is one; wait `within` seconds for that.
 
     It may be given as a function that chooses it from the run as it is: the journal is read once.
-    `policies` and `tools` are what the tools declare, as in `SharedRun.open`; an owner knows that
-    itself. Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
+    `policies`, `tools` and `correlating` are as in `SharedRun.open`; an owner knows that itself.
+    Raises `UnknownRun`, `Unanswered`, `InvalidValue` for calls that are judged here without
     policies, `BadArguments` for edited arguments that the tool does not take, whoever finds that,
     and what the journal raises. What a tool keeps sealed is sealed before it is posted.
     """
     entry = await _entry_to_write(journal, run_id)
     owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
     if not owned or not isinstance(delivery, Delivery):
-        shared = await SharedRun.open(journal, run_id, policies=policies, tools=tools, clock=clock)
+        shared = await SharedRun.open(
+            journal, run_id, policies=policies, tools=tools, clock=clock, correlating=correlating
+        )
         choose = _Choice(delivery)
         try:
             if not owned:

@@ -24,6 +24,7 @@ from ..models.sealed import shown_text
 from ..models.verdicts import Verdict
 from ..views.tally import Tally
 from .acknowledged import Acknowledged
+from .correlating import Correlate, Correlated
 from .declared import Declared
 from .errors import Conflict, RunFenced
 from .journal.contract import Appended, Journal, Summary
@@ -58,7 +59,7 @@ class Batch:
 class RunWriter:
     """A run as its writer has it: the fold of its journal, and the right to append to it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a writer is made of
         self,
         kernel: Kernel,
         *,
@@ -66,12 +67,14 @@ class RunWriter:
         clock: Clock,
         declared: Callable[[], Declared],
         fence: int | None,
+        correlate: Correlate | None = None,
     ) -> None:
         """Take over a kernel that is the fold of the journal.
 
         `declared` says what the tools declare now; where that is not known, a delivery that brings
         calls is not judged. `fence` is what `Journal.own` returned, or
-        None: then the run is written as long as nobody owns it.
+        None: then the run is written as long as nobody owns it. `correlate` says what each fact is
+        about in another runtime (S-63); None: nothing, as in runs of our own.
         """
         self.run: Final = kernel.run
         self.fence: Final = fence
@@ -92,6 +95,7 @@ class RunWriter:
         self._journal = journal
         self._clock = clock
         self._declared = declared
+        self._correlated = None if correlate is None else Correlated(correlate, kernel)
 
     async def judge(
         self,
@@ -155,6 +159,7 @@ class RunWriter:
             facts=facts,
             busy=summary,
             notes=batch.notes,
+            correlations=None if self._correlated is None else self._correlated.lines(facts),
         )
         if appended is Appended.FENCED:
             held = (
@@ -195,6 +200,8 @@ class RunWriter:
             await self.acknowledged.check(self._journal)
             self.kernel = kernel
             self._tally = None
+        if self._correlated is not None:
+            self._correlated.stand_at(self.kernel)
         self.kept = self.kernel.sequence
         self.stale = False
         return self.kept != before

@@ -16,6 +16,7 @@ import attrs
 import msgspec
 
 from ..adapters.contract import Capabilities
+from ..adapters.correlation import correlate_of
 from ..models.deliveries import (
     Decide,
     Delivery,
@@ -289,7 +290,12 @@ async def _judged(face: Face, run_id: str, delivery: Delivery) -> dict[str, Any]
             pass  # let go, or taken over, meanwhile
     tools = await _tools_for(face, run_id, delivery)
     submitted = await submit(
-        face.journal, run_id, delivery, within=face.settings.answer, tools=tools
+        face.journal,
+        run_id,
+        delivery,
+        within=face.settings.answer,
+        tools=tools,
+        correlating=correlate_of,
     )
     if not submitted.by_owner and face.sessions is not None:
         await face.sessions.wake(run_id)

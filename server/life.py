@@ -8,7 +8,6 @@ what stands after a crash says what the next start has to do (server.md 14).
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -24,7 +23,6 @@ from ..adapters.contract import (
     SessionSpec,
 )
 from ..adapters.own import OwnAdapter
-from ..adapters.rest import brought_to_rest
 from ..agent.errors import ConversationBroken
 from ..agent.transients import Transient
 from ..models.errors import TurnlockError
@@ -40,11 +38,12 @@ from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, SteadyClock, Tasks
 from ..runtime.settings import Settings
-from ..runtime.writer import fold_run
 from .bounds import Budget, Failures, SessionSettings
 from .line import Line
 from .manifests import Kept, check_thread, closed_note, epoch_note, kept_of, session_note
 from .performed import Performed, Performers, RunSink
+from .restoring import bring_to_rest, check_dead, settle_by_evidence
+from .threads import Threads
 
 _log = logger(__name__)
 
@@ -86,6 +85,7 @@ class Life:
         self._settings = settings
         self._pass_on = pass_on
         self._performers = Performers(lost=self._lost)
+        self._threads = Threads()
         alone = attrs.evolve(runtime_settings, takes_over=False)
         self.runtimes: Final = {
             kind: adapter.runtime
@@ -97,6 +97,7 @@ class Life:
                 clock=clock,
                 kind=kind,
                 performer=self._performers,
+                correlate=self._threads,
             )
             for kind, adapter in adapters.items()
         }
@@ -168,10 +169,11 @@ class Life:
             raise JournalOwned(f"run {harmless(spec.run_id)!r} is performed elsewhere")
         return kept is Appended.OK
 
-    async def begin(self, kept: Kept, *, restarted: bool = False) -> Performed:
+    async def begin(self, kept: Kept, *, restarted: bool = False, force: bool = False) -> Performed:
         """Begin the session of a run, whose lock is held, and which has none here.
 
-        Raises `CommandRefused`; `JournalOwned` and its like where the run is performed elsewhere.
+        With `force` somebody says that its last process is dead (S-49). Raises `CommandRefused`;
+        `JournalOwned` and its like where the run is performed elsewhere.
         """
         spec = kept.manifest.spec
         run_id, kind = spec.run_id, spec.kind
@@ -182,12 +184,20 @@ class Life:
         if kept.why_closed == "failed" and not restarted:
             self._budget.spend(run_id, now=self.now())
         adapter, runtime = self._adapters[kind], self.runtimes[kind]
-        told = None if kind == OWN else self._performers.told(run_id)
+        if kind != OWN and not force:
+            await check_dead(kept, adapter)
         session: Session | None = None
         try:
             if kind != OWN:
-                await self._own(kept, runtime)
+                self._threads.knows(run_id, kept.manifest.epoch)
+                await runtime.open_run(Run(run_id=run_id, kind=kind))
+                await bring_to_rest(kept, adapter, runtime, self.journal)
+                self._performers.forget(run_id)  # what was told so far is of a dead process
+            told = None if kind == OWN else self._performers.told(run_id)
             session = await self._session(kept, adapter, runtime)
+            if kind != OWN:
+                self._threads.knows(run_id, session.epoch)
+                await settle_by_evidence(run_id, session, runtime, self.journal)
             number = kept.epochs + 1
             await runtime.note(run_id, epoch_note(session.epoch, number=number, at=self.now()))
             line = Line(run_id=run_id, runtime=runtime)
@@ -215,14 +225,6 @@ class Life:
         self._rest_idle()
         return performed
 
-    async def _own(self, kept: Kept, runtime: Runtime) -> None:
-        """Own a run of another kind; what a dead process left is brought to rest (S-52)."""
-        spec = kept.manifest.spec
-        await runtime.open_run(Run(run_id=spec.run_id, kind=spec.kind))
-        kernel = await fold_run(Run(run_id=spec.run_id, kind=spec.kind), self.journal)
-        for delivery in brought_to_rest(kernel, worker=f"w/{secrets.token_hex(8)}"):
-            await runtime.deliver(spec.run_id, delivery)
-
     async def _session(self, kept: Kept, adapter: RuntimeAdapter, runtime: Runtime) -> Session:
         manifest = kept.manifest
         try:
@@ -242,6 +244,7 @@ class Life:
     async def _undo(self, run_id: str, session: Session | None, runtime: Runtime) -> None:
         """End what has begun of a session; the run stays, inactive, and may be restored (S-51)."""
         self._performers.forget(run_id)
+        self._threads.forget(run_id)
         with suppress(TurnlockError):
             if session is not None:
                 await session.terminate(why="failed", grace=0.1)
@@ -286,6 +289,7 @@ class Life:
             if self.active.get(run_id) is performed:
                 del self.active[run_id]
             self._performers.forget(run_id)
+            self._threads.forget(run_id)
             await self._leave(performed)
 
     async def _leave(self, performed: Performed) -> None:
@@ -367,6 +371,8 @@ class Life:
         self._over(performed, Ending(why="failed", said=said), again=not hopeless)
 
     def _over(self, performed: Performed, ending: Ending, *, again: bool = False) -> None:
+        if ending.why == "fenced":
+            performed.session.kill()  # at once: what follows may wait for its turn
         if not self.stopping:
             work = self._after(performed, ending, again=again)
             self.tasks.spawn(f"end {performed.run_id}", work)

@@ -26,6 +26,7 @@ from ..runtime.dispatcher import Performer
 from ..runtime.errors import JournalError
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
+from ..runtime.workers import Worker
 from ..views.call_view import CallView
 from .line import Line, Waiting
 from .manifests import Kept
@@ -64,6 +65,12 @@ class RunSink(Sink):
     async def ended(self, ending: Ending) -> None:
         """Learn that the session has ended by itself."""
         self._ended(self._run_id, ending)
+
+    async def worker_for(self, process: str) -> str:
+        """Return an opaque id for a process; the journal keeps what it stands for (S-50)."""
+        worker = Worker(journal=self._runtime.journal, meaning=process)
+        await worker.make_known()
+        return worker.name
 
 
 class Performers(Performer):

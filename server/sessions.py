@@ -346,8 +346,11 @@ class Sessions:
         for call in doubts:
             await performed.runtime.deliver(call.run_id, unknown(call, OUTCOME_UNKNOWN))
 
-    async def restore(self, run_id: str, *, force: bool = False) -> Cursor:  # noqa: ARG002 - for kinds with a process (S-49)
-        """Have a run performed here, if it is not (S-52); return where its ledger ends."""
+    async def restore(self, run_id: str, *, force: bool = False) -> Cursor:
+        """Have a run performed here, if it is not (S-52); return where its ledger ends.
+
+        With `force` whoever asks says that its last process is dead, where nobody can see (S-49).
+        """
         self._check_open()
         adapter = await self._adapter(run_id)
         if not adapter.capabilities.restore:
@@ -356,7 +359,7 @@ class Sessions:
         self.heed(run_id)
         async with self._elsewhere(run_id), self.life.lock(run_id):
             if not self.is_active(run_id):
-                await self.life.begin(await self._manifest(run_id))
+                await self.life.begin(await self._manifest(run_id), force=force)
         return await self._end_of(run_id)
 
     async def terminate(self, run_id: str, *, grace: float | None = None) -> Cursor:

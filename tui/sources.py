@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Protocol, cast
 
+from ..adapters.correlation import correlate_of
 from ..models.deliveries import Decide
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.record import changed
@@ -136,7 +137,9 @@ class JournalSource:
             delivery = changed(delivery, decided_by=self._who)
         try:
             async with await open_journal(self.place, create=False) as journal:
-                submitted = await submit(journal, run_id, delivery, within=WITHIN)
+                submitted = await submit(
+                    journal, run_id, delivery, within=WITHIN, correlating=correlate_of
+                )
         except Unanswered as error:
             return Answered(accepted=None, detail=str(error))
         except TurnlockError as error:

@@ -15,7 +15,7 @@ from . import ledger
 from .entries import Appended
 from .given import Given
 from .ledger import START, Cursor, Domain, Gap, LedgerEntry, LedgerPage, Noted
-from .pruning import is_observation, open_since
+from .pruning import Spared, is_observation, turn_of
 
 _BEFORE_NOTES: Final = 0
 
@@ -142,14 +142,16 @@ class MemoryLedger:
 
     def prune(self, facts: Sequence[Fact], *, now: float) -> int:
         """Remove old observations, see `Ledgers.prune`."""
-        since = open_since(reversed(facts))
+        about = (turn_of(kept.noted.note.correlation) for kept in reversed(self._notes))
+        latest = next((it for it in about if it is not None), None)
+        spared = Spared.by(reversed(facts), latest=latest)
         observed = [kept for kept in self._notes if is_observation(kept.noted.note)]
         beyond = len(observed) - ledger.OBSERVATIONS
         gone = {
             kept.noted.cursor
             for number, kept in enumerate(observed)
             if (number < beyond or kept.noted.note.at < now - ledger.OBSERVED_FOR)
-            and (since is None or kept.noted.cursor.sequence < since)
+            and not spared.has(kept.noted.cursor.sequence, turn_of(kept.noted.note.correlation))
         }
         self._notes = [kept for kept in self._notes if kept.noted.cursor not in gone]
         self._gaps = _joined([*self._gaps, *(Gap(first=it, last=it) for it in gone)])

@@ -22,7 +22,7 @@ from .contract import Appended
 from .given import Given
 from .ledger import LASTING, Cursor, Domain, LedgerEntry, Note, Noted
 from .named import note_of
-from .pruning import open_since
+from .pruning import Spared, turn_of
 from .refusals import another_worker
 from .sqlite_rows import checksum, damaged, trusted_fact
 from .sqlite_runs import Head, head_of, is_text, where_of, writable
@@ -262,19 +262,44 @@ def prunable(
     if not head.admits(fence):
         return []
     observed = connection.execute(
-        f"SELECT number, sequence, at FROM noted WHERE run = ? AND {_OBSERVED}"  # noqa: S608 - ours
+        f"SELECT number, sequence, at, correlation FROM noted WHERE run = ? AND {_OBSERVED}"  # noqa: S608 - ours
         " ORDER BY sequence, part",
         (head.number,),
     ).fetchall()
     beyond = len(observed) - ledger.OBSERVATIONS
     oldest = now - ledger.OBSERVED_FOR
     gone = [
-        (number, sequence)
-        for place, (number, sequence, at) in enumerate(observed)
+        (number, sequence, about)
+        for place, (number, sequence, at, about) in enumerate(observed)
         if place < beyond or at < oldest
     ]
-    since = open_since(_turn_facts(connection, head)) if gone else None
-    return [number for number, sequence in gone if since is None or sequence < since]
+    if not gone:
+        return []
+    spared = Spared.by(_turn_facts(connection, head), latest=_latest_turn(connection, head))
+    return [number for number, sequence, about in gone if not spared.has(sequence, _turn_in(about))]
+
+
+def _latest_turn(connection: sqlite3.Connection, head: Head) -> str | None:
+    """Return the turn of another runtime that was told of last."""
+    rows = connection.execute(
+        "SELECT correlation FROM noted WHERE run = ? AND correlation IS NOT NULL"
+        " ORDER BY sequence DESC, part DESC",
+        (head.number,),
+    )
+    with closing(rows):
+        about = (_turn_in(correlation) for (correlation,) in rows)
+        return next((it for it in about if it is not None), None)
+
+
+def _turn_in(correlation: bytes | None) -> str | None:
+    """Return the turn that a correlation names; None where it is damaged: the row says so."""
+    if correlation is None:
+        return None
+    try:
+        about: Any = parse(correlation)
+    except (InvalidValue, ValueError):
+        return None
+    return turn_of(about) if isinstance(about, dict) else None
 
 
 def _turn_facts(connection: sqlite3.Connection, head: Head) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from turnlock.adapters.contract import (
+    Announced,
     Capabilities,
     CommandRefused,
     Ending,
@@ -25,6 +26,7 @@ from turnlock.adapters.contract import (
     TurnSent,
     UserMessage,
 )
+from turnlock.adapters.correlation import Correlation
 from turnlock.models.calls import Call
 from turnlock.models.deliveries import (
     AddCall,
@@ -36,10 +38,12 @@ from turnlock.models.deliveries import (
 )
 from turnlock.models.effects import Effect, Execute
 from turnlock.models.fact import Fact
+from turnlock.models.facts import CallAdded, TurnOpened
 from turnlock.models.lifecycle_facts import ToolApproved, ToolDenied
 from turnlock.models.values import Json
 from turnlock.models.verdicts import Verdict
-from turnlock.runtime.journal.ledger import Domain, Note
+from turnlock.runtime.journal.ledger import Domain, Note, Noted
+from turnlock.views.call_view import CallView
 
 KIND: Final = "scripted"
 CAN: Final = Capabilities(
@@ -75,6 +79,11 @@ class ScriptedAdapter:
     epochs: dict[str, int] = attrs.field(factory=lambda: defaultdict[str, int](int))
     offered: tuple[str, ...] = ("small", "large")
     asked_for_models: int = 0
+    living: dict[str, str] = attrs.field(factory=dict[str, str])
+    """Why the process of an epoch may live still, by its name."""
+    ended: dict[str, Json] = attrs.field(factory=dict[str, Json])
+    """What threads keep of items that have ended, by the ids of these."""
+    asked_for_evidence: list[str] = attrs.field(factory=list[str])
 
     async def step(self, name: str, *told: str) -> None:
         """Do one step: held, failing, or told to the process."""
@@ -96,6 +105,22 @@ class ScriptedAdapter:
         if spec.model is not None and spec.model not in self.offered:
             raise CommandRefused("model_unavailable_for_runtime", spec.model)
         return attrs.evolve(spec, model=spec.model or "small")
+
+    async def may_live(self, epoch: Mapping[str, Json]) -> str | None:
+        """Say why a process may live still."""
+        return self.living.get(str(epoch.get("process")))
+
+    def announced(
+        self, manifest: Manifest, notes: Sequence[Noted], facts: Sequence[Fact]
+    ) -> Announced | None:
+        """Say what was announced in the latest turn, and never added."""
+        told = [it.note for it in notes if it.note.kind == "announced"]
+        turn_id = told[-1].body["turn"] if told else None
+        added = [call for fact in facts for call in calls_in(fact)]
+        known = {it.provider_call_id or it.invocation_id for it in added}
+        items = [str(it.body["item"]) for it in told if it.body["turn"] == turn_id]
+        calls = [observed(item) for item in items if item not in known]
+        return Announced(turn_id=str(turn_id), calls=tuple(calls)) if calls else None
 
     async def create(self, spec: SessionSpec, sink: Sink) -> ScriptedSession:
         """Start a process, and a thread in it."""
@@ -123,6 +148,25 @@ class ScriptedAdapter:
     def told(self, *names: str) -> list[Told]:
         """Return what the processes were told of these."""
         return [it for it in self.pipe if it[0] in names]
+
+
+def observed(item: str, **arguments: Json) -> Call:
+    """A call that runs without having been asked for."""
+    return Call(
+        invocation_id=item,
+        tool_name="command",
+        arguments=arguments,
+        requires_approval=False,
+        observed=True,
+        provider_call_id=item,
+    )
+
+
+def calls_in(fact: Fact) -> tuple[Call, ...]:
+    """The calls that a fact brings."""
+    if isinstance(fact, TurnOpened):
+        return fact.calls
+    return (fact.call,) if isinstance(fact, CallAdded) else ()
 
 
 @attrs.define(eq=False)
@@ -155,9 +199,14 @@ class ScriptedSession:
         """What its manifest says of the process."""
         return {
             "process": f"scripted/{self.number}",
-            "thread_id": f"thread/{self.spec.run_id}",
+            "thread_id": self.thread_id,
             "settlement": "turn",
         }
+
+    @property
+    def thread_id(self) -> str:
+        """The id of its thread."""
+        return f"thread/{self.spec.run_id}"
 
     @property
     def at_work(self) -> bool:
@@ -235,11 +284,31 @@ class ScriptedSession:
         """Say which calls are questions."""
         return turn_id == self.turn and invocation_id in self.questions
 
-    async def terminate(self, *, why: str, grace: float) -> Ending:
-        """End the process."""
+    async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:
+        """Return how items ended that the thread keeps."""
+        ended, asked = self.adapter.ended, [call.provider_call_id or "" for call in doubts]
+        self.adapter.asked_for_evidence += asked
+        return [
+            Report(
+                run_id=call.run_id,
+                turn_id=call.turn_id,
+                invocation_id=call.invocation_id,
+                attempt=call.attempt,
+                result=ended[item],
+            )
+            for call, item in zip(doubts, asked, strict=True)
+            if item in ended
+        ]
+
+    def kill(self) -> None:
+        """End the process at once."""
         if not self.dead:
             self.dead = True
             self.adapter.pipe.append(("kill", self.spec.run_id))
+
+    async def terminate(self, *, why: str, grace: float) -> Ending:
+        """End the process."""
+        self.kill()
         return Ending(why=why, exit_status=0)
 
     async def leave(self) -> None:
@@ -272,12 +341,14 @@ class ScriptedSession:
         return await self.sink.hear([note], [opens])
 
     def note(self, domain: Domain, kind: str, body: Mapping[str, Json]) -> Note:
-        """Return an observation."""
-        return Note(domain=domain, kind=kind, body=body, at=1.0)
+        """Return an observation, correlated as its own thread has it."""
+        about = Correlation(thread_id=self.thread_id, turn_id=self.turn)
+        return Note(domain=domain, kind=kind, body=body, at=1.0, correlation=about.body())
 
     async def announces(self, item: str) -> None:
         """Say that there is an item; it is no start (S-22)."""
-        await self.sink.hear([self.note(Domain.ITEM, "announced", {"item": item})], [])
+        told = {"item": item, "turn": self.turn}
+        await self.sink.hear([self.note(Domain.ITEM, "announced", told)], [])
 
     async def asks_for(self, item: str, **arguments: Json) -> tuple[Verdict, ...]:
         """Ask whether a command may run (S-23)."""
@@ -288,19 +359,13 @@ class ScriptedSession:
             arguments=arguments,
             requires_approval=True,
             observed=True,
+            provider_call_id=item,
         )
         return await self._adds(call)
 
     async def runs(self, item: str, **arguments: Json) -> tuple[Verdict, ...]:
         """Say that a command runs that nobody was asked about (S-21)."""
-        call = Call(
-            invocation_id=item,
-            tool_name="command",
-            arguments=arguments,
-            requires_approval=False,
-            observed=True,
-        )
-        added = await self._adds(call)
+        added = await self._adds(observed(item, **arguments))
         return (*added, *await self._claims(self.turn or "none", item))
 
     async def questions_user(self, item: str) -> tuple[Verdict, ...]:

@@ -66,7 +66,7 @@ def test_s_26_a_process_that_dies_after_each_step(step: str) -> None:
             facts = [fact async for fact in journal.facts("r")]
             started = [fact for fact in facts if isinstance(fact, ToolExecutionStarted)]
             failed = [fact for fact in facts if isinstance(fact, ToolExecutionFailed)]
-            doubted = step in {"approved", "accepted", "free"}
+            doubted = step in {"announced", "approved", "accepted", "free"}  # S-23, S-52
             assert bool(runtime.doubts("r")) is doubted
             assert (view.standing.status is Status.IN_DOUBT) is doubted
             assert runtime.pending("r") == ()

@@ -257,6 +257,14 @@ class AnybodysPosts(WrappedJournal):
         return await self.inner.posted(number) or "run-1"
 
 
+class CorrelatesNoNotes(WrappedJournal):
+    """What a note is about is forgotten."""
+
+    async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
+        bare = [attrs.evolve(it, correlation=None) for it in notes]
+        return await self.inner.note(run_id, fence=fence, notes=bare)
+
+
 CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (AnybodyNotes, "test_only_the_owner_keeps_notes_of_the_ledger"),
     (NotesBeforeFacts, "test_s_61_all_or_none"),
@@ -274,6 +282,7 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (EndsBeforeTheGap, "test_s_64_a_reader_in_a_gap_is_not_ahead"),
     (PrunesTooSoon, "test_s_64_what_is_old_goes_and_a_gap_stays"),
     (AnybodyPrunes, "test_only_the_owner_prunes"),
+    (CorrelatesNoNotes, "test_s_64_what_was_announced_of_a_turn_stays_as_long_as_it_may_be_open"),
     (AnyDomain, "test_notes_are_picked_by_domain_and_cursor"),
     (AnyWorker, "test_s_50_a_worker_stands_for_one_thing_for_ever"),
     (LatestByName, "test_f_30_those_that_wait_come_first"),

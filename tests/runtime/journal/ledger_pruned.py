@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import attrs
 import pytest
 
-from turnlock import Call, OpenTurn
+from turnlock import Call, Interrupt, OpenTurn
+from turnlock.models.values import Json
 from turnlock.runtime.journal import ledger
 from turnlock.runtime.journal.contract import Appended, Journal
-from turnlock.runtime.journal.ledger import Cursor, Domain, Gap
+from turnlock.runtime.journal.ledger import Cursor, Domain, Gap, Note
 
 from .ledger_kept import cursors, noted
 from .stage import LEASE, NOW, RUN, JournalStage, facts, kept, note, owned, said, told_run
@@ -117,6 +120,40 @@ class LedgerPruned(JournalStage):
 
         self.play(tmp_path, story)
 
+    def test_s_64_what_was_announced_of_a_turn_stays_as_long_as_it_may_be_open(
+        self, tmp_path: Path
+    ) -> None:
+        """Another runtime tells of its turn before one of ours is opened, and between two parts.
+
+        What was told of the turn that it told of last stays; what names no turn, or one before,
+        goes.
+        """
+
+        async def story(journal: Journal) -> None:
+            fence = await owned(journal)
+            _, kernel = told_run()
+            await noted(journal, fence, about("u0", 1), note("of none"), about("u1", 2))
+            assert await journal.prune(RUN.run_id, fence=fence, now=LATER) == 2
+            assert await cursors(journal) == ["0.3"]
+
+            told, _ = told_run()
+            ends = next(it for it in told if it.type == "TURN_SETTLED").commit
+            await kept(journal, told[:ends], fence)
+            opened = kernel.receive(OpenTurn(turn_id="u1#2", calls=(_call(),)), NOW).facts
+            await kept(journal, told[ends:], fence)
+            await noted(journal, fence, about("u1", 3))
+            await kept(journal, opened, fence)
+            await noted(journal, fence, about("u1", 4), about("u2", 5), note("within"))
+            assert await journal.prune(RUN.run_id, fence=fence, now=LATER) == 0
+
+            closing = Interrupt(turn_id="u1#2", grace=0.0)
+            await kept(journal, kernel.receive(closing, NOW).facts, fence)
+            gone = await journal.prune(RUN.run_id, fence=fence, now=LATER)
+            end = opened[-1].sequence
+            assert (gone, await cursors(journal)) == (4, [f"{end}.2"])
+
+        self.play(tmp_path, story)
+
     def test_only_the_owner_prunes(self, tmp_path: Path) -> None:
         """Whoever may not write removes nothing."""
 
@@ -132,6 +169,12 @@ class LedgerPruned(JournalStage):
             assert gone == [0, 0, 1]
 
         self.play(tmp_path, story)
+
+
+def about(turn_id: str, text: Json) -> Note:
+    """An observation of a turn of another runtime."""
+    named: Mapping[str, Json] = {"thread_id": "T", "turn_id": turn_id}
+    return attrs.evolve(note(text), correlation=named)
 
 
 def _call() -> Call:

@@ -1,0 +1,98 @@
+"""What precedes and follows the next process of a run that another runtime performs (S-49, S-52).
+
+Its order: the last process is known to be dead; what the journal holds is brought to rest, with
+what that process only announced; then the adapter resumes the thread; then what the runtime has
+kept of calls in doubt settles them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from ..adapters.contract import CommandRefused, RuntimeAdapter, Session
+from ..adapters.rest import brought_to_rest
+from ..models.fact import Fact
+from ..models.facts import CallAdded, TurnOpened
+from ..models.run import Run
+from ..models.safe_text import harmless
+from ..runtime.journal.contract import Journal
+from ..runtime.log import logger
+from ..runtime.runtime import Runtime
+from ..runtime.workers import Worker
+from ..runtime.writer import fold_run
+from .manifests import Kept
+
+_log = logger(__name__)
+
+ROUNDS: Final = 2
+"""Turns that are brought to rest: the one that is open, and one for what does not fit into it."""
+
+
+async def check_dead(kept: Kept, adapter: RuntimeAdapter) -> None:
+    """Raise `CommandRefused` while the last process of a run may live (S-49).
+
+    Two would speak for one thread. One whose end is kept is dead: we ended it, or saw it end.
+    """
+    manifest = kept.manifest
+    if manifest.epoch is None or manifest.closed is not None:
+        return
+    why = await adapter.may_live(manifest.epoch)
+    if why is not None:
+        raise CommandRefused(
+            "owned_elsewhere",
+            f"run {harmless(manifest.spec.run_id)!r}: {why}; once you know that it has ended,"
+            ' restore the run with "force": true',
+        )
+
+
+async def bring_to_rest(
+    kept: Kept, adapter: RuntimeAdapter, runtime: Runtime, journal: Journal
+) -> None:
+    """Deliver what a dead process left, in a run that is owned here now (S-26, S-52)."""
+    spec = kept.manifest.spec
+    run = Run(run_id=spec.run_id, kind=spec.kind)
+    notes = await journal.notes(run.run_id)
+    worker = Worker(journal=journal, meaning=runtime.owner)
+    for _ in range(ROUNDS):
+        kernel = await fold_run(run, journal)
+        announced = adapter.announced(kept.manifest, notes, await _facts(journal, run.run_id))
+        if kernel.turn is None and announced is None:
+            return
+        await worker.make_known()
+        deliveries = [*brought_to_rest(kernel, worker=worker.name, announced=announced)]
+        await runtime.hear(run.run_id, [], deliveries)
+    if announced is not None:
+        _log.info("run %r: what was announced last waits for the doubts of its turn", run.run_id)
+
+
+async def settle_by_evidence(
+    run_id: str, session: Session, runtime: Runtime, journal: Journal
+) -> None:
+    """Settle doubts by what the runtime has kept of its thread: only ends count (S-27).
+
+    An id that was used for two calls proves nothing about either.
+    """
+    doubts = [call for call in runtime.doubts(run_id) if call.observed]
+    if not doubts:
+        return
+    uses = _uses(await _facts(journal, run_id))
+    asked = [call for call in doubts if uses[call.provider_call_id] == 1]
+    if asked:
+        await runtime.hear(run_id, [], await session.evidence(asked))
+
+
+async def _facts(journal: Journal, run_id: str) -> list[Fact]:
+    return [fact async for fact in journal.facts(run_id)]
+
+
+def _uses(facts: list[Fact]) -> Counter[str | None]:
+    """Count the calls of each id of the other runtime; those without one are of no use here."""
+    used: Counter[str | None] = Counter()
+    for fact in facts:
+        calls = fact.calls if isinstance(fact, TurnOpened) else ()
+        if isinstance(fact, CallAdded):
+            calls = (fact.call,)
+        used.update(call.provider_call_id for call in calls)
+    used.pop(None, None)
+    return used
