@@ -6,7 +6,7 @@ the next try: what was heard of the former is void, as it is after a failure.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
@@ -72,7 +72,22 @@ class SpeechFailed:
         return {"entry_id": self.entry_id, "message": self.message}
 
 
-Transient: TypeAlias = SpeechStarted | SpeechChunk | SpeechEnded | SpeechFailed
+@attrs.frozen(kw_only=True)
+class ItemChunk:
+    """Some more of an item of another runtime: its `text`, a `thought`, or a call's `output`."""
+
+    kind: ClassVar[str] = "item"
+    item: str
+    """The id of the message that ends it, or the call's."""
+    of: Literal["text", "thought", "output"]
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON; its kind stands beside."""
+        return {"item": self.item, "of": self.of, "text": self.text}
+
+
+Transient: TypeAlias = SpeechStarted | SpeechChunk | SpeechEnded | SpeechFailed | ItemChunk
 """What is said while a model speaks, passed on live, and never kept."""
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ..agent.conversation import PREFIX
 from ..agent.speaking import CallBegan, CallText, Text, Thought
-from ..agent.transients import SpeechChunk, Transient
+from ..agent.transients import ItemChunk, SpeechChunk, Transient
 from ..runtime.journal.ledger import Domain, LedgerEntry
 from . import shown
 from .shown import Delta
@@ -49,13 +49,14 @@ def piece_of(transient: Transient) -> Piece | None:
 
     A call of an answer is an item of its own, `said/N/PLACE`; its name comes first.
     """
+    if isinstance(transient, ItemChunk):
+        return Piece(item=transient.item, kind=transient.of, text=transient.text)
     if not isinstance(transient, SpeechChunk):
         return None
     said, item = transient.said, item_of(transient.entry_id)[1]
-    if isinstance(said, Text):
-        return Piece(item=item, kind="text", text=said.text)
-    if isinstance(said, Thought):
-        return Piece(item=item, kind="thought", text=said.text)
+    if isinstance(said, Text | Thought):
+        kind: Kind = "text" if isinstance(said, Text) else "thought"
+        return Piece(item=item, kind=kind, text=said.text)
     if isinstance(said, CallBegan):
         return Piece(item=f"{item}/{said.place}", kind="call", text=f"{said.tool_name} ")
     if isinstance(said, CallText):

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 import attrs
 
-from ..agent.transients import SpeechFailed, SpeechStarted, Transient
+from ..agent.transients import ItemChunk, SpeechFailed, SpeechStarted, Transient
 from ..models.errors import TurnlockError
 from ..runtime.errors import LASTING, JournalError, Overloaded
 from ..runtime.journal.contract import Journal
@@ -176,7 +176,7 @@ class Hub:
         What an agent says that is a tool there is said in its own run, which the entry names.
         """
         item = ""
-        if not isinstance(said, Piece):
+        if not isinstance(said, (Piece, ItemChunk)):
             run_id, item = item_of(said.entry_id)
         tail = self._tails.get(run_id)
         if tail is None:

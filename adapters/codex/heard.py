@@ -44,10 +44,14 @@ class Odd:
 
 @attrs.frozen(kw_only=True)
 class Reply:
-    """What a request of the runtime is answered: once, and never before what it follows from."""
+    """What a request of the runtime is answered: once, and never before what it follows from.
+
+    With an `error` it is refused as one that nobody here knows.
+    """
 
     request: RequestId
-    result: Mapping[str, Any]
+    result: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    error: Mapping[str, Any] | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,249 @@
+"""Instances: which execution a message is about, and what is known of it (S-33, S-34).
+
+An item's id is the model's call id and is not unique. What happens to an execution is known as
+evidence: it was announced, asked for, shown to run, and ended. What the kernel is told follows from
+the evidence and from what it was told before, never from the order in which messages came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from .items import Item, Outcome, RawCall, valid
+from .messages import Asked
+
+ENDED_KEPT: Final = 4_096
+"""Executions of an upstream turn that have ended and are remembered: what comes again of an older
+one is taken for a new one."""
+
+
+@attrs.define(eq=False)
+class KernelTurn:
+    """One turn of the kernel: of one model response, or of one upstream turn (S-31, S-32)."""
+
+    upstream: str
+    turn_id: str = ""
+    """Given when it is opened."""
+    opened: bool = False
+    """Whether its opening was delivered."""
+    calls: int = 0
+    members: dict[str, Instance] = attrs.field(factory=dict[str, "Instance"])
+    """Those that have not ended, the announced ones included, by their name."""
+    live: dict[str, Instance] = attrs.field(factory=dict[str, "Instance"])
+    """Those that were added and have not ended."""
+    unknown: dict[str, Instance] = attrs.field(factory=dict[str, "Instance"])
+    """Those whose adding was delivered, and is no fact yet."""
+    response_ended: bool = False
+    sealed: bool = False
+    interrupting: bool = False
+    closed: bool = False
+
+    @property
+    def takes_calls(self) -> bool:
+        """Whether one more call may be added."""
+        return not (self.sealed or self.interrupting or self.closed)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the kernel has closed it, or will with what it was told."""
+        return self.closed or ((self.sealed or self.interrupting) and not self.live)
+
+
+@attrs.define(eq=False)
+class Instance:
+    """One execution."""
+
+    item_id: str
+    """As the runtime has it."""
+    name: str
+    """Its invocation id: the item's, or `~2`, `~3` … of it."""
+    tool_name: str
+    arguments: Mapping[str, Any]
+    turn: KernelTurn
+    home: Instances
+    """Those of its upstream turn."""
+    observed: bool = True
+
+    # what is known of it
+    item_kind: str | None = None
+    """The kind of its item, once one was announced or ended."""
+    raw: bool = False
+    """Whether the raw stream has announced it."""
+    told: bool = False
+    """Whether the raw stream has its output."""
+    process_id: str | None = None
+    began: int | None = None
+    runs: bool = False
+    """Whether the runtime showed that it runs (S-21)."""
+    outcome: Outcome | None = None
+    declined: bool = False
+    """Whether the runtime says that it was not run."""
+    ended_as: Item | None = None
+    """The item with which it ended."""
+    request: Asked | None = None
+    """What waits for an answer of ours."""
+    asked: str | None = None
+    """The method by which it was asked for."""
+
+    # what the kernel was told, and what it said
+    added: bool = False
+    gated: bool = False
+    known: bool = False
+    """Whether it is a fact that it was added."""
+    approved: bool = False
+    claimed: bool = False
+    """Whether a claim was delivered, or handed out with a permit."""
+    started: bool = False
+    """Whether it is a fact that it was started."""
+    settled: bool = False
+    """Whether its end was delivered, or is a fact."""
+    denied: bool = False
+
+    @property
+    def is_announced_only(self) -> bool:
+        """Whether nothing is known but that it was announced (S-22)."""
+        return not (self.added or self.runs or self.outcome or self.declined or self.asked)
+
+
+class Instances:
+    """The executions of one upstream turn."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._all: dict[str, list[Instance]] = {}
+        self._numbers: dict[str, int] = {}
+        self._raw_ids: dict[str, None] = {}
+        self._ended: dict[Instance, None] = {}
+
+    def __iter__(self) -> Iterator[Instance]:
+        """Iterate over those that are remembered."""
+        return (it for several in self._all.values() for it in several)
+
+    def of(self, item_id: str) -> list[Instance]:
+        """Return those with this id, in the order in which they were opened."""
+        return self._all.get(item_id, [])
+
+    def live(self, item_id: str) -> list[Instance]:
+        """Return those with this id that have not ended."""
+        return [it for it in self.of(item_id) if not it.settled]
+
+    def is_repeat(self, raw_id: str) -> bool:
+        """Whether a raw item has come before: their ids are unique (S-33)."""
+        if raw_id in self._raw_ids:
+            return True
+        self._raw_ids[raw_id] = None
+        if len(self._raw_ids) > ENDED_KEPT:
+            del self._raw_ids[next(iter(self._raw_ids))]
+        return False
+
+    def open(
+        self, item_id: str, tool_name: str, arguments: Mapping[str, Any], turn: KernelTurn
+    ) -> Instance:
+        """Open an instance; its name is not taken in the upstream turn."""
+        stem = valid(item_id)
+        number = self._numbers[stem] = self._numbers.get(stem, 0) + 1
+        name = stem if number == 1 else f"{stem}~{number}"
+        while number > 1 and self._numbers.get(name):
+            number = self._numbers[stem] = number + 1
+            name = f"{stem}~{number}"
+        if number > 1:
+            self._numbers[name] = 1
+        made = Instance(
+            item_id=item_id,
+            name=name,
+            tool_name=tool_name,
+            arguments=arguments,
+            turn=turn,
+            home=self,
+        )
+        self._all.setdefault(item_id, []).append(made)
+        turn.members[name] = made
+        return made
+
+    def end(self, instance: Instance) -> None:
+        """Take it that one has ended: it is remembered for a while."""
+        instance.turn.members.pop(instance.name, None)
+        self._ended[instance] = None
+        if len(self._ended) > ENDED_KEPT:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            several = self._all[oldest.item_id]
+            several.remove(oldest)
+            if not several:
+                del self._all[oldest.item_id]
+
+    # which one a message is about
+
+    def announced(self, item: Item) -> Instance | None:
+        """Return the instance that an `item/started` is about, None: it opens one (S-33)."""
+        for it in self.of(item.id):
+            if _is_same(it, item) and (not it.settled or _is_surely_same(it, item)):
+                return it
+        return None
+
+    def ended(self, item: Item) -> Instance | None:
+        """Return the instance that an `item/completed` is about; None: nobody announced it."""
+        several = self.of(item.id)
+        fitting = [it for it in several if _is_same(it, item)]
+        live = [it for it in fitting if not it.settled]
+        for it in (*reversed(live), *reversed(fitting)):
+            if _is_surely_same(it, item):
+                return it
+        if live:
+            return next((it for it in live if it.claimed), live[0])
+        return fitting[-1] if fitting and not _is_another(fitting[-1], item) else None
+
+    def asked_for(
+        self, item_id: str, arguments: Mapping[str, Any] | None, tool_name: str | None = None
+    ) -> Instance | None:
+        """Return the announced instance that a request is about; None: it is another (S-33)."""
+        for it in self.live(item_id):
+            if it.added or it.runs or it.outcome is not None:
+                continue
+            if arguments is None or it.item_kind is None or it.arguments == arguments:
+                return it
+            if tool_name is not None and tool_name == it.tool_name and it.observed is False:
+                return it
+        return None
+
+    def raw_call(self, call: RawCall) -> Instance | None:
+        """Return the instance that the raw stream announces only now; None: it opens one."""
+        for it in self.live(call.call_id):
+            if not it.raw or (it.turn.response_ended and it.is_announced_only):
+                return it
+        return None
+
+    def raw_output(self, call_id: str) -> Instance | None:
+        """Return the instance whose answer went to the model; None: nothing is known of it."""
+        several = self.of(call_id)
+        return next(
+            (it for it in several if not it.told and not it.settled),
+            next((it for it in several if not it.told), None),
+        )
+
+
+def _is_same(it: Instance, item: Item) -> bool:
+    """Whether an item may be that of an instance: nothing speaks against it."""
+    if it.item_kind is not None and (it.item_kind != item.kind or it.arguments != item.arguments):
+        return it.observed is False and it.tool_name == item.tool_name
+    if it.process_id is not None and item.process_id is not None:
+        return it.process_id == item.process_id
+    if it.began is not None and item.began is not None:
+        return it.began == item.began
+    return True
+
+
+def _is_surely_same(it: Instance, item: Item) -> bool:
+    """Whether an item has the process, or was announced at the time, of an instance."""
+    if it.process_id is not None and it.process_id == item.process_id:
+        return True
+    return it.began is not None and it.began == item.began
+
+
+def _is_another(it: Instance, item: Item) -> bool:
+    """Whether an instance that has ended cannot have ended with this item again."""
+    ended = it.ended_as
+    return ended is not None and ended.status != item.status
