@@ -91,7 +91,8 @@ class Announced:
     """What a dead process has only announced of its last turn: it may have run (S-23)."""
 
     turn_id: str
-    """Of the kernel: the turn that is opened for it, where none is open that it belongs to."""
+    """Of the kernel, and unused: the turn that is opened for it, where none is open that is a part
+    of the same turn there."""
     calls: tuple[Call, ...]
 
 

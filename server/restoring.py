@@ -16,6 +16,7 @@ from ..models.fact import Fact
 from ..models.facts import CallAdded, TurnOpened
 from ..models.run import Run
 from ..models.safe_text import harmless
+from ..models.verdicts import Refused
 from ..runtime.journal.contract import Journal
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
@@ -61,7 +62,9 @@ async def bring_to_rest(
             return
         await worker.make_known()
         deliveries = [*brought_to_rest(kernel, worker=worker.name, announced=announced)]
-        await runtime.hear(run.run_id, [], deliveries)
+        for verdict in await runtime.hear(run.run_id, [], deliveries):
+            if isinstance(verdict, Refused):
+                _log.warning("run %r was not brought to rest: %s", run.run_id, verdict.reason)
     if announced is not None:
         _log.info("run %r: what was announced last waits for the doubts of its turn", run.run_id)
 

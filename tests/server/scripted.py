@@ -120,7 +120,9 @@ class ScriptedAdapter:
         known = {it.provider_call_id or it.invocation_id for it in added}
         items = [str(it.body["item"]) for it in told if it.body["turn"] == turn_id]
         calls = [observed(item) for item in items if item not in known]
-        return Announced(turn_id=str(turn_id), calls=tuple(calls)) if calls else None
+        parts = [it for it in facts if isinstance(it, TurnOpened) and str(turn_id) in it.turn_id]
+        part = f"{turn_id}#{len(parts) + 1}" if parts else str(turn_id)
+        return Announced(turn_id=part, calls=tuple(calls)) if calls else None
 
     async def create(self, spec: SessionSpec, sink: Sink) -> ScriptedSession:
         """Start a process, and a thread in it."""
@@ -367,6 +369,11 @@ class ScriptedSession:
         """Say that a command runs that nobody was asked about (S-21)."""
         added = await self._adds(observed(item, **arguments))
         return (*added, *await self._claims(self.turn or "none", item))
+
+    async def runs_again(self, item: str, name: str) -> tuple[Verdict, ...]:
+        """Say that a command runs whose id was used before: another instance (S-33)."""
+        added = await self._adds(attrs.evolve(observed(item), invocation_id=name))
+        return (*added, *await self._claims(self.turn or "none", name))
 
     async def questions_user(self, item: str) -> tuple[Verdict, ...]:
         """Ask the user something: we execute that (S-28)."""
