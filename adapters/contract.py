@@ -139,6 +139,14 @@ class Sink(Protocol):
         """Learn that the session has ended by itself (S-54)."""
         ...
 
+    def child(self, thread_id: str) -> Sink:
+        """Return what is said of a thread that this one has begun: a run of its own (S-56).
+
+        It is made with the first that is kept of it, and a turn of it is one turn there (S-32).
+        What is kept of it is learnt by this session, which performs it.
+        """
+        ...
+
     async def worker_for(self, process: str) -> str:
         """Return an opaque id for a process; the journal keeps what it stands for (S-50)."""
         ...

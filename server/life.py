@@ -40,9 +40,19 @@ from ..runtime.scheduling import Clock, SteadyClock, Tasks
 from ..runtime.settings import Settings
 from .bounds import Budget, Failures, SessionSettings
 from .line import Line
-from .manifests import Kept, check_thread, closed_note, epoch_note, kept_of, session_note
+from .manifests import (
+    Kept,
+    check_no_child,
+    check_thread,
+    closed_note,
+    epoch_note,
+    kept_of,
+    session_note,
+)
 from .performed import Performed, Performers, RunSink
 from .restoring import bring_to_rest, check_dead, settle_by_evidence
+from .room import Room
+from .sub_agents import SubAgents
 from .threads import Threads
 
 _log = logger(__name__)
@@ -76,8 +86,7 @@ class Life:
         self.journal: Final = journal
         self.active: Final[dict[str, Performed]] = {}
         """By run, in the order in which they began."""
-        self._astir: dict[str, Performed] = {}
-        """Those in which something may go on: the others were looked at since anything was kept."""
+        self._room = Room(self.active, settings)
         self.tasks: Final = Tasks(failed=_failed)
         self.stopping = False
         """Whether the server ends: no session begins any more."""
@@ -86,6 +95,12 @@ class Life:
         self._pass_on = pass_on
         self._performers = Performers(lost=self._lost)
         self._threads = Threads()
+        self.sub_agents: Final = SubAgents(
+            journal=journal,
+            performers=self._performers,
+            threads=self._threads,
+            pass_on=pass_on,
+        )
         alone = attrs.evolve(runtime_settings, takes_over=False)
         self.runtimes: Final = {
             kind: adapter.runtime
@@ -112,7 +127,7 @@ class Life:
     async def open(self) -> None:
         """Begin to restore what was performed when a server ended."""
         for kind, runtime in self.runtimes.items():
-            self._unheeds.append(runtime.when_kept(self._stirs))
+            self._unheeds.append(runtime.when_kept(self._room.stirs))
             if kind != OWN:
                 await runtime.__aenter__()
         self.tasks.spawn("tell how runs stand", tell_untold(self.journal))
@@ -179,6 +194,7 @@ class Life:
         run_id, kind = spec.run_id, spec.kind
         if self.stopping:
             raise CommandRefused("shutting_down", "the server is about to end")
+        check_no_child(kept.manifest)
         check_thread(run_id, kept.manifest)
         await self._make_room(kind)
         if kept.why_closed == "failed" and not restarted:
@@ -192,6 +208,7 @@ class Life:
                 self._threads.knows(run_id, kept.manifest.epoch)
                 await runtime.open_run(Run(run_id=run_id, kind=kind))
                 await bring_to_rest(kept, adapter, runtime, self.journal)
+                await self.sub_agents.rest(run_id, adapter, runtime)
                 self._performers.forget(run_id)  # what was told so far is of a dead process
             told = None if kind == OWN else self._performers.told(run_id)
             session = await self._session(kept, adapter, runtime)
@@ -216,13 +233,15 @@ class Life:
             line=line,
             told=told,
         )
-        self.active[run_id] = self._astir[run_id] = performed
+        self.active[run_id] = performed
+        self._room.stirs(run_id)
         performed.went_on = self.failures.forget
         performed.begin(self._ended_by_itself)
         self.began(performed)
         if kind != OWN:
             self.tasks.spawn(f"prune {run_id}", self._prune(performed))
-        self._rest_idle()
+        for idle in self._room.idle_longest():
+            self.tasks.spawn(f"rest {idle.run_id}", self._rest(idle))
         return performed
 
     async def _session(self, kept: Kept, adapter: RuntimeAdapter, runtime: Runtime) -> Session:
@@ -234,8 +253,13 @@ class Life:
                 "runtime_reference_invalid",
                 f"the run was begun otherwise than this server can go on with it: {error}",
             ) from error
+        run_id = manifest.spec.run_id
         sink = RunSink(
-            manifest.spec.run_id, runtime, pass_on=self._pass_on, ended=self._ended_of_others
+            run_id,
+            runtime,
+            pass_on=self._pass_on,
+            ended=self._ended_of_others,
+            child=self.sub_agents.below(run_id, adapter, runtime),
         )
         if manifest.epoch is None:
             return await adapter.create(manifest.spec, sink)
@@ -243,12 +267,14 @@ class Life:
 
     async def _undo(self, run_id: str, session: Session | None, runtime: Runtime) -> None:
         """End what has begun of a session; the run stays, inactive, and may be restored (S-51)."""
+        with suppress(TurnlockError):
+            if session is not None:
+                ending = await session.terminate(why="failed", grace=0.1)
+                await self.sub_agents.end(run_id, ending, runtime=runtime)
+                await session.leave()
         self._performers.forget(run_id)
         self._threads.forget(run_id)
         with suppress(TurnlockError):
-            if session is not None:
-                await session.terminate(why="failed", grace=0.1)
-                await session.leave()
             if run_id in runtime.runs:
                 await runtime.close_run(run_id, drain=0.0)
 
@@ -288,6 +314,7 @@ class Life:
         finally:
             if self.active.get(run_id) is performed:
                 del self.active[run_id]
+            await self.sub_agents.end(run_id, ending, runtime=runtime)
             self._performers.forget(run_id)
             self._threads.forget(run_id)
             await self._leave(performed)
@@ -302,44 +329,14 @@ class Life:
 
     def check_room(self, kind: str) -> None:
         """Raise `CommandRefused` where so many sessions are at work that no other may begin."""
-        if self._is_full() and self._idle_of(kind) is None:
-            raise CommandRefused(
-                "limit_reached",
-                f"{self._settings.sessions} sessions are at work here; ask again once one has"
-                " ended",
-            )
-
-    def _stirs(self, run_id: str) -> None:
-        """Learn that something was kept of a run."""
-        performed = self.active.get(run_id)
-        if performed is not None:
-            self._astir[run_id] = performed
-
-    def _is_full(self) -> bool:
-        """Whether no other may begin; thousands that wait for a person are not looked at."""
-        for run_id, performed in tuple(self._astir.items()):
-            if self.active.get(run_id) is not performed or not performed.counts:
-                del self._astir[run_id]
-        return len(self._astir) >= self._settings.sessions
-
-    def _idle_of(self, kind: str) -> Performed | None:
-        """Return the session that makes room for another: the oldest process that is idle."""
-        if self._adapters[kind].capabilities.execution == "owned":
-            return None
-        return next((it for it in self.active.values() if it.idle and it.counts), None)
+        self._room.check(self._adapters[kind])
 
     async def _make_room(self, kind: str) -> None:
         """Put a process to rest that is idle, if need be. Raises as `check_room` does."""
         self.check_room(kind)
-        idle = self._idle_of(kind)
-        if self._is_full() and idle is not None:
+        idle = self._room.idle_for(self._adapters[kind])
+        if self._room.is_full and idle is not None:
             await self._rest(idle)
-
-    def _rest_idle(self) -> None:
-        """Put sessions to rest that nobody has asked anything for longest, where many are idle."""
-        idle = [it for it in self.active.values() if it.idle]
-        for performed in idle[: max(0, len(idle) - self._settings.sessions)]:
-            self.tasks.spawn(f"rest {performed.run_id}", self._rest(performed))
 
     async def _rest(self, performed: Performed) -> None:
         """End a session as long as it is idle; its run is gone on with when it is asked."""
@@ -349,7 +346,7 @@ class Life:
 
     def _lost(self, run_id: str) -> None:
         """Learn that another owns a run: its session ends at once (S-49)."""
-        performed = self.active.get(run_id)
+        performed = self.active.get(self.sub_agents.root_of(run_id) or run_id)
         if performed is not None:
             self._over(performed, Ending(why="fenced"))
 
@@ -427,11 +424,12 @@ class Life:
                 await self._prune(performed)
 
     async def _prune(self, performed: Performed) -> None:
-        """Remove old observations of a run that is owned here (S-64)."""
-        with suppress(TurnlockError):  # another time
-            entry = await self.journal.entry(performed.run_id)
-            if entry.owner == performed.runtime.owner:
-                await self.journal.prune(performed.run_id, fence=entry.fence, now=self.now())
+        """Remove old observations of a run that is owned here, and its sub-agents' (S-64)."""
+        for run_id in (performed.run_id, *self.sub_agents.of(performed.run_id)):
+            with suppress(TurnlockError):  # another time
+                entry = await self.journal.entry(run_id)
+                if entry.owner == performed.runtime.owner:
+                    await self.journal.prune(run_id, fence=entry.fence, now=self.now())
 
     async def _restore_all(self) -> None:
         """Restore the sessions of our own runs that were not ended, until all are somebody's."""

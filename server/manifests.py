@@ -106,6 +106,22 @@ def kept_of(run_id: str, notes: Iterable[Noted]) -> Kept | None:
     return kept
 
 
+def check_no_child(manifest: Manifest) -> None:
+    """Raise `CommandRefused` for a sub-agent's run: its parent's session performs it (S-56)."""
+    spec = manifest.spec
+    if spec.parent is not None:
+        raise no_run_of_its_own(spec.run_id, spec.parent)
+
+
+def no_run_of_its_own(run_id: str, parent: str) -> CommandRefused:
+    """Return the refusal of what would perform the run of a sub-agent, or of an agent's tool."""
+    return CommandRefused(
+        "run_inactive",
+        f"run {harmless(run_id)!r} is of another one's agent: it goes on with the run that called"
+        f" it; say it to {harmless(parent)!r}",
+    )
+
+
 def check_thread(run_id: str, manifest: Manifest) -> None:
     """Raise for a manifest of another kind than ours whose epoch names no thread (S-52)."""
     epoch = manifest.epoch

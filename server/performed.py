@@ -45,12 +45,14 @@ class RunSink(Sink):
         *,
         pass_on: Callable[[str, Transient], None],
         ended: Callable[[str, Ending], None],
+        child: Callable[[str], Sink],
     ) -> None:
-        """Say it of this run."""
+        """Say it of this run; `child` makes what says it of a sub-agent's, by its thread."""
         self._run_id = run_id
         self._runtime = runtime
         self._pass_on = pass_on
         self._ended = ended
+        self._child = child
 
     async def hear(
         self, observations: Sequence[Observation], deliveries: Sequence[Delivery]
@@ -66,6 +68,10 @@ class RunSink(Sink):
         """Learn that the session has ended by itself."""
         self._ended(self._run_id, ending)
 
+    def child(self, thread_id: str) -> Sink:
+        """Return what is said of a sub-agent's thread (S-56)."""
+        return self._child(thread_id)
+
     async def worker_for(self, process: str) -> str:
         """Return an opaque id for a process; the journal keeps what it stands for (S-50)."""
         worker = Worker(journal=self._runtime.journal, meaning=process)
@@ -79,15 +85,21 @@ class Performers(Performer):
     def __init__(self, *, lost: Callable[[str], None]) -> None:
         """Begin with no run; `lost` is told of one that is owned here no more."""
         self._told: dict[str, asyncio.Queue[Told]] = {}
+        self._roots: dict[str, str] = {}
         self._lost = lost
 
     def told(self, run_id: str) -> asyncio.Queue[Told]:
         """Return what waits to be told of a run; it is told from when it is owned."""
-        return self._told.setdefault(run_id, asyncio.Queue())
+        return self._told.setdefault(self._roots.get(run_id, run_id), asyncio.Queue())
+
+    def adopt(self, run_id: str, root: str) -> None:
+        """Tell the session of `root` of a sub-agent's run, too (S-56)."""
+        self._roots[run_id] = root
 
     def forget(self, run_id: str) -> None:
         """Tell nothing more of a run."""
-        self._told.pop(run_id, None)
+        if self._roots.pop(run_id, None) is None:
+            self._told.pop(run_id, None)
 
     def perform(self, run_id: str, effect: Execute | Cancel) -> None:
         """Have an effect performed."""

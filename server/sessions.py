@@ -29,10 +29,10 @@ from ..runtime.settings import Settings
 from ..runtime.tools.toolbox import Toolbox
 from .bounds import SessionSettings, allowed, changed_by
 from .catalogue import Catalogue, Offered
-from .children import caller_in
+from .children import caller_in, parent_in
 from .life import Life
 from .line import Taken, Waiting, check_message_id, conflicting, taken_before, waiting_id
-from .manifests import Kept
+from .manifests import Kept, no_run_of_its_own
 from .orphans import Orphans
 from .performed import Performed
 
@@ -398,7 +398,7 @@ class Sessions:
         self.heed(run_id)
         if adapter.capabilities.execution == "owned":
             raise _incapable(adapter, "ask the user: their tools do")
-        performed = self.life.active.get(run_id)
+        performed = self.life.active.get(self.life.sub_agents.root_of(run_id) or run_id)
         if performed is None:
             raise CommandRefused(
                 "run_inactive",
@@ -440,21 +440,20 @@ class Sessions:
         return adapter
 
     async def _check_no_tool(self, run_id: str) -> None:
-        """Raise `CommandRefused` for the run of an agent that is a tool (S-56).
+        """Raise `CommandRefused` for the run of a sub-agent, or of an agent that is a tool (S-56).
 
         Its parent's session performs it, with tools that no agent of this server need have.
         """
         caller = caller_in(run_id)
+        if caller is None and parent_in(run_id) is not None:
+            kept = await self.life.kept(run_id)
+            caller = None if kept is None else kept.manifest.spec.parent
         if caller is None:
             return
         entry = await self.journal.entry(run_id)
         if Leases(now=self.journal.time()).is_owned(entry):
             raise _owned_elsewhere(run_id, entry.owned_until)
-        raise CommandRefused(
-            "run_inactive",
-            f"run {harmless(run_id)!r} is of an agent that is a tool: it goes on with the run that"
-            f" called it; say it to {harmless(caller)!r}",
-        )
+        raise no_run_of_its_own(run_id, caller)
 
     async def _end_of(self, run_id: str) -> Cursor:
         return (await self.journal.ends([run_id])).get(run_id, START)

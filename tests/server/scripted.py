@@ -43,6 +43,7 @@ from turnlock.models.lifecycle_facts import ToolApproved, ToolDenied
 from turnlock.models.values import Json
 from turnlock.models.verdicts import Verdict
 from turnlock.runtime.journal.ledger import Domain, Note, Noted
+from turnlock.server.children import child_id
 from turnlock.views.call_view import CallView
 
 KIND: Final = "scripted"
@@ -179,6 +180,7 @@ class ScriptedSession:
     spec: SessionSpec
     sink: Sink
     number: int
+    thread: str | None = None
     turn: str | None = None
     """The turn that goes on upstream."""
     turns: int = 0
@@ -191,6 +193,8 @@ class ScriptedSession:
     questions: set[str] = attrs.field(factory=set[str])
     answered: set[str] = attrs.field(factory=set[str])
     dead: bool = False
+    children: dict[str, ScriptedSession] = attrs.field(factory=dict[str, "ScriptedSession"])
+    """The threads that it has begun, by their runs."""
 
     def __attrs_post_init__(self) -> None:
         """Begin without a turn."""
@@ -208,7 +212,7 @@ class ScriptedSession:
     @property
     def thread_id(self) -> str:
         """The id of its thread."""
-        return f"thread/{self.spec.run_id}"
+        return self.thread or f"thread/{self.spec.run_id}"
 
     @property
     def at_work(self) -> bool:
@@ -270,7 +274,9 @@ class ScriptedSession:
     async def learn(self, facts: Sequence[Fact]) -> None:
         """Answer what was decided: an approval is claimed before it is written (S-21, S-42)."""
         for fact in facts:
-            if isinstance(fact, ToolApproved) and fact.invocation_id in self.asking:
+            if fact.run_id in self.children:
+                await self.children[fact.run_id].learn([fact])
+            elif isinstance(fact, ToolApproved) and fact.invocation_id in self.asking:
                 (verdict,) = await self._claims(fact.turn_id, fact.invocation_id)
                 if verdict.reason is None:
                     await self._answer("accept", fact.invocation_id)
@@ -317,6 +323,20 @@ class ScriptedSession:
         """Hold nothing."""
 
     # what the process says
+
+    def begins(self, thread: str) -> ScriptedSession:
+        """Say that another thread was begun, in which a turn goes on."""
+        run_id = child_id(self.spec.run_id, thread)
+        made = ScriptedSession(
+            adapter=self.adapter,
+            spec=attrs.evolve(self.spec, run_id=run_id),
+            sink=self.sink.child(thread),
+            number=self.number,
+            thread=thread,
+            turn=f"{thread}.{self.number}",
+        )
+        self.children[run_id] = made
+        return made
 
     async def _claims(self, turn_id: str, invocation_id: str) -> tuple[Verdict, ...]:
         claim = Claim(
