@@ -40,6 +40,7 @@ from turnlock.models.effects import Effect, Execute
 from turnlock.models.fact import Fact
 from turnlock.models.facts import CallAdded, TurnOpened
 from turnlock.models.lifecycle_facts import ToolApproved, ToolDenied
+from turnlock.models.record import changed
 from turnlock.models.values import Json
 from turnlock.models.verdicts import Verdict
 from turnlock.runtime.journal.ledger import Domain, Note, Noted
@@ -392,7 +393,7 @@ class ScriptedSession:
 
     async def runs_again(self, item: str, name: str) -> tuple[Verdict, ...]:
         """Say that a command runs whose id was used before: another instance (S-33)."""
-        added = await self._adds(attrs.evolve(observed(item), invocation_id=name))
+        added = await self._adds(changed(observed(item), invocation_id=name))
         return (*added, *await self._claims(self.turn or "none", name))
 
     async def questions_user(self, item: str) -> tuple[Verdict, ...]:

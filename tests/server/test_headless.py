@@ -147,7 +147,7 @@ def test_s_97_at_the_end_no_command_is_taken_and_each_session_says_how_it_ended(
 
 
 def test_s_64_old_observations_are_pruned_once_an_hour() -> None:
-    """Of a run that is performed here: those of no open turn; messages and manifests stay."""
+    """Of a run that is performed here: those of no turn that may be open; messages and manifests stay."""
 
     async def play() -> None:
         journal, scripted = MemoryJournal(), ScriptedAdapter()
@@ -161,8 +161,14 @@ def test_s_64_old_observations_are_pruned_once_an_hour() -> None:
             await session.completes()
             assert len(await journal.notes("r", domain=Domain.ITEM)) == 3
             await asyncio.sleep(3_601)
-            assert len(await journal.notes("r", domain=Domain.ITEM)) == 0
-            assert len(await journal.notes("r", domain=Domain.MESSAGE)) == 3
+            assert len(await journal.notes("r", domain=Domain.ITEM)) == 3  # its latest turn
+            await it.sessions.prompt("r", "on", message_id="n")
+            await it.until(lambda: len(scripted.told("took")) == 2)
+            await session.announces("c3")
+            await asyncio.sleep(3_601)
+            (left,) = await journal.notes("r", domain=Domain.ITEM)
+            assert left.note.body["item"] == "c3"
+            assert len(await journal.notes("r", domain=Domain.MESSAGE)) == 6
             assert await steps(journal) == ["session", "epoch"]
 
     run(play())
