@@ -147,7 +147,7 @@ def test_s_97_at_the_end_no_command_is_taken_and_each_session_says_how_it_ended(
 
 
 def test_s_64_old_observations_are_pruned_once_an_hour() -> None:
-    """Of a run that is performed here: those of no turn that may be open; messages and manifests stay."""
+    """Of runs that are performed here: of no turn that may be open; messages, manifests stay."""
 
     async def play() -> None:
         journal, scripted = MemoryJournal(), ScriptedAdapter()
