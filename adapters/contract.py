@@ -26,6 +26,9 @@ from ..views.call_view import CallView
 Observation: TypeAlias = Note
 """What an external runtime said: a note of any domain but message and session."""
 
+Settlement: TypeAlias = Literal["response", "turn"]
+"""What a turn of the kernel is in another runtime: one response, or all of a turn (S-31, S-32)."""
+
 VERSION = 1
 """Of manifests: one of a later version is not read (S-52)."""
 
@@ -45,7 +48,7 @@ class Capabilities:
     retry: bool = True
     edit_arguments: bool = True
     scopes: tuple[Scope, ...] = (Scope.ONCE, Scope.TURN, Scope.SESSION)
-    settlement: Literal["response", "turn"] = "response"
+    settlement: Settlement = "response"
     execution: Literal["owned", "observed", "both"] = "owned"
 
 
@@ -139,11 +142,11 @@ class Sink(Protocol):
         """Learn that the session has ended by itself (S-54)."""
         ...
 
-    def child(self, thread_id: str) -> Sink:
+    def child(self, thread_id: str, *, settlement: Settlement) -> Sink:
         """Return what is said of a thread that this one has begun: a run of its own (S-56).
 
-        It is made with the first that is kept of it, and a turn of it is one turn there (S-32).
-        What is kept of it is learnt by this session, which performs it.
+        It is made with the first that is kept of it. What is kept of it is learnt by this session,
+        which performs it.
         """
         ...
 

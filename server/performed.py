@@ -12,6 +12,7 @@ from ..adapters.contract import (
     Observation,
     RuntimeAdapter,
     Session,
+    Settlement,
     Sink,
     UserMessage,
 )
@@ -45,7 +46,7 @@ class RunSink(Sink):
         *,
         pass_on: Callable[[str, Transient], None],
         ended: Callable[[str, Ending], None],
-        child: Callable[[str], Sink],
+        child: Callable[[str, Settlement], Sink],
     ) -> None:
         """Say it of this run; `child` makes what says it of a sub-agent's, by its thread."""
         self._run_id = run_id
@@ -68,9 +69,9 @@ class RunSink(Sink):
         """Learn that the session has ended by itself."""
         self._ended(self._run_id, ending)
 
-    def child(self, thread_id: str) -> Sink:
+    def child(self, thread_id: str, *, settlement: Settlement) -> Sink:
         """Return what is said of a sub-agent's thread (S-56)."""
-        return self._child(thread_id)
+        return self._child(thread_id, settlement)
 
     async def worker_for(self, process: str) -> str:
         """Return an opaque id for a process; the journal keeps what it stands for (S-50)."""

@@ -15,7 +15,15 @@ from typing import Final
 
 import attrs
 
-from ..adapters.contract import Ending, Manifest, Observation, RuntimeAdapter, SessionSpec, Sink
+from ..adapters.contract import (
+    Ending,
+    Manifest,
+    Observation,
+    RuntimeAdapter,
+    SessionSpec,
+    Settlement,
+    Sink,
+)
 from ..agent.transients import Transient
 from ..models.deliveries import Delivery
 from ..models.errors import TurnlockError
@@ -80,7 +88,7 @@ class SubAgents:
 
     def below(
         self, run_id: str, adapter: RuntimeAdapter, runtime: Runtime
-    ) -> Callable[[str], Sink]:
+    ) -> Callable[[str, Settlement], Sink]:
         """Return what makes a sink of a thread that the session of a run has begun."""
         return partial(
             ChildSink,
@@ -95,7 +103,7 @@ class SubAgents:
     async def begin(
         self,
         spec: SessionSpec,
-        thread_id: str,
+        epoch: Mapping[str, Json],
         *,
         root: str,
         adapter: RuntimeAdapter,
@@ -113,7 +121,7 @@ class SubAgents:
         if kept is not None and kept.manifest.spec.parent != spec.parent:
             raise RunDiffers(f"run {harmless(run_id)!r} is known, and is no sub-agent's")
         self._performers.adopt(run_id, root)
-        self._threads.knows(run_id, {"thread_id": thread_id})
+        self._threads.knows(run_id, epoch)
         try:
             await runtime.open_run(run)
             if kept is None:
@@ -121,7 +129,6 @@ class SubAgents:
                 kept = Kept(manifest=Manifest(spec=spec), sessions=1)
             await bring_to_rest(kept, adapter, runtime, self._journal)
             number = kept.epochs + 1
-            epoch: Mapping[str, Json] = {"thread_id": thread_id, "settlement": "turn"}
             await runtime.note(run_id, epoch_note(epoch, number=number, at=runtime.now()))
         except BaseException:
             self._forget(run_id)
@@ -178,6 +185,7 @@ class ChildSink(RunSink):
         self,
         agents: SubAgents,
         thread_id: str,
+        settlement: Settlement,
         *,
         root: str,
         parent: str,
@@ -190,16 +198,17 @@ class ChildSink(RunSink):
         super().__init__(run_id, runtime, pass_on=pass_on, ended=_ignored, child=self._below)
         self._agents = agents
         self._spec = SessionSpec(run_id=run_id, kind=adapter.kind, parent=parent)
-        self._thread_id = thread_id
+        self._epoch: Mapping[str, Json] = {"thread_id": thread_id, "settlement": settlement}
         self._root = root
         self._adapter = adapter
         self._beginning = asyncio.Lock()
 
-    def _below(self, thread_id: str) -> Sink:
+    def _below(self, thread_id: str, settlement: Settlement) -> Sink:
         """Return what is said of a thread that this one has begun."""
         return ChildSink(
             self._agents,
             thread_id,
+            settlement,
             root=self._root,
             parent=self._run_id,
             adapter=self._adapter,
@@ -217,7 +226,7 @@ class ChildSink(RunSink):
                     raise Closed(f"run {self._run_id!r} is performed no more: {ENDED}")
                 await self._agents.begin(
                     self._spec,
-                    self._thread_id,
+                    self._epoch,
                     root=self._root,
                     adapter=self._adapter,
                     runtime=self._runtime,

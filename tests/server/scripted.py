@@ -331,7 +331,7 @@ class ScriptedSession:
         made = ScriptedSession(
             adapter=self.adapter,
             spec=attrs.evolve(self.spec, run_id=run_id),
-            sink=self.sink.child(thread),
+            sink=self.sink.child(thread, settlement="turn"),
             number=self.number,
             thread=thread,
             turn=f"{thread}.{self.number}",

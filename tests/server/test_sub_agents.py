@@ -42,7 +42,7 @@ def test_s_56_a_thread_first_heard_of_becomes_a_run_with_its_parent() -> None:
         journal, scripted = MemoryJournal(), ScriptedAdapter()
         async with serving(journal, others=[scripted]) as it:
             child = await begun(it, scripted)
-            scripted.sessions["r"].sink.child("unheard")
+            scripted.sessions["r"].sink.child("unheard", settlement="turn")
             entries = await journal.runs()
             assert [(one.run.run_id, one.run.kind) for one in entries] == [
                 ("r", KIND),
