@@ -18,8 +18,11 @@ CODEX: Final = "codex"
 EXECUTABLE: Final = "TURNLOCK_CODEX"
 """The environment variable that names the executable."""
 SANDBOXES: Final = ("read-only", "workspace-write", "danger-full-access")
-POLICIES: Final = ("untrusted", "on-request", "on-failure", "never")
+POLICIES: Final = ("untrusted", "on-request", "never")
 """As `adapters.codex.settings` has them, which is not imported for a help text."""
+SANDBOX: Final = SANDBOXES[1]
+POLICY: Final = POLICIES[1]
+"""What a run has that says nothing of it."""
 
 _Command = Callable[..., Any]
 
@@ -37,14 +40,31 @@ class CodexOptions:
         """Return what all its runs have in common; they work in `cwd` unless they say otherwise."""
         from ..adapters.codex.settings import CodexSettings  # noqa: PLC0415 - asked for by name
 
-        given = attrs.asdict(self)
-        executable = given.pop("executable") or CODEX
-        said = {name: value for name, value in given.items() if value is not None}
-        return CodexSettings(command=(executable,), cwd=cwd, **said)
+        return CodexSettings(command=(self.executable or CODEX,), cwd=cwd, **self.said())
 
-    def check_unused(self) -> None:
+    def of_anybody(self, *, cwd: str) -> CodexSettings:
+        """Return settings that bound nothing: for whoever is the owner, and names each run's."""
+        from ..adapters.codex.settings import CodexSettings  # noqa: PLC0415 - as above
+
+        return CodexSettings(
+            command=(self.executable or CODEX,),
+            cwd=cwd,
+            sandbox=SANDBOXES[-1],
+            approval_policy=POLICIES[-1],
+        )
+
+    def said(self) -> dict[str, str]:
+        """Return what was given of a run's settings, by their names."""
+        told = {
+            "sandbox": self.sandbox,
+            "approval_policy": self.approval_policy,
+            "model": self.model,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+    def check_unused(self, **more: object) -> None:
         """Raise `UsageError` for options of a runtime that was not asked for."""
-        named = {"--sandbox": self.sandbox, "--approval-policy": self.approval_policy}
+        named = {"--sandbox": self.sandbox, "--approval-policy": self.approval_policy, **more}
         for option, value in named.items():
             if value is not None:
                 raise click.UsageError(f"{option} is of --runtime {CODEX}: give that, too")
@@ -78,11 +98,11 @@ _OPTIONS: Final = (
     click.option(
         "--sandbox",
         type=click.Choice(SANDBOXES),
-        help="What the commands of Codex may touch, at most.  [default: workspace-write]",
+        help=f"What the commands of Codex may touch, at most.  [default: {SANDBOX}]",
     ),
     click.option(
         "--approval-policy",
         type=click.Choice(POLICIES),
-        help="What Codex asks about, at least.  [default: on-request]",
+        help=f"What Codex asks about, at least.  [default: {POLICY}]",
     ),
 )

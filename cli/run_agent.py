@@ -21,6 +21,7 @@ from ..models.deliveries import Delivery
 from ..models.errors import UnknownRun
 from ..models.fact import Fact
 from ..models.record import changed
+from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.sealed import is_sealed
 from ..models.verdicts import Verdict
@@ -149,7 +150,7 @@ class AgentPartner:
                     hear(event)
         raise AssertionError(prompt)
 
-    async def watch(self, take: Callable[[Fact], None]) -> None:
+    async def watch(self, take: Callable[[Fact], None], look: Callable[[], None]) -> None:  # noqa: ARG002 - facts tell
         """Pass on the facts of its run."""
         facts = self._agent.runtime.subscribe(self._agent.run_id)
         try:
@@ -166,7 +167,9 @@ class AgentPartner:
 async def converse(settings: AgentSettings, journal: Journal) -> End:
     """Play one session on a journal. Raises what the agent, its model and its journal raise."""
     try:
-        known = (await journal.entry(settings.run.run_id)).sequence
+        entry = await journal.entry(settings.run.run_id)
+        _check_kind(entry.run)
+        known = entry.sequence
         if settings.implied:
             said = await journal.notes(settings.run.run_id, domain=Domain.MESSAGE)
             _check_began(settings, said)
@@ -196,6 +199,15 @@ async def converse(settings: AgentSettings, journal: Journal) -> End:
             raise
         click.echo(farewell(settings, session.screen.view), err=True)
         return End.FAILED
+
+
+def _check_kind(run: Run) -> None:
+    """Refuse a run that another runtime performs (S-5)."""
+    if run.kind != OWN:
+        raise click.UsageError(
+            f"run {harmless(run.run_id)!r} is of kind {run.kind}, and stays so: give --runtime"
+            f" {run.kind} to go on with it, or begin another --run"
+        )
 
 
 def _check_began(settings: AgentSettings, notes: Sequence[Noted]) -> None:

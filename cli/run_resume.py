@@ -54,10 +54,10 @@ def end_of(conversation: Conversation) -> Iterator[Text]:
     latest = conversation.said[places[-1] :] if places else conversation.said
     answers = [it for it in latest if isinstance(it, Answer)]
     if places:
-        yield from _quoted("you", conversation.said[places[-1]].text or "")
+        yield from quoted("you", conversation.said[places[-1]].text or "")
     for answer in answers[-1:]:
         if answer.text:
-            yield from _quoted("model", answer.text)
+            yield from quoted("model", answer.text)
         turn = conversation.turns.get(conversation.turn_id or "") if answer.calls else None
         left = () if turn is None else turn.unfinished
         for call in left[:_CALLS]:
@@ -68,7 +68,8 @@ def end_of(conversation: Conversation) -> Iterator[Text]:
             yield Text(f"  … and {len(left) - _CALLS} calls more", "dim")
 
 
-def _quoted(who: str, text: str) -> Iterator[Text]:
+def quoted(who: str, text: str) -> Iterator[Text]:
+    """Yield the first lines of what somebody said."""
     lines = text.strip("\n").split("\n")
     for number, line in enumerate(lines[:_LINES]):
         before = f"  {who}: " if not number else " " * (len(who) + 4)

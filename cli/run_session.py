@@ -59,7 +59,7 @@ class SessionSettings:
 class Came:
     """What came of a prompt: the answer, or that it was stopped."""
 
-    text: str = ""
+    text: str | None = None
     interrupted: bool = False
 
 
@@ -97,8 +97,8 @@ class Partner(Protocol):
         """Have it work, on what is unfinished or on a prompt; `hear` is told what it says."""
         ...
 
-    async def watch(self, take: Callable[[Fact], None]) -> None:
-        """Pass on the facts of the run, from its first, as they come."""
+    async def watch(self, take: Callable[[Fact], None], look: Callable[[], None]) -> None:
+        """Pass on the facts of the run as they come; `look` where else something may be asked."""
         ...
 
     async def interrupt(self) -> None:
@@ -132,7 +132,7 @@ class Session:
         decider = self._settings.decider or self.terminal
         self._prompts = ApprovalPrompts(partner.calls, decider=decider, screen=self.screen)
         self._work = asyncio.create_task(self._converse(partner))
-        watching = asyncio.create_task(partner.watch(self._take))
+        watching = asyncio.create_task(partner.watch(self._take, self._prompts.look))
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
@@ -156,6 +156,7 @@ class Session:
                 prompt = None  # the same command line again: it was asked already
             end = await self._said(partner, None)
             if end is not End.ANSWERED and not settings.converses:
+                self._not_said(prompt)
                 return end
         elif prompt is None and not partner.has_begun:
             prompt = settings.opening
@@ -221,7 +222,7 @@ class Session:
         if came.interrupted:
             self.screen.tell("(stopped; the model is told with the next prompt)")
             return End.INTERRUPTED
-        if came.text != self.screen.speech.shown:
+        if came.text is not None and came.text != self.screen.speech.shown:
             click.echo(harmless_lines(came.text), file=self._answers)
         return End.ANSWERED
 
@@ -239,11 +240,15 @@ class Session:
             ways += ["resolve"] if doubts else []
             rest = f"decide with turnlock {', or '.join(ways)}, or start this run again to be asked"
         self.screen.tell(f"left as it is: {what} for an answer that nobody gave; {rest}")
-        if prompt is not None and prompt != partner.last_prompt:
-            self.screen.tell(Text(f"not said: {harmless(prompt, limit=_QUOTED)}", "yellow"))
+        if prompt != partner.last_prompt:
+            self._not_said(prompt)
         if self._settings.converses and not self.lines.ended:
             self.screen.tell("(nothing can be said before that; press return to be asked again)")
         return End.WAITING
+
+    def _not_said(self, prompt: str | None) -> None:
+        if prompt is not None:
+            self.screen.tell(Text(f"not said: {harmless(prompt, limit=_QUOTED)}", "yellow"))
 
     def _take(self, fact: Fact) -> None:
         """Fold and show the next fact."""

@@ -45,6 +45,8 @@ class SessionSettings:
     """What becomes of a call in doubt before the next prompt (S-83)."""
     models_for: float = 600.0
     """For which models are known before they are asked for anew (S-85)."""
+    preload: bool = True
+    """Whether models are asked for before anybody wants to know (S-85)."""
     roots: tuple[str, ...] = ()
     """Folders below which the `cwd` of a run may be (S-51)."""
 

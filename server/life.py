@@ -38,7 +38,7 @@ from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, SteadyClock, Tasks
 from ..runtime.settings import Settings
-from .bounds import Budget, Failures, SessionSettings
+from .bounds import Budget, Failures, SessionSettings, allowed
 from .line import Line
 from .manifests import (
     Kept,
@@ -119,6 +119,8 @@ class Life:
         """What owns and judges the runs of each kind."""
         self.began: Callable[[Performed], None] = lambda _: None
         """Is told of each session that has begun."""
+        self.ended: Callable[[str, Ending], None] = lambda _, __: None
+        """Is told of each run whose session has ended, and how."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._budget = Budget(settings)
         self.failures: Final = Failures()
@@ -247,7 +249,7 @@ class Life:
     async def _session(self, kept: Kept, adapter: RuntimeAdapter, runtime: Runtime) -> Session:
         manifest = kept.manifest
         try:
-            await adapter.check(manifest.spec)
+            await adapter.check(allowed(manifest.spec, adapter, self._settings))
         except CommandRefused as error:  # a new one was checked before
             raise CommandRefused(
                 "runtime_reference_invalid",
@@ -318,6 +320,7 @@ class Life:
             self._performers.forget(run_id)
             self._threads.forget(run_id)
             await self._leave(performed)
+            self.ended(run_id, ending)
 
     async def _leave(self, performed: Performed) -> None:
         try:

@@ -137,6 +137,8 @@ class Performed:
         self.line: Final = line
         self.idle = False
         """Whether nothing is owed, and nothing waits."""
+        self.at_rest: Final = asyncio.Event()
+        """Set while it is idle; a prompt that is kept clears it."""
         self.went_on: Callable[[str], None] = lambda _: None
         """Is told of the run each time that nothing is owed any more."""
         self._told = told
@@ -177,6 +179,7 @@ class Performed:
 
     def wake(self) -> None:
         """Look at the line: something waits there."""
+        self.at_rest.clear()
         self._woken.set()
 
     async def send(self, prompt: Waiting) -> None:
@@ -202,6 +205,7 @@ class Performed:
                 await self.send(first)
                 continue
             self.idle = True
+            self.at_rest.set()
             try:
                 await self._woken.wait()
             finally:

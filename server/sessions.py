@@ -108,7 +108,8 @@ class Sessions:
         """Begin to restore what was performed when the server ended, and to preload models."""
         await self.life.open()
         self._orphans.begin()
-        self.life.tasks.spawn("preload models", self.catalogue.preload())
+        if self.settings.preload:
+            self.life.tasks.spawn("preload models", self.catalogue.preload())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -312,7 +313,12 @@ class Sessions:
             performed.wake()
 
     async def _performed(
-        self, run_id: str, adapter: RuntimeAdapter, changes: Mapping[str, Json]
+        self,
+        run_id: str,
+        adapter: RuntimeAdapter,
+        changes: Mapping[str, Json],
+        *,
+        force: bool = False,
     ) -> tuple[Performed, dict[str, Json]]:
         """Return a run's session, restored if need be, and what is told of that (S-53, S-87)."""
         performed = self.life.active.get(run_id)
@@ -330,7 +336,7 @@ class Sessions:
                 raise _differs(run_id)
             manifest = attrs.evolve(kept.manifest, spec=spec)
             kept = attrs.evolve(kept, manifest=manifest, sessions=number)
-        return await self.life.begin(kept), {"restored": True}
+        return await self.life.begin(kept, force=force), {"restored": True}
 
     async def _settle_doubts(self, performed: Performed, *, fail: bool) -> None:
         """Settle calls in doubt as unknown. Raises `CommandRefused` where nobody said so (S-83)."""
@@ -346,10 +352,13 @@ class Sessions:
         for call in doubts:
             await performed.runtime.deliver(call.run_id, unknown(call, OUTCOME_UNKNOWN))
 
-    async def restore(self, run_id: str, *, force: bool = False) -> Cursor:
+    async def restore(
+        self, run_id: str, *, force: bool = False, changes: Mapping[str, Json] | None = None
+    ) -> Cursor:
         """Have a run performed here, if it is not (S-52); return where its ledger ends.
 
-        With `force` whoever asks says that its last process is dead, where nobody can see (S-49).
+        It goes on with `changes` of its settings. With `force` whoever asks says that its last
+        process is dead, where nobody can see (S-49).
         """
         self._check_open()
         adapter = await self._adapter(run_id)
@@ -358,8 +367,7 @@ class Sessions:
         await self._check_no_tool(run_id)
         self.heed(run_id)
         async with self._elsewhere(run_id), self.life.lock(run_id):
-            if not self.is_active(run_id):
-                await self.life.begin(await self._manifest(run_id), force=force)
+            await self._performed(run_id, adapter, changes or {}, force=force)
         return await self._end_of(run_id)
 
     async def terminate(self, run_id: str, *, grace: float | None = None) -> Cursor:

@@ -13,12 +13,9 @@ KIND: Final = "codex"
 """The kind of the runs that ``codex app-server`` performs (K-61)."""
 SANDBOXES: Final = ("read-only", "workspace-write", "danger-full-access")
 """What commands may touch, by the runtime's own names, the strictest first."""
-POLICIES: Final = ("untrusted", "on-request", "on-failure", "never")
-"""What the runtime asks about, by its own names, whoever asks about most first.
-
-Neither of the two in the middle lets anything leave the sandbox unasked; without a sandbox the
-former still asks about commands that it holds dangerous, the latter about none.
-"""
+POLICIES: Final = ("untrusted", "on-request", "never")
+"""What the runtime asks about, by its own names, the strictest first: each command, what its model
+wants to have run outside of the sandbox, nothing."""
 
 
 @attrs.frozen(kw_only=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+import attrs
 import pytest
 
-from turnlock.adapters.contract import RuntimeAdapter, SessionSpec
+from turnlock.adapters.contract import CommandRefused, RuntimeAdapter, SessionSpec
 from turnlock.models.errors import InvalidValue
 from turnlock.server.face import ServerSettings
 from turnlock.server.hub import HubSettings
@@ -92,5 +94,49 @@ def test_what_an_adapter_holds_is_let_go_last() -> None:
             assert it.face.sessions is not None
             await it.face.sessions.create(SessionSpec(run_id="r", kind=KIND))
         assert [told[0] for told in holding.pipe] == ["start", "kill", "closed"]
+
+    run(play())
+
+
+def test_s_51_a_run_goes_on_only_where_its_owner_lets_it_work_now(tmp_path: Path) -> None:
+    """A folder below no root any more is refused when the run is restored, and nothing begins."""
+    work, other = tmp_path / "work", tmp_path / "other"
+    for folder in (work, other):
+        folder.mkdir()
+
+    async def play() -> None:
+        db = str(tmp_path / "a.db")
+        for root, scripted in ((work, ScriptedAdapter()), (other, ScriptedAdapter())):
+            given = attrs.evolve(options(scripted), db=db, roots=(str(root),))
+            async with opened(given) as it:
+                assert it.face.sessions is not None
+                if root is work:
+                    await it.face.sessions.create(SessionSpec(run_id="r", kind=KIND, cwd=str(work)))
+                    continue
+                scripted.threads["r"] = []
+                with pytest.raises(CommandRefused, match="no folder below a --root") as refused:
+                    await it.face.sessions.restore("r")
+                assert refused.value.code == "runtime_reference_invalid"
+                assert scripted.pipe == []
+
+    asyncio.run(play())
+
+
+def test_s_53_a_run_that_nobody_performs_is_restored_with_other_settings() -> None:
+    """They stand in its manifest from then on; one that is active keeps its own."""
+
+    async def play() -> None:
+        scripted = ScriptedAdapter()
+        async with opened(options(scripted)) as it:
+            sessions = it.face.sessions
+            assert sessions is not None
+            await sessions.create(SessionSpec(run_id="r", kind=KIND))
+            await sessions.restore("r", changes={"model": "large"})
+            assert [spec.model for spec in scripted.specs] == ["small"]
+            await sessions.terminate("r")
+            await sessions.restore("r", changes={"model": "large"})
+            await sessions.terminate("r")
+            await sessions.restore("r")
+            assert [spec.model for spec in scripted.specs] == ["small", "large", "large"]
 
     run(play())

@@ -71,4 +71,9 @@ def test_the_help_text_has_the_names_of_the_settings() -> None:
     assert codex_options.SANDBOXES == SANDBOXES
     assert codex_options.POLICIES == POLICIES
     assert codex_options.CODEX == KIND
-    assert CodexSettings().command == (KIND,)
+    owner = CodexSettings()
+    assert (owner.command, owner.sandbox, owner.approval_policy) == (
+        (KIND,),
+        codex_options.SANDBOX,
+        codex_options.POLICY,
+    )
