@@ -128,6 +128,11 @@ class Ending:
 class Sink(Protocol):
     """What an adapter says of a run."""
 
+    @property
+    def run_id(self) -> str:
+        """The run that it is said of."""
+        ...
+
     async def hear(
         self, observations: Sequence[Observation], deliveries: Sequence[Delivery]
     ) -> tuple[Verdict, ...]:
@@ -148,6 +153,14 @@ class Sink(Protocol):
         It is made with the first that is kept of it. What is kept of it is learnt by this session,
         which performs it.
         """
+        ...
+
+    async def owns(self) -> bool:
+        """Whether the run is ours still; the journal is asked, if need be (S-44)."""
+        ...
+
+    def now(self) -> float:
+        """Return the Unix time by which observations are stamped."""
         ...
 
     async def worker_for(self, process: str) -> str:
@@ -190,6 +203,10 @@ class Session(Protocol):
 
     async def perform(self, effect: Effect) -> None:
         """Perform an execute, cancel or continue of this run."""
+        ...
+
+    async def taken(self, turn_id: str) -> None:
+        """Return once the runtime has gone on from the results of a turn of the kernel (S-29)."""
         ...
 
     async def learn(self, facts: Sequence[Fact]) -> None:

@@ -255,6 +255,9 @@ class OwnSession:
     async def perform(self, effect: Effect) -> None:
         """Do nothing: the runtime performs what it owes."""
 
+    async def taken(self, turn_id: str) -> None:
+        """Do nothing: the agent takes its results itself."""
+
     async def learn(self, facts: Sequence[Fact]) -> None:
         """Do nothing: the conversation follows the run."""
 

@@ -121,6 +121,8 @@ class Dispatcher(Listener):
         self._runtime.telemetry.folded(actor.kernel)
         self._streams.look_again(actor.run.run_id)
         self.noted(actor)
+        if self._runtime.performer is not None and actor.writer.missed:
+            self._runtime.performer.learn(actor.run.run_id, actor.writer.missed)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)
         self.approval_ages.recovered(actor.kernel, now=self._runtime.clock.now())

@@ -102,6 +102,14 @@ class Runtime:
         lost = self.settings.lost_threads
         self._threads = Threads(lost=lost, now=clock.now)
         self._reading = Threads(lost=lost, now=clock.now, name="turnlock reader")
+        self.tenure: Final = Tenure(
+            journal=journal,
+            clock=clock_of_leases(journal, clock),
+            owner=self.owner,
+            actors=self._actors,
+            settings=self.settings,
+        )
+        """What is owned here for certain."""
         self._runtime = RuntimeContext(
             slots=Limiter(
                 all_runs=self.settings.executions,
@@ -117,13 +125,7 @@ class Runtime:
             owner=self.owner,
             worker=Worker(journal=journal, meaning=self.owner),
             actors=self._actors,
-            tenure=Tenure(
-                journal=journal,
-                clock=clock_of_leases(journal, clock),
-                owner=self.owner,
-                actors=self._actors,
-                settings=self.settings,
-            ),
+            tenure=self.tenure,
             tools_of=_tools_of(tools),
             on_continue=on_continue,
             kind=kind,

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from ..models.errors import TurnlockError
 from .actor import Actor
 from .actors import Actors
 from .errors import RunFenced
@@ -58,6 +59,15 @@ class Tenure:
     def holds(self, actor: Actor) -> bool:
         """Whether this process has the run for certain, at this instant; from any thread."""
         return actor.stopped is None and self.now() < actor.owned_until
+
+    async def has(self, run_id: str) -> bool:
+        """Whether a run is owned here still, for which the journal is asked if need be."""
+        actor = self._actors.get(run_id)
+        if actor is None:
+            return False
+        with suppress(TurnlockError):
+            await self.make_sure(actor)
+        return self.holds(actor)
 
     async def make_sure(self, actor: Actor) -> None:
         """Return when the run is surely owned, for which the journal is asked if need be.

@@ -84,6 +84,8 @@ class RunWriter:
         """The sequence of the last fact that is known to be durable."""
         self.stale = False
         """Whether the journal may hold other facts than the kernel: `catch_up` first."""
+        self.missed: Sequence[Fact] = ()
+        """Facts that were kept when nobody knew it, found by the last `catch_up` of an owner."""
         self._latest: Fact | None = None
         """The last fact that was kept or read here."""
         self.running: Final = Running(clock)
@@ -198,6 +200,7 @@ class RunWriter:
         else:
             kernel = await fold_run(self.run, self._journal)
             await self.acknowledged.check(self._journal)
+            self.missed = [fact async for fact in self._journal.facts(run_id, after=before)]
             self.kernel = kernel
             self._tally = None
         if self._correlated is not None:

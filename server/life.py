@@ -50,7 +50,7 @@ from .manifests import (
     session_note,
 )
 from .performed import Performed, Performers, RunSink
-from .restoring import bring_to_rest, check_dead, settle_by_evidence
+from .restoring import bring_to_rest, check_dead, put_to_rest, settle_by_evidence
 from .room import Room
 from .sub_agents import SubAgents
 from .threads import Threads
@@ -107,7 +107,7 @@ class Life:
             if isinstance(adapter, OwnAdapter)
             else Runtime(
                 journal=journal,
-                on_continue=_taken_at_once,
+                on_continue=self._taken,
                 settings=alone,
                 clock=clock,
                 kind=kind,
@@ -280,6 +280,11 @@ class Life:
             if run_id in runtime.runs:
                 await runtime.close_run(run_id, drain=0.0)
 
+    async def _taken(self, told: Continuation) -> None:
+        """Wait until another runtime has gone on: it hands results to its model itself (S-29)."""
+        if (performed := self.active.get(told.run_id)) is not None:
+            await performed.session.taken(told.turn_id)
+
     async def wake(self, run_id: str) -> None:
         """Begin the session of a run whose last has failed, or was never ended."""
         try:
@@ -303,11 +308,10 @@ class Life:
         self, performed: Performed, ending: Ending, *, grace: float, over: bool = False
     ) -> None:
         """End a session under its lock; one that is `over` has ended by itself."""
-        run_id, runtime, session = performed.run_id, performed.runtime, performed.session
+        run_id, runtime = performed.run_id, performed.runtime
         try:
             await performed.cease()
-            if not over:
-                ending = await session.terminate(why=ending.why, grace=grace)
+            ending = await put_to_rest(performed, ending, grace=grace, over=over)
             if run_id in runtime.runs:
                 number = performed.kept.closings + 1
                 await runtime.note(run_id, closed_note(ending, number=number, at=self.now()))
@@ -479,10 +483,6 @@ def _goes_on(kept: Kept, entry: RunEntry) -> bool:
     if kept.why_closed in {"rested", "failed"}:
         return entry.busy
     return kept.why_closed not in STAYS_CLOSED
-
-
-async def _taken_at_once(_: Continuation) -> None:
-    """Take what another runtime hands to its model itself (S-29)."""
 
 
 def _failed(name: str, error: BaseException) -> None:

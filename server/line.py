@@ -2,7 +2,8 @@
 
 A prompt is kept first as the note `waiting/ID`, and so once for ever. Once nothing is owed it is
 said: the note `said/N` that names its id. Where another runtime is asked it is `sent/ID` after it
-was taken; or, where a crash came between and nobody knows, `outcome_unknown/ID`: never sent again.
+was taken; or, where a crash came between and nobody knows, `outcome_unknown/ID`: never sent again;
+or `refused/ID`, where the runtime would not take it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..runtime.runtime import Runtime
 WAITING: Final = "waiting"
 SENT: Final = "sent"
 UNKNOWN: Final = "outcome_unknown"
+REFUSED: Final = "refused"
 ID: Final = 128
 """Characters of a `message_id` (S-80)."""
 
@@ -123,7 +125,7 @@ class Line:
             elif kind == Kind.USER:
                 self._waiting.pop(message_id, None)
                 self.unsent[message_id] = prompt
-            elif kind in {SENT, UNKNOWN}:
+            elif kind in {SENT, UNKNOWN, REFUSED}:
                 self.unsent.pop(message_id, None)
 
     def __len__(self) -> int:
@@ -172,6 +174,12 @@ class Line:
     async def is_unknown(self, message_id: str) -> None:
         """Keep that nobody knows whether the runtime took it: a person is shown that."""
         await self._note(UNKNOWN, f"{UNKNOWN}/{message_id}", {"message_id": message_id})
+        self.unsent.pop(message_id, None)
+
+    async def was_refused(self, message_id: str, why: str) -> None:
+        """Keep that the runtime would not take it: it is said again under another id, if at all."""
+        told: dict[str, Json] = {"message_id": message_id, "text": harmless(why)}
+        await self._note(REFUSED, f"{REFUSED}/{message_id}", told)
         self.unsent.pop(message_id, None)
 
     async def _note(self, kind: str, note_id: str, body: Mapping[str, Json]) -> None:

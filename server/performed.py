@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from ..adapters.contract import (
+    CommandRefused,
     Ending,
     Observation,
     RuntimeAdapter,
@@ -25,12 +26,15 @@ from ..models.facts import TurnInterrupting
 from ..models.verdicts import Verdict
 from ..runtime.dispatcher import Performer
 from ..runtime.errors import JournalError
+from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
 from ..runtime.workers import Worker
 from ..views.call_view import CallView
 from .line import Line, Waiting
 from .manifests import Kept
+
+_log = logger(__name__)
 
 Told = Sequence[Fact] | Execute | Cancel
 """What a session of another kind is told of its run, in order."""
@@ -72,6 +76,19 @@ class RunSink(Sink):
     def child(self, thread_id: str, *, settlement: Settlement) -> Sink:
         """Return what is said of a sub-agent's thread (S-56)."""
         return self._child(thread_id, settlement)
+
+    @property
+    def run_id(self) -> str:
+        """The run that it is said of."""
+        return self._run_id
+
+    async def owns(self) -> bool:
+        """Whether the run is ours still, for which the journal is asked if need be (S-44)."""
+        return await self._runtime.tenure.has(self._run_id)
+
+    def now(self) -> float:
+        """Return the Unix time by which observations are stamped."""
+        return self._runtime.now()
 
     async def worker_for(self, process: str) -> str:
         """Return an opaque id for a process; the journal keeps what it stands for (S-50)."""
@@ -190,7 +207,11 @@ class Performed:
             self.line.was_said(prompt)
             return
         await self._kept(partial(self.line.say, prompt))
-        sent = await self.session.send_turn(message, message_id=prompt.message_id)
+        try:
+            sent = await self.session.send_turn(message, message_id=prompt.message_id)
+        except CommandRefused as error:
+            await self._kept(partial(self.line.was_refused, prompt.message_id, str(error)))
+            raise
         await self._kept(partial(self.line.was_sent, prompt.message_id, sent))
 
     async def _pump(self) -> None:
@@ -201,8 +222,11 @@ class Performed:
             self.went_on(self.run_id)
             self._woken.clear()
             first = self.line.first
-            if first is not None:
-                await self.send(first)
+            if first is not None and not self._waits_for_doubts():
+                try:
+                    await self.send(first)
+                except CommandRefused as error:  # kept in the run, and shown there
+                    _log.info("run %r: a prompt was not taken: %s", self.run_id, error)
                 continue
             self.idle = True
             self.at_rest.set()
@@ -210,6 +234,10 @@ class Performed:
                 await self._woken.wait()
             finally:
                 self.idle = False
+
+    def _waits_for_doubts(self) -> bool:
+        """Whether a turn of another runtime is in doubt: nothing is said before it is settled."""
+        return self._told is not None and bool(self.doubts())
 
     async def _find_out(self) -> None:
         """Find out what became of messages between which and their runtime a crash came."""
@@ -234,6 +262,7 @@ class Performed:
                 await self.session.perform(it)
                 continue
             await self.session.learn(it)
+            self.wake()
             for fact in it:
                 if isinstance(fact, TurnInterrupting):
                     await self.session.interrupt(fact.turn_id)

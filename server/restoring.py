@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ..adapters.contract import CommandRefused, RuntimeAdapter, Session
+from ..adapters.contract import CommandRefused, Ending, RuntimeAdapter, Session
 from ..adapters.rest import brought_to_rest
+from ..models.deliveries import Acknowledge
+from ..models.effects import Continue
 from ..models.fact import Fact
 from ..models.facts import CallAdded, TurnOpened
-from ..models.run import Run
+from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.verdicts import Refused
 from ..runtime.journal.contract import Journal
@@ -23,6 +25,7 @@ from ..runtime.runtime import Runtime
 from ..runtime.workers import Worker
 from ..runtime.writer import fold_run
 from .manifests import Kept
+from .performed import Performed
 
 _log = logger(__name__)
 
@@ -67,6 +70,24 @@ async def bring_to_rest(
                 _log.warning("run %r was not brought to rest: %s", run.run_id, verdict.reason)
     if announced is not None:
         _log.info("run %r: what was announced last waits for the doubts of its turn", run.run_id)
+
+
+async def put_to_rest(performed: Performed, ending: Ending, *, grace: float, over: bool) -> Ending:
+    """End the process of a session, and bring to rest what it leaves; return how it ended.
+
+    One that is `over` has ended by itself, as the ending says; what it performed may not have.
+    """
+    run_id, runtime, kind = performed.run_id, performed.runtime, performed.adapter.kind
+    if over and kind == OWN:
+        return ending
+    ended = await performed.session.terminate(why=ending.why, grace=grace)
+    if kind != OWN and run_id in runtime.runs:
+        journal = runtime.journal
+        await bring_to_rest(performed.kept, performed.adapter, runtime, journal)
+        kernel = await fold_run(Run(run_id=run_id, kind=kind), journal)
+        owed = [it.turn_id for it in kernel.pending_effects if isinstance(it, Continue)]
+        await runtime.hear(run_id, [], [Acknowledge(turn_id=turn_id) for turn_id in owed])
+    return ending if over else ended
 
 
 async def settle_by_evidence(

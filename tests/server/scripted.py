@@ -272,6 +272,9 @@ class ScriptedSession:
             await self.sink.hear([], [claim])
             self.questions.add(effect.invocation_id)
 
+    async def taken(self, turn_id: str) -> None:
+        """Take results at once."""
+
     async def learn(self, facts: Sequence[Fact]) -> None:
         """Answer what was decided: an approval is claimed before it is written (S-21, S-42)."""
         for fact in facts:
