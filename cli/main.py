@@ -30,8 +30,8 @@ _LAZY: Final = {
     **{
         name: f"{name}.command"
         for name in (
-            *("check", "completion", "diagram", "explain", "export", "fork", "recover"),
-            *("replay", "resolve", "run", "runs", "serve", "show", "token", "trace"),
+            *("check", "codex", "completion", "diagram", "explain", "export", "fork"),
+            *("recover", "replay", "resolve", "run", "runs", "serve", "show", "token", "trace"),
             *("tui", "verify"),
         )
     },

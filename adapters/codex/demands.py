@@ -1,0 +1,303 @@
+"""What must hold of a run of Codex, looked at beside the kernel and the normaliser.
+
+A `Witness` is told what was said, what became a fact and what was answered, in that order, and
+says what cannot be right. It keeps a book of its own of what the messages show, and asks nobody
+what they made of them: a normaliser that takes an announcement for a start is found out (S-22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ...engine.kernel import Kernel
+from ...models.calls import Call
+from ...models.effects import Continue, Effect, Execute
+from ...models.facts import (
+    CallAdded,
+    Fact,
+    LifecycleFact,
+    ToolApproved,
+    ToolDenied,
+    ToolExecutionFailed,
+    ToolExecutionStarted,
+    ToolExecutionSucceeded,
+    TurnOpened,
+)
+from ...models.lifecycle_facts import DenialCause, FailureCause
+from ...views.call_view import Waits
+from ...views.live import calls_of
+from .answers import (
+    COMMAND_APPROVAL,
+    ELICITATION,
+    OLD_COMMAND_APPROVAL,
+    OLD_PATCH_APPROVAL,
+    PATCH_APPROVAL,
+    PERMISSIONS_APPROVAL,
+)
+from .heard import Anomaly, Odd, Reply
+from .messages import Asked, Notified
+
+_RUNS: Final = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
+"""Items whose announcement is no start, but for a command with a process id (S-22)."""
+_SHOWS: Final = frozenset(
+    {
+        "item/commandExecution/outputDelta",
+        "item/commandExecution/terminalInteraction",
+        "item/fileChange/outputDelta",
+        "item/mcpToolCall/progress",
+    }
+)
+"""What is only said of something that runs."""
+_SAID: Final = {"accept": True, "decline": False}
+_SAID_OF_OLD: Final = {"approved": True, "denied": False}
+_DECISIONS: Final[Mapping[str, Mapping[str, bool]]] = {
+    COMMAND_APPROVAL: _SAID,
+    PATCH_APPROVAL: _SAID,
+    OLD_COMMAND_APPROVAL: _SAID_OF_OLD,
+    OLD_PATCH_APPROVAL: _SAID_OF_OLD,
+}
+"""What is said to a request for approval, and whether it lets something start (S-35)."""
+
+
+@attrs.frozen
+class Broken:
+    """A demand that is not met, and the rule that it stands in."""
+
+    rule: str
+    what: str
+
+
+@attrs.define
+class Life:
+    """One invocation, as its facts tell it."""
+
+    turn_id: str
+    call: Call
+    approved: bool = False
+    started: bool = False
+    denied: DenialCause | None = None
+    ended: bool = False
+
+    @property
+    def named(self) -> str:
+        """What it is called where something is wrong with it."""
+        return f"{self.call.invocation_id} of turn {self.turn_id}"
+
+
+class Witness:
+    """Watches one run, over all its processes."""
+
+    def __init__(self) -> None:
+        """Have seen nothing."""
+        self.lives: dict[tuple[str, str], Life] = {}
+        """By turn and invocation, in the order in which they were added."""
+        self._by_item: dict[tuple[str, str], list[Life]] = {}
+        self._shown: set[tuple[str, str]] = set()
+        self._turn: str | None = None
+        """The upstream turn that goes on; what was announced in another may have run (S-23)."""
+        self._over: set[str] = set()
+        """Upstream turns that have ended, as far as messages say."""
+        self._resolved: set[tuple[int, str]] = set()
+        self._answered: set[tuple[int, str]] = set()
+        self._continued: set[str] = set()
+        self._excused: set[Anomaly] = set()
+
+    # what is said, and what it shows
+
+    def said(self, message: Notified | Asked, process: int) -> None:
+        """Note what a message shows, before anybody made anything of it."""
+        params = message.params
+        if message.method == "serverRequest/resolved":
+            self._resolved.add((process, repr(params.get("requestId"))))
+        turn = turn_named(message)
+        if turn is not None:
+            self._go_on(turn, ends=message.method == "turn/completed")
+        item = params.get("item")
+        if message.method in _SHOWS:
+            self._show(turn, params.get("itemId"))
+        elif not isinstance(item, dict):
+            return
+        elif message.method == "item/started":
+            if str(item.get("type")) not in _RUNS or item.get("processId") is not None:
+                self._show(turn, item.get("id"))
+        elif message.method == "item/completed":
+            if item.get("status") != "declined":
+                self._show(turn, item.get("id"))
+        elif message.method == "rawResponseItem/completed" and _is_output(item):
+            self._show(turn, item.get("call_id"))
+
+    def _go_on(self, turn: str, *, ends: bool) -> None:
+        """Note which upstream turn goes on: a message may begin one, and end another (S-33a)."""
+        if turn not in self._over and turn != self._turn:
+            self._over |= {self._turn} - {None}
+            self._turn = turn
+        if ends:
+            self._over.add(turn)
+            self._turn = None if self._turn == turn else self._turn
+
+    def _show(self, turn: str | None, item: object) -> None:
+        if turn is not None and isinstance(item, str):
+            self._shown.add((turn, item))
+
+    def process_ended(self) -> None:
+        """Note that nothing of the process goes on."""
+        self._over |= {self._turn} - {None}
+        self._turn = None
+
+    def thought_odd(self, odd: Iterable[Odd]) -> None:
+        """Note what was told as an anomaly: it excuses what it names."""
+        self._excused.update(it.anomaly for it in odd)
+
+    # what became a fact
+
+    def learnt(self, facts: Sequence[Fact]) -> Iterator[Broken]:
+        """Fold facts, and say which of them cannot be."""
+        for fact in facts:
+            if isinstance(fact, TurnOpened):
+                for call in fact.calls:
+                    self._add(fact.turn_id, call)
+            elif isinstance(fact, CallAdded):
+                self._add(fact.turn_id, fact.call)
+            elif isinstance(fact, LifecycleFact):
+                yield from self._lived(self.lives[fact.turn_id, fact.invocation_id], fact)
+
+    def _add(self, turn_id: str, call: Call) -> None:
+        life = self.lives[turn_id, call.invocation_id] = Life(turn_id, call)
+        item = call.provider_call_id or call.invocation_id
+        self._by_item.setdefault((upstream(turn_id), item), []).append(life)
+
+    def _lived(self, life: Life, fact: LifecycleFact) -> Iterator[Broken]:
+        if isinstance(fact, ToolApproved):
+            life.approved = True
+        elif isinstance(fact, ToolExecutionStarted):
+            life.started = True
+            if life.call.observed and not life.approved and not self._may_run(life):
+                yield Broken(
+                    "S-22", f"{life.named} counts as started, and nothing shows that it is"
+                )
+        elif isinstance(fact, ToolDenied):
+            life.denied, life.ended = fact.cause, True
+        elif isinstance(fact, ToolExecutionSucceeded | ToolExecutionFailed):
+            life.ended = True
+            rejected = isinstance(fact, ToolExecutionFailed) and fact.cause is FailureCause.REJECTED
+            if life.call.observed and not life.started and not rejected:
+                yield Broken("S-21", f"{life.named} has an outcome, and was never started")
+
+    def _may_run(self, life: Life) -> bool:
+        turn = upstream(life.turn_id)
+        item = life.call.provider_call_id or life.call.invocation_id
+        return turn != self._turn or (turn, item) in self._shown
+
+    def heard(self, message: Notified | Asked) -> Iterator[Broken]:
+        """Look at what stands, once a message was made something of and that is judged."""
+        item, turn = message.params.get("item"), turn_named(message)
+        if message.method != "item/completed" or not isinstance(item, dict) or turn is None:
+            return
+        name = item.get("id")
+        if str(item.get("type")) not in _RUNS or not isinstance(name, str):
+            return
+        lives = self._by_item.get((turn, name), ())
+        senseless = Anomaly.PAYLOAD_INVALID in self._excused
+        if not lives and turn == self._turn and not senseless:
+            yield Broken("S-24", f"{name} of turn {turn} has ended, and there is no call of it")
+        ran = item.get("status") == "completed"
+        ran_anyway = Anomaly.RAN_THOUGH_DENIED in self._excused
+        if ran and lives and all(it.denied for it in lives) and not ran_anyway:
+            yield Broken("S-36", f"{lives[-1].named} is denied, and it ran")
+
+    # what is owed, and what is answered
+
+    def owed(self, effects: Iterable[Effect]) -> Iterator[Broken]:
+        """Look at what the kernel asks for."""
+        for effect in effects:
+            if isinstance(effect, Execute):
+                life = self.lives[effect.turn_id, effect.invocation_id]
+                if life.call.observed:
+                    yield Broken("S-20", f"an execute is owed for {life.named}")
+            elif isinstance(effect, Continue):
+                if effect.effect_id in self._continued:
+                    yield Broken("K-52", f"turn {effect.turn_id} is continued twice")
+                self._continued.add(effect.effect_id)
+
+    def replied(
+        self, process: int, asked: Asked | None, about: Life | None, reply: Reply
+    ) -> Iterator[Broken]:
+        """Look at an answer as it is written: each request is answered once, with what holds."""
+        name = f"request {reply.request!r}"
+        if asked is None:
+            yield Broken("S-36", f"{name} is answered, and was never made")
+            return
+        key = (process, repr(reply.request))
+        if key in self._answered:
+            yield Broken("S-36", f"{name} is answered twice")
+        self._answered.add(key)
+        if reply.error is None:
+            yield from _unfit(name, asked, about, reply)
+        elif about is not None:
+            yield Broken("S-36", f"{name} is refused as unknown, and {about.named} is of it")
+
+    def is_answered(self, process: int, asked: Asked) -> bool:
+        """Say whether we answered a request, or the runtime said that somebody did."""
+        return (process, repr(asked.id)) in self._answered | self._resolved
+
+    def rest(self, kernel: Kernel, *, alive: bool) -> Iterator[Broken]:
+        """Look at what a process left that has ended; `alive`: ours, which performs owned calls."""
+        for call in calls_of(kernel):
+            if call.observed or not alive:
+                name = f"{call.invocation_id} of turn {call.turn_id}"
+                if call.waits is not Waits.RESOLUTION:
+                    yield Broken("S-26", f"{name} waits for {call.waits} of a process that ended")
+        for effect in kernel.pending_effects:
+            if isinstance(effect, Execute) and not alive:
+                yield Broken("S-20", f"an execute is owed for {effect.invocation_id} at rest")
+
+
+def _unfit(name: str, asked: Asked, about: Life | None, reply: Reply) -> Iterator[Broken]:
+    """Look whether an answer is one that we give, and what it says is so."""
+    lets = lets_start(asked, reply.result)
+    if asked.method == PERMISSIONS_APPROVAL and not asked.params.get("permissions"):
+        return  # nothing is asked for: allowed or not, the answer is the same
+    if lets is None:
+        if asked.method in _DECISIONS:
+            yield Broken("S-35", f"{name} is answered neither accept nor decline")
+        elif about is not None and not about.ended:
+            yield Broken("S-28", f"{name} is answered, and {about.named} has no outcome")
+    elif lets and (about is None or not about.started):
+        which = "a call that nobody knows" if about is None else about.named
+        yield Broken("S-21", f"{name} lets {which} start, and it was not claimed")
+    elif lets and about is not None and about.denied:
+        yield Broken("S-42", f"{name} lets {about.named} start, and it is denied")
+    elif not lets and about is not None and about.started:
+        yield Broken("S-42", f"{name} declines {about.named}, and it is started")
+
+
+def turn_named(message: Notified | Asked) -> str | None:
+    """Return the upstream turn that a message is about."""
+    turn = message.params.get("turnId")
+    if turn is None:
+        told = message.params.get("turn")
+        turn = told.get("id") if isinstance(told, dict) else None
+    return turn if isinstance(turn, str) else None
+
+
+def _is_output(item: Mapping[str, Any]) -> bool:
+    return str(item.get("type")).endswith("_output")
+
+
+def upstream(turn_id: str) -> str:
+    """Return the upstream turn that a turn of the kernel is of (S-31)."""
+    return turn_id.partition("#")[0]
+
+
+def lets_start(asked: Asked, result: Mapping[str, Any]) -> bool | None:
+    """Say whether an answer lets something start, or forbids it; None: it is neither."""
+    if asked.method in _DECISIONS:
+        return _DECISIONS[asked.method].get(str(result.get("decision")))
+    if asked.method == PERMISSIONS_APPROVAL:
+        return bool(result.get("permissions"))
+    if asked.method == ELICITATION and "action" in result:
+        return result.get("action") == "accept"
+    return None

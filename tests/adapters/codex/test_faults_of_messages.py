@@ -1,0 +1,134 @@
+"""Faults at every place of every recording: the run stays whole, and can be gone on with.
+
+A process dies after each message, the server after each fact; one message is lost, said twice,
+overtaken by the next, or malformed. Each time: nothing raises, no execute is owed, nothing is left
+STARTED, every other demand is met (`demands.py`), and every refusal is explained.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import pytest
+
+from turnlock.adapters.codex.playing import Play
+from turnlock.adapters.codex.transcripts import Step
+from turnlock.models.facts import ToolExecutionSucceeded
+
+from ...runtime.crash.depth import DEEP
+from .recordings import (
+    NAMES,
+    begun,
+    died,
+    doubled,
+    lost,
+    malformed,
+    overtaken,
+    places,
+    played,
+    recording,
+    sequel,
+    shape,
+    wrong,
+)
+
+Fault: TypeAlias = Callable[[Sequence[Step], int], list[Step]]
+
+FAULTS: Final[dict[str, Fault]] = {
+    "lost": lost,
+    "doubled": doubled,
+    "overtaken": overtaken,
+    "died": died,
+}
+MALFORMED: Final = 1 if DEEP else 7
+"""Of the malformed messages every so-manieth is played, another one of each shape."""
+PAIRS: Final = 300 if DEEP else 5
+"""Two faults at once: so many pairs of each recording."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_one_fault_leaves_the_run_whole(name: str, fault: str) -> None:
+    """Lost, doubled, overtaken at every place (S-33a, UC-006); dead after every message (S-26)."""
+    steps = recording(name).steps
+    for place in places(name):
+        play = played(begun(name), FAULTS[fault](steps, place))
+        assert wrong(play) == [], f"{fault} at seq {steps[place].seq}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_after_its_process_died_a_thread_goes_on(name: str) -> None:
+    """UC-008: another process resumes it, and a command in it is approved, and succeeds."""
+    steps = recording(name).steps
+    for place in places(name):
+        play = played(begun(name), died(steps[: place + 1], place))
+        for thread in tuple(play.runs):
+            played(play, sequel(thread))
+            assert wrong(play) == [], f"dead after seq {steps[place].seq}"
+            assert_went_on(play, thread)
+            break  # the sequel is one process
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_server_dies_after_every_fact(name: str) -> None:
+    """UC-008: what was kept is brought to rest, and the next process goes on with it (S-52)."""
+    whole = played(begun(name), recording(name).steps)
+    for thread, run in whole.runs.items():
+        facts = tuple(run.facts)
+        for kept in range(len(facts) + 1):
+            play = begun(name)
+            at = facts[kept - 1].at if kept else 0.0
+            play.resume(run.run, thread, facts[:kept], at=at)
+            assert wrong(play) == [], f"dead after fact {kept}"
+            played(play, sequel(thread))
+            assert wrong(play) == [], f"dead after fact {kept}"
+            assert_went_on(play, thread)
+
+
+def assert_went_on(play: Play, thread: str) -> None:
+    """The one command of the sequel has succeeded, and nothing is under way."""
+    run = play.runs[thread]
+    last = [it for it in run.facts if isinstance(it, ToolExecutionSucceeded)][-1]
+    assert (last.turn_id, last.tool_name) == ("01ffffff-0000-7000-8000-000000000000", "command")
+    assert not run.kernel.busy
+
+
+def shapes() -> Iterator[tuple[str, int]]:
+    """Yield where each kind of message is said first; all messages where there is time."""
+    seen: set[tuple[str, ...]] = set()
+    for name in NAMES:
+        for place in places(name):
+            kind = shape(recording(name).steps[place])
+            if DEEP or kind not in seen:
+                yield name, place
+            seen.add(kind)
+
+
+SHAPES: Final = tuple(shapes())
+
+
+@pytest.mark.parametrize(("name", "place"), SHAPES)
+def test_what_is_malformed_is_observed_and_the_run_goes_on(name: str, place: int) -> None:
+    """Garbage of each type of JSON in the place of params and their fields raises nothing (S-13)."""
+    steps = recording(name).steps
+    for number, step in enumerate(malformed(steps[place])):
+        if number % MALFORMED == place % MALFORMED:
+            play = played(begun(name), [*steps[:place], step, *steps[place + 1 :]])
+            assert wrong(play) == [], step
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_faults_leave_the_run_whole(name: str) -> None:
+    """Any two of them, with facts that are learnt late."""
+    drawn = random.Random(name)  # noqa: S311 - no secret
+    for _ in range(PAIRS if places(name) else 0):
+        steps: Sequence[Step] = recording(name).steps
+        told: list[str] = []
+        for fault in drawn.choices([*FAULTS], k=2):
+            place = drawn.choice([it for it in places(name) if it < len(steps) - 1])
+            told.append(f"{fault} at {place}")
+            steps = FAULTS[fault](steps, place)
+        late = drawn.choice([0, 0, 1, 3])
+        assert wrong(played(begun(name, late=late), steps)) == [], f"{told}, {late} late"
