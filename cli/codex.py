@@ -273,10 +273,10 @@ def _told(outcome: Outcome) -> Iterator[str]:
                 yield f"      {name[:_NAME]} {call.tool_name[:_NAME]}: {how}{told}"
         for it in run.refusals:
             yield f"    refused: {_refused(it)}: {it.why or 'NOT EXPLAINED'}"
-        for it in run.odd:
-            yield f"    odd: {it.anomaly}: {it.detail}"
-    for it in outcome.wrong:
-        yield f"  WRONG: {it}"
+        for odd in run.odd:
+            yield f"    odd: {odd.anomaly}: {odd.detail}"
+    for wrong in outcome.wrong:
+        yield f"  WRONG: {wrong}"
 
 
 def _refused(it: Refusal) -> str:

@@ -39,6 +39,7 @@ from .answers import (
 )
 from .heard import Anomaly, Odd, Reply
 from .messages import Asked, Notified
+from .transcripts import object_of
 
 _RUNS: Final = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 """Items whose announcement is no start, but for a command with a process id (S-22)."""
@@ -115,11 +116,9 @@ class Witness:
         turn = turn_named(message)
         if turn is not None:
             self._go_on(turn, ends=message.method == "turn/completed")
-        item = params.get("item")
+        item = object_of(params.get("item"))
         if message.method in _SHOWS:
             self._show(turn, params.get("itemId"))
-        elif not isinstance(item, dict):
-            return
         elif message.method == "item/started":
             if str(item.get("type")) not in _RUNS or item.get("processId") is not None:
                 self._show(turn, item.get("id"))
@@ -132,11 +131,15 @@ class Witness:
     def _go_on(self, turn: str, *, ends: bool) -> None:
         """Note which upstream turn goes on: a message may begin one, and end another (S-33a)."""
         if turn not in self._over and turn != self._turn:
-            self._over |= {self._turn} - {None}
+            self._end_turn()
             self._turn = turn
-        if ends:
-            self._over.add(turn)
-            self._turn = None if self._turn == turn else self._turn
+        if ends and turn == self._turn:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._over.add(self._turn)
+        self._turn = None
 
     def _show(self, turn: str | None, item: object) -> None:
         if turn is not None and isinstance(item, str):
@@ -144,8 +147,7 @@ class Witness:
 
     def process_ended(self) -> None:
         """Note that nothing of the process goes on."""
-        self._over |= {self._turn} - {None}
-        self._turn = None
+        self._end_turn()
 
     def thought_odd(self, odd: Iterable[Odd]) -> None:
         """Note what was told as an anomaly: it excuses what it names."""
@@ -193,8 +195,8 @@ class Witness:
 
     def heard(self, message: Notified | Asked) -> Iterator[Broken]:
         """Look at what stands, once a message was made something of and that is judged."""
-        item, turn = message.params.get("item"), turn_named(message)
-        if message.method != "item/completed" or not isinstance(item, dict) or turn is None:
+        item, turn = object_of(message.params.get("item")), turn_named(message)
+        if message.method != "item/completed" or turn is None:
             return
         name = item.get("id")
         if str(item.get("type")) not in _RUNS or not isinstance(name, str):
@@ -278,8 +280,7 @@ def turn_named(message: Notified | Asked) -> str | None:
     """Return the upstream turn that a message is about."""
     turn = message.params.get("turnId")
     if turn is None:
-        told = message.params.get("turn")
-        turn = told.get("id") if isinstance(told, dict) else None
+        turn = object_of(message.params.get("turn")).get("id")
     return turn if isinstance(turn, str) else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from ...models.deliveries import Decide, Delivery, Interrupt, Report
@@ -15,6 +16,7 @@ from ...models.errors import InvalidValue
 from ...models.reasons import Reason
 from ...models.verdicts import Refused
 from .answers import ELICITATION, PERMISSIONS_APPROVAL
+from .transcripts import object_of
 
 CLIENT: Final = "the recorded client"
 NO_WORDS: Final = "the client answered with an error"
@@ -30,8 +32,7 @@ class Decided(StrEnum):
 
 def decided(method: str, answer: Mapping[str, Any]) -> Decided:
     """Say what an answer of the client decides; an error decides against it."""
-    given = answer.get("result")
-    result: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    result = object_of(answer.get("result"))
     if method == PERMISSIONS_APPROVAL:
         return Decided.APPROVED if result.get("permissions") else Decided.DENIED
     if method == ELICITATION:
@@ -60,17 +61,17 @@ def delivered(
 
 def reported(answer: Mapping[str, Any], *, turn_id: str, invocation_id: str) -> Report:
     """Return the outcome of an owned call, which the client performed (S-28)."""
-    named = {"turn_id": turn_id, "invocation_id": invocation_id}
+    report = partial(Report, turn_id=turn_id, invocation_id=invocation_id)
     result, error = answer.get("result"), answer.get("error")
     if "error" in answer:
-        words = error.get("message") if isinstance(error, dict) else None
-        return Report(**named, error=words if isinstance(words, str) and words else NO_WORDS)
-    if isinstance(result, dict) and result.get("success") is False:
-        return Report(**named, error=str(result.get("contentItems")) or NO_WORDS)
+        words = object_of(error).get("message")
+        return report(error=words if isinstance(words, str) and words else NO_WORDS)
+    if object_of(result).get("success") is False:
+        return report(error=str(object_of(result).get("contentItems")) or NO_WORDS)
     try:
-        return Report(**named, result=result)
+        return report(result=result)
     except InvalidValue as wrong:
-        return Report(**named, error=f"the client answered what is no value: {wrong}")
+        return report(error=f"the client answered what is no value: {wrong}")
 
 
 _OVER: Final = frozenset(

@@ -32,7 +32,7 @@ from .messages import Answered, Asked, Notified
 from .normaliser import Normaliser, thread_of
 from .people import decided, delivered, reported, why_refused
 from .refusals import explained
-from .transcripts import Ended, Settlement, Step, Told, Transcript
+from .transcripts import Ended, Settlement, Step, Told, Transcript, object_of
 
 KIND: Final = "codex"
 NORMALISER: Final = "normaliser"
@@ -390,13 +390,12 @@ class Play:
     # what the client did
 
     def _told(self, message: Mapping[str, Any], at: float) -> None:
-        method, params = message.get("method"), message.get("params")
+        method, params = message.get("method"), object_of(message.get("params"))
         if method is None:
             self._answered(message, at)
             return
-        thread = params.get("threadId") if isinstance(params, dict) else None
-        run = self.runs.get(thread) if isinstance(thread, str) else None
-        if run is None or not isinstance(params, dict):
+        run = self.runs.get(str(params.get("threadId")))
+        if run is None:
             return
         if method == "turn/interrupt":
             self._interrupt(run, str(params.get("turnId")), at)

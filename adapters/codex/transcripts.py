@@ -8,10 +8,10 @@ counts the processes of the recording. Fields beyond these are let be.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -96,7 +96,7 @@ class _Line(msgspec.Struct):
 
 
 _line: Final = msgspec.json.Decoder(_Line).decode
-_json: Final = msgspec.json.Decoder().decode
+_json: Final[Callable[[msgspec.Raw], object]] = msgspec.json.Decoder().decode
 RAW_EVENTS: Final = (0, 169)
 """The first version whose raw events say where a response ends (S-32)."""
 _VERSION: Final = re.compile(r"/(\d+)\.(\d+)\.")
@@ -129,12 +129,12 @@ def _steps(lines: Iterable[tuple[int, bytes]]) -> Iterator[Step]:
         elif line.dir is Direction.CLIENT:
             if not isinstance(told, dict):
                 raise NotATranscript(number, "the client told no JSON object")
-            yield Told(seq=seq, at=at, process=process, message=told)
+            yield Told(seq=seq, at=at, process=process, message=object_of(told))
         elif line.dir is Direction.META and _at(told, "event") == "stdout_eof":
             yield Ended(seq=seq, at=at, process=process)
 
 
-def _message(line: bytes, told: Any) -> Message | None:  # noqa: ANN401 - any JSON
+def _message(line: bytes, told: object) -> Message | None:
     """Return what was said; a recorder writes a line that was no JSON as a text."""
     try:
         return None if isinstance(told, str) else read(line)
@@ -190,7 +190,12 @@ def _settlements(steps: Iterable[Step]) -> Iterator[tuple[tuple[int, str], Settl
                 yield (step.process, thread), "response" if whole else "turn"
 
 
+def object_of(value: object) -> Mapping[str, Any]:
+    """Return a JSON object as it is, and an empty one for anything else."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def _at(value: object, *path: str) -> object:
     for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
+        value = object_of(value).get(name)
     return value

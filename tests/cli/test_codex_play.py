@@ -13,6 +13,8 @@ from turnlock.adapters.codex import playing
 from turnlock.adapters.codex.heard import Heard
 from turnlock.adapters.codex.messages import Asked, Notified
 from turnlock.adapters.codex.normaliser import Normaliser
+from turnlock.models.deliveries import Delivery
+from turnlock.models.verdicts import Refused
 
 from .recordings import ROOT, turnlock, write
 
@@ -134,7 +136,10 @@ def test_a_demand_that_is_not_met_ends_with_one(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_refusal_that_nobody_explains_ends_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "why_refused", lambda *_: None)
+    def unexplained(_: Delivery, __: Refused) -> None:
+        """Explain nothing."""
+
+    monkeypatch.setattr(playing, "why_refused", unexplained)
     result = turnlock("codex", "play", LATE)
 
     assert result.exit_code == 1

@@ -14,7 +14,15 @@ import msgspec
 from turnlock.adapters.codex.messages import Asked, Notified
 from turnlock.adapters.codex.normaliser import thread_of
 from turnlock.adapters.codex.playing import Play
-from turnlock.adapters.codex.transcripts import Ended, Said, Step, Told, Transcript, read_transcript
+from turnlock.adapters.codex.transcripts import (
+    Ended,
+    Said,
+    Step,
+    Told,
+    Transcript,
+    object_of,
+    read_transcript,
+)
 
 DATA: Final = Path(__file__).resolve().parents[2] / "data" / "codex"
 NAMES: Final = tuple(sorted(it.name.removesuffix(".jsonl.gz") for it in DATA.glob("*.jsonl.gz")))
@@ -84,17 +92,17 @@ def sequel(thread: str) -> tuple[Step, ...]:
     assert isinstance(first.message, Notified | Asked)
     renamed = {
         str(thread_of(first.message)): thread,
-        next(str(it.message.params["turn"]["id"]) for it in steps if _begins_turn(it)): _TURN,
+        next(filter(None, map(_begun, steps))): _TURN,
     }
     return tuple(_renamed(step, renamed) for step in steps)
 
 
-def _begins_turn(step: Step) -> bool:
-    return (
-        isinstance(step, Said)
-        and isinstance(step.message, Notified)
-        and step.message.method == "turn/started"
-    )
+def _begun(step: Step) -> str | None:
+    """Return the turn that a step begins."""
+    if isinstance(step, Said) and isinstance(step.message, Notified):
+        turn = step.message.params.get("turn")
+        return str(turn["id"]) if step.message.method == "turn/started" and turn else None
+    return None
 
 
 def _renamed(step: Step, names: Mapping[str, str]) -> Step:
@@ -120,7 +128,7 @@ def _with_names(value: Any, names: Mapping[str, str]) -> Any:
 # ------------------------------------------------------------------------------
 # Faults.
 
-GARBAGE: Final = (None, True, 0, -1.5, 10**30, "", "x", [], [None], {}, {"id": 1})
+GARBAGE: Final[tuple[Any, ...]] = (None, True, 0, -1.5, 10**30, "", "x", [], [None], {}, {"id": 1})
 """A value of each type of JSON, and the odd ones among them."""
 
 
@@ -162,21 +170,20 @@ def malformed(step: Step) -> Iterator[Step]:
 
     params = dict(message.params)
     yield told({})
-    for name, value in params.items():
+    for name, whole in params.items():
         yield told({key: it for key, it in params.items() if key != name})
         for garbage in GARBAGE:
             yield told({**params, name: garbage})
-        if isinstance(value, dict):
-            for inner in value:
-                yield told({**params, name: {key: it for key, it in value.items() if key != inner}})
-                for garbage in GARBAGE:
-                    yield told({**params, name: {**value, inner: garbage}})
+        value = object_of(whole)
+        for inner in value:
+            yield told({**params, name: {key: it for key, it in value.items() if key != inner}})
+            for garbage in GARBAGE:
+                yield told({**params, name: {**value, inner: garbage}})
 
 
 def shape(step: Step) -> tuple[str, ...]:
     """Say what kind of message it is: its method, and type and status of its item."""
     assert isinstance(step, Said)
     assert isinstance(step.message, Notified | Asked)
-    item = step.message.params.get("item")
-    of_item = (str(item.get("type")), str(item.get("status"))) if isinstance(item, dict) else ()
-    return (step.message.method, *of_item)
+    item = object_of(step.message.params.get("item"))
+    return step.message.method, str(item.get("type")), str(item.get("status"))

@@ -111,7 +111,7 @@ SHAPES: Final = tuple(shapes())
 
 @pytest.mark.parametrize(("name", "place"), SHAPES)
 def test_what_is_malformed_is_observed_and_the_run_goes_on(name: str, place: int) -> None:
-    """Garbage of each type of JSON in the place of params and their fields raises nothing (S-13)."""
+    """Garbage of each type of JSON in params and their fields raises nothing (S-13)."""
     steps = recording(name).steps
     for number, step in enumerate(malformed(steps[place])):
         if number % MALFORMED == place % MALFORMED:
@@ -122,7 +122,7 @@ def test_what_is_malformed_is_observed_and_the_run_goes_on(name: str, place: int
 @pytest.mark.parametrize("name", NAMES)
 def test_two_faults_leave_the_run_whole(name: str) -> None:
     """Any two of them, with facts that are learnt late."""
-    drawn = random.Random(name)  # noqa: S311 - no secret
+    drawn = random.Random(name)
     for _ in range(PAIRS if places(name) else 0):
         steps: Sequence[Step] = recording(name).steps
         told: list[str] = []

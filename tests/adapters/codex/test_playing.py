@@ -174,7 +174,7 @@ def read(*lines: bytes) -> Transcript:
     return read_transcript(enumerate(lines, start=1))
 
 
-SAID = {"method": "turn/started", "params": {"threadId": "t", "turn": {"id": "u"}}}
+SAID: dict[str, Any] = {"method": "turn/started", "params": {"threadId": "t", "turn": {"id": "u"}}}
 
 
 @pytest.mark.parametrize(
