@@ -138,11 +138,18 @@ class Declared:
     ) -> Decide:
         """Refuse edited arguments that cannot run, while the call still waits for a decision.
 
+        Those of an observed call cannot: another runtime runs what it asked for (S-42a).
         What preprocessors make of them is not known before they run.
         """
         call = call_of(kernel, turn_id=decision.turn_id, invocation_id=decision.invocation_id)
         if call is None:
             return decision
+        if call.observed:
+            raise BadArguments(
+                place="arguments",
+                cause="are another runtime's, which runs what it asked for",
+                fix="approve the call as it is, or deny it and say what to do instead",
+            )
         if self.tools is None:
             if is_sealed(call.arguments):
                 raise _without_cipher(call.tool_name)

@@ -15,6 +15,7 @@ from ..adapters.correlation import correlate_of
 from ..models.deliveries import Decide
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.record import changed
+from ..models.run import OWN
 from ..models.safe_text import harmless
 from ..runtime.errors import LASTING, RunForgotten
 from ..runtime.journal.contract import Journal, RunEntry, open_journal
@@ -129,7 +130,7 @@ class JournalSource:
         """Return what the kernel allows; who performs the run knows more."""
         entry = await (await self._opened()).entry(run_id)
         stands = entry.rewound is not None or entry.problem is not None
-        return Abilities(decide=not stands)
+        return Abilities(decide=not stands, edit_arguments=entry.run.kind == OWN)
 
     async def deliver(self, run_id: str, delivery: Judgeable) -> Answered:
         """Submit it, as `turnlock approve` does."""
