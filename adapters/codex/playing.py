@@ -276,10 +276,16 @@ class Play:
             run.normaliser = self._makes(
                 run_id=run.run.run_id,
                 thread_id=run.thread_id,
-                settlement=self._settlements.get((self._process, run.thread_id), "turn"),
+                settlement=self._settlement(run.thread_id),
                 worker=f"{KIND}/{self._process}",
             )
         return run.normaliser
+
+    def _settlement(self, thread: str) -> Settlement:
+        """Say how turns of a thread are settled; one of a sub-agent is as its parent's (S-56)."""
+        known = self._settlements
+        parent = next((it for it in known if it[0] == self._process), None)
+        return known.get((self._process, thread), known[parent] if parent else "turn")
 
     def _note_request(self, run: PlayedRun, asked: Asked, heard: Heard) -> None:
         """Note which call a request is about: the one that it adds, or a live one of its item."""
