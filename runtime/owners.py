@@ -24,10 +24,10 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from pathlib import Path
 from typing import Final
 
 from ..models.workers import OLDER
+from .processes import UNKNOWN, boot, has_ended, namespaces, nobody_has, started_at
 
 OWNER_PREFIX: Final = OLDER
 """Begins the name of every owner."""
@@ -53,18 +53,6 @@ def is_alive(owner: str | None) -> bool:
     return owner is not None and was_ours(owner) and _lives(owner.removeprefix(OWNER_PREFIX))
 
 
-def time_line() -> str | None:
-    """Return what processes share that count alike: the boot and the time namespace, if known."""
-    known = boot()
-    if known == _UNKNOWN:
-        return None
-    try:
-        namespace = (_PROC / "self/ns/time").readlink().name
-    except OSError:  # a kernel without them: there is but one
-        namespace = ""
-    return f"{known}/{namespace.partition('[')[2].rstrip(']')}"
-
-
 def short_name(owner: str) -> str:
     """Return an owner as people want it: host and process of a runtime, another's whole name."""
     if not was_ours(owner):
@@ -72,11 +60,7 @@ def short_name(owner: str) -> str:
     return ":".join(owner.removeprefix(OWNER_PREFIX).split(":")[:2])
 
 
-_PROC: Final = Path("/proc")
-_UNKNOWN: Final = "-"
 _PARTS: Final = 6
-_ENDED: Final = frozenset("ZXx")
-"""The states of a process that has ended, and was not yet waited for."""
 
 
 def this_process() -> str:
@@ -84,10 +68,10 @@ def this_process() -> str:
 
     ``host:pid:boot:namespaces:start:nonce``; a person needs the first two.
     """
-    host = platform.node().replace(":", "_") or _UNKNOWN
+    host = platform.node().replace(":", "_") or UNKNOWN
     pid = os.getpid()
-    start = _start(pid) or _UNKNOWN
-    return ":".join((host, str(pid), boot(), _namespaces(), start, secrets.token_hex(4)))
+    start = started_at(pid) or UNKNOWN
+    return ":".join((host, str(pid), boot(), namespaces(), start, secrets.token_hex(4)))
 
 
 def is_gone(owner: str) -> bool:
@@ -96,8 +80,8 @@ def is_gone(owner: str) -> bool:
     if process is None:
         return False
     pid, began = process
-    start = _start(pid)
-    return _nobody_has(pid) if start is None else start != began
+    start = started_at(pid)
+    return nobody_has(pid) if start is None else start != began
 
 
 def _lives(owner: str) -> bool:
@@ -105,65 +89,14 @@ def _lives(owner: str) -> bool:
     if process is None:
         return False
     pid, began = process
-    return _start(pid) == began and _state(pid) not in _ENDED
+    return started_at(pid) == began and not has_ended(pid)
 
 
 def _seen_from_here(owner: str) -> tuple[int, str] | None:
     """Return the pid and the moment of start of an owner that we could see; None for others."""
     parts = owner.split(":")
-    if len(parts) != _PARTS or _UNKNOWN in parts[1:] or not parts[1].isdecimal():
+    if len(parts) != _PARTS or UNKNOWN in parts[1:] or not parts[1].isdecimal():
         return None
-    if [boot(), _namespaces()] != parts[2:4]:
+    if [boot(), namespaces()] != parts[2:4]:
         return None
     return int(parts[1]), parts[4]
-
-
-def boot() -> str:
-    """Return what tells this run of the kernel from any other; "-" where nobody can tell."""
-    try:
-        return (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip() or _UNKNOWN
-    except OSError:
-        return _UNKNOWN
-
-
-def _namespaces() -> str:
-    """Return the numbers of our namespaces; unknown where /proc shows another one's processes."""
-    try:
-        if (_PROC / "self").readlink().name != str(os.getpid()):
-            return _UNKNOWN
-        links = [(_PROC / "self/ns" / name).readlink().name for name in ("pid", "time")]
-    except OSError:
-        return _UNKNOWN
-    return ".".join(link.partition("[")[2].rstrip("]") for link in links)
-
-
-def _start(pid: int) -> str | None:
-    """Return when a process started, in clock ticks since the boot; None where it is not shown."""
-    stat = _stat(pid)
-    return stat[19] if stat else None
-
-
-def _state(pid: int) -> str:
-    """Return the letter of a process's state; that of an ended one where it is not shown."""
-    stat = _stat(pid)
-    return stat[0] if stat else "X"
-
-
-def _stat(pid: int) -> list[str]:
-    """Return what the kernel shows of a process, from its state on; nothing where it is hidden."""
-    try:
-        stat = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
-    except OSError:
-        return []
-    return stat.rpartition(")")[2].split()  # the command's name before it may hold anything
-
-
-def _nobody_has(pid: int) -> bool:
-    """Ask the kernel itself: /proc may hide the processes of others."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False

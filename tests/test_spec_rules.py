@@ -15,7 +15,7 @@ from spec_rules import TEXTS, named_in, rules_of  # noqa: E402 - a script's own 
 
 EXTERNAL = frozenset(
     {"S-2", "S-13", *(f"S-{it}" for it in range(20, 40)), "S-33a", "S-41", "S-42", "S-43", "S-44"}
-    | {"S-46", "S-47", "S-48", "S-49", "S-54", "S-55"}
+    | {"S-46", "S-55"}
 )
 """Of runtimes that execute tools by themselves: none is here yet."""
 CLIENTS = frozenset(

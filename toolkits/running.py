@@ -10,10 +10,10 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, TypedDict
 
 from ..models.errors import TurnlockError
+from ..runtime.processes import members
 from ..runtime.tools.calling import LOG_LINES, LOG_TEXT, ToolContext
 from ..runtime.tools.errors import OutcomeUnknown
 
@@ -127,7 +127,7 @@ class Running:
             while not self._has_exited() and not self._context.cancelled:
                 self._read(LOOK)
             stopped = not self._has_exited()
-            left = self._members() > 0
+            left = bool(members(self._process.pid))
             survivors = self._end_group()
             until = time.monotonic() + LATE_OUTPUT
             while self._selector.get_map() and time.monotonic() < until:
@@ -169,24 +169,14 @@ class Running:
     def _end_group(self) -> int:
         """Ask the group to end, then end it; return how many are left of it."""
         for ending, pause in ((signal.SIGTERM, TERM_PAUSE), (signal.SIGKILL, KILL_PAUSE)):
-            if not self._members():
+            if not members(self._process.pid):
                 return 0
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, ending)
             until = time.monotonic() + pause
-            while self._members() and time.monotonic() < until:
+            while members(self._process.pid) and time.monotonic() < until:
                 self._read(LOOK)
-        return self._members()
-
-    def _members(self) -> int:
-        """Count the processes of the group that live: /proc knows."""
-        count = 0
-        for place in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError):  # it has just ended
-                text = place.read_text(encoding="utf-8", errors="replace")
-                state, _, group = text.rpartition(")")[2].split()[:3]
-                count += int(group) == self._process.pid and state not in "ZXx"
-        return count
+        return len(members(self._process.pid))
 
     def _notes(self, *, left: bool, survivors: int) -> str:
         notes: list[str] = []

@@ -17,7 +17,7 @@ import sqlite3
 from typing import Final
 
 from ..errors import ClockMoved
-from ..owners import time_line
+from ..processes import time_line
 from ..scheduling import SteadyClock, since_boot
 from .sqlite_rows import checksum
 from .sqlite_schema import keep_meta

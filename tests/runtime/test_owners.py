@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.runtime import owners
+from turnlock.runtime import owners, processes
 from turnlock.runtime.owners import is_gone, this_process
 
 SAY_WHO = """
@@ -93,7 +93,7 @@ def test_what_proc_hides_is_asked_of_the_kernel(
 
     def hidden(_: int) -> None: ...
 
-    monkeypatch.setattr(owners, "_start", hidden)
+    monkeypatch.setattr(owners, "started_at", hidden)
 
     assert not is_gone(alive)
     assert is_gone(dead)
@@ -106,7 +106,7 @@ def test_a_proc_of_others_proves_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     for target in (None, "1"):
         if target is not None:
             (tmp_path / "self").symlink_to(target)
-        monkeypatch.setattr(owners, "_PROC", tmp_path)
+        monkeypatch.setattr(processes, "_PROC", tmp_path)
         assert this_process().split(":")[BOOT:-1] == ["-", "-", "-"]
         assert not is_gone(dead)
         assert not is_gone(this_process())

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from turnlock import Run
-from turnlock.runtime import owners, scheduling
+from turnlock.runtime import processes, scheduling
 from turnlock.runtime.errors import ClockMoved, JournalOwned
 from turnlock.runtime.journal import sqlite_clock
 from turnlock.runtime.journal.sqlite import SqliteJournal
@@ -196,11 +196,11 @@ def test_a_clock_that_is_damaged_or_cannot_be_kept_stops_nobody(
 
 def test_a_boot_is_told_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without /proc there is no shared time line, and without time namespaces but one."""
-    line = owners.time_line()
+    line = processes.time_line()
     assert line is not None
-    assert line.startswith(f"{owners.boot()}/")
-    monkeypatch.setattr(owners, "_PROC", tmp_path)
-    assert owners.time_line() is None
+    assert line.startswith(f"{processes.boot()}/")
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
+    assert processes.time_line() is None
     (tmp_path / "sys/kernel/random").mkdir(parents=True)
     (tmp_path / "sys/kernel/random/boot_id").write_text("that\n")
-    assert owners.time_line() == "that/"
+    assert processes.time_line() == "that/"
