@@ -117,8 +117,9 @@ def is_dead(name: ProcessName | str) -> bool:
     """Whether the process of a name has surely ended: nobody it could be performs anything (S-49).
 
     It is proved on its own machine alone, never guessed: no process has its pid, or one that
-    started at another moment, or it has ended and was not yet waited for. A machine that was
-    started anew has ended all of it, unless one of the two was in a container: another machine may
+    started at another moment, or it has ended and was not yet waited for; and of its group nobody
+    lives: a script that has started the program might be killed alone. A machine that was started
+    anew has ended all of it, unless one of the two was in a container: another machine may
     be called the same there.
     """
     known = read_name(name) if isinstance(name, str) else name
@@ -133,9 +134,10 @@ def is_dead(name: ProcessName | str) -> bool:
     if where != here:
         return False
     began = started_at(known.pid)
-    if began is None:
-        return nobody_has(known.pid)
-    return began != ticks or is_at_rest(known.pid)
+    if began is not None and began != ticks:
+        return True  # no pid is used again while a group is called so
+    has_ended = nobody_has(known.pid) if began is None else is_at_rest(known.pid)
+    return has_ended and not members(known.pid)
 
 
 def environment(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:

@@ -138,6 +138,24 @@ def test_s_49_one_that_has_ended_and_was_not_waited_for_is_dead() -> None:
         child.kill()
 
 
+def test_s_49_a_script_that_is_killed_is_not_dead_while_what_it_has_started_lives() -> None:
+    """As `codex` on a PATH is: a script that starts the program, in its own process group."""
+
+    async def story() -> None:
+        child = await started(
+            f"import os; pid = os.fork(); pid and print(pid, flush=True); {SLEEPS}"
+        )
+        pid = int(await line_of(child))
+        os.kill(child.name.pid, signal.SIGKILL)
+        await asyncio.wait_for(child.exited.wait(), 20)
+        assert not is_dead(child.name)
+        await ended(child)
+        assert gone(pid)
+        assert is_dead(child.name)
+
+    asyncio.run(story())
+
+
 def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
     """Each with its cause and what to do, harmless to look at; nothing is left behind."""
     bad = tmp_path / "b\x1b[31mad"
