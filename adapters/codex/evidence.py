@@ -70,8 +70,8 @@ class Instance:
     # what is known of it
     item_kind: str | None = None
     """The kind of its item, once one was announced or ended."""
-    raw: bool = False
-    """Whether the raw stream has announced it."""
+    raw: RawCall | None = None
+    """The call in the raw stream that announced it."""
     told: bool = False
     """Whether the raw stream has its output."""
     process_id: str | None = None
@@ -179,10 +179,12 @@ class Instances:
 
     def announced(self, item: Item) -> Instance | None:
         """Return the instance that an `item/started` is about, None: it opens one (S-33)."""
-        for it in self.of(item.id):
-            if _is_same(it, item) and (not it.settled or _is_surely_same(it, item)):
-                return it
-        return None
+        fitting = [
+            it
+            for it in self.of(item.id)
+            if _is_same(it, item) and (not it.settled or _is_surely_same(it, item))
+        ]
+        return _likeliest(fitting, item.arguments)
 
     def ended(self, item: Item) -> Instance | None:
         """Return the instance that an `item/completed` is about; None: nobody announced it."""
@@ -196,44 +198,57 @@ class Instances:
             return next((it for it in live if it.claimed), live[0])
         return fitting[-1] if fitting and not _is_another(fitting[-1], item) else None
 
-    def asked_for(
-        self, item_id: str, arguments: Mapping[str, Any] | None, tool_name: str | None = None
-    ) -> Instance | None:
+    def asked_for(self, item_id: str, arguments: Mapping[str, Any] | None) -> Instance | None:
         """Return the announced instance that a request is about; None: it is another (S-33)."""
-        for it in self.live(item_id):
-            if it.added or it.runs or it.outcome is not None:
-                continue
-            if arguments is None or it.item_kind is None or it.arguments == arguments:
-                return it
-            if tool_name is not None and tool_name == it.tool_name and it.observed is False:
-                return it
-        return None
+        fitting = [
+            it
+            for it in self.live(item_id)
+            if it.is_announced_only
+            and (arguments is None or it.item_kind is None or it.arguments == arguments)
+        ]
+        return _likeliest(fitting, arguments)
 
     def raw_call(self, call: RawCall) -> Instance | None:
         """Return the instance that the raw stream announces only now; None: it opens one."""
         for it in self.live(call.call_id):
-            if not it.raw or (it.turn.response_ended and it.is_announced_only):
+            if it.raw is None or (it.turn.response_ended and it.is_announced_only):
                 return it
         return None
 
     def raw_output(self, call_id: str) -> Instance | None:
-        """Return the instance whose answer went to the model; None: nothing is known of it."""
-        several = self.of(call_id)
-        return next(
-            (it for it in several if not it.told and not it.settled),
-            next((it for it in several if not it.told), None),
-        )
+        """Return the instance whose answer went to the model; None: nothing is known of it.
+
+        Those of calls with one id go there in the order of the calls.
+        """
+        return next((it for it in self.of(call_id) if not it.told), None)
+
+
+_BY_ARGUMENTS: Final = frozenset({"commandExecution", "mcpToolCall"})
+"""Items of which another command, or other parameters, make another execution (S-33)."""
 
 
 def _is_same(it: Instance, item: Item) -> bool:
     """Whether an item may be that of an instance: nothing speaks against it."""
-    if it.item_kind is not None and (it.item_kind != item.kind or it.arguments != item.arguments):
-        return it.observed is False and it.tool_name == item.tool_name
+    if it.item_kind is not None and it.item_kind != item.kind:
+        return False
+    if it.item_kind in _BY_ARGUMENTS and it.arguments != item.arguments:
+        return False
     if it.process_id is not None and item.process_id is not None:
         return it.process_id == item.process_id
     if it.began is not None and item.began is not None:
         return it.began == item.began
     return True
+
+
+def _likeliest(fitting: list[Instance], arguments: Mapping[str, Any] | None) -> Instance | None:
+    """Return the first, or the one whose raw call has the command: two may have one id."""
+    command = (arguments or {}).get("command")
+    if len(fitting) > 1 and isinstance(command, str):
+        for it in fitting:
+            asked = None if it.raw is None else it.raw.arguments.get("cmd")
+            if isinstance(asked, str) and asked in command:
+                return it
+    return fitting[0] if fitting else None
 
 
 def _is_surely_same(it: Instance, item: Item) -> bool:

@@ -113,10 +113,12 @@ class Hearing:
 
     def _is_item(self, instance: Instance, item: Item) -> None:
         """Take what an item says of an instance: before it is added, what it is."""
-        if self._turns.has_raw and not instance.raw and instance.item_kind is None:
+        if self._turns.has_raw and instance.raw is None and instance.item_kind is None:
             detail = f"{instance.name} was not in the raw stream"
             self._turns.odd(Anomaly.ITEM_WITHOUT_RAW_CALL, detail)
-        if not instance.added:
+        if not instance.added and not (
+            instance.raw is not None and item.kind == "subAgentActivity"
+        ):
             instance.tool_name, instance.arguments = item.tool_name, item.arguments
         instance.item_kind = item.kind
         instance.process_id = item.process_id or instance.process_id
@@ -222,7 +224,7 @@ class Hearing:
             elif instances.of(raw.call_id):
                 self._used_again(raw.call_id)
             instance = self._turns.open(raw.call_id, raw.tool_name, raw.arguments)
-        instance.raw = True
+        instance.raw = raw
 
     def _used_again(self, item_id: str) -> None:
         detail = f"{item_id} was an id of the turn before"

@@ -38,6 +38,12 @@ _SAID: Final = frozenset(
 """Items that are no execution here: said, thought, or done by the model's provider (W-55)."""
 
 
+_ACTIVITY: Final = "subAgentActivity"
+_AGENTS: Final = frozenset({"collabAgentToolCall", "collabToolCall", _ACTIVITY})
+_NO_CALL: Final = "subagent-"
+"""Begins the ids of what is told of another agent, and was asked for by nobody."""
+
+
 class Senseless(ValueError):
     """A known message of which no sense can be made: it is kept, and moves nothing (S-13)."""
 
@@ -92,7 +98,7 @@ class Item:
     @property
     def is_running(self) -> bool:
         """Whether the runtime shows that it runs: it has a process, or is another agent (S-21)."""
-        return self.process_id is not None or self.kind.startswith("collab")
+        return self.process_id is not None or self.kind in _AGENTS
 
 
 def item_of(params: Mapping[str, Any]) -> Item | None:
@@ -106,6 +112,8 @@ def item_of(params: Mapping[str, Any]) -> Item | None:
         if not kind.endswith("ToolCall"):
             return None
         read = _tool
+    if kind == _ACTIVITY and text(found, "id").startswith(_NO_CALL):
+        return None
     tool_name, arguments = read(found)
     began = found.get("startedAtMs")
     return Item(
@@ -160,8 +168,18 @@ def _image(item: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return "view_image", {"path": item.get("path")}
 
 
+def _agent(item: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    told = {name: item[name] for name in ("prompt", "receiverThreadIds") if item.get(name)}
+    return text(item, "tool"), told
+
+
+def _activity(item: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    told = {name: item[name] for name in ("agentPath", "agentThreadId") if item.get(name)}
+    return f"agent_{text(item, 'kind')}", told
+
+
 def _tool(item: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Read a tool call of a kind that is not known yet, or that of another agent."""
+    """Read a tool call of a kind that is not known yet."""
     told = {
         name: value
         for name, value in item.items()
@@ -173,7 +191,6 @@ def _tool(item: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 _NOT_ARGUMENTS: Final = frozenset(
     {
         *("type", "id", "tool", "status", "startedAtMs", "completedAtMs", "durationMs"),
-        *("agentsStates", "receiverThreadIds", "receiverThreadId", "newThreadId", "agentStatus"),
         *("result", "error", "contentItems", "success", "processId"),
     }
 )
@@ -183,6 +200,9 @@ _READ: Final = {
     "mcpToolCall": _mcp,
     "dynamicToolCall": _dynamic,
     "imageView": _image,
+    "collabAgentToolCall": _agent,
+    "collabToolCall": _agent,
+    "subAgentActivity": _activity,
 }
 
 
@@ -197,6 +217,8 @@ class Outcome:
 
     result: Any = None
     error: str | None = None
+    shows_start: bool = False
+    """Whether it shows that it was started: what went to the model may be a refusal."""
 
 
 def outcome_of(item: Item) -> Outcome:
@@ -206,7 +228,7 @@ def outcome_of(item: Item) -> Outcome:
         return _command_outcome(item)
     failed = item.status == "failed" or found.get("success") is False
     if not failed:
-        return Outcome(result=_told(item))
+        return Outcome(result=_told(item), shows_start=True)
     return Outcome(error=_error(item))
 
 
@@ -214,9 +236,10 @@ def _command_outcome(item: Item) -> Outcome:
     found = item.fields
     output, status = found.get("aggregatedOutput"), found.get("exitCode")
     if item.status != "failed":
-        return Outcome(result={"exit_code": status, "output": output})
+        return Outcome(result={"exit_code": status, "output": output}, shows_start=True)
     said = f"exit code {status}" if isinstance(status, int) else "it failed"
-    return Outcome(error=f"{said}: {output}" if isinstance(output, str) and output else said)
+    whole = f"{said}: {output}" if isinstance(output, str) and output else said
+    return Outcome(error=whole, shows_start=item.process_id is not None or status is not None)
 
 
 def _told(item: Item) -> Any:  # noqa: ANN401 - any JSON

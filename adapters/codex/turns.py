@@ -153,14 +153,14 @@ class Turns(Telling):
             self.report(it, it.outcome)
 
     def _contradicted(self, it: Instance) -> None:
-        ran = it.runs or (it.outcome is not None and it.outcome.error is None)
+        ran = it.runs or (it.outcome is not None and it.outcome.shows_start)
         if it.denied and it.observed and ran and not it.declined and self.is_new(_ran(it)):
             self.odd(Anomaly.RAN_THOUGH_DENIED, f"{it.name} ran, and was denied")
 
     def _claim(self, it: Instance) -> bool:
         """Claim what runs; where nobody here let it, it was decided elsewhere (S-36)."""
         if it.gated and not it.approved:
-            if not it.runs and it.outcome is not None and it.outcome.error is not None:
+            if not it.runs and it.outcome is not None and not it.outcome.shows_start:
                 self.reject(it, STOPPED)
                 return False
             self.decide_elsewhere(it, approved=True)

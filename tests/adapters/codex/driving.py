@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import attrs
 
-from turnlock.adapters.codex.answers import ELICITATION, PERMISSIONS_APPROVAL, TOOL_CALL, USER_INPUT
+from turnlock.adapters.codex.answers import ELICITATION, PERMISSIONS_APPROVAL
 from turnlock.adapters.codex.heard import Heard, Odd, Reply
 from turnlock.adapters.codex.messages import Asked, Notified, read
 from turnlock.adapters.codex.normaliser import Normaliser, thread_of
@@ -28,7 +28,7 @@ from turnlock.models.fact import Fact
 from turnlock.models.run import Limits, Run
 from turnlock.models.verdicts import Refused
 from turnlock.runtime.journal.ledger import Note
-from turnlock.views.call_view import Waits
+from turnlock.views.call_view import CallView, Waits
 from turnlock.views.live import calls_of
 
 DATA: Final = Path(__file__).parents[2] / "data" / "codex"
@@ -167,24 +167,17 @@ class Driven:
         turn = self.kernel.turn
         if asked is None or turn is None:
             return
-        name = asked.params.get("approvalId") or asked.params.get("itemId")
-        name = name or asked.params.get("callId")
-        call = next(
-            (
-                it
-                for it in calls_of(self.kernel)
-                if it.provider_call_id == name and (it.gated or not it.observed)
-            ),
-            None,
-        )
+        call = self.call_of(asked)
         if call is None:
             return
         ids: dict[str, Any] = {"turn_id": call.turn_id, "invocation_id": call.invocation_id}
-        if asked.method in {TOOL_CALL, USER_INPUT, ELICITATION}:
+        if not call.observed:
             self.judge(Claim(attempt=1, worker=OURS, **ids), ours=True)
             self.judge(Report(result=result, **ids), ours=True)
         elif asked.method == PERMISSIONS_APPROVAL:
             self.judge(Decide(approved=bool(result["permissions"]), **ids), ours=True)
+        elif asked.method == ELICITATION:
+            self.judge(Decide(approved=result["action"] == "accept", **ids), ours=True)
         elif result.get("decision") == "cancel":
             self.interrupt()
         else:
@@ -192,11 +185,20 @@ class Driven:
             self.judge(Decide(approved=not decline, **ids), ours=True)
         self.drain()
 
+    def call_of(self, asked: Asked) -> CallView | None:
+        """Find the call that a request is about: an elicitation names none."""
+        open_ones = [it for it in calls_of(self.kernel) if it.gated or not it.observed]
+        if asked.method == ELICITATION:
+            return open_ones[0] if open_ones else None
+        names = ("approvalId", "itemId", "callId")
+        name = next(it for it in map(asked.params.get, names) if it)
+        return next((it for it in open_ones if it.provider_call_id == name), None)
+
     def interrupt(self) -> None:
         turn = self.kernel.turn
         if turn is not None:
             self.judge(Interrupt(turn_id=turn.turn_id), ours=True)
-        self.step()
+        self.drain()
 
     def drain(self) -> None:
         while self.to_learn:
