@@ -49,10 +49,10 @@ class Asking:
             return
         shown = command_of(params) if isinstance(params.get("command"), str) else None
         if shown is not None and shown["cwd"] is None:
-            announced = self._turns.instances.live(item_id)
+            announced = self._turns.now.instances.live(item_id)
             shown["cwd"] = announced[-1].arguments.get("cwd") if announced else None
         tool = WRITE_STDIN if params.get("kind") == "writeStdin" else COMMAND
-        instance = self._turns.instances.asked_for(name, shown)
+        instance = self._turns.now.instances.asked_for(name, shown)
         if shown is None and instance is not None and instance.item_kind is not None:
             shown = command_of(instance.arguments)
         if shown is None and params.get("networkApprovalContext") is None:
@@ -70,9 +70,9 @@ class Asking:
         item_id = text(params, "itemId")
         if not self._may_ask(asked):
             return
-        instance = self._turns.instances.asked_for(item_id, None)
+        instance = self._turns.now.instances.asked_for(item_id, None)
         if instance is None or instance.item_kind != "fileChange":
-            self._turns.unshown.add(item_id)
+            self._turns.now.unshown.add(item_id)
             self._turns.said.replies.append(decline(asked))
             return
         shown = dict(instance.arguments)
@@ -87,7 +87,7 @@ class Asking:
         if not self._may_ask(asked):
             return
         shown = {"permissions": wanted, "cwd": params.get("cwd")}
-        instance = self._turns.instances.asked_for(item_id, None)
+        instance = self._turns.now.instances.asked_for(item_id, None)
         self._gate(asked, instance, item_id, PERMISSIONS, shown)
 
     def asked_as_before(self, message: Message) -> None:
@@ -106,7 +106,7 @@ class Asking:
                 raise Senseless("command is no list")
             tool, shown = COMMAND, command_of(params)
             call_id = text_or_none(params, "approvalId") or call_id
-        instance = self._turns.instances.asked_for(call_id, None)
+        instance = self._turns.now.instances.asked_for(call_id, None)
         self._gate(asked, instance, call_id, tool, shown)
 
     def elicited(self, message: Message) -> None:
@@ -139,7 +139,7 @@ class Asking:
         said = message if isinstance(message, str) else ""
         fitting = [
             it
-            for it in self._turns.instances
+            for it in self._turns.now.instances
             if it.item_kind == "mcpToolCall"
             and it.is_announced_only
             and it.arguments.get("server") == server
@@ -193,7 +193,7 @@ class Asking:
     def _own(
         self, asked: Asked, item_id: str, tool_name: str, arguments: Mapping[str, Any]
     ) -> None:
-        instance = self._turns.instances.asked_for(item_id, None)
+        instance = self._turns.now.instances.asked_for(item_id, None)
         if instance is None:
             instance = self._turns.open(item_id, tool_name, arguments)
         instance.tool_name, instance.arguments = tool_name, arguments

@@ -24,7 +24,7 @@ one is taken for a new one."""
 class KernelTurn:
     """One turn of the kernel: of one model response, or of one upstream turn (S-31, S-32)."""
 
-    upstream: str
+    upstream: Upstream
     turn_id: str = ""
     """Given when it is opened."""
     opened: bool = False
@@ -98,14 +98,42 @@ class Instance:
     """Whether a claim was delivered, or handed out with a permit."""
     started: bool = False
     """Whether it is a fact that it was started."""
+    permitted: bool = False
+    """Whether its claim was handed out with a permit: it may not be judged yet."""
+    decided: bool = False
+    """Whether the kernel was told that somebody else has decided."""
     settled: bool = False
     """Whether its end was delivered, or is a fact."""
     denied: bool = False
+    """Whether it is a fact that it was denied."""
+    contradicted: bool = False
+    """Whether it was said that it ran though it was denied."""
 
     @property
     def is_announced_only(self) -> bool:
         """Whether nothing is known but that it was announced (S-22)."""
         return not (self.added or self.runs or self.outcome or self.declined or self.asked)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the kernel was to be told of it, and could not be."""
+        return not (self.added or self.settled or self.is_announced_only)
+
+    @property
+    def ran(self) -> bool:
+        """Whether the runtime has started it, or may have."""
+        return self.observed and (self.runs or self.outcome is not None)
+
+    def moves_to(self, turn: KernelTurn) -> None:
+        """Take it that it is to be added to another turn of the kernel."""
+        self.turn.members.pop(self.name, None)
+        self.turn = turn
+        turn.members[self.name] = self
+
+    def is_added_no_more(self) -> None:
+        """Take it that the kernel did not take it: all is to be told again."""
+        self.added = self.gated = self.approved = self.claimed = False
+        self.permitted = self.decided = self.settled = False
 
 
 class Instances:
@@ -262,3 +290,23 @@ def _is_another(it: Instance, item: Item) -> bool:
     """Whether an instance that has ended cannot have ended with this item again."""
     ended = it.ended_as
     return ended is not None and ended.status != item.status
+
+
+@attrs.define(eq=False)
+class Upstream:
+    """One upstream turn."""
+
+    turn_id: str
+    instances: Instances = attrs.field(factory=Instances)
+    turns: int = 0
+    """Turns of the kernel that it has had."""
+    has_raw: bool = False
+    """Whether it is told in a raw stream, too."""
+    unshown: set[str] = attrs.field(factory=set[str])
+    """Patches that were asked for, and could not be shown (S-37)."""
+
+    def next_id(self, settlement: str) -> str:
+        """Return the id of its next turn of the kernel (S-31, S-32)."""
+        self.turns += 1
+        stem = self.turn_id.replace("#", "%23")
+        return stem if settlement == "turn" and self.turns == 1 else f"{stem}#{self.turns}"

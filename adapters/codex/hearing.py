@@ -69,9 +69,9 @@ class Hearing:
         turn_id, item = text(message.params, "turnId"), item_of(message.params)
         if not self._turns.begin(turn_id) or item is None:
             return
-        instance = self._turns.instances.announced(item)
+        instance = self._turns.now.instances.announced(item)
         if instance is None:
-            if self._turns.instances.of(item.id):
+            if self._turns.now.instances.of(item.id):
                 self._used_again(item.id)
             instance = self._turns.open(item.id, item.tool_name, item.arguments)
         self._is_item(instance, item)
@@ -88,9 +88,9 @@ class Hearing:
         if not self._turns.begin(turn_id):
             self._ended_late(turn_id, item)
             return
-        instance = self._turns.instances.ended(item)
+        instance = self._turns.now.instances.ended(item)
         if instance is None:
-            if self._turns.instances.of(item.id):
+            if self._turns.now.instances.of(item.id):
                 self._used_again(item.id)
             instance = self._turns.open(item.id, item.tool_name, item.arguments)
         if instance.ended_as is not None:
@@ -113,7 +113,7 @@ class Hearing:
 
     def _is_item(self, instance: Instance, item: Item) -> None:
         """Take what an item says of an instance: before it is added, what it is."""
-        if self._turns.has_raw and instance.raw is None and instance.item_kind is None:
+        if self._turns.now.has_raw and instance.raw is None and instance.item_kind is None:
             detail = f"{instance.name} was not in the raw stream"
             self._turns.odd(Anomaly.ITEM_WITHOUT_RAW_CALL, detail)
         if not instance.added and not (
@@ -179,7 +179,7 @@ class Hearing:
             raise Senseless("changes is no list")
         if not self._turns.begin(turn_id):
             return
-        for it in self._turns.instances.live(item_id):
+        for it in self._turns.now.instances.live(item_id):
             if it.item_kind != "fileChange" or it.arguments.get("changes") == changes:
                 continue
             if not it.added:
@@ -194,13 +194,13 @@ class Hearing:
         turn_id, raw = text(message.params, "turnId"), raw_of(message.params)
         if not self._turns.begin(turn_id) or raw is None:
             return
-        self._turns.has_raw = True
-        if self._turns.instances.is_repeat(raw.id):
+        self._turns.now.has_raw = True
+        if self._turns.now.instances.is_repeat(raw.id):
             return
         if isinstance(raw, RawCall):
             self._raw_call(raw)
             return
-        instance = self._turns.instances.raw_output(raw.call_id)
+        instance = self._turns.now.instances.raw_output(raw.call_id)
         if instance is None:
             instance = self._turns.open(raw.call_id, "unknown", {})
         instance.told = True
@@ -215,7 +215,7 @@ class Hearing:
         self._turns.express(instance)
 
     def _raw_call(self, raw: RawCall) -> None:
-        instances = self._turns.instances
+        instances = self._turns.now.instances
         instance = instances.raw_call(raw)
         if instance is None:
             if instances.live(raw.call_id):

@@ -21,6 +21,7 @@ from ...models.lifecycle_facts import (
     ToolExecutionSucceeded,
 )
 from . import answers
+from .calls import DECLINED
 from .evidence import Instance, KernelTurn
 from .heard import Anomaly, Permit
 from .items import Outcome
@@ -68,7 +69,7 @@ class Learning:
         for it in tuple(turn.unknown.values()):
             turns.named.pop((turn.turn_id, it.name), None)
             turn.live.pop(it.name, None)
-            it.added = it.gated = it.approved = it.claimed = it.settled = False
+            it.is_added_no_more()
         turn.unknown.clear()
 
     def _is_closed(self, turn: KernelTurn) -> None:
@@ -112,8 +113,10 @@ class Learning:
         asked = turns.take_request(it)
         if asked is None:
             turns.odd(Anomaly.ANSWER_UNDELIVERABLE, f"{it.name} was let, and waits no more")
+            if it.declined:
+                turns.reject(it, DECLINED)
             return
-        it.claimed = True
+        it.claimed = it.permitted = True
         turns.said.permits.append(Permit(claim=turns.claiming(it), reply=answers.accept(asked)))
 
     def _learn_outcome(self, it: Instance, fact: Ended) -> None:
@@ -132,7 +135,7 @@ class Learning:
         elif isinstance(fact, ToolExecutionSucceeded) or fact.cause is FailureCause.REPORTED:
             turns.odd(Anomaly.ANSWER_UNDELIVERABLE, f"{it.name} was answered too late")
             call = {"turn_id": it.turn.turn_id, "invocation_id": it.name}
-            turns.said.undeliverable.append((it.turn.upstream, it.item_id, call))
+            turns.said.undeliverable.append((it.turn.upstream.turn_id, it.item_id, call))
 
     def _settled(self, it: Instance) -> None:
         turns = self._turns

@@ -16,13 +16,14 @@ from ...models.fact import Fact
 from ...runtime.journal.ledger import Domain
 from . import answers
 from .asking import Asking
+from .calls import CALLS
 from .heard import Anomaly, Heard, Odd
 from .hearing import Hearing
 from .items import Senseless
 from .learning import Learning
 from .messages import Asked, Notified
 from .notes import Notes
-from .turns import CALLS, Turns
+from .turns import Turns
 
 Handler: TypeAlias = Callable[[Notified | Asked], Domain | None]
 """Takes a message; it may say that its observation is of another domain."""

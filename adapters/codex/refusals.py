@@ -29,12 +29,12 @@ from .telling import BY_RUNTIME
 _CLOSED: Final = "its turn was closed meanwhile: it was interrupted, and its grace was over"
 _STOPPED: Final = "its turn is being interrupted, and takes nothing more"
 _NOT_ADDED: Final = "it was not added: its turn was being interrupted; it is held for the next one"
+_NEVER_IN: Final = "its turn was closed before it could be added; it is added to the next one"
 _ENDED: Final = "it was denied, or ended, meanwhile"
 
 _EXPECTED: Final[Mapping[tuple[type[Delivery], Reason], str]] = {
     (AddCall, Reason.INTERRUPTING): _STOPPED,
     (AddCall, Reason.LATE): _CLOSED,
-    (AddCall, Reason.NO_ACTIVE_TURN): _CLOSED,
     (SealTurn, Reason.INTERRUPTING): _STOPPED,
     (SealTurn, Reason.LATE): _CLOSED,
     (Interrupt, Reason.DUPLICATE): "somebody here asked for it before the runtime said it",
@@ -43,27 +43,31 @@ _EXPECTED: Final[Mapping[tuple[type[Delivery], Reason], str]] = {
     (Claim, Reason.DUPLICATE): "its start was recorded before its permission was passed on",
     (Claim, Reason.UNKNOWN_INVOCATION): _NOT_ADDED,
     (Claim, Reason.LATE): _CLOSED,
-    (Claim, Reason.NO_ACTIVE_TURN): _CLOSED,
+    (Claim, Reason.NO_ACTIVE_TURN): _NEVER_IN,
     (Report, Reason.ALREADY_SETTLED): "it ran though it was denied meanwhile",
     (Report, Reason.UNKNOWN_INVOCATION): _NOT_ADDED,
     (Report, Reason.CONFLICTING_DUPLICATE): "a person, or an end of grace, settled it before",
     (Report, Reason.LATE): _CLOSED,
-    (Report, Reason.NO_ACTIVE_TURN): _CLOSED,
+    (Report, Reason.NO_ACTIVE_TURN): _NEVER_IN,
     (Reject, Reason.ALREADY_SETTLED): _ENDED,
     (Reject, Reason.ALREADY_STARTED): "it was let start meanwhile",
     (Reject, Reason.UNKNOWN_INVOCATION): _NOT_ADDED,
     (Reject, Reason.LATE): _CLOSED,
+    (Reject, Reason.NO_ACTIVE_TURN): _NEVER_IN,
     (Lose, Reason.ALREADY_SETTLED): _ENDED,
     (Lose, Reason.UNKNOWN_INVOCATION): _NOT_ADDED,
     (Lose, Reason.LATE): _CLOSED,
+    (Lose, Reason.NO_ACTIVE_TURN): _NEVER_IN,
     (Resolve, Reason.ALREADY_SETTLED): _ENDED,
     (Resolve, Reason.UNKNOWN_INVOCATION): _NOT_ADDED,
     (Resolve, Reason.LATE): _CLOSED,
+    (Resolve, Reason.NO_ACTIVE_TURN): _NEVER_IN,
 }
 _DECIDED: Final[Mapping[Reason, str]] = {
     Reason.DUPLICATE: "somebody here decided the same before the runtime's word of it came",
     Reason.ALREADY_DECIDED: "somebody here decided, or the turn was interrupted, before it came",
     Reason.LATE: _CLOSED,
+    Reason.NO_ACTIVE_TURN: _NEVER_IN,
 }
 
 

@@ -92,7 +92,7 @@ class Telling:
         """Tell that somebody else has decided (S-36)."""
         self.take_request(it)
         self.odd(Anomaly.DECIDED_ELSEWHERE, f"{it.name} was decided without us")
-        it.approved = approved
+        it.approved, it.decided = approved, True
         self.deliver(
             Decide(
                 run_id=self.run_id,
@@ -121,12 +121,16 @@ class Telling:
         self.end(it)
 
     def reject(self, it: Instance, error: str) -> None:
-        """Tell that it was never started."""
+        """Tell that it was never started, and end it."""
         self.take_request(it)
+        self.say_never_started(it, error)
+        self.end(it)
+
+    def say_never_started(self, it: Instance, error: str) -> None:
+        """Tell that it was never started; it may have been, just now, by whom we let."""
         self.deliver(
             Reject(run_id=self.run_id, turn_id=it.turn.turn_id, invocation_id=it.name, error=error)
         )
-        self.end(it)
 
     def lose(self, it: Instance) -> None:
         """Tell that nobody knows what became of it."""

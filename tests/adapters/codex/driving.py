@@ -95,6 +95,7 @@ class Driven:
         self.waiting: dict[int | str, Asked] = {}
         """Requests that no reply was given to."""
         self.to_learn: deque[tuple[int, Sequence[Fact]]] = deque()
+        self.to_claim: deque[tuple[int, Permit]] = deque()
         self.steps = 0
         self.broken: list[str] = []
 
@@ -131,14 +132,20 @@ class Driven:
             self.notes.append(note)
         for delivery in heard.deliveries:
             self.judge(delivery)
-        for permit in heard.permits:
-            if self.judge(permit.claim):
-                self.reply(permit.reply)
+        self.to_claim += ((self.steps, it) for it in heard.permits)
+        self.claim(self.lag // 2)
         for reply in heard.replies:
             self.reply(reply)
         self.odd += heard.odd
         for turn in self.kernel.continuations:
             self.judge(Acknowledge(turn_id=turn.turn_id), ours=True)
+
+    def claim(self, lag: int) -> None:
+        """Have the claims judged that were handed out; their answers follow."""
+        while self.to_claim and self.to_claim[0][0] + lag <= self.steps:
+            _, permit = self.to_claim.popleft()
+            if self.judge(permit.claim):
+                self.reply(permit.reply)
 
     def reply(self, reply: Reply) -> None:
         if reply.request not in self.waiting:
@@ -154,6 +161,7 @@ class Driven:
         while self.to_learn and self.to_learn[0][0] + self.lag <= self.steps:
             _, facts = self.to_learn.popleft()
             self.hear(self.normaliser.learn(facts, at=self.now))
+        self.claim(self.lag // 2)
 
     # what happens
 
@@ -201,7 +209,7 @@ class Driven:
         self.drain()
 
     def drain(self) -> None:
-        while self.to_learn:
+        while self.to_learn or self.to_claim:
             self.step()
 
     def process_ended(self) -> None:
@@ -216,6 +224,7 @@ class Driven:
             if call.waits is not Waits.RESOLUTION:
                 self.broken.append(f"{call.invocation_id} waits for {call.waits} at rest")
         self.to_learn.clear()
+        self.to_claim.clear()
 
     def begins_anew(self) -> None:
         for call in tuple(calls_of(self.kernel)):
