@@ -10,12 +10,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-import attrs
-
 from ...models.calls import Call
 from ...models.deliveries import AddCall, Interrupt, OpenTurn, SealTurn
-from ..rest import INTERRUPTED
-from .evidence import Instance, KernelTurn, Upstream
+from ..rest import INTERRUPTED, NEVER
+from .evidence import Ended, Instance, KernelTurn, Upstream
 from .heard import Anomaly
 from .items import Outcome
 from .messages import Asked
@@ -33,18 +31,6 @@ NEVER_LET: Final = "never started: the runtime ended the turn before it was let 
 UNKNOWN: Final = "outcome unknown: the runtime ended the turn without one"
 WENT_ON: Final = "outcome unknown: the runtime went on without one"
 REASON: Final = "the runtime interrupted the turn"
-
-
-@attrs.frozen
-class Ended:
-    """How an upstream turn has ended."""
-
-    status: str
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether somebody has stopped it."""
-        return self.status == "interrupted"
 
 
 class Calls(Telling):
@@ -216,28 +202,44 @@ class Calls(Telling):
             self.seal(turn)
 
     def _finish(self, it: Instance, ended: Ended) -> None:
-        interrupted = it.turn.interrupting
+        """Bring one call to its end; one of our own is reported by who runs it (S-28)."""
+        interrupted, died = it.turn.interrupting, ended.status == "died"
+        never = NEVER if died else NEVER_LET
         self.take_request(it)
         if not it.observed:
             if not it.started and not interrupted:
-                self.say_never_started(it, NEVER_LET)
+                self.say_never_started(it, never)
         elif not it.claimed:
             if interrupted:
                 self.end(it)
             else:
-                self.reject(it, NEVER_LET)
+                self.reject(it, never)
         elif ended.status == "completed" and it.process_id is not None:
             self.report(it, Outcome(result={"detached": True, "process_id": it.process_id}))
         else:
             if not it.started and it.permitted:
-                self.say_never_started(it, NEVER_LET)
-            self.lose_and_resolve(it, INTERRUPTED if interrupted else UNKNOWN)
+                self.say_never_started(it, never)
+            if died and not interrupted:
+                it.turn.doubted = True
+                self.lose(it)
+                self.end(it)
+            else:
+                self.lose_and_resolve(it, INTERRUPTED if interrupted else UNKNOWN)
 
     def leave(self, ended: Ended) -> None:
         """Remember what is held, though its upstream turn is over."""
+        self.now.ended = ended
         held = [it for it in self.now.instances if it.is_held and it.ran]
         if held:
             self._left.append((self.now, ended, held))
+
+    def leave_again(self, turn: KernelTurn) -> None:
+        """Remember what a turn did not take, where its upstream turn was over meanwhile."""
+        ended = turn.upstream.ended
+        held = [it for it in turn.unknown.values() if it.ran]
+        if ended is not None and held:
+            self._left.append((turn.upstream, ended, held))
+        turn.unknown.clear()
 
     def _tell_left(self) -> None:
         """Tell what was held when its upstream turn was over, in a turn of its own."""

@@ -39,6 +39,8 @@ class KernelTurn:
     response_ended: bool = False
     sealed: bool = False
     interrupting: bool = False
+    doubted: bool = False
+    """Whether a call of it is in doubt: it stays open (S-26)."""
     closed: bool = False
 
     @property
@@ -49,7 +51,8 @@ class KernelTurn:
     @property
     def is_over(self) -> bool:
         """Whether the kernel has closed it, or will with what it was told."""
-        return self.closed or ((self.sealed or self.interrupting) and not self.live)
+        told = self.sealed or self.interrupting
+        return self.closed or (told and not self.live and not self.doubted)
 
 
 @attrs.define(eq=False)
@@ -292,6 +295,19 @@ def _is_another(it: Instance, item: Item) -> bool:
     return ended is not None and ended.status != item.status
 
 
+@attrs.frozen
+class Ended:
+    """How an upstream turn has ended."""
+
+    status: str
+    """As the runtime says it; `died`: its process has ended."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody has stopped it."""
+        return self.status == "interrupted"
+
+
 @attrs.define(eq=False)
 class Upstream:
     """One upstream turn."""
@@ -300,6 +316,7 @@ class Upstream:
     instances: Instances = attrs.field(factory=Instances)
     turns: int = 0
     """Turns of the kernel that it has had."""
+    ended: Ended | None = None
     has_raw: bool = False
     """Whether it is told in a raw stream, too."""
     unshown: set[str] = attrs.field(factory=set[str])

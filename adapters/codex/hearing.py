@@ -211,7 +211,8 @@ class Hearing:
             self._turns.odd(Anomaly.SEEN_ONLY_IN_THE_RAW_STREAM, detail)
         if instance.turn.interrupting or not instance.observed:
             return
-        instance.outcome = Outcome(result={"told": raw.told})
+        waits = instance.request is not None  # nobody has let it: the runtime gave up on it
+        instance.outcome = Outcome(result={"told": raw.told}, shows_start=not waits)
         self._turns.express(instance)
 
     def _raw_call(self, raw: RawCall) -> None:

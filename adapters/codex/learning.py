@@ -70,7 +70,7 @@ class Learning:
             turns.named.pop((turn.turn_id, it.name), None)
             turn.live.pop(it.name, None)
             it.is_added_no_more()
-        turn.unknown.clear()
+        turns.leave_again(turn)
 
     def _is_closed(self, turn: KernelTurn) -> None:
         turns = self._turns
@@ -100,6 +100,7 @@ class Learning:
         elif isinstance(fact, ToolDenied):
             it.denied = True
             self._settled(it)
+            turns.express(it)
             asked = turns.take_request(it)
             if asked is not None and fact.cause is not DenialCause.INTERRUPT:
                 turns.said.replies.append(answers.decline(asked))

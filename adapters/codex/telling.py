@@ -53,6 +53,8 @@ class Telling:
         self.worker: Final = worker
         self._requests: dict[RequestId, Instance] = {}
         self._seen: dict[RequestId | tuple[str, str], None] = {}
+        self._gone: dict[RequestId, None] = {}
+        """Requests of which the end was heard, and nothing else."""
 
     def take_said(self) -> Said:
         """Return what was said since, and begin anew."""
@@ -166,8 +168,10 @@ class Telling:
 
     def await_answer(self, it: Instance, asked: Asked) -> None:
         """Take it that a request about it waits for an answer of ours."""
-        it.request, it.asked = asked, asked.method
-        self._requests[asked.id] = it
+        it.asked = asked.method
+        if asked.id not in self._gone:
+            it.request = asked
+            self._requests[asked.id] = it
 
     def take_request(self, it: Instance) -> Asked | None:
         """Take the request that waits, which nobody answers any more but who takes it."""
@@ -181,6 +185,10 @@ class Telling:
         instance = self._requests.pop(request, None)
         if instance is not None:
             instance.request = None
+        elif request not in self._seen:  # it was overtaken by its end
+            self._gone[request] = None
+            if len(self._gone) > REQUESTS:
+                del self._gone[next(iter(self._gone))]
 
     def refuse(self, instance: Instance, why: str) -> None:
         """Refuse what waits for a decision, as what would run is not what was shown (S-37)."""

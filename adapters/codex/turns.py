@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from ..rest import INTERRUPTED, NEVER
-from .calls import Calls, Ended
-from .evidence import Instance, Instances, KernelTurn, Upstream
+from .calls import Calls
+from .evidence import Ended, Instance, Instances, KernelTurn, Upstream
 
 OVER: Final = 10_000
 """Upstream turns that are remembered as over: what comes late of them begins none (S-33a)."""
 KEPT: Final = 8
 """Upstream turns whose executions are remembered after they are over: some run on (S-24)."""
+DIED: Final = Ended("died")
 SUPERSEDED: Final = Ended("superseded")
 """Another turn has begun, and nothing was said of the end of this one (S-33a)."""
 
@@ -89,20 +89,23 @@ class Turns(Calls):
             self.seal(turn)
 
     def _end(self, ended: Ended) -> None:
-        """Bring to its end what an upstream turn leaves open (S-23, S-25)."""
+        """Bring to its end what an upstream turn leaves open (S-23, S-25, S-26)."""
         self._may_have_run()
         told = -1
         while told != self.now.turns:
             told = self.now.turns
-            turn = self.opened
-            if turn is not None and turn.takes_calls:
+            if self.opened is not None and self.opened.takes_calls:
                 self.release()
-                turn = self.opened
-            if turn is not None and turn.upstream is self.now and not turn.is_over:
+            turn = self.opened
+            if turn is not None and not turn.is_over and self._ends_with(turn, ended):
                 self.close(turn, ended)
             self.release()
         self.leave(ended)
         self._forget()
+
+    def _ends_with(self, turn: KernelTurn, ended: Ended) -> bool:
+        """Whether a turn of the kernel ends now: a dead process leaves none."""
+        return turn.upstream is self.now or ended is DIED
 
     def _may_have_run(self) -> None:
         """Take it that what was only announced may have run (S-23)."""
@@ -127,32 +130,4 @@ class Turns(Calls):
 
     def process_ended(self) -> None:
         """Bring to its end what a dead process leaves open; what ran is in doubt (S-26)."""
-        self._may_have_run()
-        turn = self.opened
-        if turn is not None and turn.interrupting:
-            for it in tuple(turn.live.values()):
-                self._dies_interrupted(it)
-        self.release()
-        turn = self.opened
-        if turn is not None and not turn.is_over and not turn.interrupting:
-            self._dies(turn)
-        self._forget()
-
-    def _dies_interrupted(self, it: Instance) -> None:
-        self.take_request(it)
-        if it.observed and it.claimed:
-            self.lose_and_resolve(it, INTERRUPTED)
-        elif it.observed:
-            self.end(it)
-
-    def _dies(self, turn: KernelTurn) -> None:
-        for it in tuple(turn.live.values()):
-            self.take_request(it)
-            if not it.started and (it.permitted or not it.claimed):
-                self.say_never_started(it, NEVER)
-            if it.observed and it.claimed:
-                self.lose(it)
-            if it.observed:
-                self.end(it)
-        if not turn.sealed:
-            self.seal(turn)
+        self._end(DIED)

@@ -90,6 +90,7 @@ class Driven:
         self.facts: list[Fact] = []
         self.notes: list[Note] = []
         self.odd: list[Odd] = []
+        self.taken: list[Notified | Asked] = []
         self.replies: list[Reply] = []
         self.refusals: list[Refusal] = []
         self.waiting: dict[int | str, Asked] = {}
@@ -166,6 +167,7 @@ class Driven:
     # what happens
 
     def take(self, message: Notified | Asked) -> None:
+        self.taken.append(message)
         if isinstance(message, Asked) and message.id not in self.waiting:
             self.waiting[message.id] = message
         self.step(self.normaliser.take(message, at=self.now))
