@@ -6,6 +6,7 @@ message ends its process: nobody knows what else was lost.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -50,6 +51,13 @@ Message: TypeAlias = Notified | Asked | Answered
 
 _decode: Final = msgspec.json.Decoder().decode
 
+DEEP: Final = 90
+"""Levels of nesting that are kept as they are; what lies deeper is kept as its JSON text, because a
+journal holds `values.DEPTH` levels of what is said, and of what is made of it."""
+_DIGITS: Final = 2_466
+"""Digits of the longest number that a journal holds (`values.INTEGER_BITS`)."""
+_long: Final = re.compile(rb"[0-9]{%d}" % (_DIGITS + 1)).search
+
 
 def read(line: bytes) -> Message:
     """Return the message of a line. Raises `NotAMessage`, and says what is wrong with it."""
@@ -57,6 +65,10 @@ def read(line: bytes) -> Message:
         told = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotAMessage(f"a line that is no JSON: {error}") from error
+    if len(line) > _DIGITS and _has_long_number(line):
+        raise NotAMessage(f"a number of more than {_DIGITS:,} digits, which nothing here can hold")
+    if line.count(b"[") + line.count(b"{") > DEEP:
+        told = _flat(told, DEEP)
     if not isinstance(told, dict):
         raise NotAMessage(f"a line that is no JSON object but {type(told).__name__}")
     method, request = told.get("method"), told.get("id")
@@ -70,3 +82,20 @@ def read(line: bytes) -> Message:
     params = told.get("params")
     given: Mapping[str, Any] = params if isinstance(params, dict) else {}
     return Notified(method, given) if request is None else Asked(request, method, given)
+
+
+def _has_long_number(line: bytes) -> bool:
+    """Whether a run of so many digits stands in a line; one of every so many bytes is looked at."""
+    return line[_DIGITS::_DIGITS].translate(None, b"0123456789") != line[_DIGITS::_DIGITS] and (
+        _long(line) is not None
+    )
+
+
+def _flat(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict | list) and depth == 0:
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, dict):
+        return {name: _flat(it, depth - 1) for name, it in value.items()}
+    if isinstance(value, list):
+        return [_flat(it, depth - 1) for it in value]
+    return value

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from ...models.errors import InvalidValue
 from ...models.fact import Fact
 from ...runtime.journal.ledger import Domain
 from . import answers
@@ -83,7 +84,7 @@ class Normaliser:
         try:
             if handle is not None:
                 domain = handle(message) or domain
-        except Senseless as error:
+        except (Senseless, InvalidValue) as error:
             detail = f"{message.method}: {error}"
             turns.said.odd.append(Odd(anomaly=Anomaly.PAYLOAD_INVALID, detail=detail))
             domain = Domain.RAW_PROTOCOL
