@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 
 from turnlock.adapters.codex.answers import ELICITATION, PERMISSIONS_APPROVAL
-from turnlock.adapters.codex.heard import Heard, Odd, Reply
+from turnlock.adapters.codex.heard import Heard, Odd, Permit, Reply
 from turnlock.adapters.codex.messages import Asked, Notified, read
 from turnlock.adapters.codex.normaliser import Normaliser, thread_of
 from turnlock.adapters.codex.refusals import explained
