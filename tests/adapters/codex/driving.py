@@ -245,6 +245,7 @@ class Playing:
     normaliser: type[Normaliser] = Normaliser
     threads: dict[str, Driven] = attrs.field(factory=dict)
     raw: bool = False
+    driven: type[Driven] = Driven
 
     def line(self, line: Line) -> None:
         if line.direction == "meta":
@@ -281,7 +282,7 @@ class Playing:
         if thread_id is None:
             return
         if thread_id not in self.threads:
-            self.threads[thread_id] = Driven(
+            self.threads[thread_id] = self.driven(
                 thread_id,
                 settlement=self.settlement or ("response" if self.raw else "turn"),
                 lag=self.lag,
