@@ -50,7 +50,12 @@ from .manifests import (
     session_note,
 )
 from .performed import Performed, Performers, RunSink
-from .restoring import bring_to_rest, check_dead, put_to_rest, settle_by_evidence
+from .restoring import (
+    bring_to_rest,
+    check_dead,
+    look_back,
+    put_to_rest,
+)
 from .room import Room
 from .sub_agents import SubAgents
 from .threads import Threads
@@ -216,7 +221,7 @@ class Life:
             session = await self._session(kept, adapter, runtime)
             if kind != OWN:
                 self._threads.knows(run_id, session.epoch)
-                await settle_by_evidence(run_id, session, runtime, self.journal)
+                await look_back(kept, session, runtime, self.journal)
             number = kept.epochs + 1
             await runtime.note(run_id, epoch_note(session.epoch, number=number, at=self.now()))
             line = Line(run_id=run_id, runtime=runtime)

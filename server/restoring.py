@@ -12,23 +12,31 @@ from typing import Final
 
 from ..adapters.contract import CommandRefused, Ending, RuntimeAdapter, Session
 from ..adapters.rest import brought_to_rest
-from ..models.deliveries import Acknowledge
+from ..models.deliveries import Acknowledge, Report
 from ..models.effects import Continue
 from ..models.fact import Fact
 from ..models.facts import CallAdded, TurnOpened
 from ..models.run import OWN, Run
 from ..models.safe_text import harmless
+from ..models.values import Json
 from ..models.verdicts import Refused
 from ..runtime.journal.contract import Journal
+from ..runtime.journal.ledger import Domain, Note
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.workers import Worker
 from ..runtime.writer import fold_run
+from ..views.call_view import Waits
+from ..views.live import calls_of
 from .manifests import Kept
 from .performed import Performed
 
 _log = logger(__name__)
 
+UNANSWERED: Final = "nobody answered: the runtime that asked has ended"
+"""The error of a question to the user that died with its process."""
+ABANDONED: Final = "its process ended before it was kept: the run has another thread"
+"""What is said of a thread that nobody goes on with."""
 ROUNDS: Final = 2
 """Turns that are brought to rest: the one that is open, and one for what does not fit into it."""
 
@@ -80,9 +88,11 @@ async def put_to_rest(performed: Performed, ending: Ending, *, grace: float, ove
     run_id, runtime, kind = performed.run_id, performed.runtime, performed.adapter.kind
     if over and kind == OWN:
         return ending
+    questions = await _questions(performed)
     ended = await performed.session.terminate(why=ending.why, grace=grace)
     if kind != OWN and run_id in runtime.runs:
         journal = runtime.journal
+        await runtime.hear(run_id, [], questions)
         await bring_to_rest(performed.kept, performed.adapter, runtime, journal)
         kernel = await fold_run(Run(run_id=run_id, kind=kind), journal)
         owed = [it.turn_id for it in kernel.pending_effects if isinstance(it, Continue)]
@@ -90,7 +100,58 @@ async def put_to_rest(performed: Performed, ending: Ending, *, grace: float, ove
     return ending if over else ended
 
 
-async def settle_by_evidence(
+async def _questions(performed: Performed) -> list[Report]:
+    """Return what becomes of questions to the user that wait: nobody has answered them (S-28).
+
+    We are their executor, so there is no doubt of it.
+    """
+    run_id, kind = performed.run_id, performed.adapter.kind
+    if kind == OWN or run_id not in performed.runtime.runs:
+        return []
+    kernel = await fold_run(Run(run_id=run_id, kind=kind), performed.runtime.journal)
+    return [
+        Report(
+            run_id=run_id,
+            turn_id=call.turn_id,
+            invocation_id=call.invocation_id,
+            attempt=call.attempt,
+            error=UNANSWERED,
+        )
+        for call in calls_of(kernel)
+        if call.waits is Waits.REPORT
+        and not call.observed
+        and performed.session.asks(call.turn_id, call.invocation_id)
+    ]
+
+
+async def look_back(kept: Kept, session: Session, runtime: Runtime, journal: Journal) -> None:
+    """Keep what a session that has begun tells of those before it: threads that they left, ends."""
+    run_id = kept.manifest.spec.run_id
+    if kept.manifest.epoch is None:
+        await _name_abandoned(run_id, str(session.epoch.get("thread_id")), runtime, journal)
+    await _settle_by_evidence(run_id, session, runtime, journal)
+
+
+async def _name_abandoned(run_id: str, thread_id: str, runtime: Runtime, journal: Journal) -> None:
+    """Name the threads that were begun for a run, and were not kept (section 14).
+
+    Nobody goes on with them here; whoever looks at what Codex keeps finds them.
+    """
+    notes = await journal.notes(run_id, domain=Domain.THREAD)
+    heard = {(it.note.correlation or {}).get("thread_id") for it in notes}
+    for other in sorted(str(it) for it in heard - {thread_id, None}):
+        body: dict[str, Json] = {"thread_id": other, "text": ABANDONED}
+        note = Note(
+            domain=Domain.THREAD,
+            kind="thread_abandoned",
+            body=body,
+            at=runtime.now(),
+            id=f"abandoned/{other}",
+        )
+        await runtime.note(run_id, note)
+
+
+async def _settle_by_evidence(
     run_id: str, session: Session, runtime: Runtime, journal: Journal
 ) -> None:
     """Settle doubts by what the runtime has kept of its thread: only ends count (S-27).

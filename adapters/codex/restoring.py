@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...models.calls import Call
@@ -152,14 +152,16 @@ def _cut_short(notes: Sequence[Noted], upstream: str) -> Iterator[Call]:
             )
 
 
-def evidence_in(thread: Mapping[str, Any], doubts: Sequence[CallView]) -> tuple[Report, ...]:
+def evidence_in(listed: Iterable[object], doubts: Sequence[CallView]) -> tuple[Report, ...]:
     """Return how calls in doubt ended, by what Codex has kept of their thread (S-27).
 
-    An item counts that has an end, in the turn of the call, under an id that the thread has once.
-    What is missing there proves nothing, and what is another command is another instance (S-33).
+    `listed` are the entries of ``thread/items/list``, of the whole thread or of the turns of the
+    doubts: objects with `turnId` and `item`. An item counts that has an end, in the turn of the
+    call, under an id that is there once. What is missing there proves nothing, and what is another
+    command is another instance (S-33).
     """
     kept: dict[str, list[tuple[str, Item]]] = {}
-    for turn_id, item in _items_of(thread):
+    for turn_id, item in _items_of(listed):
         kept.setdefault(item.id, []).append((turn_id, item))
     reports = (_report(call, kept.get(call.provider_call_id or "", [])) for call in doubts)
     return tuple(report for report in reports if report is not None)
@@ -187,19 +189,26 @@ def _report(call: CallView, found: Sequence[tuple[str, Item]]) -> Report | None:
     )
 
 
-def _items_of(thread: Mapping[str, Any]) -> Iterator[tuple[str, Item]]:
-    """Yield the executions that a thread holds, each with its turn; what makes no sense is none."""
+def listed_in(thread: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the items of an answer to ``thread/read``, as ``thread/items/list`` has them."""
     whole = thread.get("thread")
     turns = (whole if isinstance(whole, Mapping) else thread).get("turns")
     for turn in turns if isinstance(turns, list) else ():
-        turn_id = turn.get("id") if isinstance(turn, Mapping) else None
         items = turn.get("items") if isinstance(turn, Mapping) else None
-        for fields in items if isinstance(items, list) else ():
+        for item in items if isinstance(items, list) else ():
+            yield {"turnId": turn.get("id"), "item": item}
+
+
+def _items_of(listed: Iterable[object]) -> Iterator[tuple[str, Item]]:
+    """Yield the executions among entries, each with its turn; what makes no sense is none."""
+    for entry in listed:
+        turn_id = entry.get("turnId") if isinstance(entry, Mapping) else None
+        if isinstance(entry, Mapping) and isinstance(turn_id, str):
             try:
-                item = item_of({"item": fields})
+                item = item_of(entry)
             except Senseless:
                 continue
-            if item is not None and isinstance(turn_id, str):
+            if item is not None:
                 yield turn_id, item
 
 

@@ -15,7 +15,7 @@ import pytest
 from turnlock.adapters.codex.heard import Heard
 from turnlock.adapters.codex.items import item_of
 from turnlock.adapters.codex.process import name_of
-from turnlock.adapters.codex.restoring import announced, evidence_in, may_live
+from turnlock.adapters.codex.restoring import announced, evidence_in, listed_in, may_live
 from turnlock.adapters.contract import Manifest, SessionSpec, Settlement
 from turnlock.adapters.rest import NEVER, brought_to_rest
 from turnlock.engine.kernel import Kernel
@@ -274,6 +274,13 @@ def thread_with(*items: Mapping[str, Any], turn_id: str = TURN) -> dict[str, Any
     return {"thread": {"id": THREAD, "turns": [{"id": turn_id, "items": list(items)}]}}
 
 
+def pages(*items: Mapping[str, Any]) -> list[object]:
+    """What `thread/items/list` answers."""
+    listed: list[object] = [{"turnId": TURN, "item": item} for item in items]
+    assert listed == [*listed_in(thread_with(*items))]
+    return listed
+
+
 def ended(item_id: str = "c1", text: str = "ls", **more: Any) -> dict[str, Any]:
     """An item that has ended."""
     whole = {"status": "completed", "exitCode": 0, "aggregatedOutput": "a\n", **more}
@@ -283,12 +290,12 @@ def ended(item_id: str = "c1", text: str = "ls", **more: Any) -> dict[str, Any]:
 
 def test_s_27_an_item_with_an_end_is_a_true_late_report() -> None:
     """Of its outcome as if it had been heard; of a failure, and of what was declined."""
-    (report,) = evidence_in(thread_with(ended(), ended("c2")), [doubt()])
+    (report,) = evidence_in(pages(ended(), ended("c2")), [doubt()])
     assert (report.turn_id, report.invocation_id, report.attempt) == (f"{TURN}#2", "c1", 1)
     assert report.result == {"exit_code": 0, "output": "a\n"}
-    (report,) = evidence_in(thread_with(ended(status="failed", exitCode=2)), [doubt()])
+    (report,) = evidence_in(pages(ended(status="failed", exitCode=2)), [doubt()])
     assert report.error == "exit code 2: a\n"
-    (report,) = evidence_in(thread_with(ended(status="declined")), [doubt()])
+    (report,) = evidence_in(pages(ended(status="declined")), [doubt()])
     assert report.error is not None
     assert "declined" in report.error
 
@@ -310,7 +317,7 @@ def test_s_27_an_item_with_an_end_is_a_true_late_report() -> None:
 )
 def test_s_27_what_is_missing_or_not_surely_the_call_proves_nothing(thread: Any) -> None:
     """Not there, without an end, used twice, of another turn, another command, or senseless."""
-    assert evidence_in(thread, [doubt()]) == ()
+    assert evidence_in(listed_in(thread), [doubt()]) == ()
 
 
 def test_s_49_a_process_is_dead_once_that_is_proved() -> None:
