@@ -6,12 +6,14 @@ What differs by chance – the order of parallel calls – is never asserted.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from .conftest import Room, Rooms, append
 from .endpoint import command, patch, say, step
 from .raw import Raw
+from .stories import ACCEPT, answering_all
 
 pytestmark = pytest.mark.codex
 
@@ -109,6 +111,22 @@ def test_requests_are_answered_each_by_its_id(rooms: Rooms) -> None:
                 raw.wait_for("serverRequest/resolved", threadId=thread, requestId=count - 1)
         raw.wait_for("turn/completed")
     assert room.ledger == ["a", "b"]
+
+
+def test_of_two_questions_under_one_id_the_first_answer_decides_the_last_asked(
+    rooms: Rooms,
+) -> None:
+    """An approval lets another command run than it names: why we decline both (S-33, S-37)."""
+    room = rooms([step(command("c1", append("one")), command("c1", append("two")))])
+    with room.start() as raw:
+        begun(room, raw)
+        first, last = (raw.wait_for(ASKS, count=count) for count in (1, 2))
+        assert first["params"]["itemId"] == last["params"]["itemId"] == "c1"
+        raw.answer(first, "accept")
+        raw.wait_for("turn/completed")
+    [ran] = room.ledger
+    assert ran in last["params"]["command"]
+    assert ran not in first["params"]["command"]
 
 
 def test_a_patch_is_announced_with_its_changes_before_it_is_asked_about(rooms: Rooms) -> None:
@@ -310,3 +328,23 @@ def test_untrusted_asks_for_everything_also_without_a_sandbox(rooms: Rooms) -> N
         raw.answer(asked, "decline")
         raw.wait_for("turn/completed")
     assert room.ledger == []
+
+
+@pytest.mark.parametrize("policy", ["untrusted", "on-request"])
+def test_what_the_sandbox_denies_may_run_a_second_time_where_it_was_approved(
+    rooms: Rooms, policy: str
+) -> None:
+    """S-39: under `untrusted` again outside of it, unasked, as chance will; else never."""
+    outside = Path(__file__).with_name("written_outside")  # no sandbox lets it be written
+    script = f"{append('ran')}; touch {outside}"
+    room = rooms([step(command("c1", script, escalated=False))])
+    try:
+        with room.start() as raw:
+            thread, _ = begun(room, raw, approvalPolicy=policy, sandbox="workspace-write")
+            answering_all(raw, thread, {"c1": ACCEPT})
+            asked = len(raw.heard(ASKS))
+        assert asked == (policy == "untrusted")
+        assert len(room.ledger) == 1 + outside.exists()
+        assert policy == "untrusted" or not outside.exists()
+    finally:
+        outside.unlink(missing_ok=True)
