@@ -97,11 +97,16 @@ class Witness:
         """By turn and invocation, in the order in which they were added."""
         self._by_item: dict[tuple[str, str], list[Life]] = {}
         self._shown: set[tuple[str, str]] = set()
+        """What may run, by upstream turn and item, as far as messages show."""
+        self._ran: dict[tuple[str, str], None] = {}
+        """What did run, since it was looked at last."""
         self._turn: str | None = None
         """The upstream turn that goes on; what was announced in another may have run (S-23)."""
         self._over: set[str] = set()
         """Upstream turns that have ended, as far as messages say."""
         self._resolved: set[tuple[int, str]] = set()
+        self._ended: dict[tuple[str, str], None] = {}
+        """What has ended in its turn: there is a call of it when that is over at the latest."""
         self._answered: set[tuple[int, str]] = set()
         self._continued: set[str] = set()
         self._excused: set[Anomaly] = set()
@@ -118,13 +123,16 @@ class Witness:
             self._go_on(turn, ends=message.method == "turn/completed")
         item = object_of(params.get("item"))
         if message.method in _SHOWS:
-            self._show(turn, params.get("itemId"))
+            self._show(turn, params.get("itemId"), ran=True)
         elif message.method == "item/started":
             if str(item.get("type")) not in _RUNS or item.get("processId") is not None:
                 self._show(turn, item.get("id"))
         elif message.method == "item/completed":
+            ran = item.get("status") == "completed" or item.get("exitCode") is not None
             if item.get("status") != "declined":
-                self._show(turn, item.get("id"))
+                self._show(turn, item.get("id"), ran=ran)
+            if turn is not None and turn == self._turn and str(item.get("type")) in _RUNS:
+                self._ended.setdefault((turn, str(item.get("id"))))
         elif message.method == "rawResponseItem/completed" and _is_output(item):
             self._show(turn, item.get("call_id"))
 
@@ -141,9 +149,11 @@ class Witness:
             self._over.add(self._turn)
         self._turn = None
 
-    def _show(self, turn: str | None, item: object) -> None:
+    def _show(self, turn: str | None, item: object, *, ran: bool = False) -> None:
         if turn is not None and isinstance(item, str):
             self._shown.add((turn, item))
+            if ran:
+                self._ran.setdefault((turn, item))
 
     def process_ended(self) -> None:
         """Note that nothing of the process goes on."""
@@ -193,23 +203,6 @@ class Witness:
         item = life.call.provider_call_id or life.call.invocation_id
         return turn != self._turn or (turn, item) in self._shown
 
-    def heard(self, message: Notified | Asked) -> Iterator[Broken]:
-        """Look at what stands, once a message was made something of and that is judged."""
-        item, turn = object_of(message.params.get("item")), turn_named(message)
-        if message.method != "item/completed" or turn is None:
-            return
-        name = item.get("id")
-        if str(item.get("type")) not in _RUNS or not isinstance(name, str):
-            return
-        lives = self._by_item.get((turn, name), ())
-        senseless = Anomaly.PAYLOAD_INVALID in self._excused
-        if not lives and turn == self._turn and not senseless:
-            yield Broken("S-24", f"{name} of turn {turn} has ended, and there is no call of it")
-        ran = item.get("status") == "completed"
-        ran_anyway = Anomaly.RAN_THOUGH_DENIED in self._excused
-        if ran and lives and all(it.denied for it in lives) and not ran_anyway:
-            yield Broken("S-36", f"{lives[-1].named} is denied, and it ran")
-
     # what is owed, and what is answered
 
     def owed(self, effects: Iterable[Effect]) -> Iterator[Broken]:
@@ -247,6 +240,17 @@ class Witness:
 
     def rest(self, kernel: Kernel, *, alive: bool) -> Iterator[Broken]:
         """Look at what a process left that has ended; `alive`: ours, which performs owned calls."""
+        for key in self._ended if Anomaly.PAYLOAD_INVALID not in self._excused else ():
+            if key not in self._by_item:
+                yield Broken(
+                    "S-24", f"{key[1]} of turn {key[0]} has ended, and there is no call of it"
+                )
+        self._ended.clear()
+        for key in self._ran if Anomaly.RAN_THOUGH_DENIED not in self._excused else ():
+            lives = self._by_item.get(key, ())
+            if lives and all(it.denied for it in lives):
+                yield Broken("S-36", f"{lives[-1].named} is denied, and it ran, and nobody is told")
+        self._ran.clear()
         for call in calls_of(kernel):
             if call.observed or not alive:
                 name = f"{call.invocation_id} of turn {call.turn_id}"

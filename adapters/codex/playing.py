@@ -219,7 +219,6 @@ class Play:
         if isinstance(message, Asked):
             self._note_request(run, message, heard)
         self._perform(run, heard, at)
-        self._all_broken(run, run.witness.heard(message))
         if message.method == "turn/completed":
             self._check_over(run)
 
@@ -436,8 +435,10 @@ class Play:
         if request is None or request.turn_id is None or request.invocation_id is None:
             return  # nobody was asked
         run, life = request.run, request.life
+        if life is None:
+            return  # its turn takes no calls: nobody was asked
         named = {"turn_id": request.turn_id, "invocation_id": request.invocation_id}
-        if life is not None and not life.call.requires_approval and not life.call.observed:
+        if not life.call.requires_approval and not life.call.observed:
             self._client(run, [reported(message, **named)], at)
             return
         call = call_of(run.kernel, **named)
