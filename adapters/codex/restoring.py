@@ -22,12 +22,12 @@ from ...runtime.journal.pruning import turn_of, turn_there
 from ...views.call_view import CallView
 from ..contract import Announced, Manifest, Settlement
 from . import answers
+from .calls import DECLINED
 from .heard import Heard
 from .items import Item, Outcome, Senseless, item_of, outcome_of, valid
 from .messages import Asked, Notified
 from .normaliser import Normaliser
 from .process import is_dead
-from .turns import DECLINED
 
 DIES_WITHIN: Final = 2.0
 """Seconds in which a process ends whose server was killed: the system kills it then (S-48)."""
