@@ -26,13 +26,13 @@ from ..adapters.own import OwnAdapter
 from ..agent.errors import ConversationBroken
 from ..agent.transients import Transient
 from ..models.errors import TurnlockError
-from ..models.run import OWN, Run
+from ..models.run import OWN
 from ..models.safe_text import harmless
 from ..runtime.dispatcher import Continuation
-from ..runtime.errors import Closed, JournalError, JournalOwned, RunFenced, RunOpen
-from ..runtime.journal.contract import Appended, Journal, RunEntry
+from ..runtime.errors import Closed, JournalOwned, RunFenced, RunOpen
+from ..runtime.journal.contract import Appended, Journal
 from ..runtime.journal.ledger import Domain, Note
-from ..runtime.leases import Hold, Leases, clock_of_leases, put_out
+from ..runtime.leases import clock_of_leases, put_out
 from ..runtime.listing import tell_untold
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
@@ -57,17 +57,12 @@ from .restoring import (
     put_to_rest,
 )
 from .room import Room
+from .starting import STAYS_CLOSED, Starting
 from .sub_agents import SubAgents
 from .threads import Threads
 
 _log = logger(__name__)
 
-STAYS_CLOSED: Final = frozenset({"terminated", "orphaned"})
-"""Why a session ended that no start of a server begins again."""
-RESTORES: Final = 16
-"""Sessions that are restored at once when a server starts."""
-LOOK: Final = 10.0
-"""Seconds until those are looked at again that could not be restored: another server has them."""
 PRUNE: Final = 3_600.0
 """Seconds between two looks for observations that need not be kept any more (S-64)."""
 LOST: Final = (RunFenced, Closed)
@@ -95,15 +90,15 @@ class Life:
         self.tasks: Final = Tasks(failed=_failed)
         self.stopping = False
         """Whether the server ends: no session begins any more."""
-        self._adapters = adapters
+        self.adapters: Final = adapters
         self._settings = settings
         self._pass_on = pass_on
         self._performers = Performers(lost=self._lost)
-        self._threads = Threads()
+        self.threads: Final = Threads()
         self.sub_agents: Final = SubAgents(
             journal=journal,
             performers=self._performers,
-            threads=self._threads,
+            threads=self.threads,
             pass_on=pass_on,
         )
         alone = attrs.evolve(runtime_settings, takes_over=False)
@@ -117,7 +112,7 @@ class Life:
                 clock=clock,
                 kind=kind,
                 performer=self._performers,
-                correlate=self._threads,
+                correlate=self.threads,
             )
             for kind, adapter in adapters.items()
         }
@@ -139,8 +134,7 @@ class Life:
                 await runtime.__aenter__()
         self.tasks.spawn("tell how runs stand", tell_untold(self.journal))
         self.tasks.spawn("prune observations", self._prune_now_and_then())
-        if OWN in self._adapters:
-            self.tasks.spawn("restore sessions", self._restore_all())
+        self.tasks.spawn("go on with runs", Starting(self).go_on())
 
     async def close(self) -> None:
         """End all sessions within `drain` (S-97)."""
@@ -206,21 +200,21 @@ class Life:
         await self._make_room(kind)
         if kept.why_closed == "failed" and not restarted:
             self._budget.spend(run_id, now=self.now())
-        adapter, runtime = self._adapters[kind], self.runtimes[kind]
+        adapter, runtime = self.adapters[kind], self.runtimes[kind]
         if kind != OWN and not force:
             await check_dead(kept, adapter)
         session: Session | None = None
         try:
             if kind != OWN:
-                self._threads.knows(run_id, kept.manifest.epoch)
-                await runtime.open_run(Run(run_id=run_id, kind=kind))
+                self.threads.knows(run_id, kept.manifest.epoch)
+                await runtime.open_run(kept.run)
                 await bring_to_rest(kept, adapter, runtime, self.journal)
                 await self.sub_agents.rest(run_id, adapter, runtime)
                 self._performers.forget(run_id)  # what was told so far is of a dead process
             told = None if kind == OWN else self._performers.told(run_id)
             session = await self._session(kept, adapter, runtime)
             if kind != OWN:
-                self._threads.knows(run_id, session.epoch)
+                self.threads.knows(run_id, session.epoch)
                 await look_back(kept, session, runtime, self.journal)
             number = kept.epochs + 1
             await runtime.note(run_id, epoch_note(session.epoch, number=number, at=self.now()))
@@ -279,11 +273,15 @@ class Life:
                 ending = await session.terminate(why="failed", grace=0.1)
                 await self.sub_agents.end(run_id, ending, runtime=runtime)
                 await session.leave()
-        self._performers.forget(run_id)
-        self._threads.forget(run_id)
+        self.forget(run_id)
         with suppress(TurnlockError):
             if run_id in runtime.runs:
                 await runtime.close_run(run_id, drain=0.0)
+
+    def forget(self, run_id: str) -> None:
+        """Forget what was known of a run that another runtime performed here."""
+        self._performers.forget(run_id)
+        self.threads.forget(run_id)
 
     async def _taken(self, told: Continuation) -> None:
         """Wait until another runtime has gone on: it hands results to its model itself (S-29)."""
@@ -326,8 +324,7 @@ class Life:
             if self.active.get(run_id) is performed:
                 del self.active[run_id]
             await self.sub_agents.end(run_id, ending, runtime=runtime)
-            self._performers.forget(run_id)
-            self._threads.forget(run_id)
+            self.forget(run_id)
             await self._leave(performed)
             self.ended(run_id, ending)
 
@@ -341,12 +338,12 @@ class Life:
 
     def check_room(self, kind: str) -> None:
         """Raise `CommandRefused` where so many sessions are at work that no other may begin."""
-        self._room.check(self._adapters[kind])
+        self._room.check(self.adapters[kind])
 
     async def _make_room(self, kind: str) -> None:
         """Put a process to rest that is idle, if need be. Raises as `check_room` does."""
         self.check_room(kind)
-        idle = self._room.idle_for(self._adapters[kind])
+        idle = self._room.idle_for(self.adapters[kind])
         if self._room.is_full and idle is not None:
             await self._rest(idle)
 
@@ -442,52 +439,6 @@ class Life:
                 entry = await self.journal.entry(run_id)
                 if entry.owner == performed.runtime.owner:
                     await self.journal.prune(run_id, fence=entry.fence, now=self.now())
-
-    async def _restore_all(self) -> None:
-        """Restore the sessions of our own runs that were not ended, until all are somebody's."""
-        left = [entry async for entry in self.journal.entries(kind=OWN)]
-        at_once = asyncio.Semaphore(RESTORES)
-
-        async def restored(entry: RunEntry) -> RunEntry | None:
-            async with at_once:
-                return None if await self._restored(entry) else entry
-
-        while left:
-            found = await asyncio.gather(*map(restored, left))
-            left = [entry for entry in found if entry is not None]
-            if left:
-                await asyncio.sleep(LOOK)
-                left = [await self.journal.entry(it.run.run_id) for it in left]
-
-    async def _restored(self, entry: RunEntry) -> bool:
-        """Restore one, if that is to be; False: look again later."""
-        run_id = entry.run.run_id
-        now = clock_of_leases(self.journal, self).now()
-        own = self.runtimes[OWN].owner
-        if Leases(now=now, own=own).hold(entry) is Hold.FIRM:
-            return False
-        try:
-            async with self.lock(run_id):
-                is_hopeless = entry.rewound or entry.problem
-                if run_id not in self.active and not is_hopeless:
-                    kept = await self.kept(run_id)
-                    if kept is not None and _goes_on(kept, entry):
-                        await self.begin(kept, restarted=True)
-        except (JournalError, JournalOwned) as error:
-            _log.info("run %r is not restored yet: %s", run_id, error)
-            return False
-        except TurnlockError as error:
-            self.failures.keep(run_id, str(error))
-            _log.warning("run %r is not restored: %s", run_id, error)
-            return getattr(error, "code", None) not in {"limit_reached", "shutting_down"}
-        return True
-
-
-def _goes_on(kept: Kept, entry: RunEntry) -> bool:
-    """Whether a session is begun again when a server starts: nobody has ended it."""
-    if kept.why_closed in {"rested", "failed"}:
-        return entry.busy
-    return kept.why_closed not in STAYS_CLOSED
 
 
 def _failed(name: str, error: BaseException) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from ..adapters.contract import VERSION, CommandRefused, Ending, Manifest, SessionSpec
-from ..models.run import OWN
+from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.values import Json
 from ..runtime.journal.ledger import Domain, Note, Noted
@@ -30,6 +30,11 @@ class Kept:
     sessions: int = 0
     epochs: int = 0
     closings: int = 0
+
+    @property
+    def run(self) -> Run:
+        """The run, as it was declared for it."""
+        return Run(run_id=self.manifest.spec.run_id, kind=self.manifest.spec.kind)
 
     @property
     def why_closed(self) -> str | None:

@@ -62,8 +62,7 @@ async def bring_to_rest(
     kept: Kept, adapter: RuntimeAdapter, runtime: Runtime, journal: Journal
 ) -> None:
     """Deliver what a dead process left, in a run that is owned here now (S-26, S-52)."""
-    spec = kept.manifest.spec
-    run = Run(run_id=spec.run_id, kind=spec.kind)
+    run = kept.run
     notes = await journal.notes(run.run_id)
     worker = Worker(journal=journal, meaning=runtime.owner)
     for _ in range(ROUNDS):
@@ -94,10 +93,15 @@ async def put_to_rest(performed: Performed, ending: Ending, *, grace: float, ove
         journal = runtime.journal
         await runtime.hear(run_id, [], questions)
         await bring_to_rest(performed.kept, performed.adapter, runtime, journal)
-        kernel = await fold_run(Run(run_id=run_id, kind=kind), journal)
-        owed = [it.turn_id for it in kernel.pending_effects if isinstance(it, Continue)]
-        await runtime.hear(run_id, [], [Acknowledge(turn_id=turn_id) for turn_id in owed])
+        await acknowledge_owed(performed.kept.run, runtime)
     return ending if over else ended
+
+
+async def acknowledge_owed(run: Run, runtime: Runtime) -> None:
+    """Acknowledge what nobody takes any more: the process that would have is dead (S-29)."""
+    kernel = await fold_run(run, runtime.journal)
+    owed = [it.turn_id for it in kernel.pending_effects if isinstance(it, Continue)]
+    await runtime.hear(run.run_id, [], [Acknowledge(turn_id=turn_id) for turn_id in owed])
 
 
 async def _questions(performed: Performed) -> list[Report]:
@@ -108,7 +112,7 @@ async def _questions(performed: Performed) -> list[Report]:
     run_id, kind = performed.run_id, performed.adapter.kind
     if kind == OWN or run_id not in performed.runtime.runs:
         return []
-    kernel = await fold_run(Run(run_id=run_id, kind=kind), performed.runtime.journal)
+    kernel = await fold_run(performed.kept.run, performed.runtime.journal)
     return [
         Report(
             run_id=run_id,

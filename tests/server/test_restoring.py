@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from turnlock.adapters.contract import CommandRefused
 from turnlock.models.facts import (
     ExecutionInDoubt,
+    ToolExecutionFailed,
     ToolExecutionStarted,
     ToolExecutionSucceeded,
     TurnOpened,
@@ -16,6 +19,7 @@ from turnlock.models.workers import OPAQUE
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.owners import was_ours
+from turnlock.views.status import Status
 
 from ..runtime.virtual import run
 from .peers import Served, serve, serving, spec, steps
@@ -218,5 +222,44 @@ def test_s_50_the_journal_keeps_what_a_worker_stands_for() -> None:
             named = [await sink.worker_for(process) for _ in range(2)]
             assert [await journal.worker(it) for it in named] == [process] * 2
             assert "host" not in "".join(named)
+
+    run(play())
+
+
+@pytest.mark.parametrize("lives", [False, True])
+def test_s_52_a_server_that_begins_brings_to_rest_what_dead_processes_left(lives: bool) -> None:
+    """Nobody is asked what nobody waits for; sub-agents' runs, too; no session is begun.
+
+    As long as a process may live its run is left as it stands.
+    """
+
+    async def play() -> None:
+        journal, scripted = MemoryJournal(), ScriptedAdapter()
+        killed = await serve(journal, others=[scripted])
+        session = await begun(killed, scripted)
+        await session.asks_for("c1")
+        await session.runs("c2")
+        await session.begins("t").runs("c3")
+        await begun(killed, scripted, "settled")
+        await scripted.sessions["settled"].runs("c4")
+        await killed.kill()
+        if lives:
+            scripted.living["scripted/1"] = ALIVE
+        before = [fact async for fact in journal.facts("r")]
+        async with serving(journal, others=[scripted]) as it:
+            await asyncio.sleep(30)
+            assert it.sessions.life.active == {}
+            assert it.sessions.life.runtimes[KIND].runs == ()
+            stands = {run_id: (await journal.entry(run_id)).status for run_id in ("r", "r/t")}
+            if lives:
+                assert [fact async for fact in journal.facts("r")] == before
+                assert Status.IN_DOUBT not in stands.values()
+                return
+            assert set(stands.values()) == {Status.IN_DOUBT}
+            assert await facts_of(journal, ToolExecutionFailed) == ["c1"]
+            assert await facts_of(journal, ExecutionInDoubt) == ["c2"]
+            assert await steps(journal) == ["session", "epoch"]
+            await it.sessions.prompt("r", "next", message_id="n", doubts="fail")
+            await it.until(lambda: ("took", "r", "n") in scripted.pipe)
 
     run(play())
