@@ -35,7 +35,7 @@ from turnlock.server.shown import Sent
 
 from ..runtime.faulty_journal import Fault, FaultyJournal
 from ..runtime.virtual import LoopClock, run
-from .peers import Served, serving, spec
+from .peers import Served, serve, serving, spec
 from .scripted import KIND, ScriptedAdapter
 
 THREAD = "thread/r"
@@ -58,7 +58,7 @@ async def created(it: Served, scripted: ScriptedAdapter) -> None:
 
 
 async def played(it: Served, scripted: ScriptedAdapter) -> None:
-    """One call is agreed to for the session, one runs free, and one is denied; then it dies."""
+    """One call is agreed to for the session, one runs free, and one is denied."""
     session = scripted.sessions["r"]
     await session.asks_for("c1", rm=1)
     runtime = it.sessions.runtime_of("r")
@@ -78,8 +78,6 @@ async def played(it: Served, scripted: ScriptedAdapter) -> None:
     await session.ends("c1")
     await session.asks_for("c3")
     await runtime.deny("r", turn_id=call.turn_id, invocation_id="c3", reason="no")
-    await session.dies()
-    await it.until(lambda: not it.sessions.is_active("r"))
 
 
 def check(facts: list[tuple[Mapping[str, Any], Any]]) -> set[str]:
@@ -112,10 +110,11 @@ def test_s_63_uc_011_facts_of_another_runtime_say_thread_turn_item_and_approval(
         journal, scripted = MemoryJournal(), ScriptedAdapter()
         live: list[bytes] = []
         async with Hub(journal=journal) as hub:
-            async with serving(journal, others=[scripted]) as it:
-                await created(it, scripted)
-                following = asyncio.create_task(follow(hub, live))
-                await played(it, scripted)
+            killed = await serve(journal, others=[scripted])
+            await created(killed, scripted)
+            following = asyncio.create_task(follow(hub, live))
+            await played(killed, scripted)
+            await killed.kill()
             before = len(await told(journal))
             async with serving(journal, others=[scripted]) as it:
                 await it.sessions.restore("r")  # what is brought to rest is of the same thread
