@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from . import answers
 from .answers import decline
+from .calls import SHARED
 from .evidence import Instance
 from .items import (
     ASK_USER,
@@ -185,10 +186,16 @@ class Asking:
         tool_name: str,
         arguments: Mapping[str, Any],
     ) -> None:
+        if any(it.request is not None for it in self._turns.now.instances.live(item_id)):
+            self._turns.share(item_id)
         if instance is None:
             instance = self._turns.open(item_id, tool_name, arguments)
         instance.tool_name, instance.arguments = tool_name, arguments
-        self._turns.ask(instance, asked)
+        if item_id in self._turns.now.shared:
+            self._turns.said.replies.append(decline(asked))
+            self._turns.decline_unasked(instance, SHARED)
+        else:
+            self._turns.ask(instance, asked)
 
     def _own(
         self, asked: Asked, item_id: str, tool_name: str, arguments: Mapping[str, Any]

@@ -25,6 +25,9 @@ LEFT: Final = 64
 """Upstream turns whose held calls are remembered until the kernel's turn is over."""
 
 BY_POLICY: Final = "declined by the runtime's own policy"
+NOT_SHOWN: Final = "declined: what it would change was never shown"
+CHANGED: Final = "declined: it was changed after it was shown"
+SHARED: Final = "declined: two calls share its id, and the runtime would run the other one"
 DECLINED: Final = "the runtime declined it, though it was allowed"
 STOPPED: Final = "the runtime ended it before it was let start"
 NEVER_LET: Final = "never started: the runtime ended the turn before it was let start"
@@ -71,6 +74,27 @@ class Calls(Telling):
         self.await_answer(instance, asked)
         self.express(instance)
 
+    def share(self, item_id: str) -> None:
+        """Refuse what waits under an id that two calls have at once (S-37).
+
+        Codex 0.169 keeps one place for both: an answer to one of them decides about the other, so
+        that another command would run than the one that was shown.
+        """
+        if item_id in self.now.shared:
+            return
+        self.now.shared.add(item_id)
+        self.odd(Anomaly.ONE_ID_TWO_CALLS_AT_ONCE, f"{item_id} is the id of two calls at once")
+        for it in self.now.instances.live(item_id):
+            if it.request is not None and it.observed:
+                self.refuse(it, SHARED)
+            elif it.permitted and not it.started:
+                self.say_never_started(it, SHARED)
+
+    def decline_unasked(self, it: Instance, why: str) -> None:
+        """Tell that something was declined of which nobody was asked."""
+        it.declined, it.why = True, why
+        self.express(it)
+
     def express(self, it: Instance) -> None:
         """Tell the kernel what is known of an execution, and was not told."""
         if it.settled or it.is_announced_only:
@@ -89,7 +113,8 @@ class Calls(Telling):
 
     def _contradicted(self, it: Instance) -> None:
         ran = it.runs or (it.outcome is not None and it.outcome.shows_start)
-        if it.denied and it.observed and ran and not it.declined and not it.contradicted:
+        refused = it.denied or it.rejected
+        if refused and it.observed and ran and not it.contradicted:
             it.contradicted = True
             self.odd(Anomaly.RAN_THOUGH_DENIED, f"{it.name} ran, and was denied")
 
@@ -108,7 +133,7 @@ class Calls(Telling):
         if it.claimed:
             self.report(it, Outcome(error=DECLINED))
         elif not it.gated:
-            self.reject(it, BY_POLICY)
+            self.reject(it, it.why or BY_POLICY)
         elif it.approved:
             self.reject(it, DECLINED)
         elif not it.decided:

@@ -109,8 +109,12 @@ class Instance:
     """Whether its end was delivered, or is a fact."""
     denied: bool = False
     """Whether it is a fact that it was denied."""
+    rejected: bool = False
+    """Whether the kernel was told that it was never started."""
+    why: str | None = None
+    """Why it was declined, where that was our doing."""
     contradicted: bool = False
-    """Whether it was said that it ran though it was denied."""
+    """Whether it was said that it ran though it was refused."""
 
     @property
     def is_announced_only(self) -> bool:
@@ -321,6 +325,8 @@ class Upstream:
     """Whether it is told in a raw stream, too."""
     unshown: set[str] = attrs.field(factory=set[str])
     """Patches that were asked for, and could not be shown (S-37)."""
+    shared: set[str] = attrs.field(factory=set[str])
+    """Ids that two calls had at once: nothing is let under them any more (S-37)."""
 
     def next_id(self, settlement: str) -> str:
         """Return the id of its next turn of the kernel (S-31, S-32)."""

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from ...agent.transients import ItemChunk
 from ...runtime.journal.ledger import Domain
+from .calls import CHANGED, NOT_SHOWN
 from .evidence import Instance
 from .heard import Anomaly
 from .items import (
@@ -100,7 +101,9 @@ class Hearing:
         instance.ended_as = item
         if item.status == "declined":
             instance.declined = True
-        elif instance.settled and instance.observed and not instance.denied:
+            if instance.item_id in self._turns.now.unshown:
+                instance.why = NOT_SHOWN
+        elif instance.settled and instance.observed and not (instance.denied or instance.rejected):
             self._turns.odd(Anomaly.OUTCOME_AFTER_SETTLEMENT, f"{instance.name} was settled before")
         elif instance.outcome is None:
             instance.outcome = outcome_of(item)
@@ -185,7 +188,7 @@ class Hearing:
             if not it.added:
                 it.arguments = {**it.arguments, "changes": changes}
             elif it.request is not None and not it.claimed:
-                self._turns.refuse(it, "it was changed after it was shown")
+                self._turns.refuse(it, CHANGED)
 
     # the raw stream
 
@@ -211,6 +214,8 @@ class Hearing:
             self._turns.odd(Anomaly.SEEN_ONLY_IN_THE_RAW_STREAM, detail)
         if instance.turn.interrupting or not instance.observed:
             return
+        if instance.asked is not None and raw.call_id in self._turns.now.shared:
+            return  # nobody knows of which of the calls it is the output
         waits = instance.request is not None  # nobody has let it: the runtime gave up on it
         instance.outcome = Outcome(result={"told": raw.told}, shows_start=not waits)
         self._turns.express(instance)
@@ -220,8 +225,7 @@ class Hearing:
         instance = instances.raw_call(raw)
         if instance is None:
             if instances.live(raw.call_id):
-                detail = f"{raw.call_id} was asked for twice"
-                self._turns.odd(Anomaly.ONE_ID_TWO_CALLS_AT_ONCE, detail)
+                self._turns.share(raw.call_id)
             elif instances.of(raw.call_id):
                 self._used_again(raw.call_id)
             instance = self._turns.open(raw.call_id, raw.tool_name, raw.arguments)

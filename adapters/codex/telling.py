@@ -125,6 +125,7 @@ class Telling:
     def reject(self, it: Instance, error: str) -> None:
         """Tell that it was never started, and end it."""
         self.take_request(it)
+        it.rejected = True
         self.say_never_started(it, error)
         self.end(it)
 
@@ -195,4 +196,4 @@ class Telling:
         asked = self.take_request(instance)
         if asked is not None:
             self.said.replies.append(answers.decline(asked))
-        self.reject(instance, f"declined: {why}")
+        self.reject(instance, why)
