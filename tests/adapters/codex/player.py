@@ -254,9 +254,9 @@ class Player:
 
     def _fail(self, told: Line, method: str, entry: Line) -> None:
         """Leave a request without its answer, or refuse it, where that was asked for."""
-        if method in self._options.refuse:
-            self._never_asked.add(entry["msg"].get("id"))
-            self._reply(told, error={"code": -32600, "message": f"{method} is refused \x1b[31m"})
+        if method in self._options.refuse:  # what follows from it does not follow
+            self._early.remove(told)
+            self._reply(told, error=_refusal(method))
         elif method in self._options.never_answer:
             self._never_asked.add(entry["msg"].get("id"))
             self._pipe.note("not answered", method=method)
@@ -369,6 +369,9 @@ class Player:
         """Answer as the recorded process did last, or first does later."""
         if method in self._options.never_answer:
             self._pipe.note("not answered", method=method)
+            return
+        if method in self._options.refuse:
+            self._reply(told, error=_refusal(method))
             return
         given = [
             it["msg"]
@@ -490,6 +493,10 @@ def flood_stderr() -> None:
 _NEEDS_EXPERIMENTAL: Final = (
     "thread/start.experimentalRawEvents requires experimentalApi capability"
 )
+
+
+def _refusal(method: str) -> Line:
+    return {"code": -32600, "message": f"{method} is refused \x1b[31m"}
 
 
 def _method(entry: Mapping[str, Any]) -> str | None:
