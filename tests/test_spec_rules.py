@@ -17,14 +17,13 @@ EXTERNAL = frozenset(
     {
         "S-2",
         "S-13",
-        *(f"S-{it}" for it in range(20, 40) if it not in {23, 26, 27}),
+        *(f"S-{it}" for it in range(20, 40) if it not in {23, 26, 27, 30, 34, 36}),
         "S-33a",
-        "S-41",
         "S-42",
         "S-43",
         "S-44",
     }
-    | {"S-46", "S-55"}
+    | {"S-46"}
 )
 """Of runtimes that execute tools by themselves: none is here yet."""
 CLIENTS = frozenset(
