@@ -405,12 +405,14 @@ class Player:
         event = meta["event"]
         if event == "stdin_closed":
             self._until_closed()
-        elif event == "kill" and self._options.kill == "self":
-            self._pipe.note("killed", signal=meta["signal"])
-            if meta["signal"] == signal.SIGKILL:  # of others it ended as it says next
-                die(self._pipe, self.seq)
-        elif event == "kill":
+        elif event in {"kill", "signal"} and self._options.kill == "wait":
             hang()
+        elif event in {"kill", "signal"}:
+            self._pipe.note("killed", signal=meta["signal"])
+            if meta["signal"] in {signal.SIGKILL, "SIGKILL"}:  # else it ended as it says next
+                die(self._pipe, self.seq)
+        elif event == "stdout_eof" and meta["returncode"] == -signal.SIGKILL:
+            die(self._pipe, self.seq)
         elif event == "stdout_eof":
             return max(int(meta["returncode"]), 0)
         return None

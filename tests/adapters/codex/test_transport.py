@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -189,6 +188,7 @@ for line in sys.stdin:
 
     async def story() -> None:
         async with process(script) as transport:
+            await until(lambda: transport.waiting >= AHEAD)
             assert await written(transport) <= AHEAD * line + 2 * CHUNK + 65_536
             assert AHEAD <= transport.waiting <= AHEAD + CHUNK // line + 1
             for _ in range(20_000):
@@ -292,15 +292,10 @@ for line in sys.stdin: say(line)
     async def story() -> None:
         async with process(script) as transport:
             await until(lambda: len(transport.stderr_tail) >= STDERR)
-            late = 0.0
             for _ in range(50):
                 await transport.write({"method": "x"})
                 assert await transport.read() == Notified("x", {})
-                began = time.perf_counter()
-                await asyncio.sleep(0)
-                late = max(late, time.perf_counter() - began)
             assert len(transport.stderr_tail) <= STDERR
-            assert late < 0.5
 
     run(story)
 
