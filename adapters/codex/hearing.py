@@ -111,6 +111,10 @@ class Hearing:
 
     def _ended_late(self, turn_id: str, item: Item) -> None:
         """Say that something ended after its upstream turn (S-24): no outcome, an anomaly."""
+        for it in self._turns.instances_of(turn_id, item.id):
+            if it.denied and item.status != "declined" and outcome_of(item).shows_start:
+                it.runs = True
+                self._turns.express(it)
         detail = f"{item.id} ended after its turn {turn_id}"
         self._turns.odd(Anomaly.OUTCOME_AFTER_SETTLEMENT, detail)
 
@@ -168,7 +172,7 @@ class Hearing:
         if piece:
             name = instance.name if instance is not None else valid(item_id)
             self._turns.said.transients.append(ItemChunk(item=name, of="output", text=piece))
-        if goes_on and instance is not None and not instance.settled:
+        if instance is not None and (goes_on or instance.denied):
             instance.runs = True
             instance.process_id = instance.process_id or text_or_none(params, "processId")
             self._turns.express(instance)
