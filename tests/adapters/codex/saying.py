@@ -158,7 +158,8 @@ class Talk(Driven):
 
     def arguments(self, name: str) -> Mapping[str, Any]:
         """Return what a person is shown of a call."""
-        return next(it.arguments for it in calls_of(self.kernel) if it.invocation_id == name)
+        found = (it for it in calls_of(self.kernel) if it.invocation_id == name)
+        return dict(next(found).arguments or {})
 
     def ends(self) -> list[str]:
         """End the process, and return the facts that follow before anything is brought to rest."""

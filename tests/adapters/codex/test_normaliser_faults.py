@@ -104,7 +104,7 @@ def meddle(driven: Driven, chance: random.Random) -> None:
     meddles=st.booleans(),
 )
 def test_whatever_comes_the_run_stays_whole(
-    name: str, seed: int, lag: int, limit: int, settlement: str | None, meddles: bool
+    *, name: str, seed: int, lag: int, limit: int, settlement: str | None, meddles: bool
 ) -> None:
     """S-2, S-20, S-26, S-33a, S-36, S-39: as the head of this file says."""
     chance = random.Random(seed)
@@ -165,7 +165,9 @@ ITEMS: Final = st.fixed_dictionaries(
         "name": IDS,
     },
 )
-JSON: Final = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([])
+JSON: Final[st.SearchStrategy[Any]] = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([])
+)
 PARAMS: Final = st.fixed_dictionaries(
     {"threadId": st.just("T")},
     optional={

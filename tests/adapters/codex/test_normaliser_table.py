@@ -29,7 +29,7 @@ from .saying import (
     started,
 )
 
-QUESTION = {"questions": [{"id": "q", "question": "Which?"}]}
+QUESTION: dict[str, Any] = {"questions": [{"id": "q", "question": "Which?"}]}
 
 
 @pytest.mark.parametrize(
