@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from ..adapters.correlation import correlate_of
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal
 from ..runtime.recovery import Recovered, recover
@@ -40,7 +41,10 @@ def command(*, run_ids: tuple[str, ...], db: str) -> None:
     async def work(journal: Journal) -> list[Recovered]:
         for run_id in run_ids:
             await entry_of(journal, run_id)
-        return [await recover(journal=journal, run_id=run_id) for run_id in run_ids]
+        return [
+            await recover(journal=journal, run_id=run_id, correlating=correlate_of)
+            for run_id in run_ids
+        ]
 
     for recovered in with_journal(db, work):
         for line in _told(recovered):

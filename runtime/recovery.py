@@ -20,6 +20,7 @@ from ..models.effects import Continue, Execute
 from ..models.fact import Fact
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of, calls_of
+from .correlating import Correlated, Correlating
 from .errors import Conflict
 from .journal.contract import Appended, Journal
 from .scheduling import Clock, SteadyClock
@@ -46,11 +47,18 @@ class Recovered:
     """The ids of continuations that are handed over again."""
 
 
-async def recover(*, journal: Journal, run_id: str, clock: Clock | None = None) -> Recovered:
+async def recover(
+    *,
+    journal: Journal,
+    run_id: str,
+    clock: Clock | None = None,
+    correlating: Correlating | None = None,
+) -> Recovered:
     """Put in doubt what a rewound run may have done, and let it go on; one append, or nothing.
 
     Whoever owns it is fenced off. A run whose row is damaged is treated alike, since nobody knows
-    where it ended, and its row is written anew. One that is whole stays as it is. Raises
+    where it ended, and its row is written anew. One that is whole stays as it is. `correlating`
+    finds what facts of a run of another kind are about there (S-63). Raises
     `UnknownRun`, `CorruptJournal` for facts that cannot be read, and what the journal raises.
     """
     entry = await journal.entry(run_id)
@@ -59,6 +67,8 @@ async def recover(*, journal: Journal, run_id: str, clock: Clock | None = None) 
         return Recovered(run_id=run_id, why=None)
     kernel = await fold_run(entry.run, journal)
     after = kernel.sequence
+    correlate = None if correlating is None else await correlating(entry.run, journal)
+    correlated = None if correlate is None else Correlated(correlate, kernel)
     now = (clock or journal.clock or SteadyClock()).now()
     doubted: list[CallView] = []
     facts: list[Fact] = []
@@ -67,7 +77,10 @@ async def recover(*, journal: Journal, run_id: str, clock: Clock | None = None) 
         if found:
             doubted.append(call)
             facts += found
-    kept = await journal.recover(run_id, after=after, facts=facts, busy=kernel.busy)
+    lines = None if correlated is None else correlated.lines(facts)
+    kept = await journal.recover(
+        run_id, after=after, facts=facts, busy=kernel.busy, correlations=lines
+    )
     if kept is not Appended.OK:
         raise Conflict(f"run {run_id!r}: it has changed meanwhile; try again")
     return Recovered(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -63,6 +63,7 @@ class Orphans:
     def heed(self, run_id: str) -> None:
         """Learn that a command came for a run."""
         if self._settings.orphan_timeout is not None:
+            run_id = self._life.sub_agents.root_of(run_id) or run_id
             self._heeded[run_id] = asyncio.get_running_loop().time()
 
     def _kept(self, runtime: Runtime, run_id: str) -> None:
@@ -90,8 +91,10 @@ class Orphans:
             for call in runtime.pending(run_id):
                 await runtime.deliver(run_id, _denied(call))
         performed = self._life.active.get(run_id)
-        if self._settings.doubts == "fail" and performed is not None:
-            for call in performed.doubts():
+        is_child = self._life.sub_agents.root_of(run_id) is not None
+        if self._settings.doubts == "fail" and (performed is not None or is_child):
+            doubts = runtime.doubts(run_id) if performed is None else performed.doubts()
+            for call in doubts:
                 await runtime.deliver(call.run_id, unknown(call, UNKNOWN))
 
     async def _watch(self, bound: float) -> None:
@@ -100,7 +103,8 @@ class Orphans:
             await asyncio.sleep(bound / LOOKS)
             now = loop.time()
             for run_id, performed in tuple(self._life.active.items()):
-                if self._is_watched(run_id) or not _pends(performed):
+                family = (run_id, *self._life.sub_agents.of(run_id))
+                if any(map(self._is_watched, family)) or not _pends(performed, family):
                     self._heeded[run_id] = now
                 elif now - self._heeded.setdefault(run_id, now) >= bound:
                     _log.warning("run %r waited for nobody, and is interrupted", run_id)
@@ -109,11 +113,14 @@ class Orphans:
                 del self._heeded[run_id]
 
 
-def _pends(performed: Performed) -> bool:
-    """Whether a run waits for a person."""
-    if performed.run_id not in performed.runtime.runs:
+def _pends(performed: Performed, family: Sequence[str]) -> bool:
+    """Whether a run waits for a person, or one of its sub-agents'."""
+    runtime = performed.runtime
+    if performed.run_id not in runtime.runs:
         return False
-    return bool(performed.runtime.pending(performed.run_id) or performed.doubts())
+    return bool(performed.doubts()) or any(
+        runtime.pending(run_id) for run_id in family if run_id in runtime.runs
+    )
 
 
 def _denied(call: CallView) -> Decide:

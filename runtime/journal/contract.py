@@ -316,17 +316,24 @@ class Journal(Ledgers):
         raise JournalError(f"run {run_id!r}: this journal cannot mark it as rewound ({why})")
 
     async def recover(
-        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        correlations: Sequence[bytes | None] | None = None,
     ) -> Appended:
         """Keep what was decided about a run that is rewound, or whose row is damaged, and free it.
 
         All or nothing: the facts, if there are any, are kept, the mark is taken off, the row is
         written anew, and whoever owned the run is fenced. CONFLICT where the facts do not end at
-        `after`. Here it raises `JournalError`: this journal marks no run.
+        `after`. `correlations` are as for `append`. Here it raises `JournalError`: this journal
+        marks no run.
         """
         raise JournalError(
             f"run {run_id!r}: this journal marks no run as rewound, so there is nothing to recover"
-            f" after fact {after} ({len(facts)} facts, busy: {busy})"
+            f" after fact {after} ({len(facts)} facts, {correlations}, busy: {busy})"
         )
 
     async def findings(self, run_id: str) -> tuple[Finding, ...]:

@@ -432,16 +432,24 @@ class MemoryJournal(Journal):
         kept.rewound = kept.rewound or why
 
     async def recover(
-        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        correlations: Sequence[bytes | None] | None = None,
     ) -> Appended:
         """Keep what was decided, and free the run."""
         if facts:
             check_batch(run_id, after=after, facts=facts)
+            check_correlations(facts, correlations)
         await self._turn()
         kept = self._kept(run_id)
         if after != kept.sequence:
             return Appended.CONFLICT
         kept.facts += facts
+        kept.ledger.correlate(after, correlations)
         kept.sequence, kept.busy = after + len(facts), busy
         kept.fence += 1
         kept.owner = kept.owned_until = kept.rewound = None

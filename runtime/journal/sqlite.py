@@ -63,7 +63,7 @@ from .contract import (
     closed,
     only_read,
 )
-from .given import check_correlations, ends_of, given_notes
+from .given import ends_of, given_notes
 from .latest import place_read
 from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
@@ -259,7 +259,6 @@ class SqliteJournal(SqliteLedgers):
     ) -> Appended:
         """Keep facts. They are encoded here, while the writer may be waiting for the disk."""
         check_batch(run_id, after=after, facts=facts)
-        check_correlations(facts, correlations)
         given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
         row = row_of(run_id, facts, correlations)
         size = len(row.facts) + sum(len(it.content) for it in given)
@@ -428,12 +427,18 @@ class SqliteJournal(SqliteLedgers):
         await self._write(partial(runs.mark_rewound, run_id=run_id, why=why))
 
     async def recover(
-        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+        self,
+        run_id: str,
+        *,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        correlations: Sequence[bytes | None] | None = None,
     ) -> Appended:
         """Keep what was decided about a run, and free it."""
         if facts:
             check_batch(run_id, after=after, facts=facts)
-        row = row_of(run_id, facts) if facts else None
+        row = row_of(run_id, facts, correlations) if facts else None
         return await self._write(
             partial(
                 statements.recover,

@@ -28,6 +28,7 @@ from ...models.facts import FACTS
 from ...models.record import Record, fields_of, unchecked_maker_from
 from ...models.values import FrozenDict, FrozenList, arguments_digest
 from ..errors import JournalError
+from .given import check_correlations
 from .ledger import Cursor, LedgerEntry
 
 _NEWLINE: Final = b"\n"
@@ -70,7 +71,8 @@ def chained(before: bytes | None, row: Row) -> bytes:
 def row_of(
     run_id: str, facts: Sequence[Fact], correlations: Sequence[bytes | None] | None = None
 ) -> Row:
-    """Return the row for the facts of one append."""
+    """Return the row for the facts of one append. Raises `InvalidValue` as `append` does."""
+    check_correlations(facts, correlations)
     first, last = facts[0].sequence, facts[-1].sequence
     lines = _NEWLINE.join(map(to_json, facts))
     times = [fact.at for fact in facts]

@@ -31,6 +31,7 @@ from turnlock.models.calls import Call
 from turnlock.models.deliveries import (
     AddCall,
     Claim,
+    Lose,
     OpenTurn,
     Report,
     Scope,
@@ -411,6 +412,13 @@ class ScriptedSession:
         )
         note = self.note(Domain.ITEM, "item/completed", {"item": item})
         return await self.sink.hear([note], [report])
+
+    async def lost(self, item: str) -> None:
+        """Take it that nobody knows what became of an item."""
+        lost = Lose(
+            run_id=self.spec.run_id, turn_id=self.turn or "none", invocation_id=item, attempt=1
+        )
+        await self.sink.hear([], [lost])
 
     async def completes(self) -> None:
         """Say that the turn has ended."""

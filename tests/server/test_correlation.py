@@ -25,6 +25,7 @@ from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.ledger import START, Domain, LedgerEntry
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.recovery import recover
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.submitting import submit
@@ -264,3 +265,24 @@ def test_s_63_a_correlation_is_made_of_thread_turn_and_item(
     assert json.loads(made.line()) == made.body()
     of_turn = TurnSealed(run_id="r", sequence=1, commit=1, at=1.0, turn_id=turn_id)
     assert Correlation.of_fact(of_turn, thread_id="T", call_id=call_id).item_id is None
+
+
+def test_s_63_what_a_person_decides_about_a_run_that_lost_its_tail_is_correlated() -> None:
+    """`turnlock recover`: what may have run is in doubt, and of which item that is."""
+
+    async def play() -> None:
+        journal, scripted = MemoryJournal(), ScriptedAdapter()
+        killed = await serve(journal, others=[scripted])
+        await created(killed, scripted)
+        await scripted.sessions["r"].runs("c1")
+        await killed.kill()
+        before = len(await told(journal))
+        await journal.mark_rewound("r", why="an older copy was put in its place")
+        recovered = await recover(
+            journal=journal, run_id="r", clock=LoopClock(), correlating=correlate_of
+        )
+        assert [it.invocation_id for it in recovered.doubted] == ["c1"]
+        facts = await told(journal)
+        assert check(facts[before:]) == {"EXECUTION_IN_DOUBT"}
+
+    run(play())

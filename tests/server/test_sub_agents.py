@@ -16,6 +16,7 @@ from turnlock.runtime.errors import RunDiffers
 from turnlock.runtime.journal.ledger import START, Domain
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.writer import fold_run
+from turnlock.server.bounds import SessionSettings
 from turnlock.server.hub import Hub
 from turnlock.server.shown import Sent
 
@@ -160,6 +161,44 @@ def test_s_56_it_is_ended_with_its_parent(how: str) -> None:
             await heard_again.announces("c3")
             assert (await steps(journal, CHILD))[-1] == "epoch"
             assert len(await journal.runs()) == 2
+
+    run(play())
+
+
+def test_s_96_what_a_sub_agent_waits_for_counts_for_its_parent() -> None:
+    """Asked while nobody looks: its parent's run is an orphan; a command of its, or a look, heeds
+    both. Headless, it is denied, and its doubts are settled."""
+
+    async def play() -> None:
+        scripted, watched = ScriptedAdapter(), {CHILD}
+        async with serving(
+            others=[scripted],
+            settings=SessionSettings(orphan_timeout=10.0),
+            is_watched=watched.__contains__,
+        ) as it:
+            child = await begun(it, scripted)
+            await child.asks_for("c1")
+            await asyncio.sleep(60)
+            assert it.sessions.is_active("r")  # somebody looks at its sub-agent
+            watched.clear()
+            await asyncio.sleep(8)
+            it.sessions.heed(CHILD)
+            await asyncio.sleep(8)
+            assert it.sessions.is_active("r")
+            await asyncio.sleep(10)
+            assert not it.sessions.is_active("r")
+        scripted = ScriptedAdapter()
+        async with serving(others=[scripted], settings=SessionSettings.headless()) as it:
+            child = await begun(it, scripted)
+            await child.asks_for("c1")
+            await it.until(lambda: bool(scripted.told("decline")))
+            await child.runs("c2")
+            await child.lost("c2")
+            runtime = it.sessions.life.runtimes[KIND]
+            await asyncio.sleep(1)
+            assert runtime.doubts(CHILD) == ()
+            failed = [f async for f in it.sessions.journal.facts(CHILD)]
+            assert any(isinstance(one, ToolExecutionFailed) for one in failed)
 
     run(play())
 

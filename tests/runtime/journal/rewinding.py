@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnlock.models.deliveries import Tick
-from turnlock.models.errors import UnknownRun
+from turnlock.models.errors import InvalidValue, UnknownRun
 from turnlock.runtime.errors import JournalRewound
 from turnlock.runtime.journal.contract import Appended, Finding, Journal
 
@@ -95,6 +95,29 @@ class Rewinding(JournalStage):
             assert late is Appended.FENCED
             assert await journal.own(RUN.run_id, owner="b", now=NOW, lease=LEASE) > fence
             assert await journal.check() == ()
+
+        self.play(tmp_path, story)
+
+    def test_s_63_what_recovered_facts_are_about_is_kept(self, tmp_path: Path) -> None:
+        """One line for each, as for an append."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            await kept(journal, facts(2), None)
+            await journal.mark_rewound(RUN.run_id, why=WHY)
+            decided = facts(2, after=2, commit=2)
+            told = b'{"thread_id":"T"}'
+            for lines in ([told], [told, b""]):
+                with pytest.raises(InvalidValue, match=r"^correlations"):
+                    await journal.recover(
+                        RUN.run_id, after=2, facts=decided, busy=True, correlations=lines
+                    )
+            recovered = await journal.recover(
+                RUN.run_id, after=2, facts=decided, busy=True, correlations=[told, None]
+            )
+            assert recovered is Appended.OK
+            page = await journal.ledger(RUN.run_id)
+            assert [it.correlation for it in page.entries] == [None, None, told, None]
 
         self.play(tmp_path, story)
 
