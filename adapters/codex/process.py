@@ -228,8 +228,6 @@ class Child:
 
         It is stopped first, so that it starts nothing more while that is looked for.
         """
-        if self._reaped:
-            return
         self._killed = True
         self._signal(signal.SIGSTOP)
         for _ in range(LOOKS):
@@ -320,6 +318,7 @@ class Child:
         try:
             found = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:  # the host has its children reaped
+            self._reaped = True  # its pid may be another's, and so may the number of its group
             self._has_ended(None)
             return
         if found is not None:
@@ -375,8 +374,11 @@ Who has lost its parent already was never begun."""
 
 
 def _launched(program: str, command: Sequence[str], tells: int) -> Sequence[str]:
-    """Return what starts a program with a parent-death signal; the command itself elsewhere."""
-    if sys.platform != "linux" or not sys.executable:
+    """Return what starts a program with a parent-death signal; the command itself elsewhere.
+
+    In a frozen application no interpreter is at hand.
+    """
+    if sys.platform != "linux" or not sys.executable or getattr(sys, "frozen", False):
         return command
     interpreter = (sys.executable, "-I", "-S", "-c", _LAUNCH)
     return (*interpreter, str(os.getpid()), str(tells), program, *command)

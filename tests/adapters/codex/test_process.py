@@ -209,6 +209,19 @@ def test_signals_are_as_a_program_expects_them() -> None:
     asyncio.run(story())
 
 
+def test_a_frozen_application_starts_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There `sys.executable` is the application, which must not be started once more."""
+
+    async def story() -> None:
+        child = await Child.start(("/bin/sh", "-c", "echo $0 $PPID"), cwd=None, env=ENV)
+        assert (await line_of(child)).split()[1] == str(os.getpid()).encode()
+        assert (await ended(child, grace=20)).status == 0
+
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", "/no/interpreter")
+    asyncio.run(story())
+
+
 IGNORES = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True)\n"
 READS = "import sys; sys.stdin.read(); sys.exit(4)"
 
@@ -315,12 +328,18 @@ def test_what_no_system_tells_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(story())
 
 
-def test_a_host_that_reaps_its_children_takes_only_the_status_away() -> None:
-    """It ends, and nobody knows how."""
+def test_a_host_that_reaps_its_children_takes_only_the_status_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends, and nobody knows how; its group's number may be another's, and is let be."""
+    signalled: list[int] = []
 
     async def story() -> None:
         child = await started(READS)
         assert await ended(child, grace=20) == Exited(status=None)
+        monkeypatch.setattr(os, "killpg", lambda group, _: signalled.append(group))
+        child.kill()
+        assert signalled == []
 
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
