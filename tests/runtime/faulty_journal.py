@@ -181,9 +181,9 @@ class WrappedJournal(Journal):
         await self.inner.mark_rewound(run_id, why=why)
 
     async def recover(
-        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy, **more: Any
     ) -> Appended:
-        return await self.inner.recover(run_id, after=after, facts=facts, busy=busy)
+        return await self.inner.recover(run_id, after=after, facts=facts, busy=busy, **more)
 
     async def check(self) -> tuple[Finding, ...]:
         return await self.inner.check()

@@ -317,9 +317,9 @@ class RecoversByHalves(WrappedJournal):
     """The mark is taken off, whatever becomes of the facts."""
 
     async def recover(
-        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy
+        self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy, **more: Any
     ) -> Appended:
-        answer = await self.inner.recover(run_id, after=after, facts=facts, busy=busy)
+        answer = await self.inner.recover(run_id, after=after, facts=facts, busy=busy, **more)
         if answer is Appended.CONFLICT:
             sequence = (await self.inner.entry(run_id)).sequence
             await self.inner.recover(run_id, after=sequence, facts=(), busy=busy)
