@@ -1,0 +1,91 @@
+"""A process as a session has it: read by one task, asked by the gateway, answered by the router."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from ...runtime.log import logger
+from .gateway import Gateway
+from .heard import Reply
+from .messages import Answered, Asked, NotAMessage, Notified
+from .router import Router
+from .process import Exited
+from .transport import PipeBroken
+from typing import Any
+Wire = Any
+
+_log = logger(__name__)
+
+RESOLVED: Final = "serverRequest/resolved"
+SLICE: Final = 64
+"""Messages that are read before other tasks are let run."""
+REAPED_WITHIN: Final = 0.5
+"""Seconds that a process has to end once it has closed its output."""
+
+
+class Connection:
+    """A process that lives, until it has ended."""
+
+    def __init__(self, wire: Wire) -> None:
+        """Take over a process that nobody has read from yet."""
+        self.wire: Final = wire
+        self.gateway: Final = Gateway(wire)
+        self.router: Final = Router(wire)
+        self.trouble = ""
+        """What was wrong with what it said, where that ended it."""
+        self._reading: asyncio.Task[Exited] | None = None
+
+    def begin(self, put: Callable[[Notified | Asked], Awaitable[None]]) -> asyncio.Task[Exited]:
+        """Begin to read; `put` is given what is no answer to us, and may hold the reader up."""
+        self._reading = asyncio.create_task(self._read(put), name=f"read {self.wire.name}")
+        return self._reading
+
+    async def answer(self, reply: Reply) -> bool:
+        """Answer a request of its; False where nobody waits for that any more.
+
+        A write that fails is the end of the process (S-42).
+        """
+        try:
+            return await self.router.answer(reply)
+        except PipeBroken:
+            self.wire.kill()
+            return False
+
+    def kill(self) -> None:
+        """End it at once: nothing more is written, and nobody waits for an answer (S-49)."""
+        self.wire.kill()
+        self.gateway.close()
+
+    async def cease(self) -> None:
+        """Read no more."""
+        if self._reading is not None:
+            self._reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._reading])
+
+    async def _read(self, put: Callable[[Notified | Asked], Awaitable[None]]) -> Exited:
+        """Read until the pipe ends, or a line that is no message: who knows what else is lost."""
+        try:
+            read = 0
+            while (message := await self.wire.read()) is not None:
+                read += 1
+                if read % SLICE == 0:
+                    await asyncio.sleep(0)
+                if isinstance(message, Answered):
+                    self.gateway.take(message)
+                    continue
+                if isinstance(message, Asked):
+                    self.router.opened(message)
+                elif message.method == RESOLVED:
+                    self.router.resolved(message.params.get("requestId", ""))
+                await put(message)
+        except NotAMessage as error:
+            self.trouble = str(error)
+            _log.error("%s is ended: %s", self.wire.name, error)  # noqa: TRY400 - its cause is told
+            self.wire.kill()
+        finally:
+            self.gateway.close()
+        return await self.wire.end(grace=REAPED_WITHIN)
