@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-
 from ...models.deliveries import Scope
 from ...models.errors import TurnlockError, shown
 from ...models.fact import Fact
@@ -29,9 +28,7 @@ from .gateway import RequestRefused, Thread
 from .process import NotStarted, is_dead
 from .session import CodexSession
 from .settings import KIND, CodexSettings
-from .transport import Transport
-from typing import Any
-Wire = Any
+from .transport import Transport, Wire
 
 CAN: Final = Capabilities(
     steer=True,
@@ -156,9 +153,9 @@ class CodexAdapter:
     ) -> Session:
         """Start a process, and have it begin or resume a thread; a failure ends it (S-51)."""
         fitted = self._owner.fitted(spec)
-        connection = Connection(await self._started(fitted.cwd))
-        driver = Driver(sink, answer=connection.answer)
-        reading = connection.begin(driver.put)
+        wire = await self._started(fitted.cwd)
+        driver = Driver(sink)
+        connection = Connection(wire, driver.put)
         try:
             version = await connection.gateway.initialize()
             thread = await bootstrap(connection, fitted)
@@ -169,10 +166,8 @@ class CodexAdapter:
                 raise _no_thread(error, words) from error
             raise
         return CodexSession(
-            spec=fitted,
             sink=sink,
             connection=connection,
-            reading=reading,
             driver=driver,
             thread=thread,
             version=version,
@@ -186,14 +181,14 @@ class CodexAdapter:
             raise CommandRefused("runtime_unavailable", harmless(str(error))) from error
 
     async def _asked_for_models(self) -> tuple[ModelInfo, ...]:
-        connection = Connection(await self._started(self._owner.cwd))
+        connection = Connection(await self._started(self._owner.cwd), _ignored)
         try:
-            connection.begin(_ignored)
             await connection.gateway.initialize()
             return await connection.gateway.models()
         except TurnlockError as error:
             raise CommandRefused(
-                "runtime_unavailable", f"it did not say which models there are: {harmless(str(error))}"
+                "runtime_unavailable",
+                f"it did not say which models there are: {harmless(str(error))}",
             ) from error
         finally:
             await _ended(connection)
@@ -220,6 +215,3 @@ def _no_thread(error: TurnlockError, words: str) -> CommandRefused:
     if words and not isinstance(error, RequestRefused):
         told = f"{told}; it said last: {harmless(words.strip(), limit=500)}"
     return CommandRefused("codex_thread_bootstrap_failed", told)
-
-
-

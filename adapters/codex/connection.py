@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 from ...runtime.log import logger
 from .gateway import Gateway
 from .heard import Reply
 from .messages import Answered, Asked, NotAMessage, Notified
-from .router import Router
 from .process import Exited
-from .transport import PipeBroken
-from typing import Any
-Wire = Any
+from .router import Router
+from .transport import PipeBroken, Wire
 
 _log = logger(__name__)
+
+Put: TypeAlias = Callable[[Notified | Asked], Awaitable[None]]
 
 RESOLVED: Final = "serverRequest/resolved"
 SLICE: Final = 64
@@ -29,19 +28,16 @@ REAPED_WITHIN: Final = 0.5
 class Connection:
     """A process that lives, until it has ended."""
 
-    def __init__(self, wire: Wire) -> None:
-        """Take over a process that nobody has read from yet."""
+    def __init__(self, wire: Wire, put: Put) -> None:
+        """Begin to read a process; `put` is given what is no answer to us, and may hold it up."""
         self.wire: Final = wire
+        self.put = put
         self.gateway: Final = Gateway(wire)
         self.router: Final = Router(wire)
         self.trouble = ""
         """What was wrong with what it said, where that ended it."""
-        self._reading: asyncio.Task[Exited] | None = None
-
-    def begin(self, put: Callable[[Notified | Asked], Awaitable[None]]) -> asyncio.Task[Exited]:
-        """Begin to read; `put` is given what is no answer to us, and may hold the reader up."""
-        self._reading = asyncio.create_task(self._read(put), name=f"read {self.wire.name}")
-        return self._reading
+        self.reading: Final = asyncio.create_task(self._read(), name=f"read {wire.name}")
+        """Ends when the process has."""
 
     async def answer(self, reply: Reply) -> bool:
         """Answer a request of its; False where nobody waits for that any more.
@@ -61,12 +57,10 @@ class Connection:
 
     async def cease(self) -> None:
         """Read no more."""
-        if self._reading is not None:
-            self._reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([self._reading])
+        self.reading.cancel()
+        await asyncio.wait([self.reading])
 
-    async def _read(self, put: Callable[[Notified | Asked], Awaitable[None]]) -> Exited:
+    async def _read(self) -> Exited:
         """Read until the pipe ends, or a line that is no message: who knows what else is lost."""
         try:
             read = 0
@@ -81,10 +75,10 @@ class Connection:
                     self.router.opened(message)
                 elif message.method == RESOLVED:
                     self.router.resolved(message.params.get("requestId", ""))
-                await put(message)
+                await self.put(message)
         except NotAMessage as error:
             self.trouble = str(error)
-            _log.error("%s is ended: %s", self.wire.name, error)  # noqa: TRY400 - its cause is told
+            _log.error("%s is ended: %s", self.wire.name, error)
             self.wire.kill()
         finally:
             self.gateway.close()

@@ -38,6 +38,8 @@ TOGETHER: Final = 256
 """Messages of which a normaliser makes sense before anything is kept."""
 KEPT_WITHIN: Final = 30.0
 """Seconds for which the journal may fail before its process is ended (section 14)."""
+SPOKEN: Final = "spoken"
+"""Begins the id of the note of a message."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
 
@@ -71,14 +73,14 @@ class Driver:
         self,
         sink: Sink,
         *,
-        answer: Callable[[Reply], Awaitable[bool]],
         within: float = KEPT_WITHIN,
     ) -> None:
-        """Begin with nothing to say; `answer` writes a reply, and says whether it could."""
+        """Begin with nothing to say."""
+        self.answer: Callable[[Reply], Awaitable[bool]] = _unanswered
+        """Writes a reply, and says whether it could."""
         self.changed: Callable[[], None] = lambda: None
         """Is called after each step: what is known of the thread may be another by then."""
         self._sink = sink
-        self._answer = answer
         self._within = within
         self._messages: deque[Notified | Asked] = deque()
         self._facts: deque[Sequence[Fact]] = deque()
@@ -161,7 +163,7 @@ class Driver:
 
     async def _do(self, heard: Heard) -> None:
         if heard.observations or heard.deliveries:
-            await self._keep(heard.observations, heard.deliveries)
+            await self._keep([*map(_named, heard.observations)], heard.deliveries)
         for permit in heard.permits:
             await self._let(permit)
         for reply in heard.replies:
@@ -184,7 +186,7 @@ class Driver:
 
     async def _write(self, reply: Reply) -> None:
         """Write a reply; one that nobody waits for any more is observed (S-28)."""
-        if await self._answer(reply):
+        if await self.answer(reply):
             return
         note = Observation(
             domain=Domain.APPROVAL,
@@ -239,6 +241,18 @@ class Driver:
     def _pass_on(self, transient: Transient) -> None:
         with suppress(TurnlockError):
             self._sink.pass_on(transient)
+
+
+def _named(note: Observation) -> Observation:
+    """Return a note as it is kept: a message has an id, so that it is never kept twice (S-61)."""
+    said = note.body.get("id")
+    if note.domain is not Domain.MESSAGE or note.id is not None or not isinstance(said, str):
+        return note
+    return attrs.evolve(note, id=f"{SPOKEN}/{said}")
+
+
+async def _unanswered(_: Reply) -> bool:
+    return False
 
 
 def _tell_of(delivery: Delivery, refused: Refused) -> None:

@@ -1,4 +1,4 @@
-"""A ``codex app-server`` in memory: it answers requests by itself, and says what a test lets it say.
+"""A ``codex app-server`` in memory: it answers requests by itself, and says what a test has it say.
 
 Its messages are those of the recorded transcripts, with raw events or without. `pipe` shows what
 all its processes were told, in order; `held` holds back the answers to a method until the test
@@ -182,7 +182,7 @@ class MemoryCodex:
         wire.says({"id": message["id"], "result": result})
         then()
 
-    def _result(
+    def _result(  # noqa: PLR0911 - one for each method
         self, wire: MemoryWire, method: str, params: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Callable[[], None]]:
         def nothing() -> None:

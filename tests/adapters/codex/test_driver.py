@@ -160,7 +160,8 @@ def driving(
         return answers
 
     told = Told(says)
-    driver = Driver(ledger, answer=answer, **more)
+    driver = Driver(ledger, **more)
+    driver.answer = answer
     return Driven(told, ledger, driver, asyncio.create_task(driver.run(told)))
 
 

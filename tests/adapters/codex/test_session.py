@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from turnlock.adapters.codex.session import NO_TOOL, turn_with, upstream_of
+from turnlock.adapters.codex.session import turn_with
 from turnlock.adapters.codex.settings import KIND, CodexSettings
+from turnlock.adapters.codex.thread import NO_TOOL, upstream_of
 from turnlock.adapters.contract import CommandRefused
 from turnlock.models.lifecycle_facts import (
     ToolApproved,
@@ -115,7 +116,11 @@ def test_s_21_what_runs_unasked_is_started_at_once() -> None:
             await it.idle()
             facts = await it.facts()
             (started,) = [one for one in facts if isinstance(one, ToolExecutionStarted)]
-            assert [one for one in facts if isinstance(one, ToolExecutionFailed | ToolExecutionSucceeded)]
+            assert [
+                one
+                for one in facts
+                if isinstance(one, ToolExecutionFailed | ToolExecutionSucceeded)
+            ]
             assert started.worker is not None
             assert started.worker.startswith(OPAQUE)
             assert await it.journal.worker(started.worker) == str(it.codex.wire.name)
@@ -407,5 +412,3 @@ def test_the_names_of_turns() -> None:
     assert turn_with(thread, "m") == "t"
     assert turn_with(thread, "n") is None
     assert turn_with({}, "m") is None
-
-

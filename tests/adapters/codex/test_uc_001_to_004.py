@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -52,7 +53,10 @@ def test_uc_001_a_model_that_there_is_not_declares_no_run() -> None:
     async def play() -> None:
         codex = MemoryCodex()
         async with codex_world(codex) as it:
-            for silent, code in ((False, "model_unavailable_for_runtime"), (True, "runtime_unavailable")):
+            for silent, code in (
+                (False, "model_unavailable_for_runtime"),
+                (True, "runtime_unavailable"),
+            ):
                 if silent:
                     codex.refusing["model/list"] = "not logged in"
                     with pytest.raises(CommandRefused):
@@ -90,10 +94,8 @@ def test_uc_001_killed_after_each_step(writes: int, kept: bool) -> None:
         codex, inner = MemoryCodex(), MemoryJournal()
         mortal = MortalJournal(inner, writes=writes, kept=kept)
         async with codex_world(codex, mortal) as it:
-            try:
+            with suppress(TurnlockError):
                 await it.served.sessions.create(spec(kind=KIND))
-            except TurnlockError:
-                pass
             await it.served.kill()
         for wire in codex.wires:
             wire.kill()
@@ -128,7 +130,7 @@ def test_uc_002_one_message_id_is_one_turn_on_the_pipe(version: str) -> None:
                 *(prompt("r", "ho", message_id="m") for _ in range(2)),
                 return_exceptions=True,
             )
-            assert len({one for one in both[:5]}) == 1
+            assert len(set(both[:5])) == 1
             codes = [one.code for one in both[5:] if isinstance(one, CommandRefused)]
             assert codes == ["conflicting_duplicate"] * 2
             await it.served.until(lambda: it.codex.turn is not None)
@@ -332,7 +334,9 @@ def test_uc_003_what_cannot_be_gone_on_with_starts_nothing(what: str) -> None:
             started = len(codex.wires)
             with pytest.raises(CommandRefused) as refused:
                 await it.served.sessions.prompt("r", "hi", message_id="m")
-            expected = "codex_thread_bootstrap_failed" if what == "gone" else "runtime_reference_invalid"
+            expected = (
+                "codex_thread_bootstrap_failed" if what == "gone" else "runtime_reference_invalid"
+            )
             assert refused.value.code == expected
             assert (len(codex.wires) == started) is (what != "gone")
             assert all(wire.dead for wire in codex.wires)
@@ -489,5 +493,3 @@ def test_uc_004_a_race_with_an_approval_never_says_denied_of_what_ran(
                 assert it.codex.answers == []
 
     run(play())
-
-
