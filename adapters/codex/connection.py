@@ -8,11 +8,10 @@ from typing import Final, TypeAlias
 
 from ...runtime.log import logger
 from .gateway import Gateway
-from .heard import Reply
 from .messages import Answered, Asked, NotAMessage, Notified
 from .process import Exited
 from .router import Router
-from .transport import PipeBroken, Wire
+from .transport import Wire
 
 _log = logger(__name__)
 
@@ -39,26 +38,19 @@ class Connection:
         self.reading: Final = asyncio.create_task(self._read(), name=f"read {wire.name}")
         """Ends when the process has."""
 
-    async def answer(self, reply: Reply) -> bool:
-        """Answer a request of its; False where nobody waits for that any more.
-
-        A write that fails is the end of the process (S-42).
-        """
-        try:
-            return await self.router.answer(reply)
-        except PipeBroken:
-            self.wire.kill()
-            return False
-
     def kill(self) -> None:
         """End it at once: nothing more is written, and nobody waits for an answer (S-49)."""
         self.wire.kill()
-        self.gateway.close()
+        self._close()
 
     async def cease(self) -> None:
         """Read no more."""
         self.reading.cancel()
         await asyncio.wait([self.reading])
+
+    def _close(self) -> None:
+        self.gateway.close()
+        self.router.close()
 
     async def _read(self) -> Exited:
         """Read until the pipe ends, or a line that is no message: who knows what else is lost."""
@@ -81,5 +73,5 @@ class Connection:
             _log.error("%s is ended: %s", self.wire.name, error)
             self.wire.kill()
         finally:
-            self.gateway.close()
+            self._close()
         return await self.wire.end(grace=REAPED_WITHIN)

@@ -157,10 +157,22 @@ class CodexSession:
 
     async def was_sent(self, message_id: str) -> TurnSent | None:
         """Look the message up in the thread, by the id that it was sent with (S-81)."""
+        thread_id = self._thread.thread_id
         try:
-            thread = await self._gateway.read_thread(self._thread.thread_id)
+            async for entry in self._gateway.items(thread_id, newest_first=True):
+                if is_message(entry.get("item"), message_id):
+                    return TurnSent(turn_id=str(entry.get("turnId")))
         except RequestRefused as error:
-            _log.warning("what thread %s holds is not known: %s", self._thread.thread_id, error)
+            _log.info("thread %s is read whole: %s", thread_id, error)
+            return await self._was_read(thread_id, message_id)
+        return None
+
+    async def _was_read(self, thread_id: str, message_id: str) -> TurnSent | None:
+        """Look a message up in a process that does not list items."""
+        try:
+            thread = await self._gateway.read_thread(thread_id)
+        except RequestRefused as error:
+            _log.warning("what thread %s holds is not known: %s", thread_id, error)
             return None
         turn_id = turn_with(thread, message_id)
         return None if turn_id is None else TurnSent(turn_id=turn_id)
@@ -401,6 +413,11 @@ def turn_with(thread: Mapping[str, Any], message_id: str) -> str | None:
     for turn in turns if isinstance(turns, list) else ():
         items = turn.get("items") if isinstance(turn, Mapping) else None
         for item in items if isinstance(items, list) else ():
-            if isinstance(item, Mapping) and item.get("clientId") == message_id:
+            if is_message(item, message_id):
                 return str(turn.get("id"))
     return None
+
+
+def is_message(item: object, message_id: str) -> bool:
+    """Whether an item is the message that was sent with this id."""
+    return isinstance(item, Mapping) and item.get("clientId") == message_id

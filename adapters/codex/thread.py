@@ -43,7 +43,7 @@ class PerformedThread:
         self.run_id: Final = sink.run_id
         self.sink: Final = sink
         self.driver: Final = driver or Driver(sink)
-        self.driver.answer = connection.answer
+        self.driver.answer = connection.router.answer
         self.driver.changed = changed
         self.normaliser: Final = Normaliser(
             run_id=sink.run_id, thread_id=thread_id, settlement=settlement, worker=worker

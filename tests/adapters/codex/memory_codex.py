@@ -24,6 +24,14 @@ WITH_RAW: Final = "0.169.0"
 WITHOUT: Final = "0.104.0"
 
 
+SANDBOXES: Final[Mapping[str | None, str]] = {
+    "read-only": "readOnly",
+    "workspace-write": "workspaceWrite",
+    "danger-full-access": "dangerFullAccess",
+    None: "workspaceWrite",
+}
+
+
 async def _nothing(_: object) -> None:
     """Do nothing."""
 
@@ -174,6 +182,9 @@ class MemoryCodex:
         method, params = message["method"], message.get("params") or {}
         if method in self.held:
             await self.held[method].wait()
+        if method == "thread/items/list" and self.version == WITHOUT:
+            wire.says({"id": message["id"], "error": {"code": -32601, "message": "unknown"}})
+            return
         if method in self.refusing:
             error = {"code": -32600, "message": self.refusing[method]}
             wire.says({"id": message["id"], "error": error})
@@ -198,6 +209,10 @@ class MemoryCodex:
             return {"turnId": self.turn}, nothing
         if method == "turn/interrupt":
             return {}, lambda: self.completes("interrupted")
+        if method == "thread/items/list":
+            turns = self.threads[params["threadId"]]
+            entries = [{"turnId": it["id"], "item": one} for it in turns for one in it["items"]]
+            return {"data": entries[::-1], "nextCursor": None}, nothing
         if method == "thread/read":
             turns = self.threads[params["threadId"]]
             return {"thread": {"id": params["threadId"], "turns": turns}}, nothing
@@ -225,7 +240,7 @@ class MemoryCodex:
             "cwd": params.get("cwd") or "/workspace",
             "approvalPolicy": params.get("approvalPolicy") or "on-request",
             "approvalsReviewer": "user",
-            "sandbox": {"type": "workspaceWrite"},
+            "sandbox": {"type": SANDBOXES[params.get("sandbox")]},
         }
 
     def _turn(self, params: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[], None]]:

@@ -232,12 +232,13 @@ def test_uc_002_what_the_runtime_refuses_is_said_and_the_next_is_asked() -> None
     run(play())
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("taken", [True, False])
-def test_uc_002_nobody_answers_whether_it_was_taken(taken: bool) -> None:
+def test_uc_002_nobody_answers_whether_it_was_taken(taken: bool, version: str) -> None:
     """S-81: the thread is asked, by the message's id; it is never sent again by itself."""
 
     async def play() -> None:
-        async with codex_world() as it:
+        async with codex_world(MemoryCodex(version=version)) as it:
             await it.begun(None)
             it.codex.silent.add("turn/start")
             await it.served.sessions.prompt("r", "hi", message_id="m")
