@@ -22,10 +22,11 @@ from ..contract import (
     SessionSpec,
     Sink,
 )
+from . import restoring
 from .connection import Connection
 from .driver import Driver
 from .gateway import RequestRefused, Thread
-from .process import NotStarted, is_dead
+from .process import NotStarted
 from .session import CodexSession
 from .settings import KIND, CodexSettings
 from .transport import Transport, Wire
@@ -102,18 +103,16 @@ class CodexAdapter:
 
     async def may_live(self, epoch: Mapping[str, Json]) -> str | None:
         """Return why the process of an epoch may live still; None: it is surely dead (S-49)."""
-        if is_dead(str(epoch.get("process", ""))):
-            return None
-        return "its last process may live still, where nobody here can see it"
+        return await restoring.may_live(epoch)
 
     def announced(
         self,
-        manifest: Manifest,  # noqa: ARG002 - of the contract
-        notes: Sequence[Noted],  # noqa: ARG002
-        facts: Sequence[Fact],  # noqa: ARG002
+        manifest: Manifest,
+        notes: Sequence[Noted],
+        facts: Sequence[Fact],
     ) -> Announced | None:
         """Return what the last process announced and nobody added (S-23)."""
-        return None
+        return restoring.announced(manifest, notes, facts)
 
     async def create(self, spec: SessionSpec, sink: Sink) -> Session:
         """Start a process, and a thread in it (S-51)."""

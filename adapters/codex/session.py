@@ -26,7 +26,8 @@ from .gateway import RequestRefused, RequestUnanswered, Thread
 from .messages import Asked, Notified
 from .normaliser import thread_of
 from .process import Exited
-from .thread import PerformedThread, upstream_of
+from .restoring import evidence_in, listed_in
+from .thread import PerformedThread
 
 _log = logger(__name__)
 
@@ -110,13 +111,12 @@ class CodexSession:
         It hands them to its model itself; that is so, for certain, once the next turn of the kernel
         has opened, or the upstream turn is over.
         """
-        upstream = upstream_of(turn_id)
-        thread = self._with(upstream)
+        thread, upstream = self._with(turn_id)
         await self._until(
             lambda: (
                 self._over
                 or self._ending
-                or thread is None
+                or upstream is None
                 or thread.upstream != upstream
                 or thread.open not in {None, turn_id}
             )
@@ -157,31 +157,17 @@ class CodexSession:
 
     async def was_sent(self, message_id: str) -> TurnSent | None:
         """Look the message up in the thread, by the id that it was sent with (S-81)."""
-        thread_id = self._thread.thread_id
         try:
-            async for entry in self._gateway.items(thread_id, newest_first=True):
-                if is_message(entry.get("item"), message_id):
-                    return TurnSent(turn_id=str(entry.get("turnId")))
+            turn_id = turn_with(await self._listed(), message_id)
         except RequestRefused as error:
-            _log.info("thread %s is read whole: %s", thread_id, error)
-            return await self._was_read(thread_id, message_id)
-        return None
-
-    async def _was_read(self, thread_id: str, message_id: str) -> TurnSent | None:
-        """Look a message up in a process that does not list items."""
-        try:
-            thread = await self._gateway.read_thread(thread_id)
-        except RequestRefused as error:
-            _log.warning("what thread %s holds is not known: %s", thread_id, error)
+            _log.warning("what thread %s holds is not known: %s", self._thread.thread_id, error)
             return None
-        turn_id = turn_with(thread, message_id)
         return None if turn_id is None else TurnSent(turn_id=turn_id)
 
     async def interrupt(self, turn_id: str) -> None:
         """Have it stop the upstream turn, after the kernel's verdict (S-45)."""
-        upstream = upstream_of(turn_id)
-        thread = self._with(upstream)
-        if thread is not None:
+        thread, upstream = self._with(turn_id)
+        if upstream is not None:
             self._spawn(f"interrupt {upstream}", self._interrupts(thread, upstream))
 
     async def stop(self, *, reason: str | None, grace: float) -> bool:  # noqa: ARG002 - the kernel knows of no turn
@@ -202,9 +188,8 @@ class CodexSession:
     async def perform(self, effect: Effect) -> None:
         """Ask the user where an owned call says so, and nothing else: tools are not ours (S-28)."""
         if isinstance(effect, Execute | Cancel):
-            thread = self._with(upstream_of(effect.turn_id))
-            if thread is not None:
-                await thread.perform(effect)
+            thread, _ = self._with(effect.turn_id)
+            await thread.perform(effect)
 
     async def learn(self, facts: Sequence[Fact]) -> None:
         """Learn facts once they are kept: what is answered follows from them (S-42)."""
@@ -218,9 +203,22 @@ class CodexSession:
         """Whether a call is a question to the user, which a person may answer (S-28)."""
         return any(it.asks(turn_id, invocation_id) for it in self._threads.values())
 
-    async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:  # noqa: ARG002 - of the contract
+    async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:
         """Return how calls in doubt ended, where the runtime has kept that (S-27)."""
-        return ()
+        try:
+            return evidence_in(await self._listed(), doubts)
+        except (RequestRefused, RequestUnanswered) as error:
+            _log.warning("what thread %s holds is not known: %s", self._thread.thread_id, error)
+            return ()
+
+    async def _listed(self) -> list[object]:
+        """Return all items of the thread; of an older version all that it reads at once."""
+        thread_id = self._thread.thread_id
+        try:
+            return [entry async for entry in self._gateway.items(thread_id)]
+        except RequestRefused as error:
+            _log.info("thread %s is read whole: %s", thread_id, error)
+            return [*listed_in(await self._gateway.read_thread(thread_id))]
 
     def kill(self) -> None:
         """End the process at once, and write nothing to it any more (S-49)."""
@@ -291,8 +289,13 @@ class CodexSession:
     def _of(self, run_id: str) -> PerformedThread | None:
         return next((it for it in self._threads.values() if it.run_id == run_id), None)
 
-    def _with(self, upstream: str) -> PerformedThread | None:
-        return next((it for it in self._threads.values() if it.has(upstream)), None)
+    def _with(self, turn_id: str) -> tuple[PerformedThread, str | None]:
+        """Return the thread of a turn of the kernel, and the upstream turn, where it is known."""
+        for thread in self._threads.values():
+            upstream = thread.upstream_of(turn_id)
+            if upstream is not None:
+                return thread, upstream
+        return self._main, None
 
     def _let_nothing(self) -> None:
         for thread in self._threads.values():
@@ -407,17 +410,10 @@ def _failed(error: RequestRefused) -> CommandRefused:
     return CommandRefused("runtime_command_failed", harmless(str(error)))
 
 
-def turn_with(thread: Mapping[str, Any], message_id: str) -> str | None:
+def turn_with(listed: Sequence[object], message_id: str) -> str | None:
     """Return the turn of a thread that holds the message of this id; None where none does."""
-    turns = thread.get("turns")
-    for turn in turns if isinstance(turns, list) else ():
-        items = turn.get("items") if isinstance(turn, Mapping) else None
-        for item in items if isinstance(items, list) else ():
-            if is_message(item, message_id):
-                return str(turn.get("id"))
+    for entry in listed:
+        item = entry.get("item") if isinstance(entry, Mapping) else None
+        if isinstance(item, Mapping) and item.get("clientId") == message_id:
+            return str(entry.get("turnId")) if isinstance(entry, Mapping) else None
     return None
-
-
-def is_message(item: object, message_id: str) -> bool:
-    """Whether an item is the message that was sent with this id."""
-    return isinstance(item, Mapping) and item.get("clientId") == message_id

@@ -9,7 +9,8 @@ from typing import Final
 from ...models.deliveries import Claim, Delivery, Interrupt, Reject, Report
 from ...models.effects import Cancel, Execute
 from ...models.fact import Fact
-from ...models.turn_facts import TurnInterrupted, TurnOpened, TurnSettled
+from ...models.turn_facts import ContinuationTaken, TurnInterrupted, TurnOpened, TurnSettled
+from ...runtime.journal.pruning import turn_there
 from ...runtime.scheduling import retried
 from ..contract import Settlement, Sink
 from .connection import Connection
@@ -50,6 +51,8 @@ class PerformedThread:
         )
         self.open: str | None = None
         """The kernel's open turn, by its facts."""
+        self._owed: set[str] = set()
+        """Turns of the kernel whose results the runtime has not gone on from yet (S-29)."""
         self._worker = worker
         self._named: deque[str] = deque(maxlen=NAMED)
         self._awaited: str | None = None
@@ -63,8 +66,8 @@ class PerformedThread:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a turn goes on, upstream or in the kernel."""
-        return self.upstream is not None or self.open is not None
+        """Whether a turn goes on, upstream or in the kernel, or its results are owed."""
+        return self.upstream is not None or self.open is not None or bool(self._owed)
 
     async def run(self) -> None:
         """Keep what is said of it; see `Driver.run`."""
@@ -93,9 +96,11 @@ class PerformedThread:
 
     # its turns
 
-    def has(self, upstream: str) -> bool:
-        """Whether an upstream turn is one of its."""
-        return upstream in self._named or upstream == self.upstream
+    def upstream_of(self, turn_id: str) -> str | None:
+        """Return the upstream turn of a turn of the kernel; None where it is another thread's."""
+        of = turn_there(turn_id)
+        known = (*self._named, *([] if self.upstream is None else [self.upstream]))
+        return next((it for it in known if it.replace("#", "%23") == of), None)
 
     def began(self, turn_id: str) -> None:
         """Learn that a turn was begun at our request: its messages are on their way."""
@@ -115,6 +120,10 @@ class PerformedThread:
                 self._questions.clear()
             elif isinstance(fact, TurnSettled | TurnInterrupted) and fact.turn_id == self.open:
                 self.open = None
+                if isinstance(fact, TurnSettled):
+                    self._owed.add(fact.turn_id)
+            elif isinstance(fact, ContinuationTaken):
+                self._owed.discard(fact.turn_id)
         self.driver.learn(facts)
 
     async def stop(self, *, reason: str, grace: float) -> None:
@@ -181,9 +190,3 @@ def turn_in(message: Notified | Asked) -> str | None:
     turn = message.params.get("turn")
     named = turn.get("id") if isinstance(turn, Mapping) else message.params.get("turnId")
     return named if isinstance(named, str) else None
-
-
-def upstream_of(turn_id: str) -> str:
-    """Return the upstream turn of a turn of the kernel (S-31, S-32)."""
-    upstream, hash_, number = turn_id.rpartition("#")
-    return upstream if hash_ and number.isdecimal() else turn_id

@@ -255,7 +255,7 @@ class MemoryCodex:
             "content": [{"type": "text", "text": text}],
         }
         self.threads[params["threadId"]].append({"id": turn, "items": [item]})
-        told = {"id": turn, "items": [], "status": "inProgress", "error": None}
+        told: Json = {"id": turn, "items": [], "status": "inProgress", "error": None}
 
         def begins() -> None:
             self.notifies("turn/started", turn=told)
@@ -365,7 +365,7 @@ class MemoryCodex:
     def completes(self, status: str = "completed") -> None:
         """End the turn."""
         turn, self.turn = self.turn, None
-        told = {"id": turn, "items": [], "status": status, "error": None}
+        told: Json = {"id": turn, "items": [], "status": status, "error": None}
         self.notifies("turn/completed", turn=told)
         for number in tuple(self.waiting):
             del self.waiting[number]

@@ -12,20 +12,21 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import attrs
 
 from turnlock.adapters.codex.messages import Answered, Asked, Message, NotAMessage, Notified
 from turnlock.adapters.codex.people import Decided, decided
 from turnlock.adapters.codex.process import Exited, ProcessName, name_of
-from turnlock.adapters.codex.settings import KIND
 from turnlock.adapters.codex.transcripts import Said, Step, Told
 from turnlock.adapters.codex.transport import PipeBroken
 from turnlock.adapters.contract import CommandRefused
 from turnlock.models.errors import TurnlockError
+from turnlock.models.verdicts import Verdict
 from turnlock.runtime.runtime import Runtime
-from turnlock.server.sessions import Sessions
+from turnlock.server.sessions import Sessions, When
 from turnlock.views.call_view import CallView
 
 from .recordings import recording
@@ -153,13 +154,14 @@ class Tape:
 
 
 def _is_raw(message: Mapping[str, Any]) -> bool:
+    """Whether raw events are asked for."""
     return bool((message.get("params") or {}).get("experimentalRawEvents"))
 
 
 def _fits(told: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
     if "method" in expected:
-        return told.get("method") == expected["method"]
-    return "method" not in told and told.get("id") == expected.get("id")
+        return bool(told.get("method") == expected["method"])
+    return "method" not in told and bool(told.get("id") == expected.get("id"))
 
 
 def tape(name: str, process: int = 0, **more: Any) -> Tape:
@@ -168,15 +170,24 @@ def tape(name: str, process: int = 0, **more: Any) -> Tape:
     return Tape(steps, **more)
 
 
+class Heard(Protocol):
+    """A process, and what was read of it by now."""
+
+    steps: Sequence[Step]
+    said: int
+    dead: bool
+
+
 @attrs.define
 class People:
     """Do what the recorded client did, by commands."""
 
     sessions: Sessions
     runtime: Runtime
-    tape: Tape
+    tape: Heard
     run_id: str = "r"
     prompts: int = 0
+    patience: float = PATIENCE
 
     async def play(self) -> None:
         """Do all of it, each in its place."""
@@ -188,13 +199,20 @@ class People:
                 if isinstance(step.message, Asked):
                     asked[json.dumps(step.message.id)] = step.message
             elif isinstance(step, Told):
-                await self._until(lambda least=said: self.tape.said >= least or self.tape.dead)
+                await self._until(partial(self._has_said, said))
                 with suppress(CommandRefused):
                     await self._does(dict(step.message), asked)
 
+    def _told_before(self, message: Mapping[str, Any]) -> Sequence[Told]:
+        told = [it for it in self.tape.steps if isinstance(it, Told)]
+        return told[: [it.message for it in told].index(message)]
+
+    def _has_said(self, least: int) -> bool:
+        return self.tape.said >= least or self.tape.dead
+
     async def _until(self, holds: Callable[[], bool]) -> bool:
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self.patience):
                 while not holds():  # noqa: ASYNC110 - of many things, few of which tell
                     await asyncio.sleep(0.01)
         return holds()
@@ -207,11 +225,14 @@ class People:
                 await self._answers(request, message)
         elif method in {"turn/start", "turn/steer"}:
             self.prompts += 1
-            when = "steer" if method == "turn/steer" else "idle"
+            when: When = "steer" if method == "turn/steer" else "idle"
             await self.sessions.prompt(
                 self.run_id, "go", message_id=f"m{self.prompts}", when=when, doubts="fail"
             )
         elif method == "turn/interrupt":
+            answered = {json.dumps(it.message.get("id")) for it in self._told_before(message)}
+            if asked.keys() - answered:  # it was read, and is about to be kept
+                await self._until(lambda: bool(self.runtime.pending(self.run_id)))
             await self._interrupts()
 
     async def _interrupts(self) -> None:
@@ -238,15 +259,22 @@ class People:
         if call is None:
             return
         by = decided(request.method, message)
-        named = {"turn_id": call.turn_id, "invocation_id": call.invocation_id}
         with suppress(TurnlockError):
             if by is Decided.INTERRUPTED:
                 await self._interrupts()
-            elif by is Decided.APPROVED:
-                digest = call.arguments_digest
-                await self.runtime.approve(self.run_id, **named, arguments_digest=digest)
             else:
-                await self.runtime.deny(self.run_id, **named)
+                await decide(self.runtime, call, approved=by is Decided.APPROVED)
 
 
-__all__ = ["KIND", "People", "Tape", "tape"]
+async def decide(runtime: Runtime, call: CallView, *, approved: bool) -> Verdict:
+    """Decide about a call, as it was shown."""
+    if not approved:
+        return await runtime.deny(
+            call.run_id, turn_id=call.turn_id, invocation_id=call.invocation_id
+        )
+    return await runtime.approve(
+        call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        arguments_digest=call.arguments_digest,
+    )

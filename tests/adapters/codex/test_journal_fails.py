@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Final
 
@@ -18,6 +19,7 @@ from ...runtime.virtual import run
 from ...server.peers import messages
 from .codex_runs import VERSIONS, World, codex_world
 from .memory_codex import MemoryCodex
+from .tapes import decide
 
 Told = tuple[list[tuple[str, str]], list[tuple[str, str]], list[str]]
 """Each call's facts, what was answered, and what was said."""
@@ -49,23 +51,14 @@ async def story(it: World) -> None:
 async def decided(it: World, *, approved: bool) -> None:
     """Decide about what waits, as a person does: again where the answer was no answer."""
     call = await it.served.asked()
-    named = {"turn_id": call.turn_id, "invocation_id": call.invocation_id}
-    digest = call.arguments_digest
-
-    async def decide() -> None:
-        if approved:
-            await it.runtime.approve("r", **named, arguments_digest=digest)
-        else:
-            await it.runtime.deny("r", **named)
-
-    await surely(decide)
+    await surely(lambda: decide(it.runtime, call, approved=approved))
 
 
-async def surely(work: object) -> None:
+async def surely(work: Callable[[], Awaitable[object]]) -> None:
     """Do it until the journal has it."""
     while True:
         try:
-            await work()  # type: ignore[operator]
+            await work()
         except JournalError:
             await asyncio.sleep(0.1)
         else:
@@ -75,7 +68,7 @@ async def surely(work: object) -> None:
 async def told(it: World) -> Told:
     """What became of it."""
     facts = [one for one in await it.facts() if isinstance(one, LifecycleFact)]
-    calls = sorted((one.invocation_id, one.type) for one in facts)
+    calls = sorted((one.invocation_id, str(one.type)) for one in facts)
     answers = [(item, str(answer["decision"])) for item, answer in it.codex.answers]
     said = [str(one.note.body["text"]) for one in await messages(it.journal, "r", "assistant")]
     return calls, answers, said

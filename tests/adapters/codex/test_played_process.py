@@ -106,7 +106,8 @@ def test_s_30_a_process_on_stdio_is_performed_and_shown(name: str, tmp_path: Pat
             serving(journal, others=[adapter], settings=bare, real=True) as it,
         ):
             await it.sessions.create(spec(kind=KIND))
-            await People(it.sessions, it.sessions.life.runtimes[KIND], begun[0]).play()
+            runtime = it.sessions.life.runtimes[KIND]
+            await People(it.sessions, runtime, begun[0], patience=2.0).play()
             await it.idle()
             async with faces.opened(journal=journal, sessions=it.sessions) as face:
                 view = (await face.client(Role.LOOK).get("/v1/runs/r")).json()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 
 from turnlock.adapters.codex.session import turn_with
 from turnlock.adapters.codex.settings import KIND, CodexSettings
-from turnlock.adapters.codex.thread import NO_TOOL, upstream_of
+from turnlock.adapters.codex.thread import NO_TOOL
 from turnlock.adapters.contract import CommandRefused
+from turnlock.models.deliveries import Match, Scope
 from turnlock.models.lifecycle_facts import (
     ToolApproved,
     ToolDenied,
@@ -22,7 +25,7 @@ from turnlock.runtime.journal.ledger import Domain
 
 from ...runtime.virtual import run
 from ...server.peers import messages, spec, steps
-from .codex_runs import VERSIONS, codex_world
+from .codex_runs import VERSIONS, World, codex_world
 from .memory_codex import WITH_RAW, MemoryCodex
 
 
@@ -88,8 +91,8 @@ def test_s_35_a_grant_of_the_kernel_answers_the_next_one() -> None:
                 "r",
                 turn_id=call.turn_id,
                 invocation_id="c1",
-                scope="session",
-                match="tool",
+                scope=Scope.SESSION,
+                match=Match.TOOL,
                 arguments_digest=call.arguments_digest,
             )
             await it.served.until(lambda: len(it.codex.answers) == 1)
@@ -273,8 +276,9 @@ def test_s_54_a_process_that_ends_by_itself_ends_its_session() -> None:
             await it.waits("c1")
             it.codex.wire.dies(3, "panicked\x1b[0m at main.rs\n")
             await it.served.until(lambda: not it.served.sessions.is_active("r"))
+            closed: Mapping[str, Any]
             (closed,) = [
-                one.note.body["ending"]
+                cast("Mapping[str, Any]", one.note.body["ending"])
                 for one in await it.journal.notes("r", domain=Domain.SESSION)
                 if one.note.kind == "closed"
             ]
@@ -331,10 +335,9 @@ def test_s_28_a_question_to_the_user_is_answered_by_a_person(version: str) -> No
     run(play())
 
 
-def _turn(it: object) -> str:
+def _turn(it: World) -> str:
     """The kernel's turn of the upstream one that goes on."""
-    codex = it.codex  # type: ignore[attr-defined]
-    return f"{codex.turn}#1" if codex.version == WITH_RAW else str(codex.turn)
+    return f"{it.codex.turn}#1" if it.codex.raw else str(it.codex.turn)
 
 
 def test_s_28_a_tool_of_ours_that_there_is_not_is_refused() -> None:
@@ -346,7 +349,7 @@ def test_s_28_a_tool_of_ours_that_there_is_not_is_refused() -> None:
             number = it.codex.asked
             it.codex.asked += 1
             it.codex.waiting[number] = "d1"
-            told = {
+            told: dict[str, Any] = {
                 "threadId": it.codex.thread,
                 "turnId": it.codex.turn,
                 "callId": "d1",
@@ -403,12 +406,10 @@ def test_s_49_who_is_fenced_kills_its_process_at_once() -> None:
     run(play())
 
 
-def test_the_names_of_turns() -> None:
-    """A turn of the kernel names its upstream turn (S-31, S-32)."""
-    assert upstream_of("u#12") == "u"
-    assert upstream_of("u") == "u"
-    assert upstream_of("a#b") == "a#b"
-    thread = {"turns": [{"id": "t", "items": [{"type": "userMessage", "clientId": "m"}]}, 3]}
-    assert turn_with(thread, "m") == "t"
-    assert turn_with(thread, "n") is None
-    assert turn_with({}, "m") is None
+def test_s_81_a_message_is_found_by_the_id_that_it_was_sent_with() -> None:
+    """Whatever else stands in a thread."""
+    listed: list[object]
+    listed = [3, {"turnId": "t", "item": {"type": "userMessage", "clientId": "m"}}]
+    assert turn_with(listed, "m") == "t"
+    assert turn_with(listed, "n") is None
+    assert turn_with([], "m") is None

@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 import pytest
@@ -15,7 +15,6 @@ import pytest
 from turnlock.adapters.codex.adapter import CodexAdapter
 from turnlock.adapters.codex.messages import Message, Notified
 from turnlock.adapters.codex.settings import KIND, CodexSettings
-from turnlock.adapters.codex.thread import upstream_of
 from turnlock.adapters.codex.transcripts import Said
 from turnlock.adapters.correlation import Correlation
 from turnlock.engine.kernel import Kernel
@@ -23,8 +22,9 @@ from turnlock.models.effects import Execute
 from turnlock.models.fact import Fact
 from turnlock.models.lifecycle_facts import LifecycleFact
 from turnlock.models.run import Run
-from turnlock.runtime.journal.ledger import Domain
+from turnlock.runtime.journal.ledger import START, Domain, LedgerEntry
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.journal.pruning import turn_there
 from turnlock.server.bounds import SessionSettings
 from turnlock.views.live import count_in_doubt
 
@@ -133,16 +133,16 @@ async def check_correlations(came: Came) -> None:
         threads.add(str(about.thread_id))
         if not entry.is_note:
             fact = json.loads(entry.content)
-            assert about.turn_id == upstream_of(fact["turn_id"])
+            assert about.turn_id == turn_there(fact["turn_id"])
             assert about.item_id is not None or "invocation_id" not in fact
     assert len(threads) == 1
     assert [it async for it in _paged(came.journal)] == [*page.entries]
 
 
-async def _paged(journal: MemoryJournal) -> Any:
-    after = None
+async def _paged(journal: MemoryJournal) -> AsyncIterator[LedgerEntry]:
+    after = START
     while True:
-        page = await journal.ledger("r", limit=7, **({} if after is None else {"after": after}))
+        page = await journal.ledger("r", limit=7, after=after)
         for entry in page.entries:
             yield entry
         if not page.entries:
