@@ -13,7 +13,7 @@ sys.path.append(str(TESTS.parent / "tools"))
 
 from spec_rules import TEXTS, named_in, rules_of  # noqa: E402 - a script's own module
 
-EXTERNAL = frozenset({"S-29", "S-39", "S-43", "S-44"})
+EXTERNAL = frozenset({"S-39"})
 """Of runtimes that execute tools by themselves: none is here yet."""
 CLIENTS = frozenset(
     {*(f"F-{it}" for it in (*range(60, 67), *range(70, 76), *range(80, 84), 110, 111, 112))}
