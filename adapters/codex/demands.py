@@ -36,6 +36,8 @@ from .answers import (
     OLD_PATCH_APPROVAL,
     PATCH_APPROVAL,
     PERMISSIONS_APPROVAL,
+    TOOL_CALL,
+    USER_INPUT,
 )
 from .heard import Anomaly, Odd, Reply
 from .messages import Asked, Notified
@@ -43,6 +45,10 @@ from .transcripts import object_of
 
 _RUNS: Final = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 """Items whose announcement is no start, but for a command with a process id (S-22)."""
+_CALLS: Final = _RUNS | {"function_call", "custom_tool_call", "local_shell_call"}
+"""Of these there is a call when their process has ended, at the latest (S-23)."""
+_OWNED: Final = {TOOL_CALL: "callId", USER_INPUT: "itemId"}
+"""What is asked of us: it has not begun before we begin it (S-28)."""
 _SHOWS: Final = frozenset(
     {
         "item/commandExecution/outputDelta",
@@ -105,8 +111,8 @@ class Witness:
         self._over: set[str] = set()
         """Upstream turns that have ended, as far as messages say."""
         self._resolved: set[tuple[int, str]] = set()
-        self._ended: dict[tuple[str, str], None] = {}
-        """What has ended in its turn: there is a call of it when that is over at the latest."""
+        self._told_of: dict[tuple[str, str], None] = {}
+        """Executions of which something was told, since it was looked at last."""
         self._answered: set[tuple[int, str]] = set()
         self._continued: set[str] = set()
         self._excused: set[Anomaly] = set()
@@ -124,17 +130,21 @@ class Witness:
         item = object_of(params.get("item"))
         if message.method in _SHOWS:
             self._show(turn, params.get("itemId"), ran=True)
+        elif message.method in _OWNED:
+            self._told_of.pop((turn or "", str(params.get(_OWNED[message.method]))), None)
         elif message.method == "item/started":
+            self._tell_of(turn, item.get("id"), item)
             if str(item.get("type")) not in _RUNS or item.get("processId") is not None:
                 self._show(turn, item.get("id"))
         elif message.method == "item/completed":
             ran = item.get("status") == "completed" or item.get("exitCode") is not None
             if item.get("status") != "declined":
                 self._show(turn, item.get("id"), ran=ran)
-            if turn is not None and turn == self._turn and str(item.get("type")) in _RUNS:
-                self._ended.setdefault((turn, str(item.get("id"))))
-        elif message.method == "rawResponseItem/completed" and _is_output(item):
-            self._show(turn, item.get("call_id"))
+            self._tell_of(turn, item.get("id"), item)
+        elif message.method == "rawResponseItem/completed":
+            self._tell_of(turn, item.get("call_id"), item)
+            if str(item.get("type")).endswith("_output"):
+                self._show(turn, item.get("call_id"))
 
     def _go_on(self, turn: str, *, ends: bool) -> None:
         """Note which upstream turn goes on: a message may begin one, and end another (S-33a)."""
@@ -148,6 +158,12 @@ class Witness:
         if self._turn is not None:
             self._over.add(self._turn)
         self._turn = None
+
+    def _tell_of(self, turn: str | None, name: object, item: Mapping[str, Any]) -> None:
+        """Note that there is an execution, or was announced, in the turn that goes on."""
+        is_call = str(item.get("type")) in _CALLS and isinstance(name, str) and name
+        if is_call and turn is not None and turn == self._turn:
+            self._told_of.setdefault((turn, str(name)))
 
     def _show(self, turn: str | None, item: object, *, ran: bool = False) -> None:
         if turn is not None and isinstance(item, str):
@@ -240,12 +256,10 @@ class Witness:
 
     def rest(self, kernel: Kernel, *, alive: bool) -> Iterator[Broken]:
         """Look at what a process left that has ended; `alive`: ours, which performs owned calls."""
-        for key in self._ended if Anomaly.PAYLOAD_INVALID not in self._excused else ():
+        for key in self._told_of if Anomaly.PAYLOAD_INVALID not in self._excused else ():
             if key not in self._by_item:
-                yield Broken(
-                    "S-24", f"{key[1]} of turn {key[0]} has ended, and there is no call of it"
-                )
-        self._ended.clear()
+                yield Broken("S-23", f"{key[1]} of turn {key[0]} may have run, and is no call")
+        self._told_of.clear()
         for key in self._ran if Anomaly.RAN_THOUGH_DENIED not in self._excused else ():
             lives = self._by_item.get(key, ())
             if lives and all(it.denied for it in lives):
@@ -286,10 +300,6 @@ def turn_named(message: Notified | Asked) -> str | None:
     if turn is None:
         turn = object_of(message.params.get("turn")).get("id")
     return turn if isinstance(turn, str) else None
-
-
-def _is_output(item: Mapping[str, Any]) -> bool:
-    return str(item.get("type")).endswith("_output")
 
 
 def upstream(turn_id: str) -> str:

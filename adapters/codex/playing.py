@@ -9,8 +9,8 @@ and goes nowhere but under the eyes of the witness.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -25,6 +25,7 @@ from ...models.run import Run
 from ...models.verdicts import Accepted, Refused
 from ...runtime.journal.ledger import Note
 from ...views.live import call_of, calls_of
+from ..contract import Announced
 from ..rest import brought_to_rest, unknown
 from .demands import Broken, Life, Witness, turn_named, upstream
 from .heard import NOTHING, Heard, Odd, Reply
@@ -40,6 +41,8 @@ CLIENT: Final = "client"
 OURS: Final = "server"
 """Who performs owned calls, and claims what nobody did."""
 UNKNOWN: Final = "outcome unknown: the runtime ended"
+TURNS: Final = 2
+"""Turns that are brought to rest: the one that is open, and one for what does not fit into it."""
 ROUNDS: Final = 100
 """How often one message may lead from facts to deliveries and on to facts."""
 
@@ -127,6 +130,8 @@ class PlayedRun:
     transients: int = 0
     normaliser: Normalises | None = None
     """Of the process that has it now."""
+    settlement: Settlement = "turn"
+    """In the process that has it, or had it last."""
     turns: dict[str, str] = attrs.field(factory=dict[str, str])
     """The latest turn of the kernel of each upstream turn."""
 
@@ -151,6 +156,14 @@ class _Request:
         if self.turn_id is None or self.invocation_id is None:
             return None
         return self.run.witness.lives.get((self.turn_id, self.invocation_id))
+
+
+Announces: TypeAlias = Callable[[Sequence[Fact]], Announced | None]
+"""What says which calls were only announced, and are none of these facts (S-23)."""
+
+
+def _nothing(_: Sequence[Fact]) -> None:
+    """Say that nothing was announced."""
 
 
 class Play:
@@ -244,20 +257,35 @@ class Play:
             run.normaliser = None
             self.rest(run, at)
 
-    def resume(self, run: Run, thread: str, facts: Sequence[Fact], *, at: float) -> PlayedRun:
-        """Go on with a run as a server left it that died: with what was kept, and at rest."""
-        found = self.runs[thread] = PlayedRun(run, thread, Kernel.recover(run, facts))
+    def resume(
+        self,
+        run: Run,
+        thread: str,
+        facts: Sequence[Fact],
+        *,
+        witness: Witness | None = None,
+        announced: Announces = _nothing,
+    ) -> PlayedRun:
+        """Go on with a run as a server left it that died: with what was kept, and at rest.
+
+        `witness` saw what was said until then, `announced` is asked what of that is no fact.
+        """
+        found = PlayedRun(run, thread, Kernel.recover(run, facts), witness or Witness())
+        self.runs[thread] = found
         found.kept.append(Kept((), tuple(facts)))
-        deque(found.witness.learnt(facts), maxlen=0)  # what the messages showed is not known
-        self.rest(found, at)
+        found.witness.process_ended()
+        deque(found.witness.learnt(facts), maxlen=0)  # they were looked at when they were new
+        self.rest(found, facts[-1].at if facts else 0.0, announced=announced)
         return found
 
-    def rest(self, run: PlayedRun, at: float) -> None:
+    def rest(self, run: PlayedRun, at: float, *, announced: Announces = _nothing) -> None:
         """Bring a run to rest, as the next server does, and look at what is left (S-52)."""
         for owed in run.kernel.continuations:
             self._judged(run, (Acknowledge(turn_id=owed.turn_id),), at)
-        for delivery in brought_to_rest(run.kernel, worker=OURS):
-            self._judged(run, (delivery,), at)
+        for _ in range(TURNS):  # what does not fit into a turn is asked for once that is closed
+            left = announced(tuple(run.facts))
+            for delivery in brought_to_rest(run.kernel, worker=OURS, announced=left):
+                self._judged(run, (delivery,), at)
         self._all_broken(run, run.witness.rest(run.kernel, alive=False))
 
     # runs
@@ -272,10 +300,11 @@ class Play:
 
     def _normaliser(self, run: PlayedRun) -> Normalises:
         if run.normaliser is None:
+            run.settlement = self._settlement(run.thread_id)
             run.normaliser = self._makes(
                 run_id=run.run.run_id,
                 thread_id=run.thread_id,
-                settlement=self._settlement(run.thread_id),
+                settlement=run.settlement,
                 worker=f"{KIND}/{self._process}",
             )
         return run.normaliser

@@ -7,15 +7,25 @@ STARTED, every other demand is met (`demands.py`), and every refusal is explaine
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 import pytest
 
-from turnlock.adapters.codex.playing import Play
-from turnlock.adapters.codex.transcripts import Step
+from turnlock.adapters.codex.demands import Witness
+from turnlock.adapters.codex.messages import Asked, Notified
+from turnlock.adapters.codex.normaliser import thread_of
+from turnlock.adapters.codex.playing import Play, PlayedRun
+from turnlock.adapters.codex.restoring import announced as announced_in
+from turnlock.adapters.codex.transcripts import Said, Step
+from turnlock.adapters.contract import Manifest, SessionSpec
+from turnlock.models.fact import Fact
 from turnlock.models.facts import ToolExecutionSucceeded
+from turnlock.models.values import Json
+from turnlock.runtime.journal.ledger import Cursor, Noted
 
 from ...runtime.crash.depth import DEEP
 from .recordings import (
@@ -23,6 +33,7 @@ from .recordings import (
     begun,
     died,
     doubled,
+    heard,
     lost,
     malformed,
     overtaken,
@@ -96,18 +107,54 @@ def test_after_its_process_died_the_next_one_is_heard(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_server_dies_after_every_fact(name: str) -> None:
-    """UC-008: what was kept is brought to rest, and the next process goes on with it (S-52)."""
-    whole = played(begun(name), recording(name).steps)
-    for thread, run in whole.runs.items():
-        facts = tuple(run.facts)
-        for kept in range(len(facts) + 1):
-            play = begun(name)
-            at = facts[kept - 1].at if kept else 0.0
-            play.resume(run.run, thread, facts[:kept], at=at)
-            assert wrong(play) == [], f"dead after fact {kept}"
-            played(play, sequel(thread))
-            assert wrong(play) == [], f"dead after fact {kept}"
-            assert_went_on(play, thread)
+    """UC-008: what was kept is brought to rest, and the next process goes on with it (S-52).
+
+    A message is kept before what it comes to; so it may be alone, and what it announced is no fact.
+    """
+    before, said, steps = begun(name), dict[str, Witness](), recording(name).steps
+    known, told = dict[str, int](), {*telling(name)}
+    for place, step in enumerate(steps):
+        before.take(step)
+        if heard(step) and isinstance(step, Said) and isinstance(step.message, Notified | Asked):
+            thread = str(thread_of(step.message))
+            said.setdefault(thread, Witness()).said(step.message, step.process)
+        for thread, run in before.runs.items():
+            facts = tuple(run.facts)
+            first, known[thread] = known.get(thread, 0), len(facts)
+            if place in told or len(facts) > first:
+                for kept in range(first, len(facts) + 1):
+                    dead_after(before, run, facts[:kept], copy.deepcopy(said[thread]))
+
+
+def dead_after(before: Play, run: PlayedRun, facts: Sequence[Fact], witness: Witness) -> None:
+    """Go on with what was kept of a run, all notes and these facts."""
+    told = f"dead with {len(facts)} facts"
+    play = begun(before.name)
+    announced = partial(announced_in, manifest_of(run), noted(run))
+    play.resume(run.run, run.thread_id, facts, witness=witness, announced=announced)
+    assert wrong(play) == [], told
+    played(play, sequel(run.thread_id))
+    assert wrong(play) == [], told
+    assert_went_on(play, run.thread_id)
+
+
+def manifest_of(run: PlayedRun) -> Manifest:
+    """Return what is known of the process that had it."""
+    epoch: dict[str, Json] = {"thread_id": run.thread_id, "settlement": run.settlement}
+    return Manifest(spec=SessionSpec(run_id=run.run.run_id, kind="codex"), epoch=epoch)
+
+
+def noted(run: PlayedRun) -> list[Noted]:
+    """Return the notes of a run, each with its place among the facts."""
+    found: list[Noted] = []
+    sequence = part = 0
+    for kept in run.kept:
+        for note in kept.notes:
+            part += 1
+            found.append(Noted(cursor=Cursor(sequence, part), note=note))
+        if kept.facts:
+            sequence, part = kept.facts[-1].sequence, 0
+    return found
 
 
 def assert_went_on(play: Play, thread: str) -> None:
