@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import click
 
-from ..adapters.codex.playing import Play, PlayedRun, Refusal, play
+from ..adapters.codex.played import PlayedRun, Refusal
+from ..adapters.codex.playing import Play, play
 from ..adapters.codex.transcripts import MODEL, NotATranscript, read_transcript
 from ..models.codec import to_json
 from ..models.fact import FactType, TurnFact

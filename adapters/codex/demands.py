@@ -127,23 +127,28 @@ class Witness:
         turn = turn_named(message)
         if turn is not None:
             self._go_on(turn, ends=message.method == "turn/completed")
-        item = object_of(params.get("item"))
         if message.method in _SHOWS:
             self._show(turn, params.get("itemId"), ran=True)
         elif message.method in _OWNED:
             self._told_of.pop((turn or "", str(params.get(_OWNED[message.method]))), None)
-        elif message.method == "item/started":
+        else:
+            self._said_of(message.method, turn, object_of(params.get("item")))
+
+    def _said_of(self, method: str, turn: str | None, item: Mapping[str, Any]) -> None:
+        """Note what is said of an item as a whole."""
+        kind, status = str(item.get("type")), item.get("status")
+        if method == "item/started":
             self._tell_of(turn, item.get("id"), item)
-            if str(item.get("type")) not in _RUNS or item.get("processId") is not None:
+            if kind not in _RUNS or item.get("processId") is not None:
                 self._show(turn, item.get("id"))
-        elif message.method == "item/completed":
-            ran = item.get("status") == "completed" or item.get("exitCode") is not None
-            if item.get("status") != "declined":
-                self._show(turn, item.get("id"), ran=ran)
+        elif method == "item/completed":
             self._tell_of(turn, item.get("id"), item)
-        elif message.method == "rawResponseItem/completed":
+            if status != "declined":
+                ran = status == "completed" or item.get("exitCode") is not None
+                self._show(turn, item.get("id"), ran=ran)
+        elif method == "rawResponseItem/completed":
             self._tell_of(turn, item.get("call_id"), item)
-            if str(item.get("type")).endswith("_output"):
+            if kind.endswith("_output"):
                 self._show(turn, item.get("call_id"))
 
     def _go_on(self, turn: str, *, ends: bool) -> None:

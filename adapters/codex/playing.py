@@ -8,11 +8,9 @@ and goes nowhere but under the eyes of the witness.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
-
-import attrs
+from typing import Any, Final, TypeAlias
 
 from ...engine.kernel import Kernel
 from ...models.calls import Call
@@ -27,17 +25,20 @@ from ...runtime.journal.ledger import Note
 from ...views.live import call_of, calls_of
 from ..contract import Announced
 from ..rest import brought_to_rest, unknown
-from .demands import Broken, Life, Witness, turn_named, upstream
-from .heard import NOTHING, Heard, Odd, Reply
+from .demands import Broken, Witness, turn_named, upstream
+from .heard import NOTHING, Heard, Reply
 from .messages import Answered, Asked, Notified
 from .normaliser import Normaliser, thread_of
 from .people import decided, delivered, reported, why_refused
+from .played import Breach, Kept, Makes, Normalises, PlayedRun, Refusal, Request
 from .refusals import explained
+from .restoring import evidence_in, listed_in
 from .transcripts import Ended, Settlement, Step, Told, Transcript, object_of
 
 KIND: Final = "codex"
 NORMALISER: Final = "normaliser"
 CLIENT: Final = "client"
+EVIDENCE: Final = "evidence"
 OURS: Final = "server"
 """Who performs owned calls, and claims what nobody did."""
 UNKNOWN: Final = "outcome unknown: the runtime ended"
@@ -45,117 +46,6 @@ TURNS: Final = 2
 """Turns that are brought to rest: the one that is open, and one for what does not fit into it."""
 ROUNDS: Final = 100
 """How often one message may lead from facts to deliveries and on to facts."""
-
-
-class Normalises(Protocol):
-    """What a normaliser of one thread does, as far as it is played."""
-
-    @property
-    def upstream_turn(self) -> str | None:
-        """The upstream turn that goes on."""
-        ...
-
-    @property
-    def kernel_turn(self) -> str | None:
-        """The kernel's turn that is open."""
-        ...
-
-    def take(self, message: Notified | Asked, *, at: float) -> Heard:
-        """Make something of a message."""
-        ...
-
-    def learn(self, facts: Sequence[Fact], *, at: float) -> Heard:
-        """Learn what became a fact."""
-        ...
-
-    def process_ended(self, *, at: float) -> Heard:
-        """Make something of the end of the process."""
-        ...
-
-
-class Makes(Protocol):
-    """How a normaliser is made: as `Normaliser` is."""
-
-    def __call__(
-        self, *, run_id: str, thread_id: str, settlement: Settlement, worker: str
-    ) -> Normalises:
-        """Return one for a thread of a process."""
-        ...
-
-
-@attrs.frozen
-class Refusal:
-    """A delivery that the kernel refused; `why` says why that is to be expected, if it is."""
-
-    seq: int
-    by: str
-    """`normaliser`, or `client`: the recorded one, that stands for people."""
-    delivery: Delivery
-    refused: Refused
-    why: str | None
-
-
-@attrs.frozen
-class Breach:
-    """A demand that was not met, and at which line of the transcript."""
-
-    seq: int
-    run_id: str
-    broken: Broken
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        return f"seq {self.seq}, run {self.run_id}: {self.broken.rule}: {self.broken.what}"
-
-
-@attrs.frozen
-class Kept:
-    """What was kept at once: notes, and the facts that were judged after them."""
-
-    notes: tuple[Note, ...]
-    facts: tuple[Fact, ...]
-
-
-@attrs.define
-class PlayedRun:
-    """One thread, over all processes that had it."""
-
-    run: Run
-    thread_id: str
-    kernel: Kernel
-    witness: Witness = attrs.field(factory=Witness)
-    kept: list[Kept] = attrs.field(factory=list[Kept])
-    refusals: list[Refusal] = attrs.field(factory=list[Refusal])
-    odd: list[Odd] = attrs.field(factory=list[Odd])
-    transients: int = 0
-    normaliser: Normalises | None = None
-    """Of the process that has it now."""
-    settlement: Settlement = "turn"
-    """In the process that has it, or had it last."""
-    turns: dict[str, str] = attrs.field(factory=dict[str, str])
-    """The latest turn of the kernel of each upstream turn."""
-
-    @property
-    def facts(self) -> Iterator[Fact]:
-        """All facts, in order."""
-        for kept in self.kept:
-            yield from kept.facts
-
-
-@attrs.frozen
-class _Request:
-    """A request of the runtime, and which call it is about."""
-
-    run: PlayedRun
-    asked: Asked
-    turn_id: str | None
-    invocation_id: str | None
-
-    @property
-    def life(self) -> Life | None:
-        if self.turn_id is None or self.invocation_id is None:
-            return None
-        return self.run.witness.lives.get((self.turn_id, self.invocation_id))
 
 
 Announces: TypeAlias = Callable[[Sequence[Fact]], Announced | None]
@@ -191,7 +81,9 @@ class Play:
         self._makes = makes
         self._late = late
         self._unlearnt: deque[tuple[int, PlayedRun, tuple[Fact, ...]]] = deque()
-        self._requests: dict[tuple[int, str], _Request] = {}
+        self._requests: dict[tuple[int, str], Request] = {}
+        self._reading: dict[tuple[int, str], PlayedRun] = {}
+        """What the client asked of threads that it reads, or resumes."""
         self._dead: set[int] = set()
         self._process = 0
         self._seq = 0
@@ -210,7 +102,9 @@ class Play:
             self._told(step.message, step.at)
         elif step.message is None:
             self._end(step.at)  # nobody knows what else was lost (S-13)
-        elif not isinstance(step.message, Answered):
+        elif isinstance(step.message, Answered):
+            self._find_evidence(step.message, step.at)
+        else:
             self._hear(step.message, step.at)
 
     def _hear(self, message: Notified | Asked, at: float) -> None:
@@ -329,7 +223,7 @@ class Play:
             may_be = is_item and (live.gated or not live.observed)
             if may_be and turn in {None, upstream(live.turn_id)}:
                 turn_id, invocation_id = live.turn_id, live.invocation_id
-        request = _Request(run, asked, turn_id, invocation_id)
+        request = Request(run, asked, turn_id, invocation_id)
         self._requests.setdefault((self._process, repr(asked.id)), request)
 
     # what is heard: kept, judged, permitted, answered, in this order
@@ -431,14 +325,18 @@ class Play:
         run = self.runs.get(str(params.get("threadId")))
         if run is None:
             return
-        if method == "turn/interrupt":
+        if method in {"thread/read", "thread/resume"}:
+            self._reading[self._process, repr(message.get("id"))] = run
+        elif method == "turn/interrupt":
             self._interrupt(run, str(params.get("turnId")), at)
         elif method == "turn/start":
             doubts = [it for it in calls_of(run.kernel) if it.in_doubt]
             self._client(run, [unknown(it, UNKNOWN) for it in doubts], at)
 
-    def _client(self, run: PlayedRun, deliveries: Iterable[Delivery], at: float) -> None:
-        facts = self._judged(run, deliveries, at, by=CLIENT)
+    def _client(
+        self, run: PlayedRun, deliveries: Iterable[Delivery], at: float, *, by: str = CLIENT
+    ) -> None:
+        facts = self._judged(run, deliveries, at, by=by)
         if not facts:
             return
         if self._late:
@@ -478,9 +376,23 @@ class Play:
         if len(run.refusals) == refused:
             self._check_answered(request)
 
+    def _find_evidence(self, answered: Answered, at: float) -> None:
+        """Settle doubts by what the runtime has kept of a thread: ends, of ids used once (S-27)."""
+        run = self._reading.pop((self._process, repr(answered.id)), None)
+        if run is None:
+            return
+        uses = Counter(it.call.provider_call_id for it in run.witness.lives.values())
+        doubts = [
+            call
+            for call in calls_of(run.kernel)
+            if call.in_doubt and call.observed and uses[call.provider_call_id] == 1
+        ]
+        reports = evidence_in(listed_in(object_of(answered.result)), doubts)
+        self._client(run, reports, at, by=EVIDENCE)
+
     # what must hold
 
-    def _check_answered(self, request: _Request) -> None:
+    def _check_answered(self, request: Request) -> None:
         life = request.life
         stopped = life is not None and life.denied is DenialCause.INTERRUPT
         if self._late or life is None or stopped or not (life.approved or life.denied):

@@ -24,6 +24,8 @@ from turnlock.adapters.codex.transcripts import (
     read_transcript,
 )
 
+from ...runtime.crash.depth import DEEP
+
 DATA: Final = Path(__file__).resolve().parents[2] / "data" / "codex"
 NAMES: Final = tuple(sorted(it.name.removesuffix(".jsonl.gz") for it in DATA.glob("*.jsonl.gz")))
 
@@ -187,3 +189,18 @@ def shape(step: Step) -> tuple[str, ...]:
     assert isinstance(step.message, Notified | Asked)
     item = object_of(step.message.params.get("item"))
     return step.message.method, str(item.get("type")), str(item.get("status"))
+
+
+SILENT: Final = (
+    *("codex/event/", "thread/", "warning", "turn/diff", "turn/plan", "item/agentMessage"),
+    *("rawResponseItem/completed message", "item/started userMessage", "item/started agentMessage"),
+    *("item/completed userMessage", "item/completed agentMessage"),
+)
+"""How messages begin that only say something: played where there is time."""
+
+
+def telling(name: str) -> Iterator[int]:
+    """Yield the places of a recording at which something is said of turns, calls and requests."""
+    for place in places(name):
+        if DEEP or not " ".join(shape(recording(name).steps[place])).startswith(SILENT):
+            yield place

@@ -17,11 +17,11 @@ import pytest
 from turnlock.adapters.codex.heard import Anomaly
 from turnlock.adapters.codex.messages import Notified
 from turnlock.adapters.codex.normaliser import Normaliser
-from turnlock.adapters.codex.playing import Normalises
+from turnlock.adapters.codex.played import Normalises
 from turnlock.adapters.codex.transcripts import Said, Settlement, Step, Told, object_of
 
 from ...runtime.crash.depth import DEEP
-from .recordings import NAMES, begun, places, played, recording, wrong
+from .recordings import NAMES, begun, played, recording, telling, wrong
 
 Otherwise: TypeAlias = Callable[[Sequence[Step]], list[Step]]
 
@@ -96,7 +96,7 @@ def interrupted(steps: Sequence[Step], place: int) -> list[Step]:
 def test_an_interrupt_comes_at_any_place(name: str) -> None:
     """UC-004: the journal never says denied of what ran, and says nothing of it (S-38, S-45)."""
     steps = recording(name).steps
-    for place in places(name):
+    for place in telling(name):
         for late in LATE:
             play = played(begun(name, late=late), interrupted(steps, place))
             assert wrong(play) == [], f"interrupted after seq {steps[place].seq}, {late} late"
@@ -142,10 +142,9 @@ def test_a_full_turn_is_followed_by_the_next(name: str, calls: int) -> None:
 def settled_by(settlement: Settlement) -> Callable[..., Normalises]:
     """Return what makes normalisers with a settlement that nobody asked for."""
 
-    def made(*, run_id: str, thread_id: str, settlement: Settlement, worker: str) -> Normalises:
-        return Normaliser(run_id=run_id, thread_id=thread_id, settlement=chosen, worker=worker)
+    def made(*, run_id: str, thread_id: str, worker: str, **_: object) -> Normalises:
+        return Normaliser(run_id=run_id, thread_id=thread_id, settlement=settlement, worker=worker)
 
-    chosen = settlement
     return made
 
 

@@ -18,7 +18,8 @@ import pytest
 from turnlock.adapters.codex.demands import Witness
 from turnlock.adapters.codex.messages import Asked, Notified
 from turnlock.adapters.codex.normaliser import thread_of
-from turnlock.adapters.codex.playing import Play, PlayedRun
+from turnlock.adapters.codex.played import PlayedRun
+from turnlock.adapters.codex.playing import Play
 from turnlock.adapters.codex.restoring import announced as announced_in
 from turnlock.adapters.codex.transcripts import Said, Step
 from turnlock.adapters.contract import Manifest, SessionSpec
@@ -42,6 +43,7 @@ from .recordings import (
     recording,
     sequel,
     shape,
+    telling,
     wrong,
 )
 
@@ -52,23 +54,10 @@ FAULTS: Final[dict[str, Fault]] = {
     "doubled": doubled,
     "overtaken": overtaken,
 }
-SILENT: Final = (
-    *("codex/event/", "thread/", "warning", "turn/diff", "turn/plan", "item/agentMessage"),
-    *("rawResponseItem/completed message", "item/started userMessage", "item/started agentMessage"),
-    *("item/completed userMessage", "item/completed agentMessage"),
-)
-"""How messages begin that only say something: played where there is time."""
 MALFORMED: Final = 1 if DEEP else 7
 """Of the malformed messages every so-manieth is played, another one of each shape."""
 PAIRS: Final = 300 if DEEP else 5
 """Two faults at once: so many pairs of each recording."""
-
-
-def telling(name: str) -> Iterator[int]:
-    """Yield the places of a recording at which something is said of turns, calls and requests."""
-    for place in places(name):
-        if DEEP or not " ".join(shape(recording(name).steps[place])).startswith(SILENT):
-            yield place
 
 
 @pytest.mark.parametrize("fault", FAULTS)

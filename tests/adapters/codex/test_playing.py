@@ -12,7 +12,8 @@ import pytest
 from turnlock.adapters.codex.heard import NOTHING, Heard
 from turnlock.adapters.codex.messages import Asked, Notified
 from turnlock.adapters.codex.normaliser import Normaliser
-from turnlock.adapters.codex.playing import CLIENT, Makes, Play
+from turnlock.adapters.codex.played import Makes
+from turnlock.adapters.codex.playing import CLIENT, Play
 from turnlock.adapters.codex.transcripts import (
     Ended,
     NotATranscript,
@@ -24,6 +25,8 @@ from turnlock.adapters.codex.transcripts import (
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import FactType
 from turnlock.models.facts import Fact
+from turnlock.views.call_view import CallView
+from turnlock.views.live import calls_of
 
 from .recordings import NAMES, begun, played, recording, wrong
 
@@ -284,3 +287,23 @@ def test_a_step_that_is_told_to_nobody_is_passed_over() -> None:
         Told(seq=2, at=0.0, process=0, message={"method": "turn/interrupt", "params": params})
     )
     assert (play.runs, wrong(play)) == ({}, [])
+
+
+def test_what_a_thread_has_kept_settles_doubts() -> None:
+    """S-27: an end that the program kept is a report; without it the call stays in doubt."""
+    name = "30_stdin_close_pending"
+    told = [it for it in recording(name).steps if not (isinstance(it, Told) and _reads(it))]
+    fates = {
+        read: [it.phase for it in unfinished(played(begun(name), steps))]
+        for read, steps in ((True, recording(name).steps), (False, told))
+    }
+    assert fates == {True: [], False: ["IN_DOUBT"]}
+
+
+def _reads(step: Told) -> bool:
+    return step.message.get("method") in {"thread/read", "thread/resume"}
+
+
+def unfinished(play: Play) -> list[CallView]:
+    """What is unfinished in a play."""
+    return [it for run in play.runs.values() for it in calls_of(run.kernel)]
