@@ -43,6 +43,7 @@ ROUNDS: Final = {
     "agents": QUICK + 1,
     "closure": QUICK + 1,
     "pictures": QUICK + 1,
+    "normaliser": 12,
 }
 """The benchmarks, in files named bench_*.py, and how many rounds each needs to be calm."""
 

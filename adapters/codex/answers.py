@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ...models.values import Json, canonical
 from .heard import Reply
-from .messages import Asked
+from .messages import Asked, list_of, object_of
 
 COMMAND_APPROVAL: Final = "item/commandExecution/requestApproval"
 PATCH_APPROVAL: Final = "item/fileChange/requestApproval"
@@ -25,6 +25,7 @@ ELICITATION: Final = "mcpServer/elicitation/request"
 UNKNOWN_METHOD: Final = -32601
 """JSON-RPC's code for a request that nobody here knows."""
 
+NONE: Final[Mapping[str, Any]] = {}
 _OLD: Final = frozenset({OLD_COMMAND_APPROVAL, OLD_PATCH_APPROVAL})
 
 
@@ -96,8 +97,9 @@ def _content(text: str, *, success: bool) -> dict[str, Any]:
 
 
 def _are_content(items: object) -> bool:
-    return isinstance(items, list | tuple) and all(
-        isinstance(it, Mapping) and it.get("type") in {"inputText", "inputImage"} for it in items
+    listed = list_of(items)
+    return listed is not None and all(
+        (object_of(it) or NONE).get("type") in {"inputText", "inputImage"} for it in listed
     )
 
 
@@ -110,12 +112,9 @@ def _shown(result: Json) -> str:
 def _answers(asked: Asked, result: Json) -> dict[str, Any]:
     """Return each question's answers: a text or a list of texts, by the id of its question."""
     given = result.get("answers", result) if isinstance(result, Mapping) else None
-    questions = asked.params.get("questions")
-    ids = [
-        it["id"]
-        for it in (questions if isinstance(questions, list) else ())
-        if isinstance(it, Mapping) and isinstance(it.get("id"), str)
-    ]
+    questions = list_of(asked.params.get("questions")) or ()
+    named = [(object_of(it) or NONE).get("id") for it in questions]
+    ids = [it for it in named if isinstance(it, str)]
     if not isinstance(given, Mapping):
         return {name: {"answers": _texts(result)} for name in ids[:1]}
     return {name: {"answers": _texts(given[name])} for name in ids if name in given}

@@ -25,7 +25,7 @@ from .items import (
     text_or_none,
     valid,
 )
-from .messages import Asked, Notified
+from .messages import Asked, Notified, object_of
 from .turns import Turns
 
 Message: TypeAlias = Notified | Asked
@@ -116,8 +116,8 @@ class Asking:
         server = text(params, "serverName")
         if not self._may_ask(asked):
             return
-        meta = params.get("_meta")
-        if not isinstance(meta, dict) or meta.get("codex_approval_kind") != "mcp_tool_call":
+        meta = object_of(params.get("_meta"))
+        if meta is None or meta.get("codex_approval_kind") != "mcp_tool_call":
             shown = {name: params.get(name) for name in _ELICITED if params.get(name) is not None}
             self._own(asked, f"elicitation/{asked.id}", ASK_USER, shown)
             return

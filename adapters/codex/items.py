@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import attrs
 
+from .messages import list_of, object_of
+
 COMMAND: Final = "command"
 PATCH: Final = "patch"
 WRITE_STDIN: Final = "write_stdin"
@@ -38,6 +40,7 @@ _SAID: Final = frozenset(
 """Items that are no execution here: said, thought, or done by the model's provider (W-55)."""
 
 
+NONE: Final[Mapping[str, Any]] = {}
 _ACTIVITY: Final = "subAgentActivity"
 _AGENTS: Final = frozenset({"collabAgentToolCall", "collabToolCall", _ACTIVITY})
 _NO_CALL: Final = "subagent-"
@@ -66,8 +69,8 @@ def text_or_none(given: Mapping[str, Any], name: str) -> str | None:
 
 def fields(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return an object that must be there. Raises `Senseless`."""
-    found = given.get(name)
-    if not isinstance(found, dict):
+    found = object_of(given.get(name))
+    if found is None:
         raise Senseless(f"{name} is no object")
     return found
 
@@ -206,9 +209,10 @@ _READ: Final = {
 }
 
 
-def object_or(value: object, name: str) -> dict[str, Any]:
+def object_or(value: object, name: str) -> Mapping[str, Any]:
     """Return an object as it is, and anything else as an object that names it."""
-    return value if isinstance(value, dict) else {name: value}
+    found = object_of(value)
+    return {name: value} if found is None else found
 
 
 @attrs.frozen(kw_only=True)
@@ -261,19 +265,15 @@ def _told(item: Item) -> Any:  # noqa: ANN401 - any JSON
 
 def _error(item: Item) -> str:
     error = item.fields.get("error")
-    said = error.get("message") if isinstance(error, dict) else error
+    told = object_of(error)
+    said = error if told is None else told.get("message")
     if isinstance(said, str) and said:
         return said
-    content = item.fields.get("contentItems")
-    if isinstance(content, list):
-        texts = [it["text"] for it in content if isinstance(it, dict) and _is_text(it.get("text"))]
-        if texts:
-            return "\n".join(texts)
+    content = list_of(item.fields.get("contentItems")) or ()
+    texts = [(object_of(it) or NONE).get("text") for it in content]
+    if all(isinstance(it, str) for it in texts) and any(texts):
+        return "\n".join(map(str, texts))
     return f"the runtime says that it {item.status or 'failed'}"
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -319,8 +319,9 @@ def raw_of(params: Mapping[str, Any]) -> RawCall | RawOutput | None:
 def _raw_arguments(item: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("arguments", "action", "input"):
         told = item.get(name)
-        if isinstance(told, dict):
-            return told
+        named = object_of(told)
+        if named is not None:
+            return named
         if isinstance(told, str):
             return _parsed(told) if name == "arguments" else {name: told}
     return {}

@@ -7,8 +7,8 @@ message ends its process: nobody knows what else was lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -69,19 +69,28 @@ def read(line: bytes) -> Message:
         raise NotAMessage(f"a number of more than {_DIGITS:,} digits, which nothing here can hold")
     if line.count(b"[") + line.count(b"{") > DEEP:
         told = _flat(told, DEEP)
-    if not isinstance(told, dict):
+    found = object_of(told)
+    if found is None:
         raise NotAMessage(f"a line that is no JSON object but {type(told).__name__}")
-    method, request = told.get("method"), told.get("id")
-    if "id" in told and (isinstance(request, bool) or not isinstance(request, int | str)):
+    method, request = found.get("method"), found.get("id")
+    if "id" in found and (isinstance(request, bool) or not isinstance(request, int | str)):
         raise NotAMessage(f"an id that is neither a number nor a text: {type(request).__name__}")
-    if method is None and request is not None and ("result" in told or "error" in told):
-        wrong = told.get("error")
-        return Answered(request, told.get("result"), wrong if isinstance(wrong, dict) else None)
+    if method is None and request is not None and ("result" in found or "error" in found):
+        return Answered(request, found.get("result"), object_of(found.get("error")))
     if not isinstance(method, str):
         raise NotAMessage("a line that is neither a notification, nor a request, nor an answer")
-    params = told.get("params")
-    given: Mapping[str, Any] = params if isinstance(params, dict) else {}
+    given = object_of(found.get("params")) or {}
     return Notified(method, given) if request is None else Asked(request, method, given)
+
+
+def object_of(value: object) -> Mapping[str, Any] | None:
+    """Return a JSON object; None for anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def list_of(value: object) -> Sequence[Any] | None:
+    """Return a JSON array; None for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else None
 
 
 def _has_long_number(line: bytes) -> bool:
@@ -91,11 +100,12 @@ def _has_long_number(line: bytes) -> bool:
     )
 
 
-def _flat(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON
-    if isinstance(value, dict | list) and depth == 0:
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, dict):
-        return {name: _flat(it, depth - 1) for name, it in value.items()}
-    if isinstance(value, list):
-        return [_flat(it, depth - 1) for it in value]
-    return value
+def _flat(value: object, depth: int) -> Any:  # noqa: ANN401 - any JSON
+    named, listed = object_of(value), list_of(value)
+    if named is None and listed is None:
+        return value
+    if depth == 0:
+        return msgspec.json.encode(named if listed is None else listed).decode()
+    if named is not None:
+        return {name: _flat(it, depth - 1) for name, it in named.items()}
+    return [_flat(it, depth - 1) for it in listed or ()]

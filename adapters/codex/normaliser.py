@@ -22,7 +22,7 @@ from .heard import Anomaly, Heard, Odd
 from .hearing import Hearing
 from .items import Senseless
 from .learning import Learning
-from .messages import Asked, Notified
+from .messages import Asked, Notified, object_of
 from .notes import Notes
 from .turns import Turns
 
@@ -136,8 +136,8 @@ def thread_of(message: Notified | Asked) -> str | None:
         found = params.get(name)
         if isinstance(found, str) and found:
             return found
-    thread = params.get("thread")
-    found = thread.get("id") if isinstance(thread, dict) else None
+    thread = object_of(params.get("thread"))
+    found = None if thread is None else thread.get("id")
     return found if isinstance(found, str) and found else None
 
 
