@@ -90,7 +90,10 @@ def object_of(value: object) -> Mapping[str, Any] | None:
 
 def list_of(value: object) -> Sequence[Any] | None:
     """Return a JSON array; None for anything else."""
-    return cast("list[Any]", value) if isinstance(value, list) else None
+    if not isinstance(value, list):
+        return None
+    found: Sequence[Any] = value
+    return found
 
 
 def _has_long_number(line: bytes) -> bool:
