@@ -76,6 +76,8 @@ class ObservedCalls:
         adapter = next(iter(sessions.adapters.values()))
         self.may_edit = adapter.capabilities.edit_arguments
         self._runtime: Final = sessions.life.runtimes[adapter.kind]
+        self.asks_doubts = True
+        """Whether a person is asked about doubts: before a prompt is said, and not while it is."""
         self._settled: set[tuple[str, str, int]] = set()
         """What was answered here, and may not stand on the screen yet."""
 
@@ -108,7 +110,7 @@ class ObservedCalls:
 
     def asks(self, call: CallView) -> bool:
         """Say that a person is: nobody here knows what another runtime has done."""
-        return _key(call) not in self._settled
+        return self.asks_doubts and _key(call) not in self._settled
 
     def misfit(self, call: CallView) -> str | None:  # noqa: ARG002 - as Asking
         """Say nothing: the runtime knows its tools."""
@@ -247,7 +249,9 @@ class ObservedPartner:
         self._interrupted = False
         if self._performed is None:
             await self.sessions.restore(self._run_id)
+        self.calls.asks_doubts = True
         await self._until(lambda: not self._doubts())
+        self.calls.asks_doubts = False
         if prompt is not None:
             await self.sessions.prompt(self._run_id, prompt, message_id=f"run/{uuid4().hex}")
         await self._rest()

@@ -43,6 +43,8 @@ from .timeline import denied, looks_of
 _CUT: Final = 400
 """Characters of a detail; a line of a terminal cuts further."""
 _PIPED_WIDTH: Final = 160
+_TURN: Final = 16
+"""Characters of the id of a turn."""
 NOT_KNOWN: Final = "whether it happened is not known"
 _SAID: Final = {
     "turnlock.agent.delegating": ("%s of %r is in doubt",),
@@ -152,7 +154,7 @@ def line_of(fact: Fact, before: RunView, grants: Grants) -> Text:
     sign, style = looks_of(fact.type)
     line = Text(f"{sign} ", style)
     turn_id = fact.turn_id if isinstance(fact, TurnFact) else None
-    line.append(f"{harmless(turn_id or '-', limit=20):4}", "dim")
+    line.append(f"{_short(turn_id or '-'):4}", "dim")
     call = before.find(turn_id or "", getattr(fact, "invocation_id", None) or "")
     if call is not None:
         line.append(f" {harmless(call.tool_name, limit=40)}", "bold")
@@ -162,6 +164,13 @@ def line_of(fact: Fact, before: RunView, grants: Grants) -> Text:
     if detail:
         line.append(f" {harmless(detail, limit=_CUT)}")
     return line
+
+
+def _short(turn_id: str) -> str:
+    """Return the id of a turn as far as it tells turns apart: of a long one the end counts."""
+    if len(turn_id) <= _TURN:
+        return harmless(turn_id)
+    return f"{harmless(turn_id[: _TURN // 2])}…{harmless(turn_id[1 - _TURN // 2 :])}"
 
 
 def _detail(fact: Fact, call: CallView | None, grants: Grants) -> str:

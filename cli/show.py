@@ -26,6 +26,7 @@ _ARGUMENTS: Final = 2_000
 """Characters of the arguments of a call that nobody decides about."""
 
 _DOUBTED: Final = ("nobody knows whether it happened: its tool's policy decides, or you:",)
+_OBSERVED: Final = ("nobody knows whether it happened: another runtime ran it; you say it:",)
 _RETRIED: Final = (
     "nobody knows whether it happened: one more attempt was authorised, and runs",
     "once the run goes on",
@@ -107,7 +108,8 @@ def _tell(shown: Told, *, place: Place) -> None:
             )
     for it in shown.view.in_doubt:
         _tell_call("doubt", it, whole=True)
-        for line in _RETRIED if it.retry_authorised else _DOUBTED:
+        doubted = _OBSERVED if it.observed else _DOUBTED
+        for line in _RETRIED if it.retry_authorised else doubted:
             click.echo(f"        {line}")
         click.echo(
             f"        {deciding_line('resolve', it, place=place) or _UNSAYABLE.format('resolve')}"

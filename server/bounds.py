@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from ..adapters.contract import CommandRefused, RuntimeAdapter, SessionSpec
+from ..adapters.codex.settings import KIND as CODEX
+from ..adapters.contract import Capabilities, CommandRefused, RuntimeAdapter, SessionSpec
 from ..models.errors import shown
 from ..models.safe_text import harmless
 
@@ -119,6 +120,21 @@ class Failures:
 
 NAMED: Final = ("agent", "model", "cwd", "approval_policy", "sandbox")
 """The settings of a session that a client may name, where its kind takes them."""
+
+
+LOOK_ONLY: Final = Capabilities(terminate=False, restore=False, models=False, execution="observed")
+"""What runs can do that nobody performs here: they are shown and decided on (section 1)."""
+
+
+def capabilities_among(adapters: Mapping[str, RuntimeAdapter], kind: str) -> Capabilities:
+    """Return what runs of a kind can do (S-11).
+
+    What Codex runs is as it asked for it, where nobody performs it here, too (S-42a).
+    """
+    adapter = adapters.get(kind)
+    if adapter is not None:
+        return adapter.capabilities
+    return attrs.evolve(LOOK_ONLY, edit_arguments=False) if kind == CODEX else LOOK_ONLY
 
 
 def allowed(spec: SessionSpec, adapter: RuntimeAdapter, settings: SessionSettings) -> SessionSpec:

@@ -27,7 +27,7 @@ from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock
 from ..runtime.settings import Settings
 from ..runtime.tools.toolbox import Toolbox
-from .bounds import SessionSettings, allowed, changed_by
+from .bounds import SessionSettings, allowed, capabilities_among, changed_by
 from .catalogue import Catalogue, Offered
 from .children import caller_in, parent_in
 from .life import Life
@@ -45,8 +45,6 @@ State: TypeAlias = Literal["active", "inactive"]
 
 OUTCOME_UNKNOWN: Final = "outcome unknown: nobody knows what became of it, and the next turn began"
 """What is said of a doubt that a prompt does not wait for (S-26)."""
-LOOK_ONLY: Final = Capabilities(terminate=False, restore=False, models=False, execution="observed")
-"""What runs can do that nobody performs here: they are shown and decided on (section 1)."""
 
 
 def nobody_listens(_: str, __: Transient) -> None:
@@ -135,12 +133,8 @@ class Sessions:
         return (await self.journal.entry(run_id)).run.kind
 
     def capabilities(self, kind: str) -> Capabilities:
-        """Return what runs of a kind can do (S-11).
-
-        Those of a kind that nobody performs here are shown and decided on (section 1).
-        """
-        adapter = self.adapters.get(kind)
-        return LOOK_ONLY if adapter is None else adapter.capabilities
+        """Return what runs of a kind can do (S-11), performed here or not."""
+        return capabilities_among(self.adapters, kind)
 
     def runtime_of(self, run_id: str) -> Runtime | None:
         """Return the runtime here that owns a run; None where none does."""

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from turnlock import Call, Claim, Decide, Delivery, Lose, OpenTurn, Report, Run
 from turnlock.agent.loop import Agent
+from turnlock.models.run import OWN
 from turnlock.models.values import arguments_digest
 from turnlock.runtime.submitting import SharedRun
 from turnlock.runtime.tools.tool import tool
@@ -142,11 +143,11 @@ class Served:
 
     # What happens in runs that nobody owns.
 
-    def happens(self, run_id: str, *deliveries: Delivery) -> None:
+    def happens(self, run_id: str, *deliveries: Delivery, kind: str = OWN) -> None:
         """Have a run judge deliveries; it is declared if it is new."""
 
         async def submit() -> None:
-            await self.face.journal.declare(Run(run_id=run_id))
+            await self.face.journal.declare(Run(run_id=run_id, kind=kind))
             shared = await SharedRun.open(self.face.journal, run_id, policies={})
             verdicts = await shared.submit(*deliveries)
             assert all(it.accepted for it in verdicts), verdicts

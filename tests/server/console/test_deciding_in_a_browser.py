@@ -7,11 +7,12 @@ import re
 
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from turnlock import Interrupt
+from turnlock import Interrupt, OpenTurn
+from turnlock.models.record import changed
 
 from .conftest import Visit
 from .pages import badge, button, card, facts, live, off, on
-from .served import Served, began, decides, gated, lost
+from .served import Served, began, decides, free, gated, lost
 
 
 def test_f_93_a_decided_card_says_who_and_folds(server: Served, visit: Visit) -> None:
@@ -65,6 +66,30 @@ def test_f_93_editing_shows_the_difference_and_approves_what_was_edited(
     assert isinstance(approved["arguments"]["amount"], float)
     (grant,) = facts(server, "edited", "GRANT_ISSUED")
     assert (grant["scope"], grant["match"]) == ("session", "tool")
+
+
+def test_s_42a_a_call_of_another_runtime_has_no_edit_and_no_second_try(
+    server: Served, visit: Visit
+) -> None:
+    """It is approved as it was asked for; a doubt of it is said, and never run again by us."""
+    asked = changed(gated("call_1", "command", command="ls"), observed=True)
+    ran = changed(free("call_2", "command", command="make"), observed=True)
+    asks = OpenTurn(turn_id="t1", calls=(asked, ran))
+    server.happens("other", asks, began("call_2"), lost("call_2"), kind="codex")
+    page = live(visit("other"))
+
+    on(button(page, "Approve"))
+    expect(card(page).get_by_role("button", name="Edit")).to_be_hidden()
+    card(page).focus()
+    page.keyboard.press("e")
+    expect(card(page).get_by_label("Edited arguments, JSON")).to_be_hidden()
+    on(button(page, "It succeeded", "call_2"))
+    expect(card(page, "call_2").get_by_role("button", name="Retry")).to_be_hidden()
+
+    button(page, "Approve").click()
+    expect(card(page).locator(".fate")).to_contain_text("approved by anna")
+    (approved,) = facts(server, "other", "TOOL_APPROVED")
+    assert approved.get("arguments") is None
 
 
 def test_f_96_a_double_press_decides_once_and_of_one_card(server: Served, visit: Visit) -> None:
