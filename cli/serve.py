@@ -15,10 +15,12 @@ from ..models.errors import InvalidValue, TurnlockError
 from ..models.run import OWN
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.log import show_on
+from .codex_options import CODEX, CodexOptions, codex_options, runtime_option
 from .databases import db_option
 from .durations import duration
 
 if TYPE_CHECKING:  # what loads the server is imported where it is used
+    from ..adapters.contract import RuntimeAdapter
     from ..agent.loop import Agent
     from ..server.opening import Open, Options
 
@@ -27,9 +29,12 @@ PORT: Final = 8420
 _HELP: Final = """Serve runs over HTTP, with a console in the browser.
 
 The agents are the Agent(…) objects at the top level of a Python file, by their variables; each run
-is another conversation of one of them. All that happens is in the journal before anybody is shown
-it. It prints the console's address, with a code that lets in once, within 10 minutes; SIGHUP prints
-another one.
+is another conversation of one of them. With --runtime codex a run may also be a thread of Codex,
+which runs its commands by itself, below a --root, once they are approved or where its policy lets
+them; a run that names no folder works in the first --root.
+
+All that happens is in the journal before anybody is shown it. It prints the console's address, with
+a code that lets in once, within 10 minutes; SIGHUP prints another one.
 
 Who may ask for what is said by tokens. Without --tokens there is one, which may do everything, in a
 file beside the journal that its owner alone may read (JOURNAL.token): --token-file of the other
@@ -55,9 +60,17 @@ Exit status:
     "--agent",
     "agents",
     multiple=True,
-    required=True,
     metavar="FILE[:NAME]",
     help="Python file with agents, or one of them. May be repeated; the first is the default.",
+)
+@runtime_option(
+    several=True, told="Another runtime that performs runs, beside the agents or instead of them."
+)
+@codex_options
+@click.option(
+    "--codex-model",
+    metavar="NAME",
+    help="The model of Codex runs that name none.  [default: as Codex is configured]",
 )
 @click.option(
     "--host",
@@ -130,15 +143,18 @@ Exit status:
 )
 @click.option(
     "--kind-default",
-    type=click.Choice([OWN]),
-    default=OWN,
-    show_default=True,
-    help="Which runtime performs a run that names none.",
+    type=click.Choice([OWN, CODEX]),
+    help="Which runtime performs a run that names none.  [default: own, where there are agents]",
 )
 def command(  # noqa: PLR0913 - one parameter for each option
     *,
     db: str,
     agents: tuple[str, ...],
+    runtimes: tuple[str, ...],
+    executable: str | None,
+    sandbox: str | None,
+    approval_policy: str | None,
+    codex_model: str | None,
     hosts: tuple[str, ...],
     port: int,
     tokens: Path | None,
@@ -149,7 +165,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     on_pending: Literal["wait", "deny"] | None,
     orphan_timeout: float | None,
     drain: float,
-    kind_default: str,
+    kind_default: str | None,
 ) -> None:
     """Check what was given, serve, and end as it ended."""
     try:
@@ -160,6 +176,12 @@ def command(  # noqa: PLR0913 - one parameter for each option
             f"{harmless(str(error))}: the server has libraries of its own; pip install"
             " 'turnlock[server]'"
         ) from error
+    codex = CodexOptions(
+        executable=executable,
+        sandbox=sandbox,
+        approval_policy=approval_policy,
+        model=codex_model,
+    )
     named = hosts or ("127.0.0.1", "localhost", "::1")
     settings = ServerSettings(
         hosts=_with_loopback(named), port=port, origins=tuple(map(_origin, origins)), drain=drain
@@ -176,13 +198,28 @@ def command(  # noqa: PLR0913 - one parameter for each option
             on_pending=on_pending or ("deny" if headless else "wait"),
             doubts="fail" if headless else "ask",
             orphan_timeout=orphan_timeout,
-            kind=kind_default,
+            adapters=_adapters(runtimes, codex, roots),
+            kind=kind_default or (OWN if agents else CODEX),
         )
         options.check()
     except InvalidValue as error:
         raise click.UsageError(harmless_lines(str(error))) from error
     show_on(sys.stderr)
     sys.exit(asyncio.run(_serve(options)))
+
+
+def _adapters(
+    runtimes: tuple[str, ...], codex: CodexOptions, roots: tuple[str, ...]
+) -> tuple[RuntimeAdapter, ...]:
+    """Return what performs runs of the other kinds that were asked for."""
+    if CODEX not in runtimes:
+        codex.check_unused()
+        return ()
+    if not roots:
+        raise click.UsageError("--runtime codex needs --root FOLDER, below which its commands work")
+    from ..adapters.codex.adapter import CodexAdapter  # noqa: PLC0415 - asked for by name
+
+    return (CodexAdapter(codex.settings(cwd=roots[0])),)
 
 
 def _agents(places: tuple[str, ...]) -> Mapping[str, Agent]:
@@ -270,7 +307,8 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
         first, *_ = addresses(options.listen)
         name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(first, first)  # noqa: S104 - not bound to
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-        click.echo(f"turnlock serves {harmless(options.db)} with {', '.join(options.agents)}")
+        performs = ", ".join([*options.agents, *(other.kind for other in options.adapters)])
+        click.echo(f"turnlock serves {harmless(options.db)} with {performs}")
         way_in = it.way_in()
         once = "  (lets in once, within 10 minutes)" if way_in else "  (sign in with a token)"
         click.echo(f"  console  {address}/console/{way_in}{once}")

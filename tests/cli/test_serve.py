@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -95,8 +95,10 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Generator[Served]:
-    command = [sys.executable, "-m", "turnlock", "serve", "--db", "a.db", "--agent", "agents.py"]
+def serving(
+    folder: Path, *options: str, performs: Sequence[str] = ("--agent", "agents.py")
+) -> Generator[Served]:
+    command = [sys.executable, "-m", "turnlock", "serve", "--db", "a.db", *performs]
     process = subprocess.Popen(
         [*command, "--port", "0", *options],
         cwd=folder,
