@@ -90,10 +90,7 @@ def object_of(value: object) -> Mapping[str, Any] | None:
 
 def list_of(value: object) -> Sequence[Any] | None:
     """Return a JSON array; None for anything else."""
-    if not isinstance(value, list):
-        return None
-    found: Sequence[Any] = value
-    return found
+    return cast("Sequence[Any]", value) if isinstance(value, list) else None
 
 
 def _has_long_number(line: bytes) -> bool:
