@@ -28,6 +28,7 @@ from .normaliser import thread_of
 from .process import Exited
 from .restoring import evidence_in, listed_in
 from .thread import PerformedThread
+from .transcripts import object_of
 
 _log = logger(__name__)
 
@@ -412,8 +413,7 @@ def _failed(error: RequestRefused) -> CommandRefused:
 
 def turn_with(listed: Sequence[object], message_id: str) -> str | None:
     """Return the turn of a thread that holds the message of this id; None where none does."""
-    for entry in listed:
-        item = entry.get("item") if isinstance(entry, Mapping) else None
-        if isinstance(item, Mapping) and item.get("clientId") == message_id:
-            return str(entry.get("turnId")) if isinstance(entry, Mapping) else None
+    for entry in map(object_of, listed):
+        if object_of(entry.get("item")).get("clientId") == message_id:
+            return str(entry.get("turnId"))
     return None

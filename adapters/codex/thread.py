@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...models.deliveries import Claim, Delivery, Interrupt, Reject, Report
@@ -18,6 +18,7 @@ from .driver import Driver, pauses
 from .heard import Heard
 from .messages import Asked, Notified
 from .normaliser import Normaliser
+from .transcripts import object_of
 
 NAMED: Final = 64
 """Upstream turns of which it is remembered that something was said."""
@@ -187,6 +188,6 @@ class PerformedThread:
 
 def turn_in(message: Notified | Asked) -> str | None:
     """Return the upstream turn that a message names."""
-    turn = message.params.get("turn")
-    named = turn.get("id") if isinstance(turn, Mapping) else message.params.get("turnId")
+    params = message.params
+    named: object = params.get("turnId") or object_of(params.get("turn")).get("id")
     return named if isinstance(named, str) else None

@@ -17,6 +17,7 @@ import attrs
 
 from turnlock.adapters.codex.messages import Message, read
 from turnlock.adapters.codex.process import Exited, ProcessName, name_of
+from turnlock.adapters.codex.transcripts import object_of
 from turnlock.adapters.codex.transport import PipeBroken
 
 Json: TypeAlias = Any
@@ -173,13 +174,11 @@ class MemoryCodex:
             return
         self.answers.append((item, message.get("result")))
         self.notifies("serverRequest/resolved", requestId=message["id"])
-        result = message.get("result")
-        decision = result.get("decision") if isinstance(result, dict) else None
-        if decision == "decline":
+        if object_of(message.get("result")).get("decision") == "decline":
             self.ends(item, status="declined")
 
     async def _responds(self, wire: MemoryWire, message: dict[str, Any]) -> None:
-        method, params = message["method"], message.get("params") or {}
+        method, params = message["method"], object_of(message.get("params"))
         if method in self.held:
             await self.held[method].wait()
         if method == "thread/items/list" and self.version == WITHOUT:

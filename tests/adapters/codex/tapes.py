@@ -20,7 +20,7 @@ import attrs
 from turnlock.adapters.codex.messages import Answered, Asked, Message, NotAMessage, Notified
 from turnlock.adapters.codex.people import Decided, decided
 from turnlock.adapters.codex.process import Exited, ProcessName, name_of
-from turnlock.adapters.codex.transcripts import Said, Step, Told
+from turnlock.adapters.codex.transcripts import Said, Step, Told, object_of
 from turnlock.adapters.codex.transport import PipeBroken
 from turnlock.adapters.contract import CommandRefused
 from turnlock.models.errors import TurnlockError
@@ -147,7 +147,7 @@ class Tape:
     def decisions(self) -> list[tuple[Any, str]]:
         """What was answered to its requests."""
         return [
-            (it["id"], str((it.get("result") or {}).get("decision")))
+            (it["id"], str(object_of(it.get("result")).get("decision")))
             for it in self.written
             if "method" not in it
         ]
@@ -155,7 +155,7 @@ class Tape:
 
 def _is_raw(message: Mapping[str, Any]) -> bool:
     """Whether raw events are asked for."""
-    return bool((message.get("params") or {}).get("experimentalRawEvents"))
+    return bool(object_of(message.get("params")).get("experimentalRawEvents"))
 
 
 def _fits(told: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:

@@ -214,12 +214,13 @@ def test_s_51_what_the_owner_allows_and_the_runtime_has() -> None:
         owner = CodexSettings(sandbox="workspace-write", approval_policy="on-request")
         async with codex_world(owner=owner) as it:
             create = it.served.sessions.create
-            for wrong, code in (
+            wrongs: tuple[tuple[dict[str, Any], str], ...] = (
                 ({"sandbox": "danger-full-access"}, "invalid_value"),
                 ({"approval_policy": "never"}, "invalid_value"),
                 ({"model": "none"}, "model_unavailable_for_runtime"),
                 ({"options": {"colour": "red"}}, "invalid_value"),
-            ):
+            )
+            for wrong, code in wrongs:
                 with pytest.raises(CommandRefused) as refused:
                     await create(spec(kind=KIND, **wrong))
                 assert refused.value.code == code

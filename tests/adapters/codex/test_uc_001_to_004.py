@@ -244,7 +244,7 @@ def test_uc_002_nobody_answers_whether_it_was_taken(taken: bool, version: str) -
             await it.served.sessions.prompt("r", "hi", message_id="m")
             await it.served.until(lambda: bool(it.codex.told(*TURN)))
             if taken:
-                item = {"type": "userMessage", "id": "u", "clientId": "m", "content": []}
+                item: Any = {"type": "userMessage", "id": "u", "clientId": "m", "content": []}
                 it.codex.threads[it.codex.thread].append({"id": "turn-9", "items": [item]})
             wire = it.codex.wire
             await asyncio.sleep(31)
