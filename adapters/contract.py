@@ -115,6 +115,15 @@ class TurnSent:
 
 
 @attrs.frozen(kw_only=True)
+class Question:
+    """A call that asks the user something (S-28)."""
+
+    run_id: str
+    turn_id: str
+    invocation_id: str
+
+
+@attrs.frozen(kw_only=True)
 class Ending:
     """How a session ended (S-54)."""
 
@@ -215,6 +224,10 @@ class Session(Protocol):
 
     def asks(self, turn_id: str, invocation_id: str) -> bool:
         """Whether a call is a question to the user, which a person may answer (S-28)."""
+        ...
+
+    def unanswered(self) -> Sequence[Question]:
+        """Return the questions to the user that wait, of its run and those of its sub-agents."""
         ...
 
     async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:

@@ -38,6 +38,7 @@ from .contract import (
     Ending,
     Manifest,
     ModelInfo,
+    Question,
     Session,
     SessionSpec,
     Sink,
@@ -264,6 +265,10 @@ class OwnSession:
     def asks(self, turn_id: str, invocation_id: str) -> bool:  # noqa: ARG002 - of the contract
         """Say that none is: our tools ask a person in their own ways."""
         return False
+
+    def unanswered(self) -> Sequence[Question]:
+        """Return none: our tools ask a person in their own ways."""
+        return ()
 
     async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:  # noqa: ARG002 - of the contract
         """Return nothing: the runtime asks the tools themselves (K-35)."""

@@ -285,7 +285,8 @@ class Life:
 
     async def _taken(self, told: Continuation) -> None:
         """Wait until another runtime has gone on: it hands results to its model itself (S-29)."""
-        if (performed := self.active.get(told.run_id)) is not None:
+        run_id = self.sub_agents.root_of(told.run_id) or told.run_id
+        if (performed := self.active.get(run_id)) is not None:
             await performed.session.taken(told.turn_id)
 
     async def wake(self, run_id: str) -> None:
@@ -362,8 +363,8 @@ class Life:
     def _ended_of_others(self, run_id: str, ending: Ending) -> None:
         """Learn that the process of a session has ended by itself (S-54)."""
         performed = self.active.get(run_id)
-        if performed is not None:
-            self._over(performed, ending)
+        if performed is not None:  # begun again, so often, where somebody waits to be answered
+            self._over(performed, ending, again=bool(len(performed.line)))
 
     def _ended_by_itself(self, performed: Performed, error: Exception) -> None:
         """Learn that a session does not go on: its model does not answer, say."""

@@ -8,8 +8,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from ..adapters.contract import Question
 from ..adapters.rest import unknown
-from ..models.deliveries import Decide
+from ..models.deliveries import Decide, Report
 from ..models.errors import TurnlockError
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
@@ -91,6 +92,9 @@ class Orphans:
             for call in runtime.pending(run_id):
                 await runtime.deliver(run_id, _denied(call))
         performed = self._life.active.get(run_id)
+        if self._settings.on_pending == "deny" and performed is not None:
+            for one in performed.session.unanswered():
+                await runtime.deliver(one.run_id, _unanswered(one))
         is_child = self._life.sub_agents.root_of(run_id) is not None
         if self._settings.doubts == "fail" and (performed is not None or is_child):
             doubts = runtime.doubts(run_id) if performed is None else performed.doubts()
@@ -118,8 +122,17 @@ def _pends(performed: Performed, family: Sequence[str]) -> bool:
     runtime = performed.runtime
     if performed.run_id not in runtime.runs:
         return False
-    return bool(performed.doubts()) or any(
+    return bool(performed.doubts() or performed.session.unanswered()) or any(
         runtime.pending(run_id) for run_id in family if run_id in runtime.runs
+    )
+
+
+def _unanswered(question: Question) -> Report:
+    return Report(
+        run_id=question.run_id,
+        turn_id=question.turn_id,
+        invocation_id=question.invocation_id,
+        error=NOBODY,
     )
 
 

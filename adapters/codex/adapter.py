@@ -12,6 +12,7 @@ from ...models.fact import Fact
 from ...models.safe_text import harmless
 from ...models.values import Json
 from ...runtime.journal.ledger import Noted
+from ...runtime.log import logger
 from ..contract import (
     Announced,
     Capabilities,
@@ -29,7 +30,9 @@ from .gateway import RequestRefused, Thread
 from .process import NotStarted
 from .session import CodexSession
 from .settings import KIND, CodexSettings
-from .transport import Transport, Wire
+from .transport import PipeBroken, Transport, Wire
+
+_log = logger(__name__)
 
 CAN: Final = Capabilities(
     steer=True,
@@ -177,7 +180,9 @@ class CodexAdapter:
         try:
             return await self._start([*self._owner.command, SERVES], cwd=cwd, env=self._env)
         except NotStarted as error:
-            raise CommandRefused("runtime_unavailable", harmless(str(error))) from error
+            _log.warning("%s", error)
+            told = "codex app-server cannot be started; the log says why"
+            raise CommandRefused("runtime_unavailable", told) from error
 
     async def _asked_for_models(self) -> tuple[ModelInfo, ...]:
         connection = Connection(await self._started(self._owner.cwd), _ignored)
@@ -187,7 +192,7 @@ class CodexAdapter:
         except TurnlockError as error:
             raise CommandRefused(
                 "runtime_unavailable",
-                f"it did not say which models there are: {harmless(str(error))}",
+                f"it did not say which models there are: {_in_public(error)}",
             ) from error
         finally:
             await _ended(connection)
@@ -207,10 +212,15 @@ async def _ended(connection: Connection) -> str:
     return connection.wire.stderr_tail
 
 
+def _in_public(error: TurnlockError) -> str:
+    """Return what clients are told: no name of a host or a process (F-6)."""
+    return "it has ended" if isinstance(error, PipeBroken) else harmless(str(error))
+
+
 def _no_thread(error: TurnlockError, words: str) -> CommandRefused:
     if isinstance(error, CommandRefused):
         return error
-    told = f"codex app-server began no thread: {harmless(str(error))}"
+    told = f"codex app-server began no thread: {_in_public(error)}"
     if words and not isinstance(error, RequestRefused):
         told = f"{told}; it said last: {harmless(words.strip(), limit=500)}"
     return CommandRefused("codex_thread_bootstrap_failed", told)

@@ -33,6 +33,8 @@ class Connection:
         self.put = put
         self.gateway: Final = Gateway(wire)
         self.router: Final = Router(wire)
+        self.closed = False
+        """Whether it says nothing more, and nothing is said to it."""
         self.trouble = ""
         """What was wrong with what it said, where that ended it."""
         self.reading: Final = asyncio.create_task(self._read(), name=f"read {wire.name}")
@@ -49,6 +51,7 @@ class Connection:
         await asyncio.wait([self.reading])
 
     def _close(self) -> None:
+        self.closed = True
         self.gateway.close()
         self.router.close()
 

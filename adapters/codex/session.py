@@ -19,7 +19,7 @@ from ...models.safe_text import harmless
 from ...models.values import Json
 from ...runtime.log import logger
 from ...views.call_view import CallView
-from ..contract import CommandRefused, Ending, Sink, TurnSent, UserMessage
+from ..contract import CommandRefused, Ending, Question, Sink, TurnSent, UserMessage
 from .connection import Connection
 from .driver import Driver
 from .gateway import RequestRefused, RequestUnanswered, Thread
@@ -29,6 +29,7 @@ from .process import Exited
 from .restoring import evidence_in, listed_in
 from .thread import PerformedThread
 from .transcripts import object_of
+from .transport import PipeBroken
 
 _log = logger(__name__)
 
@@ -38,6 +39,16 @@ SIGNALS: Final = 4.0
 """Seconds that are left of a drain for the signals that end a process."""
 SETTLES_WITHIN: Final = 5.0
 """Seconds in which what it said last is kept, once it has ended."""
+
+
+class ProcessEnded(TurnlockError):
+    """The process has ended before it answered; whoever is told of it sees no name (F-6)."""
+
+    code = "runtime_unavailable"
+
+    def __init__(self) -> None:
+        """Say it."""
+        super().__init__("codex app-server has ended")
 
 
 class CodexSession:
@@ -103,8 +114,10 @@ class CodexSession:
         )
 
     async def settled(self) -> None:
-        """Wait until no turn goes on, upstream or in the kernel (S-83)."""
-        await self._until(lambda: not (self._over or self._sending or self._main.goes_on))
+        """Wait until no turn goes on, upstream or in the kernel (S-83); of a dead process, ever."""
+        await self._until(
+            lambda: not (self._connection.closed or self._sending or self._main.goes_on)
+        )
 
     async def taken(self, turn_id: str) -> None:
         """Wait until the runtime has gone on from the results of a turn (S-29).
@@ -140,6 +153,8 @@ class CodexSession:
                 if self._main.upstream == upstream:
                     raise _failed(error) from error
                 _log.info("turn %s is over, and another is begun: %s", upstream, error)
+            except PipeBroken as error:
+                raise ProcessEnded from error
             else:
                 return TurnSent(turn_id=steered, steered=True)
         self._sending = True
@@ -151,6 +166,8 @@ class CodexSession:
         except RequestUnanswered:
             self._connection.kill()
             raise
+        except PipeBroken as error:
+            raise ProcessEnded from error
         finally:
             self._sending = False
             self._tell_change()
@@ -163,6 +180,8 @@ class CodexSession:
         except RequestRefused as error:
             _log.warning("what thread %s holds is not known: %s", self._thread.thread_id, error)
             return None
+        except PipeBroken as error:
+            raise ProcessEnded from error
         return None if turn_id is None else TurnSent(turn_id=turn_id)
 
     async def interrupt(self, turn_id: str) -> None:
@@ -204,11 +223,15 @@ class CodexSession:
         """Whether a call is a question to the user, which a person may answer (S-28)."""
         return any(it.asks(turn_id, invocation_id) for it in self._threads.values())
 
+    def unanswered(self) -> Sequence[Question]:
+        """Return the questions to the user that wait, of its run and those of its sub-agents."""
+        return [one for it in self._threads.values() for one in it.unanswered()]
+
     async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:
         """Return how calls in doubt ended, where the runtime has kept that (S-27)."""
         try:
             return evidence_in(await self._listed(), doubts)
-        except (RequestRefused, RequestUnanswered) as error:
+        except (RequestRefused, RequestUnanswered, PipeBroken) as error:
             _log.warning("what thread %s holds is not known: %s", self._thread.thread_id, error)
             return ()
 
@@ -385,6 +408,8 @@ class CodexSession:
         except RequestUnanswered:
             _log.warning("run %r: its process does not answer, and is ended", self._sink.run_id)
             self._connection.kill()
+        except PipeBroken:
+            _log.info("turn %s ended with its process", upstream)
         return True
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, object]) -> None:

@@ -9,10 +9,11 @@ from typing import Final
 from ...models.deliveries import Claim, Delivery, Interrupt, Reject, Report
 from ...models.effects import Cancel, Execute
 from ...models.fact import Fact
+from ...models.lifecycle_facts import ToolExecutionFailed, ToolExecutionSucceeded
 from ...models.turn_facts import ContinuationTaken, TurnInterrupted, TurnOpened, TurnSettled
 from ...runtime.journal.pruning import turn_there
 from ...runtime.scheduling import retried
-from ..contract import Settlement, Sink
+from ..contract import Question, Settlement, Sink
 from .connection import Connection
 from .driver import Driver, pauses
 from .heard import Heard
@@ -59,6 +60,8 @@ class PerformedThread:
         self._awaited: str | None = None
         """A turn that was begun at our request, and of which nothing was said yet."""
         self._questions: set[tuple[str, str]] = set()
+        self._unanswered: set[tuple[str, str]] = set()
+        """Those that are claimed, or about to be."""
 
     @property
     def upstream(self) -> str | None:
@@ -119,10 +122,13 @@ class PerformedThread:
             if isinstance(fact, TurnOpened):
                 self.open = fact.turn_id
                 self._questions.clear()
+                self._unanswered.clear()
             elif isinstance(fact, TurnSettled | TurnInterrupted) and fact.turn_id == self.open:
                 self.open = None
                 if isinstance(fact, TurnSettled):
                     self._owed.add(fact.turn_id)
+            elif isinstance(fact, ToolExecutionSucceeded | ToolExecutionFailed):
+                self._unanswered.discard((fact.turn_id, fact.invocation_id))
             elif isinstance(fact, ContinuationTaken):
                 self._owed.discard(fact.turn_id)
         self.driver.learn(facts)
@@ -140,6 +146,13 @@ class PerformedThread:
     def asks(self, turn_id: str, invocation_id: str) -> bool:
         """Whether a call is a question to the user, claimed: a person may answer it (S-28)."""
         return (turn_id, invocation_id) in self._questions
+
+    def unanswered(self) -> list[Question]:
+        """Return those that wait for their answer."""
+        return [
+            Question(run_id=self.run_id, turn_id=turn_id, invocation_id=invocation_id)
+            for turn_id, invocation_id in sorted(self._unanswered)
+        ]
 
     async def perform(self, effect: Execute | Cancel) -> None:
         """Ask the user where an owned call says so, and nothing else: tools are not ours."""
@@ -170,6 +183,7 @@ class PerformedThread:
                 )
             )
             return
+        self._unanswered.add((turn_id, invocation_id))
         await self._deliver(
             Claim(
                 run_id=self.run_id,

@@ -21,6 +21,7 @@ from turnlock.adapters.contract import (
     Ending,
     Manifest,
     ModelInfo,
+    Question,
     SessionSpec,
     Sink,
     TurnSent,
@@ -40,7 +41,12 @@ from turnlock.models.deliveries import (
 from turnlock.models.effects import Effect, Execute
 from turnlock.models.fact import Fact
 from turnlock.models.facts import CallAdded, TurnOpened
-from turnlock.models.lifecycle_facts import ToolApproved, ToolDenied
+from turnlock.models.lifecycle_facts import (
+    ToolApproved,
+    ToolDenied,
+    ToolExecutionFailed,
+    ToolExecutionSucceeded,
+)
 from turnlock.models.record import changed
 from turnlock.models.values import Json
 from turnlock.models.verdicts import Verdict
@@ -193,6 +199,8 @@ class ScriptedSession:
     asking: set[str] = attrs.field(factory=set[str])
     """What waits for a decision of ours."""
     questions: set[str] = attrs.field(factory=set[str])
+    reported: set[str] = attrs.field(factory=set[str])
+    """What has an outcome."""
     answered: set[str] = attrs.field(factory=set[str])
     dead: bool = False
     children: dict[str, ScriptedSession] = attrs.field(factory=dict[str, "ScriptedSession"])
@@ -285,6 +293,8 @@ class ScriptedSession:
                 (verdict,) = await self._claims(fact.turn_id, fact.invocation_id)
                 if verdict.reason is None:
                     await self._answer("accept", fact.invocation_id)
+            elif isinstance(fact, ToolExecutionSucceeded | ToolExecutionFailed):
+                self.reported.add(fact.invocation_id)
             elif isinstance(fact, ToolDenied) and fact.invocation_id in self.asking:
                 await self._answer("decline", fact.invocation_id)
 
@@ -296,6 +306,14 @@ class ScriptedSession:
     def asks(self, turn_id: str, invocation_id: str) -> bool:
         """Say which calls are questions."""
         return turn_id == self.turn and invocation_id in self.questions
+
+    def unanswered(self) -> Sequence[Question]:
+        """Say which wait."""
+        turn_id = self.turn or "none"
+        return [
+            Question(run_id=self.spec.run_id, turn_id=turn_id, invocation_id=it)
+            for it in sorted(self.questions - self.reported)
+        ]
 
     async def evidence(self, doubts: Sequence[CallView]) -> Sequence[Report]:
         """Return how items ended that the thread keeps."""

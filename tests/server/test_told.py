@@ -66,8 +66,7 @@ def test_s_83_a_prompt_in_line_waits_for_the_doubts_of_a_dead_process() -> None:
             await scripted.sessions["r"].runs("c1")
             await it.sessions.prompt("r", "next", message_id="m1")
             await scripted.sessions["r"].dies()
-            await it.until(lambda: not it.sessions.is_active("r"))
-            await it.sessions.restore("r")
+            await it.until(lambda: bool(scripted.told("resume")))
             await asyncio.sleep(30)
             assert [one[2] for one in scripted.told("turn")] == ["m0"]
             runtime = it.sessions.runtime_of("r")

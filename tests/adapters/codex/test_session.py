@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -22,6 +23,8 @@ from turnlock.models.lifecycle_facts import (
 )
 from turnlock.models.workers import OPAQUE
 from turnlock.runtime.journal.ledger import Domain
+from turnlock.server.bounds import SessionSettings
+from turnlock.server.orphans import NOBODY
 
 from ...runtime.virtual import run
 from ...server.peers import messages, spec, steps
@@ -315,15 +318,7 @@ def test_s_28_a_question_to_the_user_is_answered_by_a_person(version: str) -> No
     async def play() -> None:
         async with codex_world(MemoryCodex(version=version)) as it:
             await it.begun()
-            it.codex.asks(
-                "item/tool/requestUserInput",
-                "q1",
-                isBlocking=True,
-                questions=[{"id": "colour", "header": "?", "question": "Which?", "options": None}],
-            )
-            await it.served.until(
-                lambda: it.served.sessions.life.active["r"].session.asks(_turn(it), "q1")
-            )
+            await question(it)
             verdict = await it.served.sessions.answer(
                 "r", turn_id=_turn(it), invocation_id="q1", result={"colour": "red"}
             )
@@ -336,9 +331,54 @@ def test_s_28_a_question_to_the_user_is_answered_by_a_person(version: str) -> No
     run(play())
 
 
+ONE: list[dict[str, Any]] = [{"id": "colour", "header": "?", "question": "Which?", "options": None}]
+
+
+async def question(it: World) -> None:
+    """Have the model ask the user something, until a person may answer."""
+    it.codex.asks("item/tool/requestUserInput", "q1", isBlocking=True, questions=ONE)
+    session = it.served.sessions.life.active["r"].session
+    await it.served.until(lambda: session.asks(_turn(it), "q1"))
+    assert [one.invocation_id for one in session.unanswered()] == ["q1"]
+
+
 def _turn(it: World) -> str:
     """The kernel's turn of the upstream one that goes on."""
     return f"{it.codex.turn}#1" if it.codex.raw else str(it.codex.turn)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_s_28_a_question_of_a_turn_that_is_stopped_is_asked_no_more(version: str) -> None:
+    """Nothing ran: it ends at once, and the grace is not waited for (S-46)."""
+
+    async def play() -> None:
+        async with codex_world(MemoryCodex(version=version)) as it:
+            await it.begun()
+            await question(it)
+            began = asyncio.get_running_loop().time()
+            await it.runtime.interrupt("r", turn_id=_turn(it), grace=30.0)
+            await it.idle()
+            assert asyncio.get_running_loop().time() - began < 5
+            assert it.codex.told("turn/interrupt")
+            assert (await it.kinds())[-1] == "TURN_INTERRUPTED"
+
+    run(play())
+
+
+def test_s_96_where_nobody_sits_a_question_is_answered_so() -> None:
+    """`on_pending: deny`: the turn goes on, and does not wait for ever."""
+
+    async def play() -> None:
+        async with codex_world(settings=SessionSettings.headless()) as it:
+            await it.begun()
+            it.codex.asks("item/tool/requestUserInput", "q1", isBlocking=True, questions=ONE)
+            await it.served.until(lambda: bool(it.codex.answers))
+            (failed,) = [one for one in await it.facts() if isinstance(one, ToolExecutionFailed)]
+            assert str(failed.error) == NOBODY
+            await asyncio.sleep(5)
+            assert it.served.sessions.life.active["r"].session.unanswered() == []
+
+    run(play())
 
 
 def test_s_28_a_tool_of_ours_that_there_is_not_is_refused() -> None:
@@ -403,6 +443,86 @@ def test_s_49_who_is_fenced_kills_its_process_at_once() -> None:
             )
             await it.served.until(lambda: it.codex.wire.dead)
             assert it.codex.pipe[-1][0] == "kill"
+
+    run(play())
+
+
+def test_uc_010_what_nobody_knows_is_kept_and_what_makes_no_sense_is_said_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """S-13: both are observations of the raw protocol, and the turn goes on."""
+    caplog.set_level(logging.INFO)
+
+    async def play() -> None:
+        async with codex_world() as it:
+            await it.begun()
+            it.codex.notifies("thread/of/tomorrow", turnId=it.codex.turn, what=[1, None])
+            it.codex.notifies("item/started", turnId=it.codex.turn, item="no object")
+            it.codex.notifies("item/completed", turnId=it.codex.turn)
+            it.codex.notifies("turn/completed", turn=7)
+            (call,) = await it.waits("c1")
+            assert call.invocation_id == "c1"
+            notes = await it.journal.notes("r", domain=Domain.RAW_PROTOCOL)
+            kinds = [one.note.kind for one in notes]
+            assert "thread/of/tomorrow" in kinds
+            assert {"item/started", "item/completed", "turn/completed"} <= set(kinds)
+            told = [it.message for it in caplog.records if "payload_invalid" in it.message]
+            assert len(told) == 3
+
+    run(play())
+
+
+def test_uc_010_a_request_that_nobody_knows_is_refused() -> None:
+    """It waits for nobody, for ever."""
+
+    async def play() -> None:
+        async with codex_world() as it:
+            await it.begun()
+            it.codex.wire.says({"method": "attestation/generate", "id": "0", "params": {}})
+            await it.served.until(lambda: any(name == "answer" for name, *_ in it.codex.pipe))
+            assert ("answer", ("0", None)) in it.codex.pipe
+
+    run(play())
+
+
+def test_f_6_what_clients_are_told_of_a_process_that_ended_names_none() -> None:
+    """No host, no pid, no path: in the run, and in what is refused."""
+
+    async def play() -> None:
+        async with codex_world() as it:
+            await it.begun(None)
+            it.codex.silent.add("turn/start")
+            await it.served.sessions.prompt("r", "go", message_id="m")
+            await it.served.until(lambda: bool(it.codex.told("turn/start")))
+            name = it.codex.wire.name
+            it.codex.wire.dies()
+            await it.served.until(lambda: not it.served.sessions.is_active("r"))
+            errors = await it.journal.notes("r", domain=Domain.ERROR)
+            assert errors
+            told = " ".join([str(one.note.body) for one in errors])
+            assert str(name) not in told
+            assert name.host not in told
+
+    run(play())
+
+
+def test_s_54_a_prompt_that_waits_has_a_process_that_ended_begun_again() -> None:
+    """Within its budget; where nobody waits, nothing is begun."""
+
+    async def play() -> None:
+        async with codex_world() as it:
+            await it.begun()
+            await it.served.sessions.prompt("r", "next", message_id="m1")
+            wire = it.codex.wire
+            wire.dies()
+            await it.served.until(lambda: len(it.codex.told("turn/start")) == 2)
+            assert it.codex.wire is not wire
+            it.codex.completes()
+            await it.idle()
+            it.codex.wire.dies()
+            await it.served.until(lambda: not it.served.sessions.is_active("r"))
+            await asyncio.sleep(60)
+            assert not it.served.sessions.is_active("r")
 
     run(play())
 
