@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -45,11 +45,7 @@ class Enquired:
 
 def enquired_by(call: CallView) -> tuple[Enquired, ...]:
     """Return the questions of a call; none where it asks in another form."""
-    arguments: Mapping[str, Any] = call.arguments or {}
-    asked: Any = arguments.get("questions")
-    if not isinstance(asked, Sequence) or isinstance(asked, str):
-        return ()
-    return tuple(_enquired(it) for it in asked if isinstance(it, Mapping))
+    return tuple(map(_enquired, _objects((call.arguments or {}).get("questions"))))
 
 
 def answered(said: Mapping[str, str]) -> Json:
@@ -57,9 +53,16 @@ def answered(said: Mapping[str, str]) -> Json:
     return {"answers": {name: {"answers": (text,)} for name, text in said.items()}}
 
 
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects of a list; what is none of either is left out."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    several = cast("Sequence[object]", value)
+    return [cast("Mapping[str, Any]", it) for it in several if isinstance(it, Mapping)]
+
+
 def _enquired(asked: Mapping[str, Any]) -> Enquired:
-    options: Any = asked.get("options")
-    named = [it for it in options or () if isinstance(it, Mapping)]
+    named = _objects(asked.get("options"))
     return Enquired(
         id=str(asked.get("id")),
         text=str(asked.get("question") or asked.get("header") or ""),

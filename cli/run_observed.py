@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 import attrs
@@ -396,12 +396,15 @@ class ObservedPartner:
 
 def failure_in(body: Mapping[str, Any]) -> str | None:
     """Return why something has failed, in the runtime's words; None where it did not."""
-    turn = body.get("turn")
-    holder = turn if isinstance(turn, Mapping) else body
+    holder = _object(body.get("turn")) or body
     error = holder.get("error")
-    said = error.get("message") if isinstance(error, Mapping) else error
+    said = _object(error).get("message", error)
     text = said if isinstance(said, str) else body.get("text")
     return text if isinstance(text, str) and text else None
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 async def converse_observed(settings: ObservedSettings, journal: Journal) -> End:
