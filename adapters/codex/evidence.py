@@ -18,6 +18,8 @@ from .messages import Asked
 ENDED_KEPT: Final = 4_096
 """Executions of an upstream turn that have ended and are remembered: what comes again of an older
 one is taken for a new one."""
+BY_ARGUMENTS: Final = frozenset({"commandExecution", "mcpToolCall"})
+"""Items of which another command, or other parameters, make another execution (S-33)."""
 
 
 @attrs.define(eq=False)
@@ -84,8 +86,8 @@ class Instance:
     outcome: Outcome | None = None
     declined: bool = False
     """Whether the runtime says that it was not run."""
-    ended_as: Item | None = None
-    """The item with which it ended."""
+    ended_as: str | None = None
+    """The status with which its item ended; "" where that says none."""
     request: Asked | None = None
     """What waits for an answer of ours."""
     asked: str | None = None
@@ -136,6 +138,15 @@ class Instance:
         self.turn.members.pop(self.name, None)
         self.turn = turn
         turn.members[self.name] = self
+
+    def let_go(self) -> None:
+        """Keep of what is settled, as a fact, no more than tells it apart from another (S-6)."""
+        if self.outcome is not None:
+            self.outcome = Outcome(shows_start=self.outcome.shows_start)
+        if self.raw is not None:
+            self.raw = attrs.evolve(self.raw, arguments={})
+        if self.item_kind not in BY_ARGUMENTS:
+            self.arguments = {}
 
     def is_added_no_more(self) -> None:
         """Take it that the kernel did not take it: all is to be told again."""
@@ -258,15 +269,11 @@ class Instances:
         return next((it for it in self.of(call_id) if not it.told), None)
 
 
-_BY_ARGUMENTS: Final = frozenset({"commandExecution", "mcpToolCall"})
-"""Items of which another command, or other parameters, make another execution (S-33)."""
-
-
 def _is_same(it: Instance, item: Item) -> bool:
     """Whether an item may be that of an instance: nothing speaks against it."""
     if it.item_kind is not None and it.item_kind != item.kind:
         return False
-    if it.item_kind in _BY_ARGUMENTS and it.arguments != item.arguments:
+    if it.item_kind in BY_ARGUMENTS and it.arguments != item.arguments:
         return False
     if it.process_id is not None and item.process_id is not None:
         return it.process_id == item.process_id
@@ -295,8 +302,7 @@ def _is_surely_same(it: Instance, item: Item) -> bool:
 
 def _is_another(it: Instance, item: Item) -> bool:
     """Whether an instance that has ended cannot have ended with this item again."""
-    ended = it.ended_as
-    return ended is not None and ended.status != item.status
+    return it.ended_as is not None and it.ended_as != (item.status or "")
 
 
 @attrs.frozen

@@ -98,7 +98,7 @@ class Hearing:
             self._turns.odd(Anomaly.COMPLETED_TWICE, f"{instance.name} has ended already")
             return
         self._is_item(instance, item)
-        instance.ended_as = item
+        instance.ended_as = item.status or ""
         if item.status == "declined":
             instance.declined = True
             if instance.item_id in self._turns.now.unshown:

@@ -142,3 +142,4 @@ class Learning:
         turns = self._turns
         turns.named.pop((it.turn.turn_id, it.name), None)
         turns.end(it)
+        it.let_go()

@@ -367,3 +367,18 @@ def test_a_doubled_raw_item_counts_once() -> None:
     talk.hears(begun(), raw_call(), raw_call(), raw_output(), raw_output())
 
     assert [it.type.name for it in talk.facts].count("TOOL_EXECUTION_STARTED") == 1
+
+
+def test_what_has_ended_is_let_go() -> None:
+    """S-6: megabytes of output and patches are in the journal, and not here as well."""
+    talk = Talk("response")
+    output, change = "x" * 100_000, patch("p", "y" * 100_000)
+    talk.hears(begun(), raw_call(), started(command(process="7")))
+    talk.hears(ended(command(process="7", aggregatedOutput=output)), raw_output(output=output))
+    talk.hears(started(change), ended(change))
+
+    kept = [*talk.normaliser._turns.now.instances]
+    assert len(kept) == 2
+    assert not [it for it in kept if "xxx" in repr(it.outcome) or "yyy" in repr(it.arguments)]
+    assert talk.hears(ended(command(process="7"))) == []
+    assert talk.anomalies()[-1] == "completed_twice"
