@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ..adapters.contract import CommandRefused, Ending, RuntimeAdapter, Session
+from ..adapters.contract import Announced, CommandRefused, Ending, RuntimeAdapter, Session
 from ..adapters.rest import brought_to_rest
 from ..models.deliveries import Acknowledge, Report
 from ..models.effects import Continue
@@ -65,6 +65,7 @@ async def bring_to_rest(
     run = kept.run
     notes = await journal.notes(run.run_id)
     worker = Worker(journal=journal, meaning=runtime.owner)
+    announced: Announced | None = None
     for _ in range(ROUNDS):
         kernel = await fold_run(run, journal)
         announced = adapter.announced(kept.manifest, notes, await _facts(journal, run.run_id))
@@ -142,8 +143,8 @@ async def _name_abandoned(run_id: str, thread_id: str, runtime: Runtime, journal
     Nobody goes on with them here; whoever looks at what Codex keeps finds them.
     """
     notes = await journal.notes(run_id, domain=Domain.THREAD)
-    heard = {(it.note.correlation or {}).get("thread_id") for it in notes}
-    for other in sorted(str(it) for it in heard - {thread_id, None}):
+    heard = [(it.note.correlation or {}).get("thread_id") for it in notes]
+    for other in sorted({str(it) for it in heard if it not in {thread_id, None}}):
         body: dict[str, Json] = {"thread_id": other, "text": ABANDONED}
         note = Note(
             domain=Domain.THREAD,

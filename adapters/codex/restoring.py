@@ -25,7 +25,7 @@ from . import answers
 from .calls import DECLINED
 from .heard import Heard
 from .items import Item, Outcome, Senseless, item_of, outcome_of, valid
-from .messages import Asked, Notified
+from .messages import Asked, Notified, list_of, object_of
 from .normaliser import Normaliser
 from .process import is_dead
 
@@ -191,19 +191,18 @@ def _report(call: CallView, found: Sequence[tuple[str, Item]]) -> Report | None:
 
 def listed_in(thread: Mapping[str, Any]) -> Iterator[object]:
     """Yield the items of an answer to ``thread/read``, as ``thread/items/list`` has them."""
-    whole = thread.get("thread")
-    turns = (whole if isinstance(whole, Mapping) else thread).get("turns")
-    for turn in turns if isinstance(turns, list) else ():
-        items = turn.get("items") if isinstance(turn, Mapping) else None
-        for item in items if isinstance(items, list) else ():
-            yield {"turnId": turn.get("id"), "item": item}
+    whole = object_of(thread.get("thread")) or thread
+    for turn in map(object_of, list_of(whole.get("turns")) or ()):
+        if turn is not None:
+            for item in list_of(turn.get("items")) or ():
+                yield {"turnId": turn.get("id"), "item": item}
 
 
 def _items_of(listed: Iterable[object]) -> Iterator[tuple[str, Item]]:
     """Yield the executions among entries, each with its turn; what makes no sense is none."""
-    for entry in listed:
-        turn_id = entry.get("turnId") if isinstance(entry, Mapping) else None
-        if isinstance(entry, Mapping) and isinstance(turn_id, str):
+    for entry in map(object_of, listed):
+        turn_id = None if entry is None else entry.get("turnId")
+        if entry is not None and isinstance(turn_id, str):
             try:
                 item = item_of(entry)
             except Senseless:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -299,7 +299,7 @@ def _turn_in(correlation: bytes | None) -> str | None:
         about: Any = parse(correlation)
     except (InvalidValue, ValueError):
         return None
-    return turn_of(about) if isinstance(about, dict) else None
+    return turn_of(cast("dict[str, Any]", about)) if isinstance(about, dict) else None
 
 
 def _turn_facts(connection: sqlite3.Connection, head: Head) -> Iterator[Any]:

@@ -78,7 +78,7 @@ def names(notes: Sequence[Noted], facts: Sequence[Fact] = (), **more: Any) -> li
 
 def test_s_23_what_was_announced_and_added_by_nobody_is_found() -> None:
     """Commands that run and that do not, asked for or not; never what is said or thought."""
-    said = {"item": {"type": "userMessage", "id": "m", "content": []}}
+    said: dict[str, Any] = {"item": {"type": "userMessage", "id": "m", "content": []}}
     asked = {"itemId": "c2", "command": "rm", "cwd": "/w"}
     notes = noted(
         ("item/started", said),
@@ -103,7 +103,7 @@ def test_s_23_what_was_announced_and_added_by_nobody_is_found() -> None:
 
 def test_s_23_what_is_ours_to_execute_has_not_begun() -> None:
     """A question to the user, a tool of ours: without a claim of ours nothing of it ran."""
-    question = {"itemId": "q", "questions": []}
+    question: dict[str, Any] = {"itemId": "q", "questions": []}
     assert names(noted(("item/tool/requestUserInput", question))) == []
 
 
@@ -214,8 +214,7 @@ def test_s_52_killed_at_any_write_a_recorded_thread_is_brought_to_rest(name: str
             notes, facts = thread.ledger[:notes_kept], thread.facts[:facts_kept]
             kernel = rested(thread, notes, facts, at=thread.now)
             rested(thread, notes, facts, at=LATER)
-            told = {fact.invocation_id for fact in facts if hasattr(fact, "invocation_id")}
-            there = told | {call.provider_call_id for call in calls_of(kernel)}
+            there = {call.provider_call_id for call in calls_of(kernel)}
             for it in started_in(notes):
                 assert it in there or any(it in str(fact) for fact in facts), it
 
