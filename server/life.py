@@ -351,7 +351,7 @@ class Life:
     async def _rest(self, performed: Performed) -> None:
         """End a session as long as it is idle; its run is gone on with when it is asked."""
         async with self.lock(performed.run_id):
-            if performed.idle and self.active.get(performed.run_id) is performed:
+            if performed.may_rest and self.active.get(performed.run_id) is performed:
                 await self._end(performed, Ending(why="rested"), grace=self._settings.grace)
 
     def _lost(self, run_id: str) -> None:

@@ -165,8 +165,16 @@ class Performed:
     @property
     def counts(self) -> bool:
         """Whether it is one of those that there may be so many of at once (section 15)."""
-        is_process = self.adapter.capabilities.execution != "owned"
-        return is_process or (not self.idle and self.session.at_work)
+        return self._is_process or (not self.idle and self.session.at_work)
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether it may be put to rest: nothing goes on, in a sub-agent either (S-56)."""
+        return self.idle and not (self._is_process and self.session.at_work)
+
+    @property
+    def _is_process(self) -> bool:
+        return self.adapter.capabilities.execution != "owned"
 
     def doubts(self) -> tuple[CallView, ...]:
         """Return the calls of which a person has to say what became (K-35)."""

@@ -46,9 +46,9 @@ class Room:
         """Return the session that makes room for another: the oldest process that is idle."""
         if adapter.capabilities.execution == "owned":
             return None
-        return next((it for it in self._active.values() if it.idle and it.counts), None)
+        return next((it for it in self._active.values() if it.may_rest and it.counts), None)
 
     def idle_longest(self) -> list[Performed]:
         """Return those that nobody has asked anything for longest, where many are idle."""
-        idle = [it for it in self._active.values() if it.idle]
+        idle = [it for it in self._active.values() if it.may_rest]
         return idle[: max(0, len(idle) - self._settings.sessions)]

@@ -227,7 +227,7 @@ class ScriptedSession:
     @property
     def at_work(self) -> bool:
         """Whether a turn goes on."""
-        return self.turn is not None
+        return any(it.turn is not None for it in (self, *self.children.values()))
 
     @property
     def worker(self) -> str:

@@ -203,6 +203,25 @@ def test_s_96_what_a_sub_agent_waits_for_counts_for_its_parent() -> None:
     run(play())
 
 
+def test_s_56_a_session_whose_sub_agent_works_is_not_put_to_rest() -> None:
+    """Its own turn is over, and another run wants its room: `limit_reached` until both are."""
+
+    async def play() -> None:
+        scripted = ScriptedAdapter()
+        async with serving(others=[scripted], settings=SessionSettings(sessions=1)) as it:
+            child = await begun(it, scripted)
+            await scripted.sessions["r"].completes()
+            await it.idle()
+            with pytest.raises(CommandRefused) as refused:
+                await it.sessions.create(spec("other", kind=KIND))
+            assert refused.value.code == "limit_reached"
+            await child.completes()
+            await it.sessions.create(spec("other", kind=KIND))
+            assert not it.sessions.is_active("r")
+
+    run(play())
+
+
 def test_s_56_it_is_performed_by_nobody_else() -> None:
     """A prompt and a restore: 409 `owned_elsewhere` while it works, `run_inactive` afterwards."""
 
