@@ -8,6 +8,7 @@ kept of calls in doubt settles them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from ..adapters.contract import Announced, CommandRefused, Ending, RuntimeAdapter, Session
@@ -20,8 +21,9 @@ from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.values import Json
 from ..models.verdicts import Refused
-from ..runtime.journal.contract import Journal
-from ..runtime.journal.ledger import Domain, Note
+from ..runtime.journal.contract import PAGE, Journal
+from ..runtime.journal.ledger import START, Cursor, Domain, Note, Noted
+from ..runtime.journal.pruning import turn_there
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.workers import Worker
@@ -63,12 +65,16 @@ async def bring_to_rest(
 ) -> None:
     """Deliver what a dead process left, in a run that is owned here now (S-26, S-52)."""
     run = kept.run
-    notes = await journal.notes(run.run_id)
+    notes: Sequence[Noted] | None = None
     worker = Worker(journal=journal, meaning=runtime.owner)
     announced: Announced | None = None
     for _ in range(ROUNDS):
         kernel = await fold_run(run, journal)
-        announced = adapter.announced(kept.manifest, notes, await _facts(journal, run.run_id))
+        facts = await _latest(journal, run.run_id, ends=kernel.sequence)
+        if notes is None:
+            after = Cursor(facts[0].sequence - 1) if facts else START
+            notes = await journal.notes(run.run_id, after=after)
+        announced = adapter.announced(kept.manifest, notes, facts)
         if kernel.turn is None and announced is None:
             return
         await worker.make_known()
@@ -170,6 +176,27 @@ async def _settle_by_evidence(
     asked = [call for call in doubts if uses[call.provider_call_id] == 1]
     if asked:
         await runtime.hear(run_id, [], await session.evidence(asked))
+
+
+async def _latest(journal: Journal, run_id: str, *, ends: int) -> list[Fact]:
+    """Return the facts since the turn before the last turn of the other runtime was opened.
+
+    What was told of its last turn stands behind. They are read back from the end.
+    """
+    facts: list[Fact] = []
+    while ends > 0:
+        first = max(0, ends - PAGE)
+        page: list[Fact] = []
+        while len(page) < ends - first:
+            page += await journal.read(
+                run_id, after=first + len(page), limit=ends - first - len(page)
+            )
+        facts, ends = page + facts, first
+        opened = [it for it in facts if isinstance(it, TurnOpened)]
+        before = [it for it in opened if turn_there(it.turn_id) != turn_there(opened[-1].turn_id)]
+        if before:
+            return [it for it in facts if it.sequence >= before[-1].sequence]
+    return facts
 
 
 async def _facts(journal: Journal, run_id: str) -> list[Fact]:

@@ -1,5 +1,7 @@
 """What precedes and follows the next process of a run (S-49, S-50, S-52, S-23, S-27)."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -19,6 +21,7 @@ from turnlock.models.workers import OPAQUE
 from turnlock.runtime.journal.contract import Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.owners import was_ours
+from turnlock.server import restoring
 from turnlock.views.status import Status
 
 from ..runtime.virtual import run
@@ -261,5 +264,40 @@ def test_s_52_a_server_that_begins_brings_to_rest_what_dead_processes_left(lives
             assert await steps(journal) == ["session", "epoch"]
             await it.sessions.prompt("r", "next", message_id="n", doubts="fail")
             await it.until(lambda: ("took", "r", "n") in scripted.pipe)
+
+    run(play())
+
+
+def test_s_52_only_what_stands_since_the_turn_before_the_last_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Page by page from the end, however long the run is; what was announced is found there."""
+    monkeypatch.setattr(restoring, "PAGE", 3)
+
+    async def play() -> None:
+        journal, scripted = MemoryJournal(), ScriptedAdapter()
+        killed = await serve(journal, others=[scripted])
+        session = await begun(killed, scripted)
+        for number in range(5):
+            await session.announces(f"a{number}")
+            await session.runs(f"c{number}")
+            await session.ends(f"c{number}")
+            await session.runs(f"a{number}")
+            await session.ends(f"a{number}")
+            if number < 4:
+                await session.completes()
+                await killed.sessions.prompt("r", "on", message_id=f"n{number}")
+                await killed.until(lambda n=number: len(scripted.told("took")) == n + 2)  # type: ignore[misc]
+        await session.announces("last")
+        facts = [fact async for fact in journal.facts("r")]
+        latest = await restoring._latest(journal, "r", ends=len(facts))
+        assert latest == facts[-len(latest) :]
+        opened = [fact.turn_id for fact in latest if isinstance(fact, TurnOpened)]
+        assert (opened, latest[0].type) == (["u1.4", "u1.5"], "TURN_OPENED")
+        assert await restoring._latest(journal, "r", ends=0) == []
+        await killed.kill()
+        async with serving(journal, others=[scripted]) as it:
+            await it.sessions.restore("r")
+            assert await facts_of(journal, ExecutionInDoubt) == ["last"]
 
     run(play())
