@@ -187,10 +187,10 @@ async def _latest(journal: Journal, run_id: str, *, ends: int) -> list[Fact]:
     while ends > 0:
         first = max(0, ends - PAGE)
         page: list[Fact] = []
-        while len(page) < ends - first:
-            page += await journal.read(
-                run_id, after=first + len(page), limit=ends - first - len(page)
-            )
+        while (left := ends - first - len(page)) and (
+            some := await journal.read(run_id, after=first + len(page), limit=left)
+        ):
+            page += some
         facts, ends = page + facts, first
         opened = [it for it in facts if isinstance(it, TurnOpened)]
         before = [it for it in opened if turn_there(it.turn_id) != turn_there(opened[-1].turn_id)]
