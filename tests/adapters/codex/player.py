@@ -33,7 +33,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 Line = dict[str, Any]
 
@@ -108,8 +108,9 @@ class Pipe:
             raise Fault(f"a line that is no JSON: {line[:200]!r}") from error
         if not isinstance(told, dict):
             raise Fault(f"a line that is no message: {line[:200]!r}")
-        self.note("heard", message=told)
-        return told
+        message = cast("Line", told)
+        self.note("heard", message=message)
+        return message
 
 
 class Player:
@@ -503,7 +504,7 @@ def _refusal(method: str) -> Line:
 
 def _method(entry: Mapping[str, Any]) -> str | None:
     message = entry["msg"]
-    return message.get("method") if isinstance(message, dict) else None
+    return cast("Line", message).get("method") if isinstance(message, dict) else None
 
 
 def _is_answer(entry: Line, direction: str) -> bool:
@@ -525,12 +526,14 @@ def _differs(recorded: Line, told: Line) -> str:
 
 def _decision(answer: Line) -> object:
     """Return what an answer decides; what codex would remember is only an `accept` of ours."""
-    decision = (answer.get("result") or {}).get("decision")
-    remembered = decision == "acceptForSession" or isinstance(decision, dict)
-    return "accept" if remembered else decision
+    result: Line = answer.get("result") or {}
+    decision: object = result.get("decision")
+    if decision == "acceptForSession" or isinstance(decision, dict):
+        return "accept"
+    return decision
 
 
-def _hooks(path: Path | None) -> dict[str, Callable[[Line], None]]:
+def _hooks(path: Path | None) -> dict[str, Callable[[Line], object]]:
     """Load a script of the test: its `answered(message)` is called before an answer is used."""
     if path is None:
         return {}
@@ -556,7 +559,9 @@ def _pair(text: str) -> tuple[int, str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        description=str(__doc__).partition("\n")[0], allow_abbrev=False
+    )
     say = parser.add_argument
     say("transcript", type=Path)
     say("proc", help="its number in the transcript, or `next`")

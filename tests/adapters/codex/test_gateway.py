@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import pytest
 
@@ -18,14 +18,15 @@ from turnlock.adapters.codex.gateway import (
     RequestUnanswered,
     Thread,
 )
-from turnlock.adapters.codex.messages import Answered, Message
+from turnlock.adapters.codex.messages import Answered, Message, object_of
 from turnlock.adapters.codex.process import Exited, ProcessName
 from turnlock.adapters.codex.transport import PipeBroken, Transport
 from turnlock.adapters.contract import ModelInfo
 
 from .played import logged, player
 
-Json = dict[str, Any]
+Json: TypeAlias = dict[str, Any]
+Call: TypeAlias = Callable[[Gateway], Awaitable[Any]]
 NEW = "x/0.169.0 (Debian 12.0.0; x86_64) unknown (x; 1)"
 THREAD = {"thread": {"id": "t"}, "approvalPolicy": "on-request", "approvalsReviewer": "user"}
 
@@ -46,16 +47,19 @@ class Peer:
 
     async def write(self, message: Mapping[str, Any]) -> None:
         self.written.append(message)
-        answer = self.answers.get(message["method"])
-        if callable(answer):
-            answer = answer(message.get("params", {}))
-        if isinstance(answer, list):
-            answer = answer.pop(0)
+        answer = self.answer_to(message)
         if answer is None or "id" not in message:
             return
-        wrong = isinstance(answer, dict) and set(answer) == {"code", "message"}
-        told = Answered(message["id"], error=answer) if wrong else Answered(message["id"], answer)
+        found = object_of(answer) or {}
+        wrong = set(found) == {"code", "message"}
+        told = Answered(message["id"], error=found) if wrong else Answered(message["id"], answer)
         asyncio.get_running_loop().call_soon(self.gateway.take, told)
+
+    def answer_to(self, message: Mapping[str, Any]) -> Any:
+        answer: Any = self.answers.get(message["method"])
+        if callable(answer):
+            answer = answer(message.get("params", {}))
+        return cast("list[Any]", answer).pop(0) if isinstance(answer, list) else answer
 
     async def end(self, *, grace: float) -> Exited:
         return Exited(status=0)
@@ -221,7 +225,7 @@ def test_turns_are_asked_for_by_the_id_of_the_message() -> None:
         assert await gateway.start_turn("t", "go", message_id="m") == "u"
         assert await gateway.steer("t", "u", "left", message_id="n") == "u"
         await gateway.interrupt("t", "u")
-        said = {"type": "text", "text": "go", "text_elements": []}
+        said: Json = {"type": "text", "text": "go", "text_elements": []}
         assert peer.asked("turn/start") == [
             {"threadId": "t", "input": [said], "clientUserMessageId": "m"}
         ]
@@ -241,23 +245,21 @@ def test_turns_are_asked_for_by_the_id_of_the_message() -> None:
 def test_lists_are_read_page_by_page() -> None:
     """And no further than somebody looks, nor round in circles."""
 
+    def items(asked: Json) -> Json:
+        number: int = asked.get("cursor", 0)
+        return {"data": [{"turnId": "u", "item": number}], "nextCursor": number + 1}
+
     async def story() -> None:
         models = [
             {"data": [{"id": "i", "model": "a", "isDefault": True}, 3], "nextCursor": "2"},
             {"data": [{"id": "b", "modelProvider": "p"}, {}], "nextCursor": "2"},
         ]
-        peer = await hello(
-            model__list=models,
-            thread__items__list=lambda asked: {
-                "data": [{"turnId": "u", "item": asked.get("cursor", 0)}],
-                "nextCursor": asked.get("cursor", 0) + 1,
-            },
-        )
+        peer = await hello(model__list=models, thread__items__list=items)
         assert await peer.gateway.models() == (
             ModelInfo(name="a", default=True),
             ModelInfo(name="b", provider="p"),
         )
-        found = []
+        found: list[Any] = []
         async for entry in peer.gateway.items("t", turn_id="u", newest_first=True):
             found.append(entry["item"])
             if len(found) == 3:
@@ -271,20 +273,20 @@ def test_lists_are_read_page_by_page() -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(
-    ("method", "call"),
-    [
-        ("thread/read", lambda it: it.read_thread("t")),
-        ("model/list", lambda it: it.models()),
-        ("initialize", lambda it: it.initialize()),
-    ],
-)
+READING: list[tuple[str, Call]] = [
+    ("thread/read", lambda it: it.read_thread("t")),
+    ("model/list", lambda it: it.models()),
+    ("initialize", lambda it: it.initialize()),
+]
+
+
+@pytest.mark.parametrize(("method", "call"), READING)
 def test_s_55_what_changes_nothing_is_asked_again(
-    method: str, call: Any, monkeypatch: pytest.MonkeyPatch
+    method: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a process that has too much to do, a few times, within its bound."""
     monkeypatch.setattr(of_gateway, "AGAIN", (0, 0, 0))
-    answer = {"thread": {}, "data": [], "userAgent": NEW}
+    answer: Json = {"thread": {}, "data": [], "userAgent": NEW}
     busy = refusal("Server overloaded; retry later.", -32001)
 
     async def story() -> None:
@@ -298,7 +300,7 @@ def test_s_55_what_changes_nothing_is_asked_again(
     asyncio.run(story())
 
 
-CHANGING: list[Any] = [
+CHANGING: list[tuple[str, Call]] = [
     ("thread/start", lambda it: it.start_thread()),
     ("thread/resume", lambda it: it.resume_thread("t")),
     ("turn/start", lambda it: it.start_turn("t", "x", message_id="m")),
@@ -310,7 +312,7 @@ CHANGING: list[Any] = [
 @pytest.mark.parametrize(("method", "call"), CHANGING)
 @pytest.mark.parametrize("answer", [refusal("busy", -32001), None, 3])
 def test_s_55_what_changes_something_is_asked_but_once(
-    method: str, call: Any, answer: Any, monkeypatch: pytest.MonkeyPatch
+    method: str, call: Call, answer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused, unanswered, or answered so that nobody knows: sent twice, it would run twice."""
     monkeypatch.setattr(of_gateway, "REQUEST", 0.02)
@@ -322,7 +324,7 @@ def test_s_55_what_changes_something_is_asked_but_once(
             await asyncio.wait_for(call(peer.gateway), 20)
         assert isinstance(told.value, RequestRefused) == isinstance(answer, dict)
         assert len(peer.asked(method)) == 1
-        assert peer.gateway._waiting == {}
+        assert vars(peer.gateway)["_waiting"] == {}
         late = Answered(1, {"turn": {"id": "late"}})
         peer.gateway.take(late)
 

@@ -133,7 +133,8 @@ def renamed(entry: Line, left_out: set[object]) -> Line | None:
 
 def answer(client: Client, recorded: Line) -> None:
     """Answer as we would: nothing that codex would remember, and no `cancel` (S-35)."""
-    decision = (recorded.get("result") or {}).get("decision")
+    result: Line = recorded.get("result") or {}
+    decision = result.get("decision")
     if decision == "cancel":
         client.say({"method": "turn/interrupt", "id": "stop", "params": {}})
         assert client.hear() == {"id": "stop", "result": {}}
@@ -165,7 +166,7 @@ def _all_of(name: str) -> list[Line]:
         return [json.loads(line) for line in lines]
 
 
-ASK = {"id": 0, "method": "ask", "params": {}}
+ASK: Line = {"id": 0, "method": "ask", "params": {}}
 STORY: tuple[tuple[str, Line], ...] = (
     ("c2s", {"id": 1, "method": "start", "params": {"threadId": "t"}}),
     ("s2c", {"id": 1, "result": {"thread": "t"}}),
@@ -177,9 +178,9 @@ STORY: tuple[tuple[str, Line], ...] = (
     ("meta", {"event": "stdin_closed"}),
     ("meta", {"event": "stdout_eof", "returncode": 5}),
 )
-START = {"id": "a", "method": "start", "params": {"threadId": "t", "more": 1}}
-YES = {"id": 0, "result": {"decision": "accept"}}
-NO = {"id": "0", "result": {"decision": "decline"}}
+START: Line = {"id": "a", "method": "start", "params": {"threadId": "t", "more": 1}}
+YES: Line = {"id": 0, "result": {"decision": "accept"}}
+NO: Line = {"id": "0", "result": {"decision": "decline"}}
 
 
 @pytest.fixture
@@ -200,21 +201,21 @@ def test_answers_may_come_in_any_order(story: Path, answers: tuple[Line, Line]) 
         assert client.ended() == (5, "")
 
 
-@pytest.mark.parametrize(
-    ("said", "what"),
-    [
-        ([{**START, "method": "begin"}], "begin, which is not waited for"),
-        ([{**START, "params": {"threadId": "u"}}], "start, which is not waited for"),
-        ([START, START], "start, which is not waited for"),
-        ([START, {**YES, "id": 7}], "an answer to request 7, which was never made"),
-        ([START, {**NO, "id": 0}], "an answer to request 0 that says 'decline', where 'accept'"),
-        ([START, YES, YES], "a second answer to request 0"),
-        ([START, {"id": 0}], "neither a request nor an answer"),
-        ([START, {"id": 0, "error": {}}], "an answer to request 0 that is an error"),
-        ([{"method": 3}], "a message without a method"),
-        (["nothing"], "a line that is no message"),
-    ],
-)
+ANYTHING_ELSE: list[tuple[list[Any], str]] = [
+    ([{**START, "method": "begin"}], "begin, which is not waited for"),
+    ([{**START, "params": {"threadId": "u"}}], "start, which is not waited for"),
+    ([START, START], "start, which is not waited for"),
+    ([START, {**YES, "id": 7}], "an answer to request 7, which was never made"),
+    ([START, {**NO, "id": 0}], "an answer to request 0 that says 'decline', where 'accept'"),
+    ([START, YES, YES], "a second answer to request 0"),
+    ([START, {"id": 0}], "neither a request nor an answer"),
+    ([START, {"id": 0, "error": {}}], "an answer to request 0 that is an error"),
+    ([{"method": 3}], "a message without a method"),
+    (["nothing"], "a line that is no message"),
+]
+
+
+@pytest.mark.parametrize(("said", "what"), ANYTHING_ELSE)
 def test_anything_else_is_told_and_ends_it(story: Path, said: list[Any], what: str) -> None:
     """Each with status 3 and the place: the player is what proves what our side says."""
     with playing(story) as client:
@@ -279,7 +280,8 @@ def test_it_waits_where_it_is_told_to_and_calls_the_hook(story: Path, tmp_path: 
         client.say(START)
         client.hear()
         gate.touch()
-        client.hear(), client.hear()
+        client.hear()
+        client.hear()
         client.say(YES)
         client.say(NO)
         assert client.hear() == {"method": "done"}

