@@ -243,7 +243,7 @@ class Playing:
     settlement: Any = None
     limit: int = 10_000
     normaliser: type[Normaliser] = Normaliser
-    threads: dict[str, Driven] = attrs.field(factory=dict)
+    threads: dict[str, Driven] = attrs.field(factory=dict[str, Driven])
     raw: bool = False
     driven: type[Driven] = Driven
 

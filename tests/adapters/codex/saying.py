@@ -8,6 +8,7 @@ from typing import Any, Final
 from turnlock.adapters.codex.messages import Asked, Notified
 from turnlock.models.deliveries import Decide
 from turnlock.models.fact import Fact
+from turnlock.models.facts import CallAdded, TurnOpened
 from turnlock.views.live import calls_of
 
 from .driving import Driven
@@ -175,10 +176,10 @@ class Talk(Driven):
 def in_short(fact: Fact) -> str:
     """Return a fact in short."""
     name = getattr(fact, "invocation_id", None)
-    if fact.type.name in {"TURN_OPENED", "CALL_ADDED"}:
-        calls = fact.calls if fact.type.name == "TURN_OPENED" else (fact.call,)  # type: ignore[attr-defined]
+    if isinstance(fact, TurnOpened | CallAdded):
+        calls = fact.calls if isinstance(fact, TurnOpened) else (fact.call,)
         names = " ".join(it.invocation_id for it in calls)
-        turn = f" {fact.turn_id}" if fact.type.name == "TURN_OPENED" else ""  # type: ignore[attr-defined]
+        turn = f" {fact.turn_id}" if isinstance(fact, TurnOpened) else ""
         return f"{_short(fact)}{turn}: {names}"
     error = getattr(fact, "error", None)
     told = f" {error}" if error else ""

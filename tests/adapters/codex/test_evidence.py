@@ -49,7 +49,8 @@ def test_an_announcement_is_a_repeat_while_nothing_speaks_against_it() -> None:
 def test_an_announcement_that_its_end_overtook_is_a_repeat() -> None:
     """S-33a: by its process, or by the time that it was announced."""
     instances = Instances()
-    for more in ({"process": "7"}, {"startedAtMs": 5}):
+    ways: list[dict[str, Any]] = [{"process": "7"}, {"startedAtMs": 5}]
+    for more in ways:
         made = opened(instances, item(**command("x", **more)))
         made.settled = True
         assert instances.announced(item(**command("x", **more))) is made

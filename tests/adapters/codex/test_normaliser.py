@@ -10,6 +10,7 @@ import pytest
 from turnlock.adapters.codex.items import Item
 from turnlock.adapters.codex.messages import Asked, Notified
 from turnlock.adapters.codex.normaliser import thread_of
+from turnlock.adapters.codex.turns import Turns
 from turnlock.models.deliveries import Decide, Interrupt
 from turnlock.models.fact import Fact
 from turnlock.models.facts import CallAdded, TurnOpened
@@ -270,10 +271,12 @@ def test_ids_that_are_long_or_odd_are_made_valid() -> None:
     long = "x" * 5_000
     talk.hears(begun("a#b"), started(command(long, process="7"), turn="a#b"))
 
-    call = talk.facts[0].calls[0]  # type: ignore[attr-defined]
+    opened = talk.facts[0]
+    assert isinstance(opened, TurnOpened)
+    call = opened.calls[0]
     assert len(call.invocation_id) == 256
     assert call.provider_call_id == long
-    assert talk.facts[0].turn_id == "a%23b"  # type: ignore[attr-defined]
+    assert opened.turn_id == "a%23b"
 
 
 # what is observed, by S-13 and S-63
@@ -377,7 +380,8 @@ def test_what_has_ended_is_let_go() -> None:
     talk.hears(ended(command(process="7", aggregatedOutput=output)), raw_output(output=output))
     talk.hears(started(change), ended(change))
 
-    kept = [*talk.normaliser._turns.now.instances]
+    turns: Turns = vars(talk.normaliser)["_turns"]
+    kept = [*turns.now.instances]
     assert len(kept) == 2
     assert not [it for it in kept if "xxx" in repr(it.outcome) or "yyy" in repr(it.arguments)]
     assert talk.hears(ended(command(process="7"))) == []

@@ -149,12 +149,14 @@ IDS: Final = st.sampled_from(["u", "v", "c", "d", "", "x" * 300])
 KINDS: Final = st.sampled_from(
     ["commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "collabAgentToolCall"]
 )
+NONE: Final = st.builds(list[Any])
+NOTHING: Final = st.builds(dict[str, Any])
 ITEMS: Final = st.fixed_dictionaries(
     {"type": KINDS | st.text(max_size=8), "id": IDS},
     optional={
         "command": st.sampled_from(["ls", "rm"]),
         "cwd": st.just("/w"),
-        "changes": st.just([]),
+        "changes": NONE,
         "server": IDS,
         "tool": IDS,
         "arguments": st.none() | st.dictionaries(IDS, st.integers()),
@@ -166,7 +168,7 @@ ITEMS: Final = st.fixed_dictionaries(
     },
 )
 JSON: Final[st.SearchStrategy[Any]] = (
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([])
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | NONE
 )
 PARAMS: Final = st.fixed_dictionaries(
     {"threadId": st.just("T")},
@@ -179,9 +181,9 @@ PARAMS: Final = st.fixed_dictionaries(
         "approvalId": st.none() | IDS,
         "requestId": st.integers(0, 3) | JSON,
         "command": st.sampled_from(["ls", "rm"]) | st.just(["ls"]) | JSON,
-        "changes": st.just([]) | JSON,
-        "fileChanges": st.just({}) | JSON,
-        "permissions": st.just({}) | JSON,
+        "changes": NONE | JSON,
+        "fileChanges": NOTHING | JSON,
+        "permissions": NOTHING | JSON,
         "questions": st.just([{"id": "q"}]) | JSON,
         "tool": IDS | JSON,
         "serverName": IDS | JSON,
@@ -190,10 +192,14 @@ PARAMS: Final = st.fixed_dictionaries(
         "_meta": st.just({"codex_approval_kind": "mcp_tool_call"}) | JSON,
     },
 )
+
+
+def message_of(method: str, params: dict[str, Any], request: int | None) -> Notified | Asked:
+    return Notified(method, params) if request is None else Asked(request, method, params)
+
+
 MESSAGES: Final = st.builds(
-    lambda method, params, request: (
-        Notified(method, params) if request is None else Asked(request, method, params)
-    ),
+    message_of,
     st.sampled_from(METHODS),
     PARAMS,
     st.none() | st.integers(0, 5),
