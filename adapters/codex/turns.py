@@ -33,6 +33,8 @@ class Turns(Calls):
         )
         self._over: dict[str, None] = {}
         self._kept: dict[str, Instances] = {}
+        self._former: Upstream | None = None
+        """The one that gave way to the current one, and of whose end nothing was said."""
 
     @property
     def upstream(self) -> str | None:
@@ -60,15 +62,29 @@ class Turns(Calls):
         """Take it that an upstream turn goes on; False where it is over already (S-33a)."""
         if upstream == self.now.turn_id:
             return True
-        if upstream in self._over:
+        former = self._former
+        if upstream in self._over and (former is None or not self._goes_on(former, upstream)):
             return False
         if self.upstream is not None:
             self._end(SUPERSEDED)
-        self.now = Upstream(upstream)
+        if former is not None and former.turn_id == upstream:
+            self.now, former.ended = former, None
+            del self._over[upstream], self._kept[upstream]
+        else:
+            self.now = Upstream(upstream)
         return True
+
+    def _goes_on(self, former: Upstream, upstream: str) -> bool:
+        """Whether the former turn is named again, and nothing goes on in the current one.
+
+        A review begins an inner turn that nothing names afterwards; all is said of the outer one.
+        """
+        return former.turn_id == upstream and all(it.settled for it in self.now.instances)
 
     def complete(self, upstream: str, status: str) -> None:
         """Take it that an upstream turn is over."""
+        if self._former is not None and self._former.turn_id == upstream:
+            self._former = None
         if self.begin(upstream):
             self._end(Ended(status))
 
@@ -101,6 +117,7 @@ class Turns(Calls):
                 self.close(turn, ended)
             self.release()
         self.leave(ended)
+        self._former = self.now if ended is SUPERSEDED else None
         self._forget()
 
     def _ends_with(self, turn: KernelTurn, ended: Ended) -> bool:

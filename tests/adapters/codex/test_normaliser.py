@@ -386,3 +386,36 @@ def test_what_has_ended_is_let_go() -> None:
     assert not [it for it in kept if "xxx" in repr(it.outcome) or "yyy" in repr(it.arguments)]
     assert talk.hears(ended(command(process="7"))) == []
     assert talk.anomalies()[-1] == "completed_twice"
+
+
+def test_a_turn_that_gave_way_goes_on_where_it_is_named_again() -> None:
+    """A review begins an inner turn that nothing names afterwards: what runs is told (S-33a)."""
+    talk = Talk("response")
+    facts = talk.hears(
+        said("item/started", item={"type": "enteredReviewMode", "id": "r"}),
+        begun("inner"),
+        raw_call("c"),
+        said("rawResponse/completed"),
+        started(command(process="1")),
+        ended(command(process="1")),
+        over(),
+    )
+    assert facts == [
+        "turn opened u#1: c",
+        "started c",
+        "succeeded c",
+        "turn sealed",
+        "turn settled",
+    ]
+    assert talk.anomalies() == []
+    assert talk.normaliser.upstream_turn is None
+    assert not talk.unexplained()
+
+
+def test_a_turn_that_gave_way_stays_over_while_something_goes_on_in_the_next() -> None:
+    """What comes late of it ends nothing of the turn that goes on (S-33a)."""
+    talk = Talk()
+    talk.hears(said("item/agentMessage/delta", itemId="m", delta="a"))
+    talk.hears(started(command(process="1"), turn="v"))
+    assert talk.hears(said("item/agentMessage/delta", itemId="m", delta="b"), over()) == []
+    assert talk.normaliser.upstream_turn == "v"
