@@ -32,8 +32,9 @@ from .refusals import explained
 
 _log = logger(__name__)
 
-AHEAD: Final = 1_000
-"""Messages that may be read and not yet kept (section 15)."""
+AHEAD: Final = 500
+"""Messages that may be taken from a process and not yet kept; as many wait in its transport, and
+then it is not read further (section 15)."""
 TOGETHER: Final = 256
 """Messages of which a normaliser makes sense before anything is kept."""
 KEPT_WITHIN: Final = 30.0
@@ -74,8 +75,9 @@ class Driver:
         sink: Sink,
         *,
         within: float = KEPT_WITHIN,
+        room: asyncio.Semaphore | None = None,
     ) -> None:
-        """Begin with nothing to say."""
+        """Begin with nothing to say; threads of one process share the `room` for what waits."""
         self.answer: Callable[[Reply], Awaitable[bool]] = _unanswered
         """Writes a reply, and says whether it could."""
         self.changed: Callable[[], None] = lambda: None
@@ -87,13 +89,13 @@ class Driver:
         self._over = False
         self._lets = True
         self._woken = asyncio.Event()
-        self._room = asyncio.Semaphore(AHEAD)
+        self.room: Final = room or asyncio.Semaphore(AHEAD)
         self._taken = 0
         """Messages of which sense was made, and which are not all kept."""
 
     async def put(self, message: Notified | Asked) -> None:
         """Have a message made sense of in its turn; wait while too many are not kept."""
-        await self._room.acquire()
+        await self.room.acquire()
         self._messages.append(message)
         self._woken.set()
 
@@ -125,7 +127,7 @@ class Driver:
                     await self._do(heard)
                 while self._taken:
                     self._taken -= 1
-                    self._room.release()
+                    self.room.release()
                 self.changed()
                 await asyncio.sleep(0)
             elif self._over:

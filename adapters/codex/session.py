@@ -295,12 +295,14 @@ class CodexSession:
 
     def _begin_child(self, thread_id: str) -> PerformedThread:
         settlement = self._thread.settlement
+        sink = self._sink.child(thread_id, settlement=settlement)
         thread = self._threads[thread_id] = PerformedThread(
             thread_id=thread_id,
             settlement=settlement,
-            sink=self._sink.child(thread_id, settlement=settlement),
+            sink=sink,
             connection=self._connection,
             worker=self._worker,
+            driver=Driver(sink, room=self._main.driver.room),
             changed=self._tell_change,
         )
         self._drive(thread)

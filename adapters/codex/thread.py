@@ -38,14 +38,14 @@ class PerformedThread:
         sink: Sink,
         connection: Connection,
         worker: str,
-        driver: Driver | None = None,
+        driver: Driver,
         changed: Callable[[], None],
     ) -> None:
         """Begin with nothing known; `changed` is called when something may be another."""
         self.thread_id: Final = thread_id
         self.run_id: Final = sink.run_id
         self.sink: Final = sink
-        self.driver: Final = driver or Driver(sink)
+        self.driver: Final = driver
         self.driver.answer = connection.router.answer
         self.driver.changed = changed
         self.normaliser: Final = Normaliser(

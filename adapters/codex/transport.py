@@ -31,8 +31,9 @@ _log = logger(__name__)
 
 LINE: Final = 16 << 20
 """Bytes of one line of it (section 15)."""
-AHEAD: Final = 1_000
-"""Messages that are read before somebody takes them (section 15)."""
+AHEAD: Final = 500
+"""Messages that are read before somebody takes them: half of those that are not kept (section 15),
+for the session holds as many."""
 BYTES_AHEAD: Final = LINE
 """Bytes of them, and of the line that comes: as many as one line may have."""
 UNWRITTEN: Final = 4 * LINE

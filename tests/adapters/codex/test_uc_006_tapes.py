@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -19,6 +19,7 @@ from turnlock.adapters.codex.transcripts import Said
 from turnlock.adapters.correlation import Correlation
 from turnlock.engine.kernel import Kernel
 from turnlock.models.effects import Execute
+from turnlock.models.errors import UnknownRun
 from turnlock.models.fact import Fact
 from turnlock.models.lifecycle_facts import LifecycleFact
 from turnlock.models.run import Run
@@ -26,6 +27,9 @@ from turnlock.runtime.journal.ledger import START, Domain, LedgerEntry
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.pruning import turn_there
 from turnlock.server.bounds import SessionSettings
+from turnlock.server.hub import Hub
+from turnlock.server.pages import page_of
+from turnlock.server.shown import Sent
 from turnlock.views.live import count_in_doubt
 
 from ...runtime.virtual import run
@@ -87,9 +91,9 @@ class Came:
         assert len(set(answered)) == len(answered)
 
 
-async def play(played: Tape) -> Came:
+async def play(played: Tape, journal: MemoryJournal | None = None) -> Came:
     """Play a tape on a server, until its process has ended; return what it kept."""
-    journal = MemoryJournal()
+    journal = journal or MemoryJournal()
     adapter = CodexAdapter(LAX, start=OneTape(played).start)
     bare = SessionSettings(preload=False)
     async with serving(journal, others=[adapter], settings=bare) as it:
@@ -148,6 +152,50 @@ async def _paged(journal: MemoryJournal) -> AsyncIterator[LedgerEntry]:
         if not page.entries:
             return
         after = page.entries[-1].cursor
+
+
+@pytest.mark.parametrize("name", [*FAULTY, "07_interrupt_pending"])
+def test_uc_011_what_is_shown_live_is_what_is_replayed_and_paged(name: str) -> None:
+    """The same bytes: while it happens, replayed afterwards by another server, and on a page."""
+
+    async def play_and_follow() -> None:
+        journal = MemoryJournal()
+        live: list[bytes] = []
+        async with Hub(journal=journal) as hub:
+            following = asyncio.create_task(follow(hub, live))
+            await play(tape(name), journal)
+            page = await page_of(journal, "r", after=START, limit=100_000)
+            lines = [it.envelope for it in page.shown if isinstance(it, Sent)]
+            assert len(lines) > len([fact async for fact in journal.facts("r")])
+            await _until(lambda: len(live) >= len(lines))
+            following.cancel()
+        async with Hub(journal=journal) as hub:
+            replayed: list[bytes] = []
+            again = asyncio.create_task(follow(hub, replayed))
+            await _until(lambda: len(replayed) >= len(lines))
+            again.cancel()
+        assert live == replayed == lines
+
+    run(play_and_follow())
+
+
+async def follow(hub: Hub, shown: list[bytes]) -> None:
+    """Collect what a subscriber of the run is shown, from its beginning."""
+    while True:
+        subscription = hub.subscribe("r")
+        try:
+            async for batch in subscription:
+                shown += [it.envelope for it in batch if isinstance(it, Sent)]
+        except UnknownRun:  # not yet
+            await asyncio.sleep(0.01)
+        finally:
+            subscription.close()
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - a stream, which tells nobody
+            await asyncio.sleep(0.25)
 
 
 def damaged(message: Message | None) -> Message | None:
