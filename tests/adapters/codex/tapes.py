@@ -35,6 +35,7 @@ PATIENCE: Final = 20.0
 """Seconds of the loop's time that something is waited for."""
 OURS: Final = frozenset({"initialize", "initialized", "thread/start", "thread/resume"})
 """What the adapter says by itself."""
+RESOLVED: Final = "serverRequest/resolved"
 BESIDE: Final = frozenset(
     {"thread/read", "model/list", "thread/list", "thread/items/list"}
     | {"thread/backgroundTerminals/list", "thread/backgroundTerminals/clean"}
@@ -198,6 +199,8 @@ class People:
                 said += 1
                 if isinstance(step.message, Asked):
                     asked[json.dumps(step.message.id)] = step.message
+                elif step.message.method == RESOLVED:  # an answer that comes later is of no use
+                    asked.pop(json.dumps(step.message.params.get("requestId")), None)
             elif isinstance(step, Told):
                 await self._until(partial(self._has_said, said))
                 with suppress(CommandRefused):
