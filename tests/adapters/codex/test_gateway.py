@@ -59,7 +59,7 @@ class Peer:
         answer: Any = self.answers.get(message["method"])
         if callable(answer):
             answer = answer(message.get("params", {}))
-        return cast("list[Any]", answer).pop(0) if isinstance(answer, list) else answer
+        return cast("list[object]", answer).pop(0) if isinstance(answer, list) else answer
 
     async def end(self, *, grace: float) -> Exited:
         return Exited(status=0)
