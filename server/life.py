@@ -290,12 +290,16 @@ class Life:
             await performed.session.taken(told.turn_id)
 
     async def wake(self, run_id: str) -> None:
-        """Begin the session of a run whose last has failed, or was never ended."""
+        """Begin the session of a run of ours whose last has failed, or was never ended.
+
+        One of another runtime is begun by a prompt or a restore alone: what it asked is over.
+        """
         try:
             async with self.lock(run_id):
                 if run_id not in self.active:
                     kept = await self.kept(run_id)
-                    if kept is not None and kept.why_closed not in STAYS_CLOSED:
+                    ours = kept is not None and kept.manifest.spec.kind == OWN
+                    if kept is not None and ours and kept.why_closed not in STAYS_CLOSED:
                         await self.begin(kept)
         except TurnlockError as error:
             _log.info("run %r goes on once it is restored: %s", run_id, error)

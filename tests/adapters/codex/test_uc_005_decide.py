@@ -275,6 +275,46 @@ def test_s_42a_what_the_kind_cannot_is_refused_before_anything_happens() -> None
     run(play())
 
 
+def test_s_84_a_decision_or_resolution_begins_no_process() -> None:
+    """What a dead process asked is over; a doubt is settled, and the run stays inactive (S-54)."""
+
+    async def play() -> None:
+        async with codex_world() as it, faces.opened(
+            journal=it.journal, sessions=it.served.sessions
+        ) as face:  # fmt: skip
+            await it.begun()
+            (call,) = await it.waits("c1")
+            it.codex.runs("c2")
+            await asyncio.sleep(1)
+            it.codex.wire.dies()
+            await it.served.until(lambda: not it.served.sessions.is_active("r"))
+            started = len(it.codex.wires)
+            client = face.client(Role.DECIDE)
+            decision = {
+                "turn_id": call.turn_id,
+                "invocation_id": "c1",
+                "approved": True,
+                "arguments_digest": call.arguments_digest,
+            }
+            answer = await client.post("/v1/runs/r/decisions", json=decision)
+            assert answer.status_code == 409
+            resolution = {
+                "turn_id": call.turn_id,
+                "invocation_id": "c2",
+                "attempt": 1,
+                "resolution": "error",
+                "error": "nobody knows",
+            }
+            answer = await client.post("/v1/runs/r/resolutions", json=resolution)
+            assert answer.status_code == 200, answer.text
+            await asyncio.sleep(30)
+            assert len(it.codex.wires) == started
+            assert not it.served.sessions.is_active("r")
+            assert (await it.journal.entry("r")).doubts == 0
+
+    run(play())
+
+
 def test_s_43_the_client_is_answered_before_the_runtime_is() -> None:
     """The decision is kept by then; that the runtime took it is observed."""
 
