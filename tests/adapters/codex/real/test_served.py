@@ -288,6 +288,8 @@ def _agent_room(rooms: Rooms) -> Room:
 def test_a_sub_agent_is_a_run_of_its_own_and_decided_on_there(rooms: Rooms) -> None:
     """S-56: its thread is a child of the run; its call waits there, and runs once."""
     room = _agent_room(rooms)
+    if not room.codex.announces_first:
+        pytest.skip("the agents of 0.104 have other tools, and are not asked about")
     with serving(room) as served:
         served.create()
 

@@ -127,6 +127,7 @@ def test_s_21_a_server_killed_at_a_step_of_an_answer_lets_nothing_run_unseen(
             assert not served.kept(ToolApproved, ToolDenied)
         stands, ledger = restored(served)
         agree(served, stands, ledger, claimed=claimed)
+        print(f"killed at {point}: {stands}; ran {len(ledger)}")
         goes_on(served, ledger)
 
 
