@@ -214,7 +214,7 @@ def test_uc_006_a_message_lost_doubled_or_damaged_leaves_the_run_whole(
     steps = tape(name).steps
     places = [at for at, it in enumerate(steps) if isinstance(it, Said)]
     notified = [at for at in places if isinstance(_message(steps[at]), Notified)]
-    for chosen in notified[:: max(1, len(notified) // 6)]:
+    for chosen in notified[:: max(1, len(notified) // 3)]:
 
         def change(place: int, said: Said, chosen: int = chosen) -> list[Message | None]:
             if place != chosen:
