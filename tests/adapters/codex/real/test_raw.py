@@ -113,20 +113,16 @@ def test_requests_are_answered_each_by_its_id(rooms: Rooms) -> None:
     assert room.ledger == ["a", "b"]
 
 
-def test_of_two_questions_under_one_id_the_first_answer_decides_the_last_asked(
-    rooms: Rooms,
-) -> None:
-    """An approval lets another command run than it names: why we decline both (S-33, S-37)."""
+def test_of_two_questions_under_one_id_one_answer_decides_about_either(rooms: Rooms) -> None:
+    """Mostly the one asked about last runs, whichever is accepted: we decline both (S-33, S-37)."""
     room = rooms([step(command("c1", append("one")), command("c1", append("two")))])
     with room.start() as raw:
         begun(room, raw)
         first, last = (raw.wait_for(ASKS, count=count) for count in (1, 2))
         assert first["params"]["itemId"] == last["params"]["itemId"] == "c1"
         raw.answer(first, "accept")
-        raw.wait_for("turn/completed")
-    [ran] = room.ledger
-    assert ran in last["params"]["command"]
-    assert ran not in first["params"]["command"]
+        raw.wait_for("turn/completed")  # it waits for no answer about the other
+    assert room.ledger in (["one"], ["two"])
 
 
 def test_a_patch_is_announced_with_its_changes_before_it_is_asked_about(rooms: Rooms) -> None:
