@@ -226,6 +226,9 @@ class Outcome:
                 {
                     "run_id": run.run.run_id,
                     "thread_id": run.thread_id,
+                    "notes": sum(1 for _ in run.notes),
+                    "transients": run.transients,
+                    "answers": len(run.answers),
                     "turns": [attrs.asdict(it) for it in self.turns[run.run.run_id]],
                     "refusals": [_refusal_as_json(it) for it in run.refusals],
                     "anomalies": [{"anomaly": it.anomaly, "detail": it.detail} for it in run.odd],
@@ -265,7 +268,9 @@ def _unexplained(run: PlayedRun) -> Iterator[Refusal]:
 def _told(outcome: Outcome) -> Iterator[str]:
     yield f"{outcome.file}: {_counted(outcome.counts)}"
     for run in outcome.runs:
-        yield f"  run {run.run.run_id}, thread {run.thread_id}"
+        said = counted(sum(1 for _ in run.notes), "note")
+        said += f", {counted(run.transients, 'transient')}, {counted(len(run.answers), 'answer')}"
+        yield f"  run {run.run.run_id}, thread {run.thread_id}: {said}"
         for turn in outcome.turns[run.run.run_id]:
             yield f"    turn {turn.turn_id}: {', '.join(turn.words) or 'open'}"
             for name, call in turn.calls.items():

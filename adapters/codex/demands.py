@@ -110,6 +110,8 @@ class Witness:
         """The upstream turn that goes on; what was announced in another may have run (S-23)."""
         self._over: set[str] = set()
         """Upstream turns that have ended, as far as messages say."""
+        self._completed: set[str] = set()
+        """Those of which the end was said: an execution of any other is a call."""
         self._resolved: set[tuple[int, str]] = set()
         self._told_of: dict[tuple[str, str], None] = {}
         """Executions of which something was told, since it was looked at last."""
@@ -153,6 +155,7 @@ class Witness:
 
     def _go_on(self, turn: str, *, ends: bool) -> None:
         """Note which upstream turn goes on: a message may begin one, and end another (S-33a)."""
+        self._completed |= {turn} if ends else set()
         if turn not in self._over and turn != self._turn:
             self._end_turn()
             self._turn = turn
@@ -167,7 +170,7 @@ class Witness:
     def _tell_of(self, turn: str | None, name: object, item: Mapping[str, Any]) -> None:
         """Note that there is an execution, or was announced, in the turn that goes on."""
         is_call = str(item.get("type")) in _CALLS and isinstance(name, str) and name
-        if is_call and turn is not None and turn == self._turn:
+        if is_call and turn is not None and turn not in self._completed:
             self._told_of.setdefault((turn, str(name)))
 
     def _show(self, turn: str | None, item: object, *, ran: bool = False) -> None:

@@ -14,7 +14,7 @@ from ...models.run import Run
 from ...models.verdicts import Refused
 from ...runtime.journal.ledger import Note
 from .demands import Broken, Life, Witness
-from .heard import Heard, Odd
+from .heard import Heard, Odd, Reply
 from .messages import Asked, Notified
 from .transcripts import Settlement
 
@@ -100,12 +100,20 @@ class PlayedRun:
     refusals: list[Refusal] = attrs.field(factory=list[Refusal])
     odd: list[Odd] = attrs.field(factory=list[Odd])
     transients: int = 0
+    answers: list[Reply] = attrs.field(factory=list[Reply])
+    """What we answered, in order."""
     normaliser: Normalises | None = None
     """Of the process that has it now."""
     settlement: Settlement = "turn"
     """In the process that has it, or had it last."""
     turns: dict[str, str] = attrs.field(factory=dict[str, str])
     """The latest turn of the kernel of each upstream turn."""
+
+    @property
+    def notes(self) -> Iterator[Note]:
+        """All notes, in order."""
+        for kept in self.kept:
+            yield from kept.notes
 
     @property
     def facts(self) -> Iterator[Fact]:

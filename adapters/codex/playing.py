@@ -308,6 +308,7 @@ class Play:
         request = self._requests.get((self._process, repr(reply.request)))
         asked = None if request is None else request.asked
         life = None if request is None else request.life
+        run.answers.append(reply)
         self._all_broken(run, run.witness.replied(self._process, asked, life, reply))
 
     def _refuse(self, run: PlayedRun, by: str, delivery: Delivery, verdict: Refused) -> None:
