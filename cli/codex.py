@@ -235,6 +235,7 @@ class Outcome:
                 }
                 for run in self.runs
             ],
+            "broken_off": self.play.broken_off,
             "wrong": list(self.wrong),
         }
 
@@ -267,6 +268,8 @@ def _unexplained(run: PlayedRun) -> Iterator[Refusal]:
 
 def _told(outcome: Outcome) -> Iterator[str]:
     yield f"{outcome.file}: {_counted(outcome.counts)}"
+    for seq in outcome.play.broken_off:
+        yield f"  seq {seq}: no message: its process was taken for ended"
     for run in outcome.runs:
         said = counted(sum(1 for _ in run.notes), "note")
         said += f", {counted(run.transients, 'transient')}, {counted(len(run.answers), 'answer')}"

@@ -45,8 +45,9 @@ from .transcripts import object_of
 
 _RUNS: Final = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 """Items whose announcement is no start, but for a command with a process id (S-22)."""
-_CALLS: Final = _RUNS | {"function_call", "custom_tool_call", "local_shell_call"}
-"""Of these there is a call when their process has ended, at the latest (S-23)."""
+_RAW: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+"""What the model asks for, in the raw stream. Of these and of the items above there is a call when
+their process has ended, at the latest (S-23)."""
 _OWNED: Final = {TOOL_CALL: "callId", USER_INPUT: "itemId"}
 """What is asked of us: it has not begun before we begin it (S-28)."""
 _SHOWS: Final = frozenset(
@@ -104,14 +105,16 @@ class Witness:
         self._by_item: dict[tuple[str, str], list[Life]] = {}
         self._shown: set[tuple[str, str]] = set()
         """What may run, by upstream turn and item, as far as messages show."""
+        self._items: set[tuple[str, str]] = set()
+        """All executions that were ever announced or asked about, or have ended."""
         self._ran: dict[tuple[str, str], None] = {}
         """What did run, since it was looked at last."""
         self._turn: str | None = None
         """The upstream turn that goes on; what was announced in another may have run (S-23)."""
         self._over: set[str] = set()
         """Upstream turns that have ended, as far as messages say."""
-        self._completed: set[str] = set()
-        """Those of which the end was said: an execution of any other is a call."""
+        self._former: str | None = None
+        """The one that gave way to the current one, where its end was not said."""
         self._resolved: set[tuple[int, str]] = set()
         self._told_of: dict[tuple[str, str], None] = {}
         """Executions of which something was told, since it was looked at last."""
@@ -129,6 +132,8 @@ class Witness:
         turn = turn_named(message)
         if turn is not None:
             self._go_on(turn, ends=message.method == "turn/completed")
+        if isinstance(message, Asked) and turn is not None:
+            self._items.add((turn, str(params.get("itemId"))))
         if message.method in _SHOWS:
             self._show(turn, params.get("itemId"), ran=True)
         elif message.method in _OWNED:
@@ -140,43 +145,51 @@ class Witness:
         """Note what is said of an item as a whole."""
         kind, status = str(item.get("type")), item.get("status")
         if method == "item/started":
-            self._tell_of(turn, item.get("id"), item)
+            self._tell_of(turn, item.get("id"), is_call=kind in _RUNS)
             if kind not in _RUNS or item.get("processId") is not None:
                 self._show(turn, item.get("id"))
         elif method == "item/completed":
-            self._tell_of(turn, item.get("id"), item)
+            self._tell_of(turn, item.get("id"), is_call=kind in _RUNS)
             if status != "declined":
                 ran = status == "completed" or item.get("exitCode") is not None
                 self._show(turn, item.get("id"), ran=ran)
         elif method == "rawResponseItem/completed":
-            self._tell_of(turn, item.get("call_id"), item)
+            self._tell_of(turn, item.get("call_id"), is_call=kind in _RAW)
             if kind.endswith("_output"):
                 self._show(turn, item.get("call_id"))
 
     def _go_on(self, turn: str, *, ends: bool) -> None:
-        """Note which upstream turn goes on: a message may begin one, and end another (S-33a)."""
-        self._completed |= {turn} if ends else set()
-        if turn not in self._over and turn != self._turn:
+        """Note which upstream turn goes on: a message may begin one, and end another (S-33a).
+
+        The one before goes on where it is named again, and nothing was told of the current one.
+        """
+        idle = not any(it == self._turn for it, _ in self._items)
+        if turn != self._turn and (turn not in self._over or (turn == self._former and idle)):
+            former = self._turn
             self._end_turn()
-            self._turn = turn
+            self._turn, self._former = turn, former
+            self._over.discard(turn)
         if ends and turn == self._turn:
             self._end_turn()
+        if ends and turn == self._former:
+            self._former = None
 
     def _end_turn(self) -> None:
         if self._turn is not None:
             self._over.add(self._turn)
         self._turn = None
 
-    def _tell_of(self, turn: str | None, name: object, item: Mapping[str, Any]) -> None:
+    def _tell_of(self, turn: str | None, name: object, *, is_call: bool) -> None:
         """Note that there is an execution, or was announced, in the turn that goes on."""
-        is_call = str(item.get("type")) in _CALLS and isinstance(name, str) and name
-        if is_call and turn is not None and turn not in self._completed:
-            self._told_of.setdefault((turn, str(name)))
+        if is_call and isinstance(name, str) and name:
+            self._items.add((turn or "", name))
+            if turn is not None and turn == self._turn:
+                self._told_of.setdefault((turn, name))
 
     def _show(self, turn: str | None, item: object, *, ran: bool = False) -> None:
         if turn is not None and isinstance(item, str):
             self._shown.add((turn, item))
-            if ran:
+            if ran and (turn, item) in self._items:  # of what is not known nobody can tell
                 self._ran.setdefault((turn, item))
 
     def process_ended(self) -> None:

@@ -77,11 +77,15 @@ class Play:
         self.breaches: list[Breach] = []
         self.unheard = 0
         """Messages that are of no thread."""
+        self.broken_off: list[int] = []
+        """Where a line was no message, and its process taken for ended (S-13)."""
         self._settlements = settlements
         self._makes = makes
         self._late = late
         self._unlearnt: deque[tuple[int, PlayedRun, tuple[Fact, ...]]] = deque()
-        self._requests: dict[tuple[int, str], Request] = {}
+        self._requests: dict[tuple[int, str], list[Request]] = {}
+        """By process and id, as JSON has it (S-34): those of one run at most, unless ids are used
+        again."""
         self._reading: dict[tuple[int, str], PlayedRun] = {}
         """What the client asked of threads that it reads, or resumes."""
         self._dead: set[int] = set()
@@ -101,7 +105,8 @@ class Play:
         elif isinstance(step, Told):
             self._told(step.message, step.at)
         elif step.message is None:
-            self._end(step.at)  # nobody knows what else was lost (S-13)
+            self.broken_off.append(step.seq)  # nobody knows what else was lost (S-13)
+            self._end(step.at)
         elif isinstance(step.message, Answered):
             self._find_evidence(step.message, step.at)
         else:
@@ -224,7 +229,9 @@ class Play:
             if may_be and turn in {None, upstream(live.turn_id)}:
                 turn_id, invocation_id = live.turn_id, live.invocation_id
         request = Request(run, asked, turn_id, invocation_id)
-        self._requests.setdefault((self._process, repr(asked.id)), request)
+        known = self._requests.setdefault((self._process, repr(asked.id)), [])
+        if not any(it.run is run for it in known):
+            known.append(request)
 
     # what is heard: kept, judged, permitted, answered, in this order
 
@@ -304,8 +311,18 @@ class Play:
                     worker=OURS,
                 )
 
+    def _asked(self, name: object) -> Request | None:
+        """Return the request that a client answers; of a dead process where no other is known."""
+        for process in range(self._process, -1, -1):
+            known = self._requests.get((process, repr(name)), [])
+            waiting = [it for it in known if not it.run.witness.is_answered(process, it.asked)]
+            if known:
+                return (waiting or known)[0]
+        return None
+
     def _write(self, run: PlayedRun, reply: Reply) -> None:
-        request = self._requests.get((self._process, repr(reply.request)))
+        known = self._requests.get((self._process, repr(reply.request)), [])
+        request = next((it for it in known if it.run is run), None)
         asked = None if request is None else request.asked
         life = None if request is None else request.life
         run.answers.append(reply)
@@ -357,9 +374,7 @@ class Play:
 
     def _answered(self, message: Mapping[str, Any], at: float) -> None:
         """Take an answer for what somebody decided, or for the result of an owned call."""
-        request = self._requests.get((self._process, repr(message.get("id"))))
-        for process in range(self._process - 1, -1, -1):  # a client that asks nobody who is there
-            request = request or self._requests.get((process, repr(message.get("id"))))
+        request = self._asked(message.get("id"))
         if request is None or request.turn_id is None or request.invocation_id is None:
             return  # nobody was asked
         run, life = request.run, request.life
@@ -400,7 +415,7 @@ class Play:
             return
         if not request.run.witness.is_answered(self._process, request.asked):
             what = f"{life.named} is decided, and request {request.asked.id!r} is not answered"
-            if request is self._requests.get((self._process, repr(request.asked.id))):
+            if request in self._requests.get((self._process, repr(request.asked.id)), []):
                 self._broken(request.run, Broken("S-42", what))
 
     def _check_over(self, run: PlayedRun) -> None:

@@ -216,7 +216,7 @@ def test_a_line_that_is_no_message_ends_its_process() -> None:
     """S-13: nobody knows what else was lost; what is said afterwards is not heard."""
     play = Play("it", {})
     played(play, read(line(msg=SAID), line(msg="not json")).steps)
-    assert list(play.runs) == ["t"]
+    assert (list(play.runs), play.broken_off) == (["t"], [1])
     other = {**SAID, "params": {**SAID["params"], "threadId": "other"}}
     played(play, [it for it in read(line(msg=other)).steps if not isinstance(it, Ended)])
     assert list(play.runs) == ["t"]
