@@ -20,7 +20,7 @@ from ..models.facts import (
     ToolDenied,
     TurnFact,
 )
-from ..models.run import OWN, Run
+from ..models.run import Run
 from ..models.values import Json, canonical, check_text, freeze
 from ..runtime.correlating import Correlate
 from ..runtime.journal.contract import Journal
@@ -144,10 +144,8 @@ def thread_in(manifest: Iterable[Noted]) -> str | None:
 async def correlate_of(run: Run, journal: Journal) -> Correlate | None:
     """Return what correlates the facts of a run that whoever asks does not perform (S-63).
 
-    None for a run of our own kind, and for one without a thread yet: nothing has happened in it.
+    None for one without a thread: nothing has happened in it yet, or it is of our own kind.
     """
-    if run.kind == OWN:
-        return None
     thread_id = thread_in(await journal.notes(run.run_id, domain=Domain.SESSION))
     return None if thread_id is None else correlated_with(thread_id)
 

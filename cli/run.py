@@ -224,7 +224,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         decider = _decider(mode, seed=seed, script=None, headless=headless, no_input=no_input)
         with _usage():
             talk = SessionSettings(
-                run=Run(run_id=run_id or CODEX, kind=CODEX),
+                run=Run(run_id=CODEX if run_id is None else run_id, kind=CODEX),
                 prompt=prompt,
                 opening=None,
                 decider=decider,
@@ -239,7 +239,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     from .run_resume import opening_of  # noqa: PLC0415 - as above
 
     with _usage():
-        run = Run(run_id=run_id or AGENT)
+        run = Run(run_id=AGENT if run_id is None else run_id)
         own = _tools(tools)
         script = None
         if model is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -17,6 +17,7 @@ import attrs
 import click
 from rich.text import Text
 
+from ..adapters.codex.process import NotStarted
 from ..adapters.contract import CommandRefused, Ending, RuntimeAdapter, SessionSpec
 from ..agent.messages import Answer, Kind, Stop
 from ..agent.speaking import Ended, Said, Thought
@@ -185,9 +186,9 @@ class ObservedPartner:
         try:
             await journal.entry(self._run_id)
         except UnknownRun:
-            await self.sessions.create(settings.spec)
+            await _told_here(self.sessions.create(settings.spec))
         else:
-            await self.sessions.restore(self._run_id, changes=settings.changes)
+            await _told_here(self.sessions.restore(self._run_id, changes=settings.changes))
         performed = self.sessions.life.active.get(self._run_id)
         if performed is not None:
             spec = performed.kept.manifest.spec
@@ -441,3 +442,13 @@ async def _known(settings: ObservedSettings, journal: Journal) -> int:
             f" --runtime {kind} out to go on with it, or begin another --run"
         )
     return entry.sequence
+
+
+async def _told_here(work: Awaitable[object]) -> None:
+    """Wait for it; who sits here set the program up, and is told which it is (clients are not)."""
+    try:
+        await work
+    except CommandRefused as error:
+        if isinstance(error.__cause__, NotStarted):
+            raise CommandRefused(error.code, str(error.__cause__)) from error
+        raise

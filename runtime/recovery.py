@@ -18,6 +18,7 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Claim, Delivery, Lose
 from ..models.effects import Continue, Execute
 from ..models.fact import Fact
+from ..models.run import OWN
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of, calls_of
 from .correlating import Correlated, Correlating
@@ -67,7 +68,11 @@ async def recover(
         return Recovered(run_id=run_id, why=None)
     kernel = await fold_run(entry.run, journal)
     after = kernel.sequence
-    correlate = None if correlating is None else await correlating(entry.run, journal)
+    correlate = (
+        None
+        if correlating is None or entry.run.kind == OWN
+        else await correlating(entry.run, journal)
+    )
     correlated = None if correlate is None else Correlated(correlate, kernel)
     now = (clock or journal.clock or SteadyClock()).now()
     doubted: list[CallView] = []

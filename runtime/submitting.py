@@ -20,6 +20,7 @@ from ..engine.kernel import Kernel
 from ..models.codec import write
 from ..models.deliveries import Decide, Delivery, Resolve
 from ..models.errors import InvalidValue, TurnlockError
+from ..models.run import OWN
 from ..models.verdicts import Accepted, Verdict
 from .correlating import Correlating
 from .declared import Declared
@@ -102,7 +103,11 @@ class SharedRun:
         entry = await _entry_to_write(journal, run_id)
         kernel = await fold_run(entry.run, journal)
         declared = Declared.of(policies, tools)
-        correlate = None if correlating is None else await correlating(entry.run, journal)
+        correlate = (
+            None
+            if correlating is None or entry.run.kind == OWN
+            else await correlating(entry.run, journal)
+        )
         writer = RunWriter(
             kernel,
             journal=journal,

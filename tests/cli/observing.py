@@ -20,7 +20,7 @@ from turnlock import Run
 from turnlock.adapters.contract import Manifest, SessionSpec, Sink, TurnSent, UserMessage
 from turnlock.agent.transients import ItemChunk
 from turnlock.cli.databases import ended
-from turnlock.cli.main import main
+from turnlock.cli.main import LazyGroup, main
 from turnlock.cli.run_observed import ObservedSettings, converse_observed
 from turnlock.cli.run_prompts import Headless, NoDecider
 from turnlock.models.calls import Call
@@ -163,7 +163,11 @@ class PlayingSession(ScriptedSession):
         await self.completes()
 
 
-@main.command("talk")
+program = LazyGroup(name="observing", lazy={}, callback=main.callback, params=main.params)
+"""What is talked to, in a group as `turnlock` is, and beside it."""
+
+
+@program.command("talk")
 @click.argument("db")
 @click.argument("prompt", required=False)
 @click.option("--no-input", is_flag=True)
@@ -193,4 +197,4 @@ def talk(db: str, prompt: str | None, no_input: bool, headless: bool) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -6,6 +6,8 @@ import re
 import signal
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from turnlock import FactType, Scope
 from turnlock.cli.databases import facts_of_db
 from turnlock.models.facts import ToolApproved, ToolExecutionFailed, ToolExecutionSucceeded
@@ -26,8 +28,8 @@ def talking(folder: Path, *arguments: str) -> Session:
 
 def said(folder: Path, *arguments: str, stdin: str = "") -> Played:
     """One prompt, in this process."""
-    assert observing.talk.name == "talk"  # it is a command of `turnlock` here
-    done = turnlock("talk", str(folder / "o.db"), *arguments, stdin=stdin.encode())
+    given = ["talk", str(folder / "o.db"), *arguments]
+    done = CliRunner().invoke(observing.program, given, input=stdin.encode())
     return Played(done.exit_code, done.stdout, done.stderr)
 
 
