@@ -45,6 +45,8 @@ from .transcripts import object_of
 
 _RUNS: Final = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 """Items whose announcement is no start, but for a command with a process id (S-22)."""
+_AGENTS: Final = frozenset({"collabAgentToolCall", "dynamicToolCall", "subAgentActivity"})
+"""Items that are executions, too, and begin as soon as they are announced."""
 _RAW: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 """What the model asks for, in the raw stream. Of these and of the items above there is a call when
 their process has ended, at the latest (S-23)."""
@@ -144,6 +146,8 @@ class Witness:
     def _said_of(self, method: str, turn: str | None, item: Mapping[str, Any]) -> None:
         """Note what is said of an item as a whole."""
         kind, status = str(item.get("type")), item.get("status")
+        if kind in _AGENTS:
+            self._items.add((turn or "", str(item.get("id"))))
         if method == "item/started":
             self._tell_of(turn, item.get("id"), is_call=kind in _RUNS)
             if kind not in _RUNS or item.get("processId") is not None:
