@@ -15,18 +15,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import fsync
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
-from ..models.errors import InvalidValue, TurnlockError
+from ..models.errors import InvalidValue, TurnlockError, shown
 from ..models.fact import Fact
 from ..models.run import Run
 from ..models.values import Json
 from ..wire.log import Entry, FactLine, LogReader
 from ..wire.log_lines import LogLines
 from .journal.contract import Journal
-from .journal.ledger import Noted
+from .journal.ledger import Cursor, Domain, Note, Noted, body_of
 from .journal.sqlite_file import make_private, sync_folder
 from .journal.sqlite_guard import beside
 
@@ -67,18 +67,28 @@ def _nowhere(_: bytes) -> object:
 
 
 async def section_of(
-    journal: Journal, run: Run, *, write: Callable[[bytes], object] = _nowhere
+    journal: Journal,
+    run: Run,
+    *,
+    write: Callable[[bytes], object] = _nowhere,
+    until: Cursor | None = None,
 ) -> Section:
-    """Return what an archive holds of a run, as the journal has it; its lines are written, too."""
+    """Return what an archive holds of a run, as the journal has it; its lines are written, too.
+
+    What stands in its ledger behind `until` is left out; that is the end of a commit, or a note.
+    """
     lines, digested = LogLines(run), _Digested()
 
     def take(line: bytes, *, fact: bool = False) -> None:
         digested.take(line, fact=fact)
         write(line)
 
-    notes = deque(await journal.notes(run.run_id))
+    kept = await journal.notes(run.run_id)
+    notes = deque(it for it in kept if until is None or it.cursor <= until)
     take(lines.head())
     async for fact in journal.facts(run.run_id):
+        if until is not None and fact.sequence > until.sequence:
+            break
         while notes and notes[0].cursor.sequence < fact.sequence:
             take(lines.note(_fields_of(notes.popleft())))
         take(lines.fact(fact), fact=True)
@@ -101,6 +111,28 @@ def _fields_of(noted: Noted) -> dict[str, Json]:
     if note.correlation is not None:
         fields["correlation"] = note.correlation
     return fields
+
+
+def noted_of(fields: Mapping[str, Any]) -> Noted:
+    """Return the note that a line of an archive says. Raises `InvalidValue`."""
+    try:
+        domain = Domain(fields["domain"])
+    except ValueError:
+        raise InvalidValue(
+            place="note.domain",
+            cause=f"{shown(fields['domain'])} is none",
+            fix=f"give one of {', '.join(Domain)}",
+        ) from None
+    about = fields.get("correlation")
+    note = Note(
+        domain=domain,
+        kind=fields["kind"],
+        body=body_of(fields["body"], place="note.body"),
+        at=float(fields["at"]),
+        id=fields.get("id"),
+        correlation=None if about is None else body_of(about, place="note.correlation"),
+    )
+    return Noted(cursor=Cursor.read(fields["cursor"]), note=note)
 
 
 @attrs.frozen(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..models.errors import TurnlockError
+from ..models.errors import TurnlockError, shown
 
 
 class JournalError(TurnlockError):
@@ -41,7 +41,22 @@ class JournalReplaced(JournalError):
     """The file at a journal's path is not the file that was opened: it was removed, or replaced."""
 
 
-LASTING: Final = (JournalRewound, JournalReplaced)
+class CorruptLog(JournalError):
+    """An entry of a shared log that is missing, or is not as it was written (W-11).
+
+    Nothing is appended behind a damaged end: a number would come again.
+    """
+
+    def __init__(self, *, log: str, number: int, cause: str, fix: str) -> None:
+        """Name the log and the number of the entry, what is wrong with it and what to do."""
+        super().__init__(f"log {shown(log)}, entry {number}: {cause}; {fix}")
+        self.log = log
+        self.number = number
+        self.cause = cause
+        self.fix = fix
+
+
+LASTING: Final = (JournalRewound, JournalReplaced, CorruptLog)
 """What no repetition mends."""
 
 

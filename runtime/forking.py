@@ -36,9 +36,10 @@ from ..models.run import Run
 from ..models.safe_text import harmless
 from ..models.sealed import TEXT, is_sealed, is_sealed_body
 from ..models.values import Json
+from ..views.run_view import RunView
 from ..views.tally import Tally
-from .errors import Conflict, RunFenced
-from .journal.contract import Appended, Journal, Summary
+from .errors import Conflict, Overloaded, RunFenced
+from .journal.contract import Appended, Busy, Journal, Summary
 from .journal.ledger import Domain, Note, Noted
 from .scheduling import Clock, SteadyClock
 from .submitting import SharedRun
@@ -91,9 +92,9 @@ async def fork_run(  # noqa: PLR0913 - which run, where, and what it becomes
     """
     run = (await journal.entry(run_id)).run
     facts = await _until_closed(journal, run_id, turn_id)
-    _refuse_sealed(run_id, facts, notes)
+    refuse_sealed(run_id, facts, notes)
     twin = changed(run, run_id=into)
-    history = tuple(_renamed(facts, into))
+    history = tuple(renamed_facts(facts, into))
     kernel = Kernel.recover(twin, history)  # what no run can have written is kept nowhere
     at = (clock or journal.clock or SteadyClock()).now()
     whole = Note(domain=Domain.THREAD, kind="whole", id=WHOLE, at=at, body={"id": WHOLE})
@@ -102,7 +103,8 @@ async def fork_run(  # noqa: PLR0913 - which run, where, and what it becomes
     kept = await _begun(journal, twin, forked)
     if WHOLE in kept:
         return Forked(run_id=into, facts=len(facts), notes=len(notes), revoked=0, before=True)
-    await _append(journal, kernel, history, [it for it in notes if it.note.id not in kept])
+    missing = [it for it in notes if it.note.id not in kept]
+    await keep_history(journal, kernel, history, missing)
     shared = await SharedRun.open(journal, into, policies=None, clock=clock)
     revoked = await shared.submit_chosen(_revocations)
     await _note(journal, into, whole)
@@ -133,7 +135,7 @@ async def _until_closed(journal: Journal, run_id: str, turn_id: str) -> list[Fac
     raise NotForked(f"run {harmless(run_id)!r}: {harmless(turn_id, limit=80)!r} {why}; {there}")
 
 
-def _renamed(facts: Sequence[Fact], into: str) -> Iterator[Fact]:
+def renamed_facts(facts: Sequence[Fact], into: str) -> Iterator[Fact]:
     """Yield the facts as those of another run; a commit that goes on behind them ends with them."""
     for fact in facts:
         fields: dict[str, Any] = {"run_id": into, "commit": min(fact.commit, len(facts))}
@@ -142,7 +144,7 @@ def _renamed(facts: Sequence[Fact], into: str) -> Iterator[Fact]:
         yield changed(fact, **fields)
 
 
-def _refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Iterable[Noted]) -> None:
+def refuse_sealed(run_id: str, facts: Iterable[Fact], notes: Iterable[Noted]) -> None:
     """Raise `SealBroken` where anything is sealed: it would open nowhere in the new run."""
     for fact in facts:
         calls = fact.calls if isinstance(fact, TurnOpened) else ()
@@ -185,51 +187,68 @@ async def _begun(journal: Journal, twin: Run, forked: Note) -> frozenset[str | N
     return frozenset(kept)
 
 
-async def _append(
+async def keep_history(
     journal: Journal, kernel: Kernel, history: Sequence[Fact], notes: Sequence[Noted]
 ) -> None:
     """Keep what is not kept yet, in batches of whole commits; `kernel` is the fold of them all.
 
-    Each note is kept once the facts are that stand before it.
+    `history` are all facts of the run, `notes` those that are not kept yet. Each note is kept once
+    the facts are that stand before it. Raises `RunFenced` and `Conflict` where somebody else has
+    come between; done again it goes on.
     """
     run_id = kernel.run.run_id
-    tally = Tally(kernel)
-    summary = Summary(
-        busy=kernel.busy,
-        status=tally.status(kernel, latest=history[-1]),
-        waiting=tally.waiting,
-        doubts=tally.doubts,
-    )
+    summary: Busy = summary_of(kernel, history) if history else False
     after = (await journal.entry(run_id)).sequence
 
     async def append_to(place: int) -> None:
         nonlocal after
+        most = BATCH
         while after < place:
-            end = history[min(after + BATCH, place) - 1].commit
+            end = history[min(after + most, place) - 1].commit
             busy = summary if end == len(history) else True
             batch = history[after:end]
-            kept = await journal.append(run_id, fence=None, after=after, facts=batch, busy=busy)
+            try:
+                kept = await journal.append(run_id, fence=None, after=after, facts=batch, busy=busy)
+            except Overloaded:
+                if end == batch[0].commit:
+                    raise
+                most = max(1, min(most, len(batch)) // 2)  # each was kept once, in one of its own
+                continue
             _check(kept, run_id)
             after = end
 
     for place, standing in groupby(notes, lambda it: min(it.cursor.sequence, len(history))):
         await append_to(place)
-        for it in standing:
-            await _note(journal, run_id, it.note)
+        await _note(journal, run_id, *(it.note for it in standing))
     await append_to(len(history))
 
 
-async def _note(journal: Journal, run_id: str, note: Note) -> None:
-    bare = attrs.evolve(note, after=None)
-    _check(await journal.note(run_id, fence=None, notes=[bare]), run_id)
+def summary_of(kernel: Kernel, history: Sequence[Fact]) -> Summary:
+    """Return what a list shows of a run after all its facts, of which there is one at least."""
+    view = RunView.of(kernel.run, history)
+    asked = (call.asked_at for call in view.waiting if call.asked_at is not None)
+    tally = Tally(kernel, since=min(asked, default=0.0))
+    return Summary(
+        busy=kernel.busy,
+        status=tally.status(kernel, latest=history[-1]),
+        waiting=tally.waiting,
+        doubts=tally.doubts,
+        turn_id=None if kernel.turn is None else kernel.turn.turn_id,
+        asked=tally.asked(kernel),
+    )
+
+
+async def _note(journal: Journal, run_id: str, *notes: Note) -> None:
+    bare = [attrs.evolve(note, after=None) for note in notes]
+    _check(await journal.note(run_id, fence=None, notes=bare), run_id)
 
 
 def _check(appended: Appended, run_id: str) -> None:
     """Raise where somebody else has come between."""
     if appended is Appended.FENCED:
-        raise RunFenced(f"run {harmless(run_id)!r} has an owner already: the fork is not finished")
+        raise RunFenced(f"run {harmless(run_id)!r} has an owner already: it is not whole yet")
     if appended is Appended.CONFLICT:
-        raise Conflict(f"run {harmless(run_id)!r}: somebody else forks it, too; try again")
+        raise Conflict(f"run {harmless(run_id)!r}: somebody else makes it, too; try again")
 
 
 def _revocations(kernel: Kernel) -> Iterable[Delivery]:

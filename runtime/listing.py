@@ -51,7 +51,7 @@ async def tell_untold(journal: Journal) -> None:
     So they are found among those that wait, and are counted. One after the other: it may take its
     time. What cannot be read stays as it is.
     """
-    async for entry in journal.entries():
+    async for entry in journal.run_entries():
         if entry.sequence and entry.status is None and entry.problem is None:
             with suppress(CorruptJournal, JournalError, RunForgotten):
                 await _tell(journal, entry)

@@ -53,6 +53,14 @@ def is_alive(owner: str | None) -> bool:
     return owner is not None and was_ours(owner) and _lives(owner.removeprefix(OWNER_PREFIX))
 
 
+def is_ours(owner: str | None) -> bool:
+    """Whether this is a runtime of this very process, as far as that can be told."""
+    if owner is None or not was_ours(owner):
+        return False
+    pid = os.getpid()
+    return _seen_from_here(owner.removeprefix(OWNER_PREFIX)) == (pid, started_at(pid))
+
+
 def short_name(owner: str) -> str:
     """Return an owner as people want it: host and process of a runtime, another's whole name."""
     if not was_ours(owner):

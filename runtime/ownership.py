@@ -103,7 +103,7 @@ class Ownership:
 
     async def _look(self) -> tuple[list[RunEntry], list[RunEntry]]:
         """Return the busy runs of our own kind that are free, and those of silent owners (K-61)."""
-        busy = [entry async for entry in self._journal.entries(busy=True)]
+        busy = [entry async for entry in self._journal.run_entries(busy=True)]
         self._let_go.intersection_update([entry.run.run_id for entry in busy])
         leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.owner)
         held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}

@@ -18,14 +18,13 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Claim, Delivery, Lose
 from ..models.effects import Continue, Execute
 from ..models.fact import Fact
-from ..models.run import OWN
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of, calls_of
 from .correlating import Correlated, Correlating
 from .errors import Conflict
 from .journal.contract import Appended, Journal
 from .scheduling import Clock, SteadyClock
-from .writer import fold_run
+from .writer import correlate_of, fold_run
 
 WORKER: Final = "turnlock recover"
 """Who claims what may have been started in the tail."""
@@ -68,11 +67,7 @@ async def recover(
         return Recovered(run_id=run_id, why=None)
     kernel = await fold_run(entry.run, journal)
     after = kernel.sequence
-    correlate = (
-        None
-        if correlating is None or entry.run.kind == OWN
-        else await correlating(entry.run, journal)
-    )
+    correlate = await correlate_of(entry.run, journal, correlating)
     correlated = None if correlate is None else Correlated(correlate, kernel)
     now = (clock or journal.clock or SteadyClock()).now()
     doubted: list[CallView] = []

@@ -134,7 +134,7 @@ class _Retiring:
                 place="run_ids", cause="no run is named", fix="name runs, or give `older_than`"
             )
         if run_ids is None:
-            found = [it async for it in self._journal.entries()]
+            found = [it async for it in self._journal.run_entries()]
         else:
             found = [await self._journal.entry(run_id) for run_id in dict.fromkeys(run_ids)]
         self._before = {it.run.run_id: it for it in found if it.forgotten is not None}

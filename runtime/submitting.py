@@ -20,7 +20,6 @@ from ..engine.kernel import Kernel
 from ..models.codec import write
 from ..models.deliveries import Decide, Delivery, Resolve
 from ..models.errors import InvalidValue, TurnlockError
-from ..models.run import OWN
 from ..models.verdicts import Accepted, Verdict
 from .correlating import Correlating
 from .declared import Declared
@@ -31,7 +30,7 @@ from .scheduling import Clock, SteadyClock, retried
 from .tools.errors import BadArguments
 from .tools.policy import Policy
 from .tools.toolbox import Toolbox
-from .writer import Judged, RunWriter, facts_to_snapshot, fold_run
+from .writer import Judged, RunWriter, correlate_of, facts_to_snapshot, fold_run
 
 POLL: Final = 0.05
 """Seconds between two looks for an answer."""
@@ -103,18 +102,13 @@ class SharedRun:
         entry = await _entry_to_write(journal, run_id)
         kernel = await fold_run(entry.run, journal)
         declared = Declared.of(policies, tools)
-        correlate = (
-            None
-            if correlating is None or entry.run.kind == OWN
-            else await correlating(entry.run, journal)
-        )
         writer = RunWriter(
             kernel,
             journal=journal,
             clock=clock,
             declared=lambda: declared,
             fence=None,
-            correlate=correlate,
+            correlate=await correlate_of(entry.run, journal, correlating),
         )
         return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
 

@@ -19,12 +19,12 @@ from ..models.deliveries import Delivery
 from ..models.errors import InvalidValue
 from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
 from ..models.lifecycle_facts import FailureCause
-from ..models.run import Run
+from ..models.run import OWN, Run
 from ..models.sealed import shown_text
 from ..models.verdicts import Verdict
 from ..views.tally import Tally
 from .acknowledged import Acknowledged
-from .correlating import Correlate, Correlated
+from .correlating import Correlate, Correlated, Correlating
 from .declared import Declared
 from .errors import Conflict, RunFenced
 from .journal.contract import Appended, Journal, Summary
@@ -274,6 +274,15 @@ async def fold_run(run: Run, journal: Journal) -> Kernel:
     after = 0 if snapshot is None else snapshot.sequence
     facts = [fact async for fact in journal.facts(run.run_id, after=after)]
     return Kernel.recover(run, facts, snapshot=snapshot)
+
+
+async def correlate_of(
+    run: Run, journal: Journal, correlating: Correlating | None
+) -> Correlate | None:
+    """Return how the facts of a run are correlated; None: it is our own, or nobody knows (S-63)."""
+    if correlating is None or run.kind == OWN:
+        return None
+    return await correlating(run, journal)
 
 
 NAMED: Final = 3

@@ -20,6 +20,8 @@ class Backup:
     """Bytes."""
     findings: tuple[Finding, ...]
     """What is damaged in it, as it was in the original."""
+    entries: int = 0
+    """Of all shared logs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,3 +36,5 @@ class Restored:
     """The runs that nobody may go on with before a person has decided (`turnlock recover`)."""
     findings: tuple[Finding, ...]
     """What is damaged in it, as it was in the backup."""
+    entries: int = 0
+    """Of all shared logs, which are as they were in the backup."""

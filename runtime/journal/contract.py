@@ -5,7 +5,8 @@ beside this one, with an `open_place`; one entry in `BACKENDS`; and its fixture 
 tests/runtime/journal/backends.py, so that the whole contract is held against it.
 
 A journal keeps runs: their configuration, their facts in order, at most one snapshot of each, who
-owns them, their notes, and the deliveries that others have posted. Four promises carry the
+owns them, their notes, and the deliveries that others have posted; and shared logs, which nobody
+owns (see `logs`). Four promises carry the
 runtime:
 
 - **Atomic and durable.** When `append` says OK, all its facts are kept, whatever happens next; when
@@ -53,6 +54,7 @@ from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Su
 from .given import check_batch, check_lease, check_limit
 from .ledger import Note
 from .ledgers import Ledgers
+from .logs import Entered, Entry, LogEntry, Logs
 from .refusals import (
     closed,
     findings_of,
@@ -68,8 +70,8 @@ from .refusals import (
 )
 
 __all__ = [
-    "PAGE", "Appended", "Backup", "Busy", "Finding", "Note", "Post", "Restored",
-    "RunEntry", "RunsPage", "Summary", "check_batch", "check_lease", "check_limit",
+    "PAGE", "Appended", "Backup", "Busy", "Entered", "Entry", "Finding", "LogEntry", "Note", "Post",
+    "Restored", "RunEntry", "RunsPage", "Summary", "check_batch", "check_lease", "check_limit",
     "closed", "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs",
     "run_forgotten", "too_many_posts", "unknown_run",
 ]  # fmt: skip
@@ -92,7 +94,7 @@ PROBLEM: Final = "problem"
 """The field of an answer that says why a post could not be read."""
 
 
-class Journal(Ledgers):
+class Journal(Ledgers, Logs):
     """A place where runs are kept. Its methods may be called by many tasks of one loop at once.
 
     All raise `JournalError` when the place fails, and `Closed` after `close`; those that take a
@@ -205,7 +207,7 @@ class Journal(Ledgers):
         those. Runs that were removed are left out, unless `forgotten`. Nothing is folded.
         """
 
-    async def entries(
+    async def run_entries(
         self, *, busy: bool | None = None, kind: str | None = None, forgotten: bool = False
     ) -> AsyncIterator[RunEntry]:
         """Iterate over all runs, page by page; see `runs`."""
@@ -346,10 +348,10 @@ class Journal(Ledgers):
     async def check(self) -> tuple[Finding, ...]:
         """Look at all that is kept, and return what is not as it should be, or cannot be read."""
         found: list[Finding] = []
-        async for entry in self.entries():
+        async for entry in self.run_entries():
             found += findings_of(entry)
             found += await self._check_run(entry.run.run_id)
-        return tuple(found)
+        return (*found, *await self.check_logs())
 
     async def _check_run(self, run_id: str) -> list[Finding]:
         found: list[Finding] = []

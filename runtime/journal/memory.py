@@ -23,7 +23,6 @@ from .contract import (
     RUNS,
     Appended,
     Busy,
-    Journal,
     Note,
     Post,
     RunEntry,
@@ -45,6 +44,7 @@ from .given import check_correlations, check_worker, ends_of, given_notes
 from .latest import longest, place_of, place_read
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 from .memory_ledger import MemoryLedger
+from .memory_logs import MemoryLogs
 from .refusals import another_worker
 
 _UNTOUCHED = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0)
@@ -124,7 +124,7 @@ async def open_place(place: str, *, create: bool, read_only: bool) -> MemoryJour
     return MemoryJournal()
 
 
-class MemoryJournal(Journal):
+class MemoryJournal(MemoryLogs):
     """Runs kept in dicts. Each method gives way to other tasks once, then acts in one step."""
 
     def __init__(self) -> None:

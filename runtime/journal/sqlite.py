@@ -37,7 +37,7 @@ from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...views.status import Status
-from ..errors import JournalError, JournalOwned, NoJournal, Overloaded
+from ..errors import JournalError, JournalOwned, Overloaded
 from ..leases import Leases
 from ..log import logger
 from ..owners import short_name
@@ -68,10 +68,11 @@ from .latest import place_read
 from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
 from .sqlite_clock import FileClock
-from .sqlite_file import open_reader, open_writer
+from .sqlite_file import open_reader, open_writer, path_of
 from .sqlite_guard import Guard
 from .sqlite_heads import Heads, lost_tails
 from .sqlite_ledgers import SqliteLedgers
+from .sqlite_logs import SqliteLogs
 from .sqlite_reading import ReadOnly
 from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
@@ -89,12 +90,12 @@ APPEND_BYTES: Final = 256_000_000
 
 async def open_place(place: str, *, create: bool, read_only: bool) -> SqliteJournal:
     """Open `PATH`, `/ABSOLUTE` or `///ABSOLUTE`, see `open_journal`. Raises `JournalError`."""
-    return await SqliteJournal.open(_path_of(place), create=create, read_only=read_only)
+    return await SqliteJournal.open(path_of(place), create=create, read_only=read_only)
 
 
 async def restore_place(place: str, backup: Path) -> Restored:
     """Put a backup in the place of a journal, see `restore_journal`. Raises `JournalError`."""
-    path = _path_of(place)
+    path = path_of(place)
     living = await _living(path)
     if living is not None:
         raise JournalOwned(f"journal {path}: {living}; stop that process, then restore")
@@ -109,7 +110,7 @@ async def _living(path: Path) -> str | None:
     try:
         async with await SqliteJournal.open(path, read_only=True) as journal:
             leases = Leases(now=journal.clock.now())
-            async for entry in journal.entries():
+            async for entry in journal.run_entries():
                 if entry.owner is not None and leases.is_owned(entry):
                     return f"{short_name(entry.owner)} performs run {entry.run.run_id!r}"
     except JournalError:
@@ -118,22 +119,7 @@ async def _living(path: Path) -> str | None:
     return None
 
 
-def _path_of(place: str) -> Path:
-    path = place
-    if place.startswith("//"):
-        host, slash, rest = place.removeprefix("//").partition("/")
-        path = slash + rest
-        if host or not rest:
-            raise NoJournal(
-                f"journal sqlite:{place}: a file is no host's; give sqlite:PATH or"
-                " sqlite:///ABSOLUTE/PATH"
-            )
-    if not path:
-        raise NoJournal("journal sqlite: names no file; give sqlite:PATH")
-    return Path(path)
-
-
-class SqliteJournal(SqliteLedgers):
+class SqliteJournal(SqliteLedgers, SqliteLogs):
     """Runs in a SQLite file. `SqliteJournal.open` makes one."""
 
     def __init__(self, path: Path, *, writer: Worker | None, reader: Worker, heads: Heads) -> None:
@@ -473,12 +459,17 @@ class SqliteJournal(SqliteLedgers):
             if self._writer is not None:
                 await self._writer.close()
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _write(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        settled: Callable[[T], None] | None = None,
+    ) -> T:
         if self._closed:
             raise closed()
         if self._writer is None:
             raise only_read(self._where)
-        return await self._writer.do(work)
+        return await self._writer.do(work, settled=settled)
 
     async def _write_in_time(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Write what counts by the clock: only if that is still the one all count by."""

@@ -80,7 +80,14 @@ def put_back(backup: Path, path: Path) -> Restored:
                 _name_anew(copy)
         _sync(draft)
         kept = _swap(draft, path)
-    return Restored(path=path, kept=kept, runs=made.runs, rewound=rewound, findings=made.findings)
+    return Restored(
+        path=path,
+        kept=kept,
+        runs=made.runs,
+        rewound=rewound,
+        findings=made.findings,
+        entries=made.entries,
+    )
 
 
 def openers(path: Path) -> tuple[int, ...]:
@@ -183,15 +190,23 @@ def _verified(draft: Path, target: Path) -> Backup:
             f"journal {target}: the copy is damaged ({broken[0]}), so it was not kept; is the"
             " original (turnlock check --db)? keep that and its -wal file as they are"
         )
-    runs, facts = _read(draft, _counted)
-    return Backup(path=target, runs=runs, facts=facts, size=draft.stat().st_size, findings=findings)
+    runs, facts, entries = _read(draft, _counted)
+    return Backup(
+        path=target,
+        runs=runs,
+        facts=facts,
+        size=draft.stat().st_size,
+        findings=findings,
+        entries=entries,
+    )
 
 
-def _counted(connection: sqlite3.Connection) -> tuple[int, int]:
+def _counted(connection: sqlite3.Connection) -> tuple[int, int, int]:
     runs, facts = connection.execute(
         "SELECT count(*), coalesce(sum(sequence), 0) FROM runs WHERE forgotten IS NULL"
     ).fetchone()
-    return runs, facts
+    (entries,) = connection.execute("SELECT count(*) FROM entries").fetchone()
+    return runs, facts, entries
 
 
 def _read(source: Path, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -13,8 +13,10 @@ from ...models.errors import CorruptJournal, InvalidValue, TurnlockError
 from ...views.status import Status
 from .contract import Finding, Post, findings_of
 from .ledger import START, Cursor
+from .logs import finding
 from .sqlite_entries import entries
-from .sqlite_heads import lost_tails
+from .sqlite_heads import is_log, log_name, lost_tails
+from .sqlite_logs import check_logs
 from .sqlite_notes import NotedRow, rows_after, worker
 from .sqlite_posts import read_post
 from .sqlite_rows import STRANGE, Row, chained, checksum, facts_in, lines_in, missing
@@ -43,6 +45,7 @@ def check(connection: sqlite3.Connection, *, where: str) -> tuple[Finding, ...]:
         _notes,
         _workers,
         _posts,
+        _logs,
     ):
         try:
             found += step(connection, where)
@@ -90,7 +93,10 @@ def _rows(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
 def _tails(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
     """Tell what was acknowledged and is not there, and not marked yet."""
     for run_id, why in lost_tails(connection, Path(where)).items():
-        yield _finding(run_id, "rewound", why)
+        if is_log(run_id):
+            yield finding(log_name(run_id), None, why)
+        else:
+            yield _finding(run_id, "rewound", why)
 
 
 def _runs(connection: sqlite3.Connection) -> list[str]:
@@ -219,3 +225,7 @@ def _posts(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
             yield _finding(run_id, what, read.problem)
         if receipt_kept is not None and checksum(receipt, number) != receipt_kept:
             yield _finding(run_id, f"answer to {what}", _DAMAGED)
+
+
+def _logs(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
+    yield from check_logs(connection, where)

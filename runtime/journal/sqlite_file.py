@@ -82,6 +82,22 @@ def open_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
+def path_of(place: str) -> Path:
+    """Return the file that `PATH`, `/ABSOLUTE` or `///ABSOLUTE` names. Raises `NoJournal`."""
+    path = place
+    if place.startswith("//"):
+        host, slash, rest = place.removeprefix("//").partition("/")
+        path = slash + rest
+        if host or not rest:
+            raise NoJournal(
+                f"journal sqlite:{place}: a file is no host's; give sqlite:PATH or"
+                " sqlite:///ABSOLUTE/PATH"
+            )
+    if not path:
+        raise NoJournal("journal sqlite: names no file; give sqlite:PATH")
+    return Path(path)
+
+
 def check_place(path: Path, *, create: bool) -> None:
     """Raise `NoJournal` where none is, and none can be made."""
 

@@ -1,4 +1,4 @@
-"""Where the runs of a SQLite journal end, kept beside the -wal, so that a lost tail of it shows.
+"""Where runs and logs of a SQLite journal end, kept beside the -wal, so that a lost tail shows.
 
 A flipped bit in the -wal looks to SQLite like the torn end of a crash: what was committed after it
 is dropped without a word. So each commit that has kept facts is followed by a line for each of its
@@ -7,7 +7,9 @@ runs in a file of its own, `PATH-heads`: where the run ends, and the digest of a
 identity of the journal, so that a copy or a restored file is not measured by the lines of another.
 Nothing waits for the disk: after a kill the lines are there, after a power cut there may be fewer.
 
-Whoever opens the journal compares. What was acknowledged and is not there marks its run as rewound.
+Whoever opens the journal compares. What was acknowledged and is not there marks its run as rewound;
+of a log it is only told, until it is as long again: nobody owns a log, and what was said in it may
+be said again.
 The -wal is merged into the file by the thread that writes, when nothing is asked of it, and by size
 and by time while it is busy (`rest`). The lines stay then, and after a close: an older copy that is
 put in the place of the file ends before them. Once they are many, the newest of each run are kept,
@@ -22,6 +24,7 @@ import os
 import sqlite3
 import time
 import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -53,9 +56,9 @@ HEADS_BYTES: Final = 4_000_000
 """Bytes of lines from which on only the last of each run is kept, where nothing can be merged."""
 KEPT_BYTES: Final = 500_000
 """Bytes of lines from which on, after a merge, only the last of the runs written last are kept, in
-half as many bytes."""
+half as many bytes, and of the logs in a quarter."""
 KEPT_RUNS: Final = 1_000
-"""Of how many runs at most."""
+"""Of how many runs at most, and of how many logs."""
 MERGE_PAUSE: Final = 1.0
 """Seconds until it is tried again where somebody's reading was in the way."""
 MERGE_WAIT: Final = 0.025
@@ -126,6 +129,9 @@ class Heads:
         try:
             known = {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs")}
             for run_id, why in lost.items():
+                if is_log(run_id):
+                    _log.error("journal %s: log %r: %s", self._path, log_name(run_id), why)
+                    continue
                 _log.error("journal %s: run %r: %s", self._path, run_id, why)
                 mark = mark_rewound if run_id in known else mark_lost
                 mark(connection, run_id, why=why)
@@ -134,7 +140,7 @@ class Heads:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        self._settled = frozenset(lost)
+        self._settled = frozenset(it for it in lost if not is_log(it))
         self.merge(connection)
 
     def note(self, run_id: str, head: Noted) -> None:
@@ -271,8 +277,8 @@ class Heads:
                 new = os.open(draft, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC, PRIVATE)
                 try:
                     os.fchmod(new, PRIVATE)
-                    lines = [line_of(identity, run_id, it) for run_id, it in heads.items()]
-                    _write(new, b"".join(_newest(lines) if merged else lines))
+                    lines = {key: line_of(identity, key, it) for key, it in heads.items()}
+                    _write(new, b"".join(_newest(lines) if merged else lines.values()))
                     os.fsync(new)
                     os.replace(draft, self._file)  # noqa: PTH105 - as all that is done to it
                     _write(new, _rest_of(old))
@@ -291,13 +297,19 @@ class Heads:
             self._settled, self._damaged = frozenset(), False
 
 
-def _newest(lines: list[bytes]) -> list[bytes]:
-    """Return as many of the last lines as are kept after a merge."""
+def _newest(lines: Mapping[str, bytes]) -> list[bytes]:
+    """Return as many of the last lines as are kept after a merge; logs take no room from runs."""
+    runs = [line for key, line in lines.items() if not is_log(key)]
+    logs = [line for key, line in lines.items() if is_log(key)]
+    return [*_last(runs, KEPT_BYTES // 2), *_last(logs, KEPT_BYTES // 4)]
+
+
+def _last(lines: Sequence[bytes], most: float) -> list[bytes]:
     newest: list[bytes] = []
     size = 0
     for line in reversed(lines[-KEPT_RUNS:]):
         size += len(line)
-        if size > KEPT_BYTES // 2:
+        if size > most:
             break
         newest.append(line)
     return newest[::-1]
@@ -401,7 +413,53 @@ def _measured(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, str
     return {run_id: why for run_id, why in found if why is not None}, damaged
 
 
+_OF_LOG: Final = "\udc10"
+"""Before the name of a log where runs are named, too: no id of a run holds a lone surrogate."""
+
+
+def log_key(log: str) -> str:
+    """Return what a log is called among the runs whose heads are noted."""
+    return _OF_LOG + log
+
+
+def is_log(key: str) -> bool:
+    """Whether this is what a log is called, and no run."""
+    return key.startswith(_OF_LOG)
+
+
+def log_name(key: str) -> str:
+    """Return the name of a log that is called so."""
+    return key.removeprefix(_OF_LOG)
+
+
+def head_of_log(number: int, checksum: int) -> Noted:
+    """Return what is noted of a log's last entry."""
+    return Noted(sequence=number, digest=checksum.to_bytes(_ENTRY_DIGEST, "big"))
+
+
+_ENTRY_DIGEST: Final = 4
+
+
+def _lost_entries(connection: sqlite3.Connection, log: str, head: Noted) -> str | None:
+    row = connection.execute("SELECT number, last FROM logs WHERE name = ?", (log,)).fetchone()
+    if row is None:
+        return f"it had acknowledged entry {head.sequence}, and all of it is lost"
+    key, last = row
+    if not isinstance(last, int):  # a damaged row says so itself
+        return None
+    if last < head.sequence:
+        return f"it had acknowledged entry {head.sequence}, and ends with entry {last}"
+    found = connection.execute(
+        "SELECT checksum FROM entries WHERE log = ? AND number = ?", (key, head.sequence)
+    ).fetchone()
+    if found is not None and found[0] != int.from_bytes(head.digest or b"", "big"):
+        return f"it holds another entry {head.sequence} than was acknowledged"
+    return None
+
+
 def _lost(connection: sqlite3.Connection, run_id: str, head: Noted) -> str | None:
+    if is_log(run_id):
+        return _lost_entries(connection, log_name(run_id), head)
     row = connection.execute(
         "SELECT number, sequence, digest, digested, rewound, forgotten FROM runs WHERE run_id = ?",
         (run_id,),

@@ -161,6 +161,26 @@ _LEDGER: Final = (
 )
 
 
+_LOGS: Final = (
+    """CREATE TABLE logs (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        last INTEGER NOT NULL,
+        checksum INTEGER NOT NULL
+    )""",
+    """CREATE TABLE entries (
+        log INTEGER NOT NULL REFERENCES logs (number),
+        number INTEGER NOT NULL,
+        entry_id TEXT NOT NULL,
+        at REAL NOT NULL,
+        body BLOB NOT NULL,
+        checksum INTEGER NOT NULL,
+        PRIMARY KEY (log, number),
+        UNIQUE (log, entry_id)
+    )""",
+)
+
+
 def identify(connection: sqlite3.Connection) -> None:
     """Give the file a name of its own: a copy is told from it by that."""
     keep_meta(connection, IDENTITY, secrets.token_hex(16).encode())
@@ -173,6 +193,7 @@ MIGRATIONS: Final[tuple[tuple[Step, ...], ...]] = (
     _NOTES,
     (*_HARDENED, identify),
     _LEDGER,
+    _LOGS,
 )
 """The steps that lead from version n (PRAGMA user_version) to n + 1; 0 is an empty file."""
 

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, TypeAlias, TypeVar
@@ -88,13 +89,23 @@ class Worker:
         """Wait until the connection is there; raise what `connect` raised."""
         await self._connected
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Have a work done, and return or raise what it does; ends only when it is settled."""
+    async def do(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        settled: Callable[[T], None] | None = None,
+    ) -> T:
+        """Have a work done, and return or raise what it does; ends only when it is settled.
+
+        `settled` is told what it returned before this does, and even where it is cancelled.
+        """
         if self._ended.done():
             raise self._dead()
         future: Settling[T] = Settling(loop=self._loop)
         self._open.add(future)
         future.add_done_callback(self._open.discard)
+        if settled is not None:
+            future.add_done_callback(partial(_told, settled))
         if not self._tick:
             self._loop.call_soon(self._send)
         self._tick.append(_Job(work, future))
@@ -171,6 +182,11 @@ class Worker:
         )
         error.__cause__ = self._death
         return error
+
+
+def _told(settled: Callable[[T], None], future: asyncio.Future[T]) -> None:
+    if future.exception() is None:
+        settled(future.result())
 
 
 def _close(connection: sqlite3.Connection) -> None:

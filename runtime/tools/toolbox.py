@@ -63,7 +63,7 @@ class Toolbox(Mapping[str, Tool]):
 
         Raises `BadToolFile`.
         """
-        module = _run(Path(path))
+        module = run_file(Path(path))
         cipher = getattr(module, "cipher", None)
         try:
             return cls(
@@ -104,7 +104,7 @@ def load_tools(path: Path) -> tuple[Tool, ...]:
 
     It may import its neighbours, as a script may. Raises `BadToolFile`.
     """
-    return tools_of(_run(path), path)
+    return tools_of(run_file(path), path)
 
 
 def tools_of(module: ModuleType, path: Path) -> tuple[Tool, ...]:
@@ -143,12 +143,13 @@ def _line(it: Tool) -> str:
     return "a line unknown" if code is None else f"line {code.co_firstlineno}"
 
 
-def _run(path: Path) -> ModuleType:
+def run_file(path: Path, *, holds: str = "tools") -> ModuleType:
+    """Run a Python file of a person's own, which is to hold something. Raises `BadToolFile`."""
     whole = path.resolve()
     try:
         source = whole.read_bytes()
     except OSError as error:
-        message = f"{path}: cannot be read ({error.strerror}); name a Python file with tools"
+        message = f"{path}: cannot be read ({error.strerror}); name a Python file with {holds}"
         raise BadToolFile(message) from error
     module = ModuleType(f"turnlock_tools_{hashlib.sha256(bytes(whole)).hexdigest()[:16]}")
     module.__file__ = str(whole)

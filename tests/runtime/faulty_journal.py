@@ -12,14 +12,18 @@ from turnlock.engine.snapshot import Snapshot
 from turnlock.models.deliveries import Delivery
 from turnlock.models.fact import Fact
 from turnlock.models.run import Run
+from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import (
     PAGE,
     RUNS,
     Appended,
     Busy,
+    Entered,
+    Entry,
     Finding,
     Journal,
+    LogEntry,
     Post,
     RunEntry,
     RunsPage,
@@ -103,6 +107,21 @@ class WrappedJournal(Journal):
         return await self.inner.runs(
             busy=busy, kind=kind, forgotten=forgotten, after=after, limit=limit
         )
+
+    async def append_entry(self, log: str, entry_id: str, body: Json, *, at: float) -> Entered:
+        return await self.inner.append_entry(log, entry_id, body, at=at)
+
+    def when_entered(self, heed: Callable[[str], None]) -> Callable[[], None]:
+        return self.inner.when_entered(heed)
+
+    async def entries(self, log: str, *, after: int = 0, limit: int = PAGE) -> tuple[Entry, ...]:
+        return await self.inner.entries(log, after=after, limit=limit)
+
+    async def find_entry(self, log: str, entry_id: str) -> Entry | None:
+        return await self.inner.find_entry(log, entry_id)
+
+    async def logs(self, prefix: str = "") -> tuple[LogEntry, ...]:
+        return await self.inner.logs(prefix)
 
     async def entry(self, run_id: str) -> RunEntry:
         return await self.inner.entry(run_id)
@@ -267,6 +286,19 @@ class FaultyJournal(WrappedJournal):
 
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         return await self._with_fault("posts", lambda: self.inner.posts(run_ids, after=after))
+
+    async def append_entry(self, log: str, entry_id: str, body: Json, *, at: float) -> Entered:
+        return await self._with_fault(
+            "append_entry", lambda: self.inner.append_entry(log, entry_id, body, at=at)
+        )
+
+    async def entries(self, log: str, *, after: int = 0, limit: int = PAGE) -> tuple[Entry, ...]:
+        return await self._with_fault(
+            "entries", lambda: self.inner.entries(log, after=after, limit=limit)
+        )
+
+    async def logs(self, prefix: str = "") -> tuple[LogEntry, ...]:
+        return await self._with_fault("logs", lambda: self.inner.logs(prefix))
 
     async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
         await self._with_fault("answer", lambda: self.inner.answer(number, receipt))

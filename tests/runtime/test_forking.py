@@ -26,7 +26,15 @@ from turnlock import (
 from turnlock.agent import Conversation, ConversationBroken
 from turnlock.agent.messages import Answer, Prompt, ToolCall, as_note
 from turnlock.models.values import Json
-from turnlock.runtime import Appended, Journal, JournalError, MemoryJournal, SealBroken, forking
+from turnlock.runtime import (
+    Appended,
+    Journal,
+    JournalError,
+    MemoryJournal,
+    Overloaded,
+    SealBroken,
+    forking,
+)
 from turnlock.runtime.forking import Forked, NotForked, fork_run
 from turnlock.runtime.journal.contract import Busy
 from turnlock.runtime.journal.ledger import Cursor, Domain, Note, Noted
@@ -251,3 +259,44 @@ def test_memory_is_a_fold_of_the_new_facts() -> None:
         assert [it.turn_id for it in kernel.continuations] == ["t1"]
 
     asyncio.run(story())
+
+
+def test_what_was_kept_in_many_appends_is_kept_in_as_many_as_it_takes() -> None:
+    """Each append has a bound, which a batch may be beyond; a commit cannot be halved."""
+
+    class Narrow(WrappedJournal):
+        """Takes so many facts at once."""
+
+        most = 2
+
+        async def append(
+            self,
+            run_id: str,
+            *,
+            fence: int | None,
+            after: int,
+            facts: Sequence[Fact],
+            busy: Busy,
+            **more: Any,
+        ) -> Appended:
+            if len(facts) > self.most:
+                raise Overloaded("too much")
+            return await self.inner.append(
+                run_id, fence=fence, after=after, facts=facts, busy=busy, **more
+            )
+
+    async def it() -> None:
+        kernel = Kernel(RUN)
+        facts = tuple(history(kernel))
+        journal = Narrow(MemoryJournal())
+        await journal.declare(RUN)
+        await forking.keep_history(journal, kernel, facts, [])
+        assert [fact async for fact in journal.facts(RUN.run_id)] == list(facts)
+        journal.most = 1
+        other = Run(run_id="other")
+        await journal.declare(other)
+        renamed = tuple(forking.renamed_facts(facts, "other"))
+        with pytest.raises(Overloaded):
+            await forking.keep_history(journal, Kernel.recover(other, renamed), renamed, [])
+
+    asyncio.run(it())

@@ -80,7 +80,7 @@ async def archived(journal: Journal, path: Path, *names: str) -> Retired:
 
 
 async def names_of(journal: Journal) -> list[str]:
-    return [entry.run.run_id async for entry in journal.entries()]
+    return [entry.run.run_id async for entry in journal.run_entries()]
 
 
 def test_what_was_archived_is_in_the_file_and_nowhere_else(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ and is told as one. What the runtime reads in threads is waited for in real time
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Generator
@@ -48,7 +49,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.in_threads = {it for it in self.in_threads if not it.done()}
 
     def pass_time(self, seconds: float) -> None:
-        self._now += seconds
+        self._now = max(self._now + seconds, math.nextafter(self._now, math.inf))
 
 
 class _Selector(selectors.DefaultSelector):
@@ -80,12 +81,12 @@ class LoopClock:
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run to its end on a loop of its own; what is left over is cancelled."""
-    with _watched_threads(), asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    with watched_threads(), asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 
 
 @contextmanager
-def _watched_threads() -> Generator[None]:
+def watched_threads() -> Generator[None]:
     """Have each loop know what was begun in threads for it."""
     submit = Lease.submit
 

@@ -90,7 +90,7 @@ async def _is_all_there(path: Path, archives: list[Archive]) -> int:
     here = 0
     async with await SqliteJournal.open(path, create=False) as journal:
         assert await journal.check() == ()
-        async for entry in journal.entries(forgotten=True):
+        async for entry in journal.run_entries(forgotten=True):
             run_id = entry.run.run_id
             if entry.forgotten is not None:
                 assert written[run_id] == entry.sequence == FACTS, run_id

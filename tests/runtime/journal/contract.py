@@ -19,6 +19,8 @@ from .ledger_pruned import LedgerPruned
 from .ledger_read import LedgerRead
 from .listing import Listing
 from .loads import Loads
+from .logs_kept import LogsKept
+from .logs_stories import LogsOutliving, LogStories
 from .ownership import Ownership
 from .rewinding import Rewinding
 from .stories import Stories
@@ -36,12 +38,14 @@ class JournalContract(
     LatestRuns,
     Forgetting,
     Rewinding,
+    LogsKept,
+    LogStories,
     Stories,
 ):
     """All parts of the contract."""
 
 
-class DurableJournalContract(JournalContract, Outliving):
+class DurableJournalContract(JournalContract, Outliving, LogsOutliving):
     """For a journal that keeps what it was told."""
 
     settings = settings(max_examples=max(1, settings().max_examples // 4))

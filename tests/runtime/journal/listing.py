@@ -87,7 +87,7 @@ class Listing(JournalStage):
                 (False, "other", [names[2], names[4]]),
             ]
             for busy, kind, expected in picks:
-                every = [it.run.run_id async for it in journal.entries(busy=busy, kind=kind)]
+                every = [it.run.run_id async for it in journal.run_entries(busy=busy, kind=kind)]
                 assert every == expected
                 for limit in range(1, len(names) + 2):
                     found: list[str] = []

@@ -46,6 +46,8 @@ from .broken_lists import (
     ListsTheForgotten,
     PagesOverlap,
 )
+from .broken_logs import CAUGHT as LOGS_CAUGHT
+from .broken_logs import UNTOLD
 from .contract import JournalContract
 
 CAUGHT: list[tuple[type[WrappedJournal], str]] = [
@@ -79,6 +81,7 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (ForgetsTheOpen, "test_what_is_open_is_not_removed"),
     (ComesAgain, "test_a_removed_run_is_not_declared_again"),
     *LEDGERS_CAUGHT,
+    *LOGS_CAUGHT,
 ]
 
 
@@ -107,6 +110,15 @@ def test_stories_find_it_too(tmp_path: Path, broken: type[WrappedJournal]) -> No
     contract.settings = settings(phases=[Phase.generate], report_multiple_bugs=False)
 
     assert _is_red(contract.test_any_story_ends_as_in_the_model, tmp_path, {})
+
+
+@pytest.mark.parametrize("broken", UNTOLD)
+def test_stories_of_logs_find_it_too(tmp_path: Path, broken: type[WrappedJournal]) -> None:
+    """As those of runs do."""
+    contract = _contract(broken)
+    contract.settings = settings(phases=[Phase.generate], report_multiple_bugs=False)
+
+    assert _is_red(contract.test_w_12_any_story_of_logs_ends_as_in_a_dict, tmp_path, {})
 
 
 def _contract(broken: type[WrappedJournal]) -> JournalContract:

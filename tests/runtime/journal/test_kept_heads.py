@@ -42,9 +42,12 @@ def test_the_lines_are_bounded_once_all_is_merged(
                 for run in RUNS:
                     new = facts(1, after=round_, run_id=run.run_id)
                     await kept((journal, other)[round_ % 2], new, fences[run.run_id])
+                for log in "abcd":  # they take no room from runs
+                    await other.append_entry(log, f"{round_}", {}, at=1.0)
             monkeypatch.setattr(sqlite_heads, "KEPT_BYTES", 1_000)
             monkeypatch.setattr(sqlite_heads, "KEPT_RUNS", 2)
-        assert set(ends_said()) == {RUNS[1].run_id, RUNS[2].run_id}  # it closed, and replaced it
+        said = {RUNS[1].run_id, RUNS[2].run_id, *map(sqlite_heads.log_key, "cd")}
+        assert set(ends_said()) == said  # it closed, and replaced it
         monkeypatch.setattr(sqlite_heads, "KEPT_BYTES", 1e9)
         await kept(journal, facts(1, after=20), fences[RUN.run_id])
         assert ends_said()[RUN.run_id] == 21

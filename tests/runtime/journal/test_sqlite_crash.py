@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from turnlock.runtime.journal.contract import Entry
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.owners import is_gone
 
@@ -100,3 +101,66 @@ def _kept(path: Path) -> int:
             return len(found)
 
     return asyncio.run(story())
+
+
+SPEAKER = """
+import asyncio, sys
+from turnlock.runtime.journal.sqlite import SqliteJournal
+
+async def main(path, log):
+    journal = await SqliteJournal.open(path)
+    last = sum(it.last for it in await journal.logs(log))
+    while True:
+        last, new = await journal.append_entry(log, f"say/{last}", {"n": last}, at=1.0)
+        assert new
+        print(last, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_w_10_entries_that_were_acknowledged_survive_kill_9(tmp_path: Path) -> None:
+    """All of them, gapless, while another process appends to the same log's neighbour."""
+    path = tmp_path / "journal.db"
+    draw = random.Random(7)
+    last = {"w/a": 0, "w/b": 0}
+    for _ in range(KILLS // 2):
+        before = dict(last)
+        told = _both_killed(path, draw.randrange(1, 40))
+        entries = asyncio.run(_entries(path))
+        for log, acknowledged in told.items():
+            last[log] = len(entries[log])
+            assert before[log] < acknowledged <= last[log] <= acknowledged + 1
+            assert [(it.number, it.entry_id, it.body) for it in entries[log]] == [
+                (n + 1, f"say/{n}", {"n": n}) for n in range(last[log])
+            ]
+
+
+def _both_killed(path: Path, told: int) -> dict[str, int]:
+    """Let two children append until each has told so often that it did, then kill them."""
+    children = {
+        log: subprocess.Popen(
+            [sys.executable, "-c", SPEAKER, str(path), log], stdout=subprocess.PIPE, text=True
+        )
+        for log in ("w/a", "w/b")
+    }
+    said: dict[str, list[int]] = {}
+    try:
+        for log, child in children.items():
+            assert child.stdout is not None
+            said[log] = [int(child.stdout.readline()) for _ in range(told)]
+    finally:
+        for child in children.values():
+            child.kill()
+    for log, child in children.items():
+        assert child.stdout is not None
+        said[log] += [int(line) for line in child.stdout if line.endswith("\n")]
+        child.wait()
+        child.stdout.close()
+    return {log: numbers[-1] for log, numbers in said.items()}
+
+
+async def _entries(path: Path) -> dict[str, tuple[Entry, ...]]:
+    async with await SqliteJournal.open(path, create=False) as journal:
+        assert await journal.check() == ()
+        return {it.name: await journal.entries(it.name) for it in await journal.logs("w/")}
