@@ -28,9 +28,11 @@ from typing import Final, TypeGuard
 from ..models.calls import CallResult, Status
 from ..models.facts import ContinuationTaken, Fact, TurnFact, TurnOpened, TurnSettled
 from ..models.lifecycle_facts import DenialCause, FailureCause
+from ..models.values import Json
 from ..runtime.forking import FORKED, WHOLE
 from ..runtime.journal.ledger import Domain, Note
 from ..turn.phases import TurnPhase
+from ..views.grants import Grants
 from ..views.turn_view import TurnView
 from .errors import ConversationBroken
 from .messages import Answer, Message, Prompt, Results, Stop, from_note
@@ -71,7 +73,15 @@ class Conversation:
         """The answer that is owed, as far as calls of it have begun."""
         self.stopped = 0
         """The number of the latest message of which a person has stopped the answer."""
+        self.stopped_because: Json = None
+        """Why, where it was no person but the host (`stop`)."""
+        self.asks_again = 0
+        """How often the model is asked again where its answer is empty (W-28)."""
+        self.beside: list[Note] = []
+        """Notes of this domain that are no messages: a host's own."""
         self.turns: dict[str, TurnView] = {}
+        self.grants: Final = Grants()
+        """Those in force."""
         self.untaken: set[str] = set()
         """The turns whose continuations are owed still."""
         self.sequence = 0
@@ -90,9 +100,11 @@ class Conversation:
 
     def _take_note(self, note: Note, name: str) -> None:
         if name.startswith(STOPPED):
-            self.stopped = max(self.stopped, int(name.removeprefix(STOPPED)))
+            self.stop(note.body.get("because"), number=int(name.removeprefix(STOPPED)))
+            return
         is_part = name.startswith(PART)
         if not is_part and not name.startswith(PREFIX):
+            self.beside.append(note)
             return
         expected = self.next_part if is_part else self.next_name
         if name != expected:
@@ -123,9 +135,14 @@ class Conversation:
             self.epoch += 1
         self.begun = answer
 
-    def stop(self) -> None:
-        """Take it that a person has stopped the answer that is owed, once its note is kept."""
-        self.stopped = len(self.said)
+    def stop(self, because: Json = None, *, number: int | None = None) -> None:
+        """Take it that the answer that is owed was stopped, once its note is kept.
+
+        A person did it, unless it is said why. `number` is that of the message that it answers.
+        """
+        number = len(self.said) if number is None else number
+        if number >= self.stopped:
+            self.stopped, self.stopped_because = number, because
 
     @property
     def stop_name(self) -> str:
@@ -154,6 +171,7 @@ class Conversation:
     def take(self, fact: Fact) -> None:
         """Take the next fact of the run."""
         self.sequence = fact.sequence
+        self.grants.take(fact)
         if isinstance(fact, TurnOpened):
             self.turns[fact.turn_id] = TurnView.opened(fact)
         elif isinstance(fact, ContinuationTaken):
@@ -168,6 +186,14 @@ class Conversation:
         """The turn of the latest answer with calls."""
         return f"t{self.epoch}" if self.epoch else None
 
+    def answer_of(self, turn_id: str | None) -> Answer | None:
+        """Return the answer whose calls a turn holds; None where that is not known."""
+        asking = [it for it in self.said if isinstance(it, Answer) and it.calls]
+        if self.begun is not None:
+            asking.append(self.begun)
+        turns = {f"t{number}": answer for number, answer in enumerate(asking, start=1)}
+        return None if turn_id is None else turns.get(turn_id)
+
     @property
     def owed(self) -> Owed:
         """What has to happen next."""
@@ -179,7 +205,14 @@ class Conversation:
         if isinstance(last, Answer) and last.calls:
             return self._owed_by_turn()
         goes_on = isinstance(last, Prompt) or last.stop is Stop.PAUSED
-        return Owed.ANSWER if goes_on else Owed.PROMPT
+        return Owed.ANSWER if goes_on or 0 < self.empties <= self.asks_again else Owed.PROMPT
+
+    @property
+    def empties(self) -> int:
+        """How many answers say nothing, of those at the end (W-28)."""
+        empty = takewhile(lambda it: isinstance(it, Answer) and it.is_empty, reversed(self.said))
+        count = sum(1 for _ in empty)
+        return 0 if count and self.text.strip() else count
 
     def _owed_by_turn(self) -> Owed:
         turn = self.turns.get(self.turn_id or "")
@@ -245,15 +278,23 @@ class Conversation:
         last = self.said[-1]
         return isinstance(last, Prompt) or not last.calls
 
-    def messages(self) -> Iterator[Message]:
-        """Yield all that was said, results after the answers that asked for them."""
-        epoch = 0
-        for said in self.said:
-            yield said
+    def messages(self, *, history: int | None = None) -> Iterator[Message]:
+        """Yield what was said, results after the answers that asked for them.
+
+        With `history` at most so many prompts and what followed each, the oldest left out (W-35).
+        Empty answers are left out where they are asked for again.
+        """
+        epoch, first = 0, self._first(history)
+        for place, said in enumerate(self.said):
+            is_told = place >= first
+            if isinstance(said, Answer) and said.is_empty and self.asks_again:
+                continue
+            if is_told:
+                yield said
             if isinstance(said, Answer) and said.calls:
                 epoch += 1
                 turn = self.turns.get(f"t{epoch}")
-                if turn is not None and turn.closed:
+                if is_told and turn is not None and turn.closed:
                     refused = _is_refused(said, turn)
                     yield Results(
                         turn_id=f"t{epoch}",
@@ -272,6 +313,11 @@ class Conversation:
                             if call.decision is not None and call.decision.arguments is not None
                         },
                     )
+
+    def _first(self, history: int | None) -> int:
+        """Return the place of the first message that is told, a prompt, where some are left out."""
+        prompts = [place for place, said in enumerate(self.said) if _is_prompt(said)]
+        return 0 if history is None or len(prompts) <= history else prompts[-history]
 
     def _broken(self, cause: str) -> ConversationBroken:
         return ConversationBroken(

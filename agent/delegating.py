@@ -30,7 +30,7 @@ from .approving import Approvals
 from .errors import HookFailed, LimitReached, ModelError
 from .events import CallUpdate, Event, Hear, RunResult
 from .messages import Prompt, Stop, Tokens
-from .setup import NamedModel, Setup
+from .setup import Configure, NamedModel, Setup
 from .talk import Talk
 
 _log = logger(__name__)
@@ -62,6 +62,7 @@ class Conversing:
         approvals: Approvals | None,
         models: set[NamedModel],
         hear: Hear,
+        configure: Configure | None = None,
     ) -> None:
         """Prepare; nothing is owned before it is opened. `models` are those to be closed once."""
         if isinstance(setup.model, NamedModel):
@@ -75,6 +76,7 @@ class Conversing:
             runtime=runtime,
             setup=attrs.evolve(setup, tools=self._bound),
             hear=self._heard,
+            configure=configure,
         )
         self._tools_of = setup.tools or runtime.tools_of
         self._given: Toolbox | None = None

@@ -15,6 +15,12 @@ class LimitReached(TurnlockError):
     What ran, ran, and is kept. The next prompt begins a new count.
     """
 
+    def __init__(self, message: str, *, limit: str = "", bound: int = 0) -> None:
+        """Say which limit it is, ``answer_limit`` or ``token_limit``, and its value."""
+        super().__init__(message)
+        self.limit = limit
+        self.bound = bound
+
 
 class HookFailed(TurnlockError):
     """A hook of the host's raised. What was kept is kept; the conversation can be gone on with."""

@@ -24,10 +24,13 @@ def as_kept(note: Note, said: Prompt | Answer, seals: Seals, *, run_id: str) -> 
     return attrs.evolve(note, body={ID: name, **envelope})
 
 
-def as_stopped(name: str, *, at: float) -> Note:
-    """Return the note that nobody waits any more for an answer."""
+def as_stopped(name: str, *, at: float, because: Json = None) -> Note:
+    """Return the note that nobody waits any more for an answer; None: a person stopped it."""
     kind = Kind.STOPPED.value
-    return Note(domain=Domain.MESSAGE, kind=kind, body={ID: name}, at=at, id=name)
+    body: dict[str, Json] = {ID: name}
+    if because is not None:
+        body["because"] = because
+    return Note(domain=Domain.MESSAGE, kind=kind, body=body, at=at, id=name)
 
 
 def as_said(notes: Iterable[Noted], seals: Seals, *, run_id: str) -> Iterator[Note]:

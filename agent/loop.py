@@ -40,7 +40,7 @@ from .delegating import Conversing, agent_tool
 from .errors import ModelError
 from .events import Event, Events, RunResult
 from .messages import Prompt
-from .setup import ANSWERS, AfterAnswer, BeforeAnswer, NamedModel, Setup, Start, Tools
+from .setup import ANSWERS, AfterAnswer, BeforeAnswer, Configure, NamedModel, Setup, Start, Tools
 from .speaking import JsonSchema, Model
 from .structured import Form, Misfit, form_of
 from .transients import Transient
@@ -73,6 +73,10 @@ class Agent:
         before_answer: BeforeAnswer | None = None,
         after_answer: AfterAnswer | None = None,
         start: Start = "whole",
+        history: int | None = None,
+        asks_again: int = 0,
+        configure: Configure | None = None,
+        checks_grants: bool = False,
         tell: Callable[[Transient], None] = tell_nobody,
         settings: Settings | None = None,
         clock: Clock | None = None,
@@ -86,9 +90,13 @@ class Agent:
         which is opened and closed here, or one that is yours; without any, all is in memory.
         `approve` is asked about calls that wait (see `AskApproval`), also of agents that are tools.
         With `start="early"` a call starts as soon as the model has closed it, while it still speaks
-        (W-58). `tell` hears what is said as transients of the entry `RUN/said/N`, and must not
-        raise. A shared `runtime` is yours to enter and to leave, and has journal, settings, clock
-        and telemetry of its own. Raises `InvalidValue`.
+        (W-58). With `history` the model is told of at most so many prompts (W-35); where its answer
+        is empty it is asked again up to `asks_again` times (W-28). `configure` says before each
+        answer what counts for it, in place of what is given here (W-34). With `checks_grants` a
+        grant is revoked whose tool was declared otherwise when it was asked for. `tell` hears what
+        is said as transients of the entry `RUN/said/N`, and must not raise. A shared `runtime` is
+        yours to enter and to leave, and has journal, settings, clock and telemetry of its own.
+        Raises `InvalidValue`.
         """
         self._setup: Final = Setup(
             model=model,
@@ -99,8 +107,12 @@ class Agent:
             before_answer=before_answer,
             after_answer=after_answer,
             start=start,
+            history=history,
+            asks_again=asks_again,
+            checks_grants=checks_grants,
             tell=tell,
         )
+        self._configure = configure
         own = (journal, settings, clock, telemetry)
         if runtime is not None and any(given is not None for given in own):
             raise InvalidValue(
@@ -155,6 +167,7 @@ class Agent:
                 approvals=approvals,
                 models=self._models,
                 hear=self._hear,
+                configure=self._configure,
             )
             stack.push_async_exit(self._leave)
             await self._conversing.open()
@@ -297,6 +310,14 @@ class Agent:
         """
         return await self._entered.talk.interrupt(reason=reason, grace=grace)
 
+    async def give_up(self, because: Json) -> bool:
+        """Keep that the answer that is owed is not asked for any more, and why, as any JSON.
+
+        For a host that hands a conversation over at a limit: a person has the word, and a higher
+        limit later does not bring the answer back. Returns False where none is owed.
+        """
+        return await self._entered.talk.give_up(because)
+
     def as_tool(self, *, name: str, description: str, approval: bool = False) -> Tool:
         """Return a tool that has an agent like this one answer a prompt, in a run of its own.
 
@@ -333,6 +354,10 @@ class Agent:
             before_answer=setup.before_answer,
             after_answer=setup.after_answer,
             start=setup.start,
+            history=setup.history,
+            asks_again=setup.asks_again,
+            configure=self._configure,
+            checks_grants=setup.checks_grants,
             tell=tell,
         )
         begun._models = self._models
@@ -354,15 +379,24 @@ class Agent:
         """Which tools its runs have now; None: those of the runtime."""
         return self._setup.tools
 
-    async def say(self, prompt: str, *, message_id: str | None = None, heard: Json = None) -> None:
+    async def say(
+        self,
+        prompt: str,
+        *,
+        message_id: str | None = None,
+        heard: Json = None,
+        output: JsonSchema | None = None,
+    ) -> None:
         """Have a prompt kept, once all before is done; `run` goes on with it.
 
-        With a `message_id` it is said once, whatever comes between. Raises as `run` does.
+        With a `message_id` it is said once, whatever comes between. `output` is the form of its
+        answer, as `ask` takes it. Raises as `run` does.
         """
+        said = Prompt(text=prompt, output=output, heard=heard, message_id=message_id)
         conversing = self._entered
         async with self._line:
             conversing.talk.form = None
-            await conversing.talk.say(Prompt(text=prompt, heard=heard, message_id=message_id))
+            await conversing.talk.say(said)
 
     @property
     def _entered(self) -> Conversing:

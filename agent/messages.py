@@ -23,6 +23,10 @@ def _frozen(heard: object) -> Json:
     return cast("Json", freeze(heard, place="heard"))
 
 
+def _frozen_configuration(configuration: object) -> Json:
+    return cast("Json", freeze(configuration, place="configuration"))
+
+
 def _schema(given: Mapping[str, Json] | None) -> Mapping[str, Json] | None:
     frozen: Mapping[str, Json] | None = None if given is None else freeze(given, place="output")
     return frozen
@@ -116,6 +120,17 @@ class Answer:
     tokens: Tokens = attrs.field(factory=Tokens)
     ids: tuple[str, ...] | None = None
     """The ids of its invocations, where they were given while it spoke (W-57)."""
+    configuration: Json = attrs.field(default=None, converter=_frozen_configuration)
+    """Under which configuration it was asked for, as the host says it: any JSON (W-34)."""
+    declared: Mapping[str, str] | None = None
+    """What the tools that it calls were when it was asked for, by name, where that is kept; a grant
+    holds for that (`granted`)."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing and asks for nothing, and is not to be gone on with (W-28)."""
+        spoken = self.text is not None and bool(self.text.strip())
+        return not spoken and not self.calls and self.stop is not Stop.PAUSED
 
     def identified(self) -> tuple[Call, ...]:
         """Return the calls with ids that are unique in their turn, the same ones at each call.
@@ -222,6 +237,10 @@ def _body_of(said: Prompt | Answer, name: str) -> Mapping[str, Json]:
     }
     if said.ids is not None:
         body["ids"] = said.ids
+    if said.configuration is not None:
+        body["configuration"] = said.configuration
+    if said.declared:
+        body["declared"] = said.declared
     return body_of(body, place="answer")
 
 
@@ -250,4 +269,6 @@ def from_note(note: Note) -> Prompt | Answer:
         stop=Stop(body.get("stop", Stop.DONE)),
         tokens=Tokens(**body.get("tokens", {})),
         ids=tuple(body["ids"]) if "ids" in body else None,
+        configuration=body.get("configuration"),
+        declared=body.get("declared"),
     )

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import attrs
 
 from ..models.errors import InvalidValue, shown
+from ..models.values import Json
 from ..runtime.tools.errors import said
 from ..runtime.tools.tool import Tool
 from ..runtime.tools.toolbox import Toolbox, ToolsOf
@@ -30,6 +31,11 @@ BeforeAnswer: TypeAlias = Callable[[Question], Question | Awaitable[Question]]
 """Called before the model is asked; what it returns is asked. What was kept is not changed."""
 AfterAnswer: TypeAlias = Callable[[Answer], Awaitable[None] | None]
 """Called once an answer is kept, and before anything follows from it; at most once for each."""
+
+Configure: TypeAlias = Callable[[], Awaitable["Setup"]]
+"""Called before the model is asked, each time: what it returns counts for this answer, but for
+tools, `tell`, `asks_again` and `checks_grants` (W-34). What it raises is raised to whoever waits
+for the answer."""
 
 Start: TypeAlias = Literal["whole", "early"]
 """When the calls of an answer start: once it is whole, or each as soon as it is closed (W-58)."""
@@ -90,6 +96,13 @@ def _bound(_: object, field: attrs.Attribute[Any], value: object) -> None:
         )
 
 
+def _count(_: object, field: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not int or value < 0:
+        raise InvalidValue(
+            place=field.name, cause=f"{shown(value)} is no count", fix="give a whole number from 0"
+        )
+
+
 def _is_start(_: object, field: attrs.Attribute[Any], value: object) -> None:
     if value not in STARTS:
         raise InvalidValue(
@@ -115,20 +128,32 @@ class Setup:
     before_answer: BeforeAnswer | None = None
     after_answer: AfterAnswer | None = None
     start: Start = attrs.field(default="whole", validator=_is_start)
+    history: int | None = attrs.field(default=None, validator=_bound)
+    """Prompts that the model is told of at most, with what followed each (W-35)."""
+    asks_again: int = attrs.field(default=0, validator=_count)
+    """How often the model is asked again where its answer is empty (W-28)."""
+    configuration: Json = None
+    """What is kept with each answer: which configuration this is (W-34)."""
+    checks_grants: bool = False
+    """Whether a grant is revoked whose tool is another by now (`granted`)."""
     tell: Callable[[Transient], None] = tell_nobody
 
     def check_limits(self, run_id: str, answers: Sequence[Answer]) -> None:
         """Raise `LimitReached` where no more answers may be asked for after these."""
         used = sum(answer.tokens.input + answer.tokens.output for answer in answers)
         if len(answers) >= self.answer_limit:
-            cause = f"{len(answers):,} answers to one prompt: answer_limit={self.answer_limit}"
+            limit, bound = "answer_limit", self.answer_limit
+            cause = f"{len(answers):,} answers to one prompt"
         elif self.token_limit is not None and used >= self.token_limit:
-            cause = f"{used:,} tokens for one prompt: token_limit={self.token_limit}"
+            limit, bound = "token_limit", self.token_limit
+            cause = f"{used:,} tokens for one prompt"
         else:
             return
         raise LimitReached(
-            f"run {run_id!r}: {cause}, and the model is not done; say something else, or give a"
-            " higher limit and go on: all that was said and done is kept"
+            f"run {run_id!r}: {cause}: {limit}={bound}, and the model is not done; say something"
+            " else, or give a higher limit and go on: all that was said and done is kept",
+            limit=limit,
+            bound=bound,
         )
 
     async def asked(self, run_id: str, question: Question) -> Question:

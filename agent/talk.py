@@ -12,8 +12,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+import attrs
+
 from ..models.calls import Call
-from ..models.deliveries import Reject
+from ..models.deliveries import Reject, Revoke
 from ..models.facts import (
     CallAdded,
     ExecutionFact,
@@ -25,8 +27,10 @@ from ..models.facts import (
 )
 from ..models.reasons import Reason
 from ..models.run import Run
+from ..models.values import Json
 from ..models.verdicts import Verdict
 from ..runtime.runtime import Runtime
+from ..runtime.tools.toolbox import Toolbox
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
 from .asking import Asking
@@ -34,9 +38,10 @@ from .conversation import REFUSED, Owed
 from .errors import ConversationBroken, LimitReached, ModelError
 from .events import Answered, CallUpdate, Hear
 from .following import Following
+from .granted import declarations, outdated
 from .keeping import as_kept, as_stopped, as_told, faults_of
 from .messages import Answer, Prompt, Stop, as_note
-from .setup import Setup
+from .setup import Configure, Setup
 from .speaking import Question
 from .structured import Form, untold_misfit
 
@@ -47,13 +52,26 @@ OPENED: Final = frozenset({Reason.TURN_OPEN, Reason.TURN_REUSED, Reason.STALE_EP
 class Talk:
     """One conversation, performed here as long as the run is open on the runtime."""
 
-    def __init__(self, *, run: Run, runtime: Runtime, setup: Setup, hear: Hear) -> None:
+    def __init__(
+        self,
+        *,
+        run: Run,
+        runtime: Runtime,
+        setup: Setup,
+        hear: Hear,
+        configure: Configure | None = None,
+    ) -> None:
         """Prepare; `hear` takes what happens from the moment when all before is known."""
         self.run_id: Final = run.run_id
         self.runtime: Final = runtime
         self._run: Final = Following(run=run, runtime=runtime, heed=self._heed)
         self.conversation: Final = self._run.conversation
         self._setup = setup
+        """As it was when the model was asked last."""
+        self._configure = configure
+        self._offered = Toolbox()
+        """The tools that the model was told of last."""
+        self.conversation.asks_again = setup.asks_again
         self._hear = hear
         self._speaking: asyncio.Task[Answer] | None = None
         self._keeping = asyncio.Lock()
@@ -188,10 +206,15 @@ class Talk:
 
     async def _asked(self) -> Answer | None:
         """Ask the model, and return what it answers; None: a person has stopped it."""
-        conversation, setup, tools = self.conversation, self._setup, self._run.tools
+        conversation, setup = self.conversation, await self._setup_now()
+        await self._check_grants()
+        tools = self._run.tools
+        if conversation.owed is not Owed.ANSWER:
+            return None
         setup.check_limits(self.run_id, conversation.answers)
         said = (
-            as_told(message, tools.seals, run_id=self.run_id) for message in conversation.messages()
+            as_told(message, tools.seals, run_id=self.run_id)
+            for message in conversation.messages(history=setup.history)
         )
         prompt = conversation.last_prompt
         question = Question(
@@ -201,6 +224,7 @@ class Talk:
             output=None if prompt is None else prompt.output,
         )
         question = await setup.asked(self.run_id, question)
+        self._offered = question.tools
         if conversation.is_stopped:
             return None
         asking = Asking(model=setup.model, agent=self.run_id, tell=setup.tell, hear=self._hear)
@@ -220,11 +244,50 @@ class Talk:
                 speaking.cancel()
                 await asyncio.wait([speaking])
         if not speaking.cancelled():
-            return speaking.result()
+            return self._configured(speaking.result())
         if not was_stopped:
             raise ModelError(f"{type(setup.model).__name__} was cancelled by something of its own")
         await self._all_kept()  # a part of it, perhaps
         return conversation.begun
+
+    async def _setup_now(self) -> Setup:
+        """Return what counts for the next answer (W-34)."""
+        if self._configure is not None:
+            given, before = await self._configure(), self._setup
+            self._setup = attrs.evolve(
+                given,
+                tools=before.tools,
+                tell=before.tell,
+                asks_again=before.asks_again,
+                checks_grants=before.checks_grants,
+            )
+        return self._setup
+
+    def _configured(self, answer: Answer) -> Answer:
+        """Return an answer that says under which configuration it was asked for, of which tools."""
+        configuration = self._setup.configuration
+        if self._setup.checks_grants:
+            answer = attrs.evolve(
+                answer, declared=declarations(answer.calls, self._offered) or None
+            )
+        return (
+            answer if configuration is None else attrs.evolve(answer, configuration=configuration)
+        )
+
+    async def _check_grants(self) -> None:
+        """Revoke the grants whose tools are others now; done again, it changes nothing."""
+        conversation, run_id = self.conversation, self.run_id
+        if not self._setup.checks_grants:
+            return
+        turn = conversation.turns.get(conversation.turn_id or "")
+        if turn is not None and not turn.closed:  # somebody may just have given one
+            await self._run.caught_up()
+        changed = [*outdated(conversation, self._run.tools)]
+        for it in changed:
+            revoke = Revoke(run_id=run_id, grant_id=it)
+            await self._run.kept(partial(self.runtime.deliver, run_id, revoke))
+        if changed:
+            await self._run.caught_up()
 
     async def _begin(self, answer: Answer) -> bool:
         """Keep an answer as far as it goes, and have its latest call begin (W-58).
@@ -232,26 +295,39 @@ class Talk:
         False: no more calls may begin, since their turn was stopped, or the answer.
         """
         conversation = self.conversation
-        if not await self._keep(answer, is_part=True):
+        if not await self._keep(self._configured(answer), is_part=True):
             return False
         await self._open_turn(sealed=False)
         await self._reject_faulty()
         turn = conversation.turns[conversation.turn_id or ""]
         return turn.phase is TurnPhase.OPEN and len(turn.calls) == len(answer.calls)
 
-    async def _stop_asking(self) -> None:
+    async def give_up(self, because: Json) -> bool:
+        """Keep that the answer that is owed is not asked for any more, and why; False: none is.
+
+        It is done where the model is not being asked: at a limit, say. The next prompt goes on.
+        """
+        with self._run.ours():
+            await self._all_kept()
+            if self.conversation.owed is not Owed.ANSWER:
+                return False
+            await self._stop_asking(because)
+        return self.conversation.is_stopped
+
+    async def _stop_asking(self, because: Json = None) -> None:
         """Keep that nobody waits for the answer that is owed, unless it is there by then.
 
-        What has begun of it is the answer.
+        What has begun of it is the answer. A person did it, unless it is said why.
         """
         conversation = self.conversation
         async with self._keeping:
             if conversation.owed is not Owed.ANSWER:
                 return
             if conversation.begun is None:
-                note = as_stopped(conversation.stop_name, at=self.runtime.now())
+                at = self.runtime.now()
+                note = as_stopped(conversation.stop_name, at=at, because=because)
                 await self._run.kept(partial(self.runtime.note, self.run_id, note))
-                conversation.stop()
+                conversation.stop(because)
             self._stop_listening()
         self._run.tell()
         await self._all_kept()  # a part that waited meanwhile
@@ -300,6 +376,7 @@ class Talk:
         answer, turn_id = conversation.latest, conversation.turn_id
         if answer is None or turn_id is None:
             raise AssertionError(conversation.owed)
+        await self._check_grants()
         calls, refused = self._identified(answer), answer.stop is Stop.REFUSED
         if turn_id not in conversation.turns:
             await self._open_new(calls, turn_id, sealed=sealed and not refused)

@@ -63,7 +63,7 @@ def test_an_agent_answers_a_call_in_a_run_of_its_own() -> None:
         assert result.answers == 2
         (told,) = above.results
         assert [it.result for it in told.results] == ["done: find it", "done: find more"]
-        entries = [entry async for entry in journal.entries()]
+        entries = [entry async for entry in journal.run_entries()]
         assert [it.run.run_id for it in entries] == ["agent", CHILD, CHILD.replace("~1", "~2")]
         assert not any(it.busy for it in entries)
         (declared,) = above.asked[0].tools.as_function_schemas()
@@ -97,7 +97,7 @@ def test_a_slow_disk_leaves_no_run_of_an_agent_busy() -> None:
         below, above = Speaker([calls("look")]), Speaker([asks("find it")])
         async with host(above, research(below, tool(look)), journal=journal) as agent:
             assert (await agent.run("go")).answers == 2
-        assert not any([entry.busy async for entry in journal.entries()])
+        assert not any([entry.busy async for entry in journal.run_entries()])
 
     run(play())
 
@@ -163,7 +163,7 @@ def test_an_interrupt_above_stops_what_goes_on_below(at: str) -> None:
         (told,) = above.results
         assert told.results[0].status is Status.FAILED
         assert stopped == (["hang"] if at == "tool" else [])
-        assert not any([entry.busy async for entry in journal.entries()])
+        assert not any([entry.busy async for entry in journal.run_entries()])
 
     run(play())
 
@@ -184,7 +184,7 @@ def test_what_goes_wrong_below_is_told_above(caplog: pytest.LogCaptureFixture) -
             " once"
         )
         assert "answer_limit=2" in caplog.text
-        assert not any([entry.busy async for entry in journal.entries()])
+        assert not any([entry.busy async for entry in journal.run_entries()])
 
     run(play())
 
@@ -362,7 +362,7 @@ class World:
 async def story(journal: Journal) -> list[object]:
     """All that a journal tells: what was said in each run, and how its calls ended."""
     told: list[object] = []
-    for entry in [it async for it in journal.entries()]:
+    for entry in [it async for it in journal.run_entries()]:
         run_id = entry.run.run_id
         notes = await bodies(journal, run_id)
         facts = [fact async for fact in journal.facts(run_id)]
@@ -473,6 +473,6 @@ def test_a_kill_in_the_middle_of_an_interrupt_leaves_no_agent_at_work() -> None:
             assert second.pending() == ()
             assert (await second.run()).interrupted
             assert (await second.run("and now?")).answers == 1
-        assert not any([entry.busy async for entry in journal.entries()])
+        assert not any([entry.busy async for entry in journal.run_entries()])
 
     run(play())

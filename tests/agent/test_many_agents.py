@@ -114,7 +114,7 @@ def test_w_60_a_hundred_agents_converse_on_one_runtime() -> None:
             assert [it.text for it in results] == [f"done: r{number}" for number in range(100)]
             assert len(runtime.runs) == 100
         assert set(done.values()) == {1}
-        for entry in [it async for it in journal.entries()]:
+        for entry in [it async for it in journal.run_entries()]:
             assert not entry.busy
             facts = [fact.type async for fact in journal.facts(entry.run.run_id)]
             assert facts.count(FactType.CONTINUATION_TAKEN) == 1
