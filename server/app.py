@@ -35,6 +35,7 @@ _access = logger(f"{__name__}.access")
 MODULES: Final = (
     *("health", "signing_in", "assets", "metrics"),
     *("reading", "pages", "pictures", "deciding", "commands", "sse"),
+    *("worlds", "worlds_chats", "worlds_streams"),
 )
 """Modules beside this one that have ENDPOINTS."""
 SOCKET: Final = b"/v1/stream"

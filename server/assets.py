@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).with_name("console")
 INDEX: Final = "index.html"
+PAGES: Final = {"worlds": "worlds.html"}
+"""Pages beside the first, by the names that they have in addresses."""
 MEDIA: Final = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -53,7 +55,8 @@ def assets(folder: Path = FOLDER) -> Mapping[str, _Asset]:
 
 
 async def _asset(_: Face, asked: Asked) -> Response:
-    found = assets().get(asked.ids.get("file", INDEX))
+    name = asked.ids.get("file", INDEX)
+    found = assets().get(PAGES.get(name, name))
     if found is None:
         raise Problem("not_found", "the console has no such file")
     headers = {

@@ -203,6 +203,18 @@ class Client:
                 return
             after = str(page["next"])
 
+    async def told(self, path: str) -> Told:
+        """Return the JSON object that a path of the face answers."""
+        return await self._get(path)
+
+    async def asked(self, path: str, body: Mapping[str, Any]) -> Told:
+        """Ask for something to be done, and return the JSON object that is answered."""
+        return _told(await self._send("POST", path, json=body))
+
+    async def judged(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """Have what a path of the face takes judged, as `deliver` does."""
+        return await self._judged("POST", path, body)
+
     async def deliver(self, run_id: str, delivery: Judgeable) -> Answer:
         """Have a delivery judged. Who decides is who has the token (F-12)."""
         if isinstance(delivery, Revoke):
@@ -262,11 +274,18 @@ class Client:
         query = {"diagnostics": "1"} if diagnostics else {}
         if not follow:
             query["follow"] = "0"
+        async with aclosing(self.stream(_of_run(run_id, "events"), query, after=after)) as events:
+            async for event in events:
+                yield event
+
+    async def stream(
+        self, path: str, query: Mapping[str, str] = MappingProxyType({}), *, after: str = ""
+    ) -> AsyncGenerator[StreamEvent]:
+        """Iterate over the events of one connection to a path, as the server sent them."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": after}
         if not after:
             del headers["Last-Event-ID"]
         timeout = httpx.Timeout(SILENCE, connect=CONNECT)
-        path = _of_run(run_id, "events")
         try:
             async with self._http.stream(
                 "GET", self.url + path, params=query, headers=headers, timeout=timeout

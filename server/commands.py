@@ -13,9 +13,9 @@ from ..adapters.contract import ModelInfo, SessionSpec
 from ..models.record import optional, seconds
 from ..models.values import Json
 from ..runtime.submitting import receipt_of
+from .answers import Answer, refused, response_of
 from .calls import capabilities_json
 from .catalogue import Offered
-from .deciding import Answer, refused, response_of
 from .face import Face
 from .line import Taken
 from .problems import Problem

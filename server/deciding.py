@@ -6,14 +6,11 @@ nowhere, and then it is judged here. HTTP and the WebSocket use these very funct
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
-import msgspec
 
 from ..adapters.contract import Capabilities
 from ..adapters.correlation import correlate_of
@@ -37,12 +34,12 @@ from ..runtime.looking import known
 from ..runtime.runtime import Runtime
 from ..runtime.submitting import Unanswered, judged_by_owner, receipt_of, submit
 from ..runtime.tools.toolbox import Toolbox
-from ..views.meanings import REASONS
-from . import bodies
+from .answers import Answer, Command, answered, posted, refused, response_of
 from .calls import call_json
 from .face import Face
-from .problems import Problem, problem_of
+from .problems import Problem
 from .routing import Asked, Endpoint, Role, Who
+from .worlds_known import check_decides
 
 if TYPE_CHECKING:  # an extra's
     from starlette.responses import Response
@@ -88,19 +85,11 @@ class ResolutionBody:
     error: str | None = None
 
 
-@attrs.frozen(kw_only=True)
-class Answer:
-    """What is answered: a status, its body as JSON, and headers."""
-
-    status: int
-    body: Mapping[str, Any]
-    headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
-
-
 async def decide(face: Face, run_id: str, body: DecisionBody, who: Who) -> Answer:
     """Have a decision judged; who decides is who asks (F-12). Raises `Problem`."""
     who.check(Role.DECIDE)
     entry = await known(face.journal, run_id)
+    await check_decides(face, entry.run, who, approves=body.approved)
     _check_decision(body, capabilities_of(face, entry.run.kind))
     delivery = Decide(
         run_id=run_id,
@@ -122,9 +111,11 @@ async def resolve(face: Face, run_id: str, body: ResolutionBody, who: Who) -> An
     """Have a resolution of a doubt judged. Raises `Problem`."""
     who.check(Role.DECIDE)
     entry = await known(face.journal, run_id)
+    retries = body.resolution is Resolution.RETRY
+    await check_decides(face, entry.run, who, approves=retries)
     capabilities = capabilities_of(face, entry.run.kind)
     _can(capabilities.resolve, entry, "say what became of a call")
-    if body.resolution is Resolution.RETRY:
+    if retries:
         _can(capabilities.retry, entry, "run a call again")
     delivery = Resolve(
         run_id=run_id,
@@ -176,7 +167,7 @@ async def post_of(face: Face, run_id: str, number: str) -> Answer:
         raise Problem("unknown_post", "there is no such post of this run, or it is forgotten")
     receipt = await face.journal.answered(post)
     if receipt is None:
-        return _posted(run_id, post)
+        return posted(run_id, post)
     judged = judged_by_owner(receipt, run_id, post)
     return Answer(status=200, body={**judged, **await _told_after(face, entry, judged["facts"])})
 
@@ -200,23 +191,11 @@ _STOPS: Final = frozenset({FactType.TURN_INTERRUPTING, FactType.TURN_INTERRUPTED
 
 
 async def command(face: Face, kind: str, run_id: str, body: object, who: Who) -> Answer:
-    """Answer a command by its name, `decide`, `interrupt` or `resolve`, as HTTP would (F-50).
-
-    The body is JSON that was parsed; a problem is an answer, too. What it raises is a bug.
-    """
-    try:
-        if kind not in COMMANDS:
-            raise Problem("bad_request", f"give one of {', '.join(COMMANDS)}", at="type")
-        shape, judge = COMMANDS[kind]
-        return await judge(face, run_id, bodies.parse(shape, json.dumps(body).encode()), who)
-    except TurnlockError as error:
-        problem = problem_of(error)
-        return Answer(status=problem.status, body=problem.body(), headers=problem.headers())
+    """Answer a command by its name, `decide`, `interrupt` or `resolve`; see `answered`."""
+    return await answered(COMMANDS, kind, body, asked=(face, run_id, who))
 
 
-Command: TypeAlias = "tuple[type, Callable[[Face, str, Any, Who], Awaitable[Answer]]]"
-
-COMMANDS: Final[Mapping[str, Command]] = {
+COMMANDS: Final[Mapping[str, Command[str]]] = {
     "decide": (DecisionBody, decide),
     "interrupt": (InterruptBody, interrupt),
     "resolve": (ResolutionBody, resolve),
@@ -272,7 +251,7 @@ async def _answered(
     try:
         receipt = await _judged(face, run_id, delivery)
     except Unanswered as error:
-        return _posted(run_id, error.number, told)
+        return posted(run_id, error.number, told)
     call = await _call_after(face, entry, delivery, receipt)
     answer = {**receipt, **(told or {}), **({} if call is None else {"call": call})}
     if receipt["accepted"] or receipt["reason"] == Reason.DUPLICATE:
@@ -304,9 +283,18 @@ async def _judged(face: Face, run_id: str, delivery: Delivery) -> dict[str, Any]
 
 def _runtime_of(face: Face, run_id: str) -> Runtime | None:
     """Return the runtime here that owns a run; None where none does."""
+    host = _host_of(face, run_id)
+    if host is not None:
+        return host
     if face.sessions is not None:
         return face.sessions.runtime_of(run_id)
     return face.runtime if face.runtime is not None and run_id in face.runtime.runs else None
+
+
+def _host_of(face: Face, run_id: str) -> Runtime | None:
+    """Return the runtime of the host here that performs a member (W-36); None where none does."""
+    hosts = (it.runtime for it in face.hosts.values())
+    return next((it for it in hosts if run_id in it.runs), None)
 
 
 async def _tools_for(face: Face, run_id: str, delivery: Delivery) -> Toolbox | None:
@@ -318,7 +306,10 @@ async def _tools_for(face: Face, run_id: str, delivery: Delivery) -> Toolbox | N
     if not edits and not isinstance(delivery, Resolve):
         return None
     tools: Toolbox | None = None
-    if face.sessions is not None:
+    host = _host_of(face, run_id)
+    if host is not None:
+        tools = host.tools(run_id)
+    elif face.sessions is not None:
         tools = await face.sessions.tools_of(run_id)
     elif face.runtime is not None:
         tools = face.runtime.tools_of(run_id)
@@ -344,10 +335,15 @@ async def _call(
     face: Face, entry: RunEntry, turn_id: str, invocation_id: str
 ) -> dict[str, Any] | None:
     """Return how a call stands; None where that cannot be told."""
-    call = None
+    return await call_told(face, entry.run.kind, (entry.run.run_id, turn_id, invocation_id))
+
+
+async def call_told(face: Face, kind: str, call: tuple[str, str, str]) -> dict[str, Any] | None:
+    """Return how a call of a run of a kind stands; None where that cannot be told."""
+    found = None
     with suppress(TurnlockError):
-        call = await face.looking.call(entry.run.run_id, turn_id, invocation_id)
-    return None if call is None else call_json(call, capabilities_of(face, entry.run.kind))
+        found = await face.looking.call(*call)
+    return None if found is None else call_json(found, capabilities_of(face, kind))
 
 
 _NO_CALL: Final = frozenset(
@@ -362,31 +358,7 @@ _NO_CALL: Final = frozenset(
 """Refusals of what names no call that the kernel knows."""
 
 
-def refused(answer: Mapping[str, Any]) -> Problem:
-    """Return a refusal of the kernel as a problem."""
-    reason = Reason(answer["reason"])
-    return Problem(reason.value, REASONS[reason], extra=answer)
-
-
-def _posted(run_id: str, number: int, told: Mapping[str, str] | None = None) -> Answer:
-    place = f"/v1/runs/{quote(run_id, safe='')}/posts/{number}"
-    body = {"accepted": None, "post": number, **(told or {})}
-    return Answer(status=202, body=body, headers={"Location": place})
-
-
 _DIGITS: Final = 19
-
-
-def response_of(answer: Answer) -> Response:
-    """Return an answer of HTTP."""
-    from starlette.responses import Response  # noqa: PLC0415 - an extra's
-
-    return Response(
-        msgspec.json.encode(answer.body),
-        answer.status,
-        headers=dict(answer.headers),
-        media_type="application/json",
-    )
 
 
 async def _decisions(face: Face, asked: Asked) -> Response:

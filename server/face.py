@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -15,6 +17,11 @@ from .hub import Hub
 from .pictures import Drawings
 from .sessions import Sessions
 from .tokens import Tokens
+from .worlds_known import Worlds
+from .worlds_standing import Asked
+
+if TYPE_CHECKING:  # most servers perform no world
+    from ..world.host import Host
 
 
 @attrs.frozen(kw_only=True)
@@ -58,6 +65,14 @@ def _looking(face: Face) -> Looking:
     return Looking(face.journal)
 
 
+def _worlds(face: Face) -> Worlds:
+    return Worlds(face.journal)
+
+
+def _asked(face: Face) -> Asked:
+    return Asked(face.journal)
+
+
 @attrs.frozen(kw_only=True)
 class Face:
     """One face: all that its endpoints use."""
@@ -69,6 +84,11 @@ class Face:
     runtime: Runtime | None
     tokens: Tokens
     settings: ServerSettings = attrs.field(factory=ServerSettings)
+    hosts: Mapping[str, Host] = attrs.field(factory=dict[str, "Host"])
+    """Those that perform members here, by their worlds."""
+    worlds: Worlds = attrs.field(default=attrs.Factory(_worlds, takes_self=True))
+    asked: Asked = attrs.field(default=attrs.Factory(_asked, takes_self=True))
+    """What tools ask people in chats."""
     guard: Guard = attrs.field(default=attrs.Factory(_guard, takes_self=True))
     readiness: Readiness = attrs.field(default=attrs.Factory(_readiness, takes_self=True))
     standing: Standing = attrs.field(factory=Standing)

@@ -24,7 +24,7 @@ HEADERS: Final = {
 }
 """Of every answer (F-16)."""
 PREFLIGHT: Final = {
-    "Access-Control-Allow-Methods": "GET, HEAD, POST, DELETE",
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
     "Access-Control-Max-Age": "600",
 }

@@ -8,15 +8,16 @@ subscriber costs what its connection holds and one page (F-43).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import attrs
 
 from ..agent.transients import ItemChunk, SpeechFailed, SpeechStarted, Transient
 from ..models.errors import TurnlockError
+from ..models.safe_text import harmless
 from ..runtime.errors import LASTING, JournalError, Overloaded
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import START, Cursor
@@ -25,6 +26,7 @@ from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, retried
 from .children import Children
 from .deltas import Piece, item_of, piece_of
+from .subscriber import Subscriber
 from .subscription import HubSubscription
 from .tail import Place, Read, Tail
 from .watching import Watching
@@ -32,6 +34,8 @@ from .watching import Watching
 __all__ = ["Hub", "HubCounts", "HubSettings", "HubSubscription"]
 
 _log = logger(__name__)
+
+S = TypeVar("S", bound=Subscriber)
 
 HELD: Final = 16
 """Pages that are held for a second for others who catch up, too."""
@@ -87,8 +91,9 @@ class Hub:
         """What performs runs here."""
         self._tasks = Tasks(failed=_failed)
         self._tails: dict[str, Tail] = {}
-        self._subscribers: dict[HubSubscription, str] = {}
-        self._of_runs: dict[str, int] = {}
+        self._subscribers: dict[Subscriber, Hashable] = {}
+        self._of: dict[Hashable, int] = {}
+        """How many follow the same: a run by its id, or what `attach` was told."""
         self._reads: dict[tuple[str, Cursor], asyncio.Task[Read]] = {}
         """Pages that are read just now, or were this second."""
         self._diagnosing: dict[str, asyncio.Task[None]] = {}
@@ -150,12 +155,7 @@ class Hub:
         Raises `Overloaded` beyond the bounds, at once; what the journal says of the run and the
         cursor is raised by `HubSubscription.open`, or by the first batch.
         """
-        held = self._of_runs.get(run_id, 0)
-        if held >= self.settings.of_a_run or len(self._subscribers) >= self.settings.subscribers:
-            raise Overloaded(
-                f"run {run_id!r} has {held} subscribers, and the server {len(self._subscribers)};"
-                f" they may have {self.settings.of_a_run} and {self.settings.subscribers}"
-            )
+        self._check_room(run_id, f"run {harmless(run_id)!r}")
         made = HubSubscription(
             hub=self,
             run_id=run_id,
@@ -164,11 +164,36 @@ class Hub:
             diagnostics=diagnostics,
             children=children,
         )
-        self._subscribers[made] = run_id
-        self._of_runs[run_id] = held + 1
-        if self._stopped:
-            made.end_soon()
+        self._add(made, run_id)
         return made
+
+    def attach(self, made: Callable[[Self], S], *, to: Hashable, named: str) -> S:
+        """Have somebody looked after who follows something else than a run: a chat, say.
+
+        `to` tells what is followed by whom, `named` is its name for people. Raises `Overloaded`.
+        """
+        self._check_room(to, named)
+        subscriber = made(self)
+        self._add(subscriber, to)
+        return subscriber
+
+    def _check_room(self, followed: Hashable, named: str) -> None:
+        held, settings = self._of.get(followed, 0), self.settings
+        if held >= settings.of_a_run or len(self._subscribers) >= settings.subscribers:
+            raise Overloaded(
+                f"{named} has {held} subscribers, and the server {len(self._subscribers)}; they may"
+                f" have {settings.of_a_run} and {settings.subscribers}"
+            )
+
+    def _add(self, subscriber: Subscriber, followed: Hashable) -> None:
+        self._subscribers[subscriber] = followed
+        self._of[followed] = self._of.get(followed, 0) + 1
+        if self._stopped:
+            subscriber.end_soon()
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Have something go on for a subscriber, until the hub stops at the latest."""
+        return self._tasks.spawn(name, work)
 
     def pass_on(self, run_id: str, said: Transient | Piece) -> None:
         """Pass on what is said just now in a run, to those who are live on it (S-75).
@@ -190,7 +215,7 @@ class Hub:
 
     def is_watched(self, run_id: str) -> bool:
         """Whether a run has a subscriber (S-96)."""
-        return run_id in self._of_runs
+        return run_id in self._of
 
     @property
     def subscribers(self) -> int:
@@ -209,14 +234,14 @@ class Hub:
 
     # What subscriptions ask.
 
-    def forget(self, subscriber: HubSubscription) -> None:
+    def forget(self, subscriber: Subscriber) -> None:
         """Forget one that has ended."""
-        run_id = self._subscribers.pop(subscriber, None)
-        if run_id is None:
+        followed = self._subscribers.pop(subscriber, None)
+        if followed is None:
             return
-        self._of_runs[run_id] -= 1
-        if not self._of_runs[run_id]:
-            del self._of_runs[run_id]
+        self._of[followed] -= 1
+        if not self._of[followed]:
+            del self._of[followed]
 
     def tail(self, run_id: str, place: Place) -> Tail:
         """Return what is read of a run for those who are live; nobody is: it begins at `place`."""
@@ -308,7 +333,8 @@ class Hub:
 
     def _fail(self, tail: Tail, error: TurnlockError) -> None:
         for subscriber in tuple(self._subscribers):
-            subscriber.fail(tail.run_id, error)
+            if isinstance(subscriber, HubSubscription):
+                subscriber.fail(tail.run_id, error)
         if self._tails.get(tail.run_id) is tail:
             del self._tails[tail.run_id]
 
@@ -319,7 +345,7 @@ class Hub:
             try:
                 await self._look()
                 for subscriber in tuple(self._subscribers):
-                    if subscriber.children:
+                    if isinstance(subscriber, HubSubscription) and subscriber.children:
                         subscriber.add_children(await self._children.of(subscriber.run_id))
             except LASTING as error:
                 for tail in tuple(self._tails.values()):

@@ -23,6 +23,7 @@ from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks
 from ..runtime.settings import Settings
+from ..world.host import Host
 from .bounds import SessionSettings
 from .cookies import Keys
 from .credentials import read_token
@@ -34,6 +35,7 @@ from .routing import Role
 from .secret_files import check_secret, write_secret
 from .sessions import Sessions
 from .tokens import Token, Tokens, TokensFile
+from .worlds_performed import check_worlds, performing_worlds
 
 _log = logger(__name__)
 
@@ -61,6 +63,10 @@ class Options:
     """What performs runs of other kinds."""
     kind: str = OWN
     """Which of the kinds a run is that names none."""
+    worlds: tuple[str, ...] = ()
+    """Those whose members are performed here (W-36)."""
+    host_file: str | None = None
+    """What their hosts have: models, tools, MCP servers (W-15)."""
 
     def check(self) -> None:
         """Raise `InvalidValue` for a server that everybody could command, or that performs nothing.
@@ -68,11 +74,18 @@ class Options:
         The former is F-10; beyond the loopback whoever asks has a token.
         """
         kinds = [*([OWN] if self.agents else []), *(it.kind for it in self.adapters)]
-        if self.kind not in kinds:
+        check_worlds(self.worlds, self.host_file)
+        if not kinds and not self.worlds:
+            raise InvalidValue(
+                place="this server",
+                cause="performs nothing",
+                fix="give --agent FILE, --runtime codex, or --world NAME",
+            )
+        if kinds and self.kind not in kinds:
             raise InvalidValue(
                 place="--kind-default",
                 cause=f"{self.kind} is not performed here",
-                fix=f"give {' or '.join(kinds)}" if kinds else "give --agent FILE, or --runtime",
+                fix=f"give {' or '.join(kinds)}",
             )
         if self.tokens is None and not is_local(self.listen):
             raise InvalidValue(
@@ -120,7 +133,10 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
         if file is not None:
             watching.spawn("look at the tokens", file.watch())
         try:
-            async with _performing(options, journal) as (runtime, hub, sessions):
+            async with (
+                _performing(options, journal) as (runtime, hub, sessions),
+                _performing_worlds(options, hub) as hosts,
+            ):
                 face = Face(
                     journal=journal,
                     hub=hub,
@@ -129,6 +145,7 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
                     tokens=tokens,
                     settings=settings,
                     guard=guard,
+                    hosts=hosts,
                 )
                 yield Open(face=face, made=made, token_file=place, file=file)
         finally:
@@ -199,6 +216,22 @@ async def _performing(
             for adapter in adapters:
                 if isinstance(adapter, _Closes):
                     await adapter.close()
+
+
+@asynccontextmanager
+async def _performing_worlds(options: Options, hub: Hub) -> AsyncGenerator[Mapping[str, Host]]:
+    """Enter the hosts of the worlds that are performed here; whoever follows a run hears them."""
+    async with performing_worlds(
+        hub.journal,
+        options.worlds,
+        declared=check_worlds(options.worlds, options.host_file),
+        headless=options.on_pending == "deny",
+        drain=options.settings.drain,
+        hear=hub.pass_on,
+    ) as hosts:
+        for host in hosts.values():
+            hub.attend(host.runtime)
+        yield hosts
 
 
 def _beside(journal: Journal, what: str) -> Path | None:

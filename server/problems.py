@@ -15,6 +15,7 @@ from ..models.values import Json
 from ..runtime.errors import (
     LASTING,
     Closed,
+    CorruptLog,
     ForeignRun,
     JournalError,
     JournalOwned,
@@ -24,6 +25,14 @@ from ..runtime.errors import (
     RunForgotten,
 )
 from ..runtime.journal.ledger import BadCursor
+from ..world.errors import (
+    ChatClosed,
+    SaidOtherwise,
+    UnknownAgent,
+    UnknownChat,
+    UnknownQuestion,
+    UnknownWorld,
+)
 
 MEDIA: Final = "application/problem+json"
 
@@ -123,7 +132,11 @@ _CODES: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], .
     (ForeignRun, "run_kind_mismatch"),
     ((Overloaded, InboxFull), "overloaded"),
     (Closed, "shutting_down"),
-    ((CorruptJournal, *LASTING), "corrupt_journal"),
+    ((UnknownWorld, UnknownChat, UnknownAgent), "not_found"),
+    (UnknownQuestion, "unknown_invocation"),
+    (ChatClosed, "run_inactive"),
+    (SaidOtherwise, "conflicting_duplicate"),
+    ((CorruptJournal, CorruptLog, *LASTING), "corrupt_journal"),
     (JournalError, "journal_failed"),
 )
 """What each error is, the first that fits. Only a message of ours is ever shown."""

@@ -35,6 +35,7 @@ from .line import Taken, Waiting, check_message_id, conflicting, taken_before, w
 from .manifests import Kept, no_run_of_its_own
 from .orphans import Orphans
 from .performed import Performed
+from .worlds_known import check_no_member
 
 _log = logger(__name__)
 
@@ -200,6 +201,7 @@ class Sessions:
             )
         if message_id is not None:
             check_message_id(message_id)
+        await check_no_member(self.journal, spec.run_id)
         run = Run(run_id=spec.run_id, kind=spec.kind)  # what its id has to be is checked here
         spec = await adapter.check(allowed(spec, adapter, self.settings))
         async with self._elsewhere(spec.run_id), self.life.lock(spec.run_id):

@@ -18,6 +18,8 @@ _json: Final = msgspec.json.encode
 ID: Final = b"id: "
 DATA: Final = b"\ndata: "
 END_OF_EVENT: Final = b"\n\n"
+_NAMED: Final = (b'{"run_id":', b'{"world":')
+"""How data begins that says itself of what it is."""
 
 
 @attrs.define(eq=False)
@@ -80,7 +82,7 @@ class Told:
         return self._text
 
     def _message(self) -> bytes:
-        given = self.data[1:] if self.data.startswith(b'{"run_id":') else self._named()
+        given = self.data[1:] if self.data.startswith(_NAMED) else self._named()
         return b'{"type":"%b",%b' % (self.name.encode(), given)
 
     def _named(self) -> bytes:
@@ -149,6 +151,27 @@ class Bye(Told):
     """The server stops (F-45)."""
 
     name = "bye"
+
+
+@attrs.define(eq=False)
+class InChat(Told):
+    """What happened in a chat, or is said there just now: a message of its stream (world.md 11).
+
+    As an event it has its cursor as the id; a transient has none, and is named.
+    """
+
+    name = "transient"
+    cursor: str | None = attrs.field(default=None, kw_only=True)
+
+    @property
+    def sse(self) -> bytes:
+        """Its event (F-41)."""
+        if self.cursor is None:
+            return super().sse
+        return b"id: %b\ndata: %b\n\n" % (self.cursor.encode(), self.data)
+
+    def _message(self) -> bytes:
+        return self.data
 
 
 Shown: TypeAlias = Sent | Told

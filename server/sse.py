@@ -19,9 +19,9 @@ from .tail import Batch
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from .subscription import HubSubscription
+    from .subscriber import Subscriber
 
-__all__ = ["ENDPOINTS", "EventStream"]
+__all__ = ["ENDPOINTS", "EventStream", "after_of", "begun"]
 
 MEDIA: Final = "text/event-stream"
 RETRY: Final = b"retry: 1000\n"
@@ -33,13 +33,9 @@ LARGE: Final = 8 * 1024
 
 async def stream(face: Face, asked: Asked) -> Response:
     """Answer with a run's stream."""
-    query = asked.query
-    given = asked.http.headers.getlist("last-event-id")
-    if len(given) > 1:
-        raise Problem("bad_cursor", "the header Last-Event-ID stands twice")
-    after = Cursor.read(given[0] if given else query.get("after", ""))
-    follow = "follow" not in query or asked.flag("follow")
-    subscription: HubSubscription = face.hub.subscribe(
+    after = Cursor.read(after_of(asked))
+    follow = "follow" not in asked.query or asked.flag("follow")
+    subscription = face.hub.subscribe(
         asked.ids["run"],
         after=after,
         follow=follow,
@@ -54,9 +50,21 @@ async def stream(face: Face, asked: Asked) -> Response:
     return EventStream(subscription)
 
 
+def after_of(asked: Asked) -> str:
+    """Return the cursor after which a stream begins, as it was given (F-40)."""
+    given = asked.http.headers.getlist("last-event-id")
+    if len(given) > 1:
+        raise Problem("bad_cursor", "the header Last-Event-ID stands twice")
+    return given[0] if given else asked.query.get("after", "")
+
+
 async def head(face: Face, asked: Asked) -> Response:
     """Answer as a stream would begin."""
-    answer = await stream(face, asked)
+    return begun(await stream(face, asked))
+
+
+def begun(answer: Response) -> Response:
+    """Return what a stream's answer begins with, and end the stream."""
     if isinstance(answer, EventStream):
         answer.close()
     return Response(media_type=MEDIA, headers={"Content-Type": MEDIA})
@@ -76,7 +84,7 @@ class EventStream(Response):
 
     media_type = MEDIA
 
-    def __init__(self, subscription: HubSubscription) -> None:
+    def __init__(self, subscription: Subscriber) -> None:
         """Prepare."""
         self._subscription = subscription
         self.status_code = 200

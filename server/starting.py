@@ -56,7 +56,7 @@ class Starting:
     async def _entries(self) -> AsyncIterator[RunEntry]:
         for kind in self._life.runtimes:
             busy = None if kind == OWN else True
-            async for entry in self._life.journal.entries(kind=kind, busy=busy):
+            async for entry in self._life.journal.run_entries(kind=kind, busy=busy):
                 yield entry
 
     async def _looked_at(self, entry: RunEntry) -> RunEntry | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from ..models.errors import TurnlockError
 from ..runtime.errors import CursorAhead
@@ -14,15 +13,11 @@ from . import shown
 from .envelope import Envelopes
 from .problems import problem_of
 from .shown import Hello, Sent, Shown
+from .subscriber import BYTES, Subscriber, batch_of
 from .tail import Place, Read, Tail
 
 if TYPE_CHECKING:
     from .hub import Hub
-
-EVENTS: Final = 256
-"""Entries of a batch at most (F-46)."""
-BYTES: Final = 64 * 1024
-"""Bytes of a batch after which no more is put to it (F-46)."""
 
 
 class _Followed:
@@ -70,11 +65,8 @@ class _Followed:
         self.taken = tail.end
 
 
-class HubSubscription:
-    """What a subscriber is shown: an iterator of batches, for one task. `Hub.subscribe` makes it.
-
-    An empty batch says that nothing has happened for a while (F-42).
-    """
+class HubSubscription(Subscriber):
+    """What a subscriber of a run is shown. `Hub.subscribe` makes it."""
 
     def __init__(  # noqa: PLR0913 - all that can be asked for
         self,
@@ -87,30 +79,14 @@ class HubSubscription:
         children: bool,
     ) -> None:
         """Prepare; nothing is read yet."""
-        self.run_id: Final = run_id
-        self.children: Final = children
-        self.when_cut: Callable[[], None] | None = None
-        """Called when it is cut off: it reads nothing, or its connection was never served."""
-        self.unread: Callable[[], int] | None = None
-        """Returns how many bytes wait for it to read, where the connection can say it."""
-        self._hub = hub
+        super().__init__(hub, run_id)
+        self.children = children
         self._follow = follow
         self._diagnostics = diagnostics
         self._own = _Followed(run_id, after, wake=self.wake)
         self._followed: dict[str, _Followed] = {run_id: self._own}
         self._said: deque[Shown] = deque()
         self._head: Cursor | None = None
-        self._woken: asyncio.Future[None] | None = None
-        self._ending = False
-        self._closed = False
-        self._beat = False
-        self._is_plain = False
-        """Whether there is nothing to say but what its one run brings."""
-        self._loop = asyncio.get_running_loop()
-        self._shown_at = self._loop.time()
-        self._since: float | None = self._shown_at
-        """Since when its connection has what it was given, and does not take more."""
-        self._held = 0
 
     async def open(self) -> Hello:
         """Read the first page, and say where the run ends.
@@ -130,10 +106,6 @@ class HubSubscription:
             if self.children:
                 self.add_children(await self._hub.family.of(self.run_id))
         return shown.hello(self.run_id, self._head)
-
-    def __aiter__(self) -> Self:
-        """Return itself."""
-        return self
 
     async def __anext__(self) -> tuple[Shown, ...]:
         """Return the next batch, as soon as there is something to say.
@@ -170,7 +142,7 @@ class HubSubscription:
             batch = await self._next()
         except TurnlockError as error:
             self._finish(shown.failed(self.run_id, problem_of(error).encoded()))
-            batch = self._batch(self._said)
+            batch = batch_of(self._said)
         self._hub.counts.sent += sum(isinstance(it, Sent) for it in batch)
         own = self._own
         self._is_plain = (
@@ -187,14 +159,14 @@ class HubSubscription:
                 self._ending = False
                 self._finish(shown.bye(self.run_id, self._hub.settings.retry))
             if self._said:
-                return self._batch(self._said)
+                return batch_of(self._said)
             if self._closed:
                 raise StopAsyncIteration
             for it in tuple(self._followed.values()):
                 await self._turn(it)
                 if it.waiting:
                     self._give_way(it)
-                    return self._batch(it.waiting)
+                    return batch_of(it.waiting)
             if self._said:
                 continue
             if any(it.tail is None for it in self._followed.values()):
@@ -290,25 +262,7 @@ class HubSubscription:
                 self._followed[run_id], self._is_plain = it, False
                 self.wake()
 
-    def _batch(self, waiting: deque[Shown]) -> tuple[Shown, ...]:
-        if len(waiting) <= EVENTS and sum(map(len, waiting)) <= BYTES:
-            batch = tuple(waiting)
-            waiting.clear()
-            return batch
-        parts: list[Shown] = []
-        size = 0
-        while waiting and len(parts) < EVENTS and size < BYTES:
-            it = waiting.popleft()
-            size += len(it)
-            parts.append(it)
-        return tuple(parts)
-
     # How it ends.
-
-    def end_soon(self) -> None:
-        """End it, with a word when to come again, before all else that waits (F-45)."""
-        self._ending, self._is_plain = True, False
-        self.wake()
 
     def fail(self, run_id: str, error: TurnlockError) -> None:
         """End it, and say why, once what was read is handed out."""
@@ -329,57 +283,13 @@ class HubSubscription:
         self._said.append(last)
         self.close()
 
-    async def aclose(self) -> None:
-        """End it."""
-        self.close()
-
     def close(self) -> None:
         """End it: nothing is kept of it, and an iteration under way ends."""
-        self._closed, self._is_plain = True, False
         for it in self._followed.values():
             self._leave(it)
-        self._hub.forget(self)
-        self.wake()
-
-    @property
-    def closed(self) -> bool:
-        """Whether it has ended."""
-        return self._closed
+        super().close()
 
     def _leave(self, it: _Followed) -> None:
         tail = it.leave()
         if tail is not None:
             self._hub.left(tail)
-
-    # How it waits, and is waited for.
-
-    def wake(self) -> None:
-        """Learn that there is something."""
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
-
-    async def _wait(self) -> None:
-        self._woken = self._loop.create_future()
-        try:
-            await self._woken
-        finally:
-            self._woken = None
-
-    def look_after(self, now: float) -> bool:
-        """Show that a silent stream lives; return whether it was cut off: it reads nothing."""
-        settings = self._hub.settings
-        if self._since is None:
-            if now - self._shown_at >= settings.beat:
-                self._beat, self._is_plain = True, False
-                self._shown_at = now
-                self.wake()
-            return False
-        held = 0 if self.unread is None else self.unread()
-        if held != self._held:
-            self._held, self._since = held, now  # it reads, if slowly
-        if now - self._since < settings.cut:
-            return False
-        self.close()
-        if self.when_cut is not None:
-            self.when_cut()
-        return True

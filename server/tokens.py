@@ -20,6 +20,7 @@ import attrs
 
 from ..models.errors import InvalidValue, shown
 from ..runtime.log import logger
+from ..world.people import NO_PERSON
 from .routing import Role, Who
 
 _log = logger(__name__)
@@ -112,6 +113,20 @@ def check_name(name: str, *, place: str) -> str:
             fix=f"give 1 to {NAME} visible characters without a space",
         )
     return name
+
+
+def check_new(name: str, *, place: str) -> str:
+    """Return the name of a token that is made now: one that is nobody's in a world (W-10).
+
+    Files that have such a name are read still; what it says in worlds is refused.
+    """
+    if name.casefold() in NO_PERSON:
+        raise InvalidValue(
+            place=place,
+            cause=f"{shown(name)} is what facts have where nobody decided",
+            fix="give the name of who holds the token",
+        )
+    return check_name(name, place=place)
 
 
 def roles_of(text: str, place: str) -> frozenset[Role]:

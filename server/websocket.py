@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -16,12 +16,13 @@ from ..models.errors import InvalidValue, TurnlockError
 from ..models.strict_json import parse
 from ..models.values import Json
 from ..runtime.journal.contract import RunEntry
-from ..runtime.journal.ledger import Cursor
+from ..runtime.journal.ledger import START, Cursor
 from ..runtime.leases import Leases
 from ..runtime.listing import told_entry
 from ..runtime.log import logger
 from ..runtime.scheduling import Tasks
 from . import bodies
+from .answers import Answer
 from .connections import transport_of
 from .deciding import command
 from .face import Face
@@ -29,7 +30,9 @@ from .problems import MEDIA, Problem, problem_of
 from .reading import entry_of, failure_in
 from .routing import Role, Who
 from .shown import Bye, Hello
-from .subscription import HubSubscription
+from .subscriber import Subscriber
+from .worlds_chats import command as command_in_chat
+from .worlds_streams import follow_chat
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -63,11 +66,13 @@ Id: TypeAlias = "int | str | None"
 
 @attrs.frozen(kw_only=True)
 class Subscribe:
-    """Follow a run from a cursor."""
+    """Follow a run, or a chat of a world, from a cursor."""
 
     type: str
     id: Json
-    run_id: str
+    run_id: str | None = None
+    world: str | None = None
+    chat: str | None = None
     after: str = ""
     diagnostics: bool = False
 
@@ -82,12 +87,14 @@ class Runs:
 
 @attrs.frozen(kw_only=True)
 class Command:
-    """Decide about a run."""
+    """Decide about a run, or in a chat of a world."""
 
     type: str
     id: Json
-    run_id: str
     body: Json
+    run_id: str | None = None
+    world: str | None = None
+    chat: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -106,12 +113,16 @@ class Ping:
     id: Json = None
 
 
+SAY: Final = "say"
+"""A message of a chat; it needs the role `run`, as it does over HTTP."""
 SAID: Final[Mapping[str, type]] = {
     "subscribe": Subscribe,
     "runs": Runs,
     "decide": Command,
     "interrupt": Command,
     "resolve": Command,
+    SAY: Command,
+    "reply": Command,
     "unsubscribe": Unsubscribe,
     "ping": Ping,
 }
@@ -139,7 +150,7 @@ class _Socket:
         self._socket = socket
         self._who = who
         self._protocol = protocol
-        self._followed: dict[Id, HubSubscription] = {}
+        self._followed: dict[Id, Subscriber] = {}
         self._watched: dict[Id, _Watched] = {}
         self._tasks = Tasks(failed=self._failed)
         self._judging = Tasks(failed=self._failed)
@@ -237,13 +248,16 @@ class _Socket:
     # What is followed.
 
     def _subscribe(self, said: Subscribe, named: Id) -> None:
-        after = Cursor.read(said.after)
+        run_id, chat = _about(said)
+        after = Cursor.read(said.after) if chat is None else START
         self._check_free(named)
         if len(self._followed) + len(self._watched) >= SUBSCRIPTIONS:
             self._close(TOO_MANY, "too many subscriptions")
             return
-        subscription = self._face.hub.subscribe(
-            said.run_id, after=after, diagnostics=said.diagnostics
+        subscription: Subscriber = (
+            self._face.hub.subscribe(run_id, after=after, diagnostics=said.diagnostics)
+            if chat is None
+            else follow_chat(self._face, chat, after=said.after)
         )
         self._followed[named] = subscription
         transport = transport_of(self._socket.scope)
@@ -256,7 +270,7 @@ class _Socket:
         if named in self._followed or named in self._watched:
             raise Problem("bad_request", "this id is in use; give another", at="id")
 
-    async def _follow(self, subscription: HubSubscription, named: Id) -> None:
+    async def _follow(self, subscription: Subscriber, named: Id) -> None:
         try:
             hello = await subscription.open()
             head = json.loads(hello.data)["head"]
@@ -309,21 +323,27 @@ class _Socket:
 
     async def _command(self, said: Command, named: Id) -> None:
         try:
-            self._check_command()
+            run_id, chat = _about(said)
+            self._check_command(said)
         except Problem as problem:
             await self._answer(named, problem.status, problem.body())
             return
-        self._judging.spawn("answer a command", self._judged(said, named))
+        answer = (
+            command(self._face, said.type, run_id, said.body, self._who)
+            if chat is None
+            else command_in_chat(self._face, said.type, chat, said.body, self._who)
+        )
+        self._judging.spawn("answer a command", self._judged(answer, named))
 
-    def _check_command(self) -> None:
-        self._who.check(Role.DECIDE)
+    def _check_command(self, said: Command) -> None:
+        self._who.check(Role.RUN if said.type == SAY else Role.DECIDE)
         if self._face.standing.is_stopping:
             raise Problem("shutting_down", "this server ends; nothing new is begun")
         if len(self._judging) >= COMMANDS:
             raise Problem("overloaded", f"{COMMANDS} commands of this socket are under way")
 
-    async def _judged(self, said: Command, named: Id) -> None:
-        answer = await command(self._face, said.type, said.run_id, said.body, self._who)
+    async def _judged(self, judging: Awaitable[Answer], named: Id) -> None:
+        answer = await judging
         await self._answer(named, answer.status, answer.body)
 
     async def _answer(self, named: Id, status: int, body: Mapping[str, Any]) -> None:
@@ -386,6 +406,15 @@ def _id_of(told: Mapping[str, Any]) -> Id:
     if type(found) is int and abs(found) < 1 << 53:
         return found
     return found if isinstance(found, str) and len(found) <= 128 else None  # noqa: PLR2004 - as any id of a client
+
+
+def _about(said: Subscribe | Command) -> tuple[str, Mapping[str, str] | None]:
+    """Return the run that a message is about, or the chat; None: it is a run."""
+    if said.run_id is not None and said.world is None and said.chat is None:
+        return said.run_id, None
+    if said.run_id is None and said.world is not None and said.chat is not None:
+        return "", {"world": said.world, "chat": said.chat}
+    raise Problem("invalid_value", "give the run's id, or a world and a chat", at="run_id")
 
 
 def _read(told: Mapping[str, Any], text: str) -> object:

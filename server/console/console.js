@@ -8,10 +8,10 @@ const UNSEEN =
 	/[^\P{C}\n\t]|[\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\u{e0100}-\u{e01ef}]|(?! )\p{Zs}|(?<=^|\ufe0f)\ufe0f/gu
 
 /** Spell what cannot be seen, or moves what is: control, bidirectional, zero-width (F-91). */
-export const spell = (text) => String(text).replace(UNSEEN, (it) => `\\u{${it.codePointAt(0).toString(16)}}`)
+const spell = (text) => String(text).replace(UNSEEN, (it) => `\\u{${it.codePointAt(0).toString(16)}}`)
 
 /** Read JSON so that numbers are written again as they stood: 1.0, 2 ** 64. */
-export const exact = (text) =>
+const exact = (text) =>
 	JSON.parse(text, (_, value, context) =>
 		typeof value === "number" && JSON.rawJSON && String(value) !== context.source
 			? JSON.rawJSON(context.source)
@@ -22,13 +22,13 @@ const number = (value) => (value == null ? null : Number(value.rawJSON ?? value)
 const pretty = (value) => JSON.stringify(value, null, 2) ?? ""
 
 /** JSON for an editor: what is unseen stands in escapes of JSON itself, and so stays what it is. */
-export const editable = (value) =>
+const editable = (value) =>
 	pretty(value).replace(UNSEEN, (it) =>
 		it.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
 	)
 
 /** The difference of two texts: lines, each after " ", "-" or "+". */
-export function difference(old, young) {
+function difference(old, young) {
 	const [a, b, found] = [old.split("\n"), young.split("\n"), []]
 	for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
 		if (a[i] === b[j]) [i, j] = [i + 1, j + (found.push(` ${a[i]}`) && 1)]
@@ -47,7 +47,7 @@ export function difference(old, young) {
 // ---- the fold
 
 /** Compare two cursors: "", "n" or "n.k" (S-71). */
-export function order(a, b) {
+function order(a, b) {
 	const [[m, i = 0], [n, j = 0]] = [a.split(".").map(Number), b.split(".").map(Number)]
 	return m - n || i - j
 }
@@ -55,7 +55,7 @@ export function order(a, b) {
 const isDoubted = (call) => /^(IN_D|RETRY)/.test(call.phase)
 const isAsked = (call) => call.phase === "REQUESTED" && call.arguments_digest != null
 
-export class Fold {
+class Fold {
 	constructor(leads) {
 		set(this, { leads, sequence: 0, turn: null, calls: [], byId: new Map(), said: new Map() })
 	}
@@ -90,7 +90,6 @@ export class Fold {
 		// a part of an answer stands where the answer will
 		this.said.set(id.replace(/^part(\/\d+).*/, "said$1"), { kind, text: text ?? "", calls, at: number(occurred_at) })
 	}
-
 }
 
 const TURNS = {
@@ -1054,8 +1053,8 @@ async function start() {
 	document.addEventListener("click", ({ target }) => PRESSES[target.closest("[data-do]")?.dataset.do]?.())
 	$("place").oninput = () => (run.replay(Number($("place").value)), draw())
 	$("filter").oninput = draw
-	$("token").onkeydown = ({ key: name }) => name === "Enter" && bringToken()
-	$("prompt").onkeydown = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && say()
+	$("token").onkeydown = ({ key: name }) => void (name === "Enter" && bringToken())
+	$("prompt").onkeydown = (event) => void (event.key === "Enter" && (event.ctrlKey || event.metaKey) && say())
 	document.addEventListener("keydown", key)
 	addEventListener("hashchange", () => stream && go())
 	setInterval(() => run?.cards.forEach((card) => card.tick()), 1000)
@@ -1066,4 +1065,5 @@ async function start() {
 	enter(answer.status === 200 ? answer : await http("GET", "/v1/session"), why)
 }
 
-if (globalThis.document) start()
+if (globalThis.document && $("runs")) start()
+export { $, Fold, SIGNS, Stream, arrange, clock, copy, difference, editable, exact, fill, h, http, look, number, order, path, plain, pretty, put, refusal, region, set, show, span, spell, warn }

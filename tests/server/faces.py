@@ -7,7 +7,7 @@ async with opened() as it:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -79,6 +79,7 @@ async def opened(
     sessions: Any = None,
     settings: ServerSettings | None = None,
     known: Tokens | None = None,
+    hosts: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[Opened]:
     """A face on a journal, in memory unless given one, which is the caller's to close."""
     kept = journal or MemoryJournal()
@@ -90,6 +91,7 @@ async def opened(
             runtime=runtime,
             tokens=known or tokens(),
             settings=settings or ServerSettings(),
+            hosts=hosts or {},
         )
         it = Opened(face=face, app=App(face, endpoints), journal=kept, runtime=runtime)
         try:

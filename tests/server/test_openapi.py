@@ -73,6 +73,14 @@ class Served:
         return self.runner.run(asyncio.wait_for(asked, 20))
 
 
+WORLD = (
+    ("POST", "/v1/worlds", b'{"world": "demo"}'),
+    ("PUT", "/v1/worlds/demo/agents/alice", b'{"model": "test:one"}'),
+    ("POST", "/v1/worlds/demo/chats", b'{"chat": "plan"}'),
+)
+"""A world with an agent and a chat, which nobody performs."""
+KNOWN = {"run": "r1", "world": "demo", "chat": "plan", "agent": "alice"}
+"""What there is, by the names of segments."""
 SECRET = "secret-of-all"  # noqa: S105 - of a test
 _OURS = {"host", "authorization", "cookie", "origin"}
 
@@ -101,6 +109,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             b'{"run_id": "r1", "prompt": {"text": "pay", "message_id": "m1"}}',
         )
         assert begun.status == 201, begun.body
+        for method, path, body in WORLD:
+            made = found.ask(method, path, {"Content-Type": "application/json"}, body)
+            assert made.status == 201, made.body
         yield found
         runner.run(opening.__aexit__(None, None, None))
 
@@ -143,8 +154,9 @@ def test_whatever_is_asked_is_answered_as_documented(
     )
     @given(case=operation.as_strategy(generation_mode=mode), known=st.booleans())
     def holds(case: Any, known: bool) -> None:
-        if known and "run" in case.path_parameters:
-            case.path_parameters["run"] = "r1"
+        if known:
+            there = {it: KNOWN[it] for it in case.path_parameters.keys() & KNOWN.keys()}
+            case.path_parameters.update(there)
         request = requests.Request(**case.as_transport_kwargs(base_url="http://localhost"))
         sent = request.prepare()
         given: Any = sent.body or b""

@@ -67,7 +67,7 @@ def test_f_30_runs_of_version_0_1_are_found_by_how_they_stand(tmp_path: Path) ->
         file = tmp_path / "agent.db"
         shutil.copy(WRITTEN_BEFORE, file)
         async with await open_journal(file) as journal:
-            entries = [it async for it in journal.entries()]
+            entries = [it async for it in journal.run_entries()]
             assert any(it.status is None for it in entries)
             stands = {it.run.run_id: await told_entry(journal, it) for it in entries}
             waiting = {name for name, it in stands.items() if it.waiting}
@@ -75,7 +75,7 @@ def test_f_30_runs_of_version_0_1_are_found_by_how_they_stand(tmp_path: Path) ->
             assert waiting
             async with serving(journal, real=True), facing(journal) as it:
                 async with asyncio.timeout(20):
-                    while any([one.status is None async for one in journal.entries()]):  # noqa: ASYNC110 - nobody tells
+                    while any([one.status is None async for one in journal.run_entries()]):  # noqa: ASYNC110 - nobody tells
                         await asyncio.sleep(0.01)
                 listed = await got(it, "/v1/runs")
                 assert listed["waiting"] == len(waiting)

