@@ -20,6 +20,11 @@ def person() -> str:
         return f"uid {os.getuid()}" if hasattr(os, "getuid") else "an unnamed user"
 
 
+def name_of_person() -> str:
+    """Return who speaks or decides in a world: a name without a space."""
+    return person().replace(" ", "-")
+
+
 def at_terminal() -> bool:
     """Whether somebody can be asked: standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller

@@ -34,7 +34,7 @@ a run of it. Processes that have the old one open stop by themselves.
 What happened since the backup is not known here. So a run that had something under way is rewound:
 nobody goes on with it before a person has looked at the world (turnlock show) and decided (turnlock
 recover). A run that was idle goes on from where it was: whoever would ask it again for what was
-done since, asks twice.
+done since, asks twice. Shared logs are as they were: numbers come again, with other entries.
 
 \b
 Exit status:
@@ -62,9 +62,8 @@ def backup(*, db: str, output: Path, force: bool) -> None:
         return await journal.backup(output, force=force)
 
     made = with_journal(db, work, read_only=True)
-    click.echo(
-        harmless(f"{output}: {made.runs:,} runs, {made.facts:,} facts, {made.size:,} bytes; whole")
-    )
+    held = f"{made.runs:,} runs, {made.facts:,} facts{_logs(made.entries)}"
+    click.echo(harmless(f"{output}: {held}, {made.size:,} bytes; whole"))
     _end(made.findings, output)
 
 
@@ -74,7 +73,7 @@ def backup(*, db: str, output: Path, force: bool) -> None:
 def restore(*, file: Path, db: str) -> None:
     """Put it there, and say what is to be decided."""
     restored = ended(restore_journal(file, db))
-    told = [f"{db}: restored from {file}, {restored.runs:,} runs"]
+    told = [f"{db}: restored from {file}, {restored.runs:,} runs{_logs(restored.entries)}"]
     if restored.kept is not None:
         told.append(f"what was there is kept: {restored.kept}")
     for run_id in restored.rewound:
@@ -83,6 +82,10 @@ def restore(*, file: Path, db: str) -> None:
     for line in told:
         click.echo(harmless(line))
     _end(restored.findings, file)
+
+
+def _logs(entries: int) -> str:
+    return f", {entries:,} entries of shared logs" if entries else ""
 
 
 def _end(findings: Sequence[Finding], file: Path) -> None:

@@ -22,6 +22,7 @@ from .naming import db_unless, run_ids
 
 if TYPE_CHECKING:  # it would load the runtime
     from ..runtime.journal.entries import Finding
+    from .check_db import Checked
 
 _HELP: Final = """Check a recorded log: could these facts, or these answers, have happened?
 
@@ -37,8 +38,8 @@ deliveries yield these very commits. Receipts are compared with those of a secon
 
 With --db, instead of a LOG, the runs of a journal are checked, or the one of --run; without both
 TURNLOCK_DB says which. A line is then a fact, and line n of a run its n-th fact. All else that the
-journal holds is looked at, too – checksums of its rows, snapshots, notes, posts, where runs end,
-the file itself –, and whatever is not as it was kept is told: not the first alone.
+journal holds is looked at, too – checksums of its rows, snapshots, notes, posts, shared logs, where
+runs end, the file itself –, and whatever is not as it was kept is told: not the first alone.
 
 \b
 Exit status:
@@ -71,28 +72,41 @@ def command(*, log: str | None, db: str | None, run_id: str | None, as_json: boo
     if run_id is not None and db is None:
         raise click.UsageError("--run needs --db")
     findings: Sequence[Finding] = ()
+    logs = entries = 0
     try:
         if log is not None:
             outcome = check(_lines(log))
         else:
-            outcome, findings = _checked_db(db or "", run_id)
+            checked = _checked_db(db or "", run_id)
+            outcome, findings = checked.outcome, checked.findings
+            logs, entries = checked.logs, checked.entries
     except TooManyRuns as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(_as_json(outcome, findings), indent=2))
+        held = {"logs": logs, "entries": entries} if entries else {}
+        click.echo(json.dumps(_as_json(outcome, findings) | held, indent=2))
     else:
-        for line in (*_told_findings(findings), *_told(outcome)):
+        told = () if entries and not _holds(outcome) else _told(outcome)
+        for line in (*_told_findings(findings), *told):
             click.echo(harmless(line))
+        if entries:
+            click.echo(f"shared logs: {logs:,}, {entries:,} entries")
         if findings and outcome.broken is None:
             click.echo(f"not as it was kept: {len(findings)} found")
-    sys.exit(BROKEN if findings else _status(outcome))
+    if findings:
+        sys.exit(BROKEN)
+    sys.exit(0 if entries and not _holds(outcome) else _status(outcome))
 
 
-def _checked_db(db: str, run_id: str | None) -> tuple[Outcome, Sequence[Finding]]:
+def _holds(outcome: Outcome) -> bool:
+    """Whether there was anything to judge; a journal may hold logs and no run."""
+    return bool(outcome.judged or outcome.broken or outcome.torn or outcome.runs)
+
+
+def _checked_db(db: str, run_id: str | None) -> Checked:
     from .check_db import check_db  # noqa: PLC0415 - asyncio and the runtime load here
 
-    checked = check_db(db, run_id)
-    return checked.outcome, checked.findings
+    return check_db(db, run_id)
 
 
 def _lines(file: str) -> Iterator[bytes]:

@@ -28,6 +28,10 @@ class Checked:
 
     outcome: Outcome
     findings: Sequence[Finding]
+    logs: int = 0
+    """Shared logs, where not one run alone was checked."""
+    entries: int = 0
+    """Of all of these."""
 
 
 def check_db(db: str, run_id: str | None) -> Checked:
@@ -40,7 +44,7 @@ def check_db(db: str, run_id: str | None) -> Checked:
         if run_id is not None:
             ids = [(await entry_of(journal, run_id)).run.run_id]
         else:
-            ids = [entry.run.run_id async for entry in journal.entries()]
+            ids = [entry.run.run_id async for entry in journal.run_entries()]
         whole = Outcome(lines=0, runs=())
         brokens: list[Broken] = []
         listed: list[Finding] = []
@@ -61,8 +65,12 @@ def check_db(db: str, run_id: str | None) -> Checked:
             for it in brokens[1:]
         ]
         first = brokens[0] if brokens else None
+        lasts = [it.last for it in await journal.logs()] if run_id is None else []
         return Checked(
-            outcome=attrs.evolve(whole, broken=first), findings=(*others, *findings, *listed)
+            outcome=attrs.evolve(whole, broken=first),
+            findings=(*others, *findings, *listed),
+            logs=len(lasts),
+            entries=sum(lasts),
         )
 
     return with_journal(db, work, read_only=True)

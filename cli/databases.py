@@ -108,6 +108,6 @@ def entries_of_db(db: str) -> tuple[RunEntry, ...]:
     """Return the runs of a journal file."""
 
     async def read(journal: Journal) -> tuple[RunEntry, ...]:
-        return tuple([entry async for entry in journal.entries()])
+        return tuple([entry async for entry in journal.run_entries()])
 
     return with_journal(db, read, read_only=True)

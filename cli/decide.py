@@ -46,6 +46,7 @@ from .shown import (
     whole,
     whole_arguments,
 )
+from .world_runs import interrupted_member
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -191,44 +192,61 @@ nobody performs it, --tools is asked, else that is seen when the call starts.
 {EXIT_STATUS}"""
 
 
+def approving(command: F) -> F:
+    """Add the options that say how far an approval reaches, and with which arguments."""
+    for option in (
+        click.option("--reason", metavar="TEXT", help="For the record."),
+        click.option(
+            "--tools",
+            type=click.Path(),
+            metavar="FILE",
+            help="Hold --arguments against this file's tools, and open what they keep sealed.",
+        ),
+        click.option("--arguments", metavar="JSON", help="Run it with these arguments instead."),
+        click.option(
+            "--expires-in",
+            type=click.FloatRange(min=0.0),
+            metavar="S",
+            help="With a scope: for S seconds.",
+        ),
+        click.option(
+            "--any-arguments", is_flag=True, help="With a scope: whatever the tool's arguments."
+        ),
+        click.option(
+            "--scope",
+            type=click.Choice([str(scope) for scope in Scope]),
+            default=str(Scope.ONCE),
+            show_default=True,
+            help="How far it reaches.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command("approve", help=_APPROVE, short_help="Approve a call that waits.")
 @run_argument()
 @click.argument("call", required=False)
 @delivering
 @naming_options()
-@click.option(
-    "--scope",
-    type=click.Choice([str(scope) for scope in Scope]),
-    default=str(Scope.ONCE),
-    show_default=True,
-    help="How far it reaches.",
-)
-@click.option("--any-arguments", is_flag=True, help="With a scope: whatever the tool's arguments.")
-@click.option(
-    "--expires-in", type=click.FloatRange(min=0.0), metavar="S", help="With a scope: for S seconds."
-)
-@click.option("--arguments", metavar="JSON", help="Run it with these arguments instead.")
-@click.option(
-    "--tools",
-    type=click.Path(),
-    metavar="FILE",
-    help="Hold --arguments against this file's tools, and open what they keep sealed.",
-)
-@click.option("--reason", metavar="TEXT", help="For the record.")
-def approve(  # noqa: PLR0913 - one parameter for each option
-    *,
+@approving
+def approve(*, run_id: str, place: Place, wait: float, named: Named, **how: Any) -> None:  # noqa: ANN401 - as `approval` takes it
+    """Approve it, and end with the status."""
+    approval(run_id, by=person(), **how).make(place, run_id, named=named, wait=wait)
+
+
+def approval(  # noqa: PLR0913 - one parameter for each option
     run_id: str,
-    place: Place,
-    wait: float,
-    named: Named,
+    *,
+    by: str,
     scope: str,
     any_arguments: bool,
     expires_in: float | None,
     arguments: str | None,
     tools: str | None,
     reason: str | None,
-) -> None:
-    """Approve it, and end with the status."""
+) -> Decision:
+    """Return the decision that approves a call of a run. Raises `click.UsageError`."""
     if Scope(scope) is Scope.ONCE and (any_arguments or expires_in is not None):
         raise click.UsageError(
             "--any-arguments and --expires-in need --scope turn or session; give one"
@@ -243,7 +261,7 @@ def approve(  # noqa: PLR0913 - one parameter for each option
             invocation_id=call.invocation_id,
             approved=True,
             reason=reason,
-            decided_by=person(),
+            decided_by=by,
             scope=Scope(scope),
             match=Match.TOOL if any_arguments else Match.EXACT,
             expires_in=expires_in,
@@ -269,7 +287,7 @@ def approve(  # noqa: PLR0913 - one parameter for each option
             asked += f", and every call of the tool in this {scope} {which}"
         return asked + "?"
 
-    decision = Decision(
+    return Decision(
         waiting=Waiting.for_approval,
         question=question,
         delivery=delivery,
@@ -277,7 +295,6 @@ def approve(  # noqa: PLR0913 - one parameter for each option
         tools=toolbox,
         covers=covers,
     )
-    decision.make(place, run_id, named=named, wait=wait)
 
 
 def toolbox_of(path: str | None) -> Toolbox | None:
@@ -322,6 +339,11 @@ the reason.
 @click.option("--reason", metavar="TEXT", help="Why: for the model.")
 def deny(*, run_id: str, place: Place, wait: float, named: Named, reason: str | None) -> None:
     """Deny it, and end with the status."""
+    denial(run_id, by=person(), reason=reason).make(place, run_id, named=named, wait=wait)
+
+
+def denial(run_id: str, *, by: str, reason: str | None) -> Decision:
+    """Return the decision that denies a call of a run."""
 
     def delivery(call: CallView) -> Decide:
         return Decide(
@@ -330,24 +352,23 @@ def deny(*, run_id: str, place: Place, wait: float, named: Named, reason: str | 
             invocation_id=call.invocation_id,
             approved=False,
             reason=reason or None,
-            decided_by=person(),
+            decided_by=by,
             arguments_digest=call.arguments_digest,
         )
 
-    decision = Decision(
+    return Decision(
         waiting=Waiting.for_approval,
         question=lambda call: f"Deny {about(call)}?",
         delivery=delivery,
         done="denied",
     )
-    decision.make(place, run_id, named=named, wait=wait)
 
 
 _INTERRUPT: Final = f"""Interrupt the turn of RUN that is open.
 
 What has not started is denied, what runs is asked to stop and may still report while the grace
 lasts, and the model is not told (K-53). With --turn only that turn is meant: if another is open by
-then, nothing is done.
+then, nothing is done. A member of a world, W/C/A, is stopped while its model speaks, too.
 {EXIT_STATUS}"""
 
 
@@ -368,6 +389,8 @@ def interrupt(  # noqa: PLR0913 - one parameter for each option
     *, run_id: str, place: Place, wait: float, turn_id: str | None, reason: str | None, grace: float
 ) -> None:
     """Interrupt it, and end with the status."""
+    if turn_id is None and interrupted_member(place, run_id, wait=wait, reason=reason, grace=grace):
+        return
 
     def chosen(turn: TurnView | None) -> Interrupt:
         nonlocal turn_id

@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RECORDED: Final = {
     "run": "diagram_recorded.draw_run",
     "coverage": "diagram_recorded.draw_coverage",
+    "world": "diagram_world.draw_world",
 }
 
 

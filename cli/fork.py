@@ -19,6 +19,7 @@ from .databases import db_option, entry_of, with_journal
 from .naming import run_argument
 from .run import EXAMPLE
 from .run_resume import recording_of, spec_of
+from .world_runs import refuse_below_worlds, refuse_member
 
 _HELP: Final = """Go on from an earlier turn of RUN, as a new run; RUN stays as it is.
 
@@ -50,7 +51,8 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
     new = f"{run_id}-{at}" if into is None else into
 
     async def work(journal: Journal) -> tuple[Forked, Sequence[Noted]]:
-        await entry_of(journal, run_id)
+        refuse_member((await entry_of(journal, run_id)).run)
+        await refuse_below_worlds(journal, new)
         try:
             made = await fork(journal, run_id, at=at, into=new)
             return made, await journal.notes(new, domain=Domain.MESSAGE)

@@ -32,7 +32,7 @@ _LAZY: Final = {
         for name in (
             *("check", "codex", "completion", "diagram", "explain", "export", "fork"),
             *("recover", "replay", "resolve", "run", "runs", "serve", "show", "token", "trace"),
-            *("tui", "verify"),
+            *("tui", "verify", "world"),
         )
     },
 }

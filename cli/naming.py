@@ -32,9 +32,14 @@ def db_unless(file: str | None, db: str | None) -> str | None:
     return db if file is not None or db is not None else os.environ.get(DB) or None
 
 
+def journal_meant(context: click.Context) -> str | None:
+    """Return the journal that completes names: that of --db, or of the variable."""
+    return context.params.get("db") or os.environ.get(DB) or None
+
+
 def run_ids(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the runs whose ids begin like that; none where there is no journal to look into."""
-    return _completed(context.params.get("db") or os.environ.get(DB), incomplete)
+    return _completed(journal_meant(context), incomplete)
 
 
 def run_ids_of_db(
@@ -52,7 +57,7 @@ def _completed(db: str | None, incomplete: str) -> list[CompletionItem]:
 
     async def found(journal: Journal) -> list[CompletionItem]:
         items: list[CompletionItem] = []
-        async for entry in journal.entries():
+        async for entry in journal.run_entries():
             run_id, status = entry.run.run_id, entry.status
             if run_id.startswith(incomplete) and run_id.isprintable():
                 told = None if status is None else status.value.replace("_", " ")

@@ -17,6 +17,7 @@ from ..runtime.retention import Retired, archive_runs, forget_runs
 from .databases import entry_of, named_db_option, with_journal
 from .durations import duration
 from .naming import run_argument, run_ids_of_db
+from .world_runs import without_members
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,7 +85,8 @@ def archive(
 
     async def work(journal: Journal) -> Retired:
         await _all_there(journal, named)
-        return await archive_runs(journal, named, path=output, older_than=older_than)
+        removed = await without_members(journal, named)
+        return await archive_runs(journal, removed, path=output, older_than=older_than)
 
     retired = with_journal(db, work)
     _tell(retired, "archived", as_json=as_json)
@@ -106,7 +108,8 @@ def forget(
 
     async def work(journal: Journal) -> Retired:
         await _all_there(journal, named)
-        return await forget_runs(journal, named, older_than=older_than)
+        removed = await without_members(journal, named)
+        return await forget_runs(journal, removed, older_than=older_than)
 
     retired = with_journal(db, work)
     _tell(retired, "forgotten", as_json=as_json)

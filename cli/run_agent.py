@@ -37,6 +37,7 @@ from .run_prompts import PROBED
 from .run_resume import end_of, has_begun, opening_of, recording_of
 from .run_session import Came, End, SessionSettings, farewell, opened
 from .run_terminal import Terminal
+from .world_runs import refuse_below_worlds, refuse_member
 
 if TYPE_CHECKING:  # an extra's
     from ..toolkits.mcp import McpServer, McpServers
@@ -174,6 +175,7 @@ async def converse(settings: AgentSettings, journal: Journal) -> End:
             said = await journal.notes(settings.run.run_id, domain=Domain.MESSAGE)
             _check_began(settings, said)
     except UnknownRun:
+        await refuse_below_worlds(journal, settings.run.run_id)
         known = 0
     session = None
     try:
@@ -203,6 +205,7 @@ async def converse(settings: AgentSettings, journal: Journal) -> End:
 
 def _check_kind(run: Run) -> None:
     """Refuse a run that another runtime performs (S-5)."""
+    refuse_member(run)
     if run.kind != OWN:
         raise click.UsageError(
             f"run {harmless(run.run_id)!r} is of kind {run.kind}, and stays so: give --runtime"

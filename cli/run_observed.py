@@ -44,6 +44,7 @@ from ..views.call_view import CallView
 from .run_resume import quoted
 from .run_screen import Screen
 from .run_session import Came, End, SessionSettings, farewell, opened
+from .world_runs import refuse_below_worlds, refuse_member
 
 GRACE: Final = 5.0
 """Seconds in which what runs may still report when its turn is interrupted (K-53)."""
@@ -435,7 +436,9 @@ async def _known(settings: ObservedSettings, journal: Journal) -> int:
     try:
         entry = await journal.entry(run.run_id)
     except UnknownRun:
+        await refuse_below_worlds(journal, run.run_id)
         return 0
+    refuse_member(entry.run)
     if entry.run.kind != kind:
         raise click.UsageError(
             f"run {harmless(run.run_id)!r} is of kind {entry.run.kind}, and stays so: leave"

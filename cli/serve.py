@@ -33,6 +33,9 @@ is another conversation of one of them. With --runtime codex a run may also be a
 which runs its commands by itself, below a --root, once they are approved or where its policy lets
 them; a run that names no folder works in the first --root.
 
+Worlds of the journal are shown, and people speak and decide in their chats, by any server. Members
+answer where some host performs them: this server with --world, or turnlock world run.
+
 All that happens is in the journal before anybody is shown it. It prints the console's address, with
 a code that lets in once, within 10 minutes; SIGHUP prints another one.
 
@@ -117,6 +120,19 @@ Exit status:
     help="Folder below which the cwd of a run may be. May be repeated.",
 )
 @click.option(
+    "--world",
+    "worlds",
+    multiple=True,
+    metavar="NAME",
+    help="World whose members are performed here. May be repeated.",
+)
+@click.option(
+    "--host-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="What members of worlds have here: models, tools and MCP servers, as TOML.",
+)
+@click.option(
     "--headless",
     is_flag=True,
     help="Nobody is there: deny what needs approval, fail what is in doubt.",
@@ -161,6 +177,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
     keys: Path | None,
     origins: tuple[str, ...],
     roots: tuple[str, ...],
+    worlds: tuple[str, ...],
+    host_file: str | None,
     headless: bool,
     on_pending: Literal["wait", "deny"] | None,
     orphan_timeout: float | None,
@@ -200,6 +218,8 @@ def command(  # noqa: PLR0913 - one parameter for each option
             orphan_timeout=orphan_timeout,
             adapters=_adapters(runtimes, codex, roots),
             kind=kind_default or (OWN if agents else CODEX),
+            worlds=tuple(dict.fromkeys(worlds)),
+            host_file=host_file,
         )
         options.check()
     except InvalidValue as error:
@@ -307,7 +327,9 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
         first, *_ = addresses(options.listen)
         name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(first, first)  # noqa: S104 - not bound to
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-        performs = ", ".join([*options.agents, *(other.kind for other in options.adapters)])
+        worlds = (f"world {name}" for name in options.worlds)
+        others = (other.kind for other in options.adapters)
+        performs = ", ".join([*options.agents, *others, *worlds])
         click.echo(f"turnlock serves {harmless(options.db)} with {performs}")
         way_in = it.way_in()
         once = "  (lets in once, within 10 minutes)" if way_in else "  (sign in with a token)"

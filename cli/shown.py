@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 import click
@@ -25,6 +25,8 @@ from ..models.values import Json, arguments_digest
 from ..views.call_view import CallView
 from ..views.turn_view import TurnView
 from .places import Place
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 DIGEST: Final = 32
 """Hex characters of a digest that are shown: 128 bits. Who chooses both of two arguments needs 2^64
@@ -74,6 +76,8 @@ class Named:
     """The digest of its arguments, or how that begins."""
     attempt: int | None = None
     tool_name: str | None = None
+    by_id: bool = False
+    """Whether `call` is its id, and no tool."""
 
     @classmethod
     def of(cls, call: CallView) -> Named:
@@ -106,7 +110,9 @@ class Named:
         """Return those that it may be."""
         fitting = [it for it in calls if self.fits(it)]
         by_id = [it for it in fitting if self.call in {None, it.invocation_id}]
-        return by_id or [it for it in fitting if it.tool_name == self.call]
+        if by_id or self.by_id:
+            return by_id
+        return [it for it in fitting if it.tool_name == self.call]
 
     def __str__(self) -> str:
         """Say what was said."""
@@ -276,9 +282,7 @@ def naming_options(*, attempt: bool = False) -> Callable[[Callable[..., None]], 
                 metavar="N",
                 help="The number of its turn, as shown: a host may use a turn's id again.",
             ),
-            click.option(
-                "--digest", metavar="HEX", callback=_digest, help="Of its arguments, as shown."
-            ),
+            digest_option,
             click.option("--turn", "turn_id", metavar="ID", help="Its turn, as shown."),
         ):
             with_name = option(with_name)
@@ -298,6 +302,13 @@ def _digest(_: click.Context, __: click.Parameter, text: str | None) -> str | No
             f"give the {LEAST_DIGEST} to {_WHOLE_DIGEST} hex characters that turnlock show prints"
         )
     return text.lower()
+
+
+def digest_option(function: F) -> F:
+    """Add the option that says what a call's arguments were, as they were shown."""
+    return click.option(
+        "--digest", metavar="HEX", callback=_digest, help="Of its arguments, as shown."
+    )(function)
 
 
 def demand(call: CallView, *, place: Place) -> None:

@@ -41,12 +41,12 @@ Exit status:
 )
 def command(*, name: str, roles: str, tokens: Path | None) -> None:
     """Make it, and say both halves."""
-    from ..server.tokens import Token, check_name, read_tokens, roles_of  # noqa: PLC0415 - when asked
+    from ..server.tokens import Token, check_new, read_tokens, roles_of  # noqa: PLC0415 - when asked
 
     secret = secrets.token_urlsafe(_BYTES)
     try:
         wanted = roles_of(roles, "ROLES")
-        line = Token.of(check_name(name, place="NAME"), wanted, secret).line()
+        line = Token.of(check_new(name, place="NAME"), wanted, secret).line()
         if tokens is None:
             click.echo(line, err=True)
         else:

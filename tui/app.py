@@ -1,4 +1,4 @@
-"""The terminal console: runs, a run, keys (F-99). It looks on and decides; it performs nothing."""
+"""The terminal console: runs, chats, keys (F-99). It looks on and decides; it performs nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ except ImportError as missing:  # pragma: no cover - tests have it
         'the terminal console needs Textual: pip install "turnlock[tui]"'
     ) from missing
 
+from .chat_screen import ChatScreen
+from .chats_screen import ChatsScreen
 from .heard import Listing
 from .run_screen import RunScreen
 from .runs_screen import RunsScreen
@@ -36,10 +38,14 @@ class Console(App[None]):
         source: Source,
         *,
         run_id: str | None = None,
+        chat: tuple[str, str] | None = None,
         now: Callable[[], float] = time.time,
         tick: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Look there, at once at a run where one is named. `now` and `tick` are the clocks."""
+        """Look there, at once at a run, or at a chat of a world, where one is named.
+
+        `now` and `tick` are the clocks.
+        """
         super().__init__()
         self.source: Final = source
         self.now: Final = now
@@ -50,6 +56,7 @@ class Console(App[None]):
         self.why = ""
         """Why the list is not known."""
         self._first = run_id
+        self._first_chat = chat
         self._looking = False
 
     @property
@@ -62,6 +69,8 @@ class Console(App[None]):
         self.push_screen(RunsScreen())
         if self._first is not None:
             self.open(self._first)
+        if self._first_chat is not None:
+            self.open_chat(*self._first_chat)
         self.set_interval(_LOOK, self.look)
         self.call_later(self.look)
 
@@ -86,6 +95,14 @@ class Console(App[None]):
     def open(self, run_id: str) -> None:
         """Show a run."""
         self.push_screen(RunScreen(run_id))
+
+    def open_chats(self) -> None:
+        """Show the worlds and their chats."""
+        self.push_screen(ChatsScreen())
+
+    def open_chat(self, world: str, chat: str) -> None:
+        """Show a chat."""
+        self.push_screen(ChatScreen(world, chat))
 
     async def on_unmount(self) -> None:
         """Let the source go."""

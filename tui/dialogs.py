@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -12,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from ..models.safe_text import harmless
+from .lines import Column, Rows
 
 KEYS: Final = (
     ("j  k", "the next card, the one before"),
@@ -23,7 +25,9 @@ KEYS: Final = (
     ("←  →", "look at the fact before, at the next one"),
     ("Home  End", "look at the beginning, at what is now"),
     ("Tab", "the next field or button"),
-    ("Enter", "open a run; press a button"),
+    ("Enter", "open a run or a chat; press a button; say what stands in the line"),
+    ("w", "in the list of runs: the worlds and their chats"),
+    ("s", "in a chat: say something"),
     ("Esc", "close: it never denies, approves or interrupts"),
     ("?", "these keys"),
     ("q", "leave"),
@@ -52,6 +56,39 @@ class Keys(ModalScreen[None]):
                     "dim",
                 )
             )
+
+
+class Stopping(ModalScreen[str]):
+    """Which member of a chat is to be interrupted. Nothing is done unless one is chosen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss")]
+
+    def __init__(self, agents: Sequence[str]) -> None:
+        """Ask about these."""
+        super().__init__()
+        self._agents: Final = agents
+        self._rows = Rows((Column("member"),), id="members")
+
+    def compose(self) -> ComposeResult:
+        """Yield the question."""
+        with Vertical(classes="dialog"):
+            yield Static(Content.styled("Interrupt whom?", "bold"))
+            yield Static(
+                "What has not started is denied, what runs is asked to stop, and the answer that"
+                " is owed is not asked for. Enter interrupts, Esc closes.",
+                markup=False,
+            )
+            yield self._rows
+
+    def on_mount(self) -> None:
+        """Show them."""
+        self._rows.tell(len(self._agents), lambda place: ((harmless(self._agents[place]), ""),))
+        self._rows.focus()
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        """Answer who was chosen."""
+        event.stop()
+        self.dismiss(self._agents[event.place])
 
 
 class Interrupting(ModalScreen[bool]):

@@ -41,6 +41,7 @@ class RunsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "step(1)"),
         Binding("k", "step(-1)"),
+        Binding("w", "worlds"),
         Binding("question_mark", "keys"),
         Binding("q", "app.quit"),
     ]
@@ -56,7 +57,9 @@ class RunsScreen(Screen[None]):
             yield self._place
             yield self._standing
         yield self._rows
-        yield bottom(("j k", "run"), ("Enter", "open"), ("?", "keys"), ("q", "leave"))
+        yield bottom(
+            ("j k", "run"), ("Enter", "open"), ("w", "worlds"), ("?", "keys"), ("q", "leave")
+        )
 
     def __init__(self) -> None:
         """Begin without a run."""
@@ -128,6 +131,10 @@ class RunsScreen(Screen[None]):
         if event.place < len(entries):
             self._chosen = entries[event.place].run_id
             self.console_app.open(entries[event.place].run_id)
+
+    def action_worlds(self) -> None:
+        """Show the worlds and their chats."""
+        self.console_app.open_chats()
 
     def action_keys(self) -> None:
         """Show the keys."""

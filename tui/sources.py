@@ -23,10 +23,13 @@ from ..runtime.journal.ledger import Cursor
 from ..runtime.leases import is_owned
 from ..runtime.listing import told_entry
 from ..runtime.submitting import Unanswered, submit
+from ..server.chats_client import ChatsClient
 from ..server.client import Client, Judgeable, ListedRun
 from ..server.credentials import NOT_LET_IN
 from ..server.problems import Problem
 from ..server.received import StreamEvent, Unreachable, fact_of
+from ..world.names import KIND
+from .chat_sources import Chats, JournalChats, ServerChats
 from .heard import (
     Abilities,
     Again,
@@ -57,6 +60,11 @@ class Source(Protocol):
     @property
     def place(self) -> str:
         """The journal or the server, as it was named."""
+        ...
+
+    @property
+    def chats(self) -> Chats:
+        """The chats of its worlds."""
         ...
 
     async def runs(self) -> Listing:
@@ -90,6 +98,7 @@ class JournalSource:
         self._poll = poll
         self._journal: Journal | None = None
         self._opening = asyncio.Lock()
+        self.chats: Final = JournalChats(db, who=who, opened=self._opened, let_go=self.let_go)
 
     async def runs(self) -> Listing:
         """List the runs, those that wait for a person first."""
@@ -130,7 +139,7 @@ class JournalSource:
         """Return what the kernel allows; who performs the run knows more."""
         entry = await (await self._opened()).entry(run_id)
         stands = entry.rewound is not None or entry.problem is not None
-        return Abilities(decide=not stands, edit_arguments=entry.run.kind == OWN)
+        return Abilities(decide=not stands, edit_arguments=entry.run.kind in {OWN, KIND})
 
     async def deliver(self, run_id: str, delivery: Judgeable) -> Answered:
         """Submit it, as `turnlock approve` does."""
@@ -173,6 +182,7 @@ class ServerSource:
         """Ask by this client, which is closed with it."""
         self.place: Final = client.url
         self._client = client
+        self.chats: Final = ServerChats(ChatsClient(client))
 
     async def runs(self) -> Listing:
         """List the runs, as the server has them."""

@@ -179,6 +179,6 @@ def seconds(value: object) -> str:
     return value_text(value)
 
 
-def counted(number: int, what: str) -> str:
-    """Say how many, in the plural where that is right."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str, plural: str | None = None) -> str:
+    """Say how many, in the plural where that is right; it ends in s unless it is given."""
+    return f"{number:,} {what if number == 1 else plural or what + 's'}"

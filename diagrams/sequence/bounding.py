@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...views.wording import counted
-from .messages import KERNEL, Kind, Message, Step
+from .messages import KERNEL, Kind, Message, Party, Step
 
 MOST_MESSAGES: Final = 200
 """Messages of one diagram. A longer story is told by kind, and where that does not do, in part."""
@@ -25,13 +25,18 @@ _KINDS_TOLD: Final = 6
 _Alike: TypeAlias = Callable[[Message], tuple[object, ...]]
 
 
-def bounded(steps: Iterable[Step], *, most: int = MOST_MESSAGES) -> tuple[Step, ...]:
-    """Return at most so many messages: the same ones in a row as one, and if need be fewer yet."""
+def bounded(
+    steps: Iterable[Step], *, most: int = MOST_MESSAGES, hub: Party = KERNEL
+) -> tuple[Step, ...]:
+    """Return at most so many messages: the same ones in a row as one, and if need be fewer yet.
+
+    What is left out is told at the lane of the `hub`.
+    """
     shown = tuple(_merged(steps, _equal))
     if _length(shown) > most:
         shown = tuple(_merged((_compact(step) for step in shown), _similar))
     if _length(shown) > most:
-        shown = _without_middle(shown, most)
+        shown = _without_middle(shown, most, hub)
     return shown
 
 
@@ -77,14 +82,14 @@ def _as_one(messages: tuple[Message, ...]) -> Message:
     return attrs.evolve(first, words=words, about=first.about if same else "", count=count)
 
 
-def _without_middle(steps: tuple[Step, ...], most: int) -> tuple[Step, ...]:
+def _without_middle(steps: tuple[Step, ...], most: int, hub: Party) -> tuple[Step, ...]:
     """Return beginning and end, and between them a gap that counts what is left out."""
     kept = most - 1
     first = int(kept * _FIRST_SHARE)
     beginning = tuple(_first(steps, first))
     end = tuple(map(_turned, _first(map(_turned, reversed(steps)), kept - first)))[::-1]
     left_out = _counts(steps) - _counts(beginning) - _counts(end)
-    gap = Step(at=end[0].at, messages=(_gap(left_out),))
+    gap = Step(at=end[0].at, messages=(_gap(left_out, hub),))
     return (*beginning, gap, *end)
 
 
@@ -110,9 +115,9 @@ def _counts(steps: Iterable[Step]) -> Counter[str]:
     return counts
 
 
-def _gap(counts: Counter[str]) -> Message:
+def _gap(counts: Counter[str], hub: Party) -> Message:
     told = [f"{number:,} {name}" for name, number in counts.most_common(_KINDS_TOLD)]
     if len(counts) > _KINDS_TOLD:
         told.append(counted(len(counts) - _KINDS_TOLD, "other kind"))
     words = f"… {counts.total():,} more: {', '.join(told)}"
-    return Message(kind=Kind.GAP, sender=KERNEL, receiver=KERNEL, name="gap", words=words)
+    return Message(kind=Kind.GAP, sender=hub, receiver=hub, name="gap", words=words)

@@ -151,12 +151,14 @@ def _row(step: Step, lanes: dict[Party, float], top: float, before: int) -> Row:
 
 
 def _arrow(message: Message, number: int, lanes: dict[Party, float], top: float) -> Placed:
+    """Place an arrow; where neither end is the kernel's, its label may go on to the right."""
     kernel = max(lanes[message.sender], lanes[message.receiver])
     other = min(lanes[message.sender], lanes[message.receiver])
-    room = kernel - BESIDE_KERNEL - _LABELS_FROM
+    end = max(kernel - BESIDE_KERNEL, _LABELS_FROM + _LEAST_LABEL)
+    room = end - _LABELS_FROM
     width = min(room, max(kernel - other - 2 * BESIDE_KERNEL, _LEAST_LABEL))
     lines = _folded(message.label, width)
-    texts = _lines(lines, x=kernel - BESIDE_KERNEL, top=top, ends=True)
+    texts = _lines(lines, x=end, top=top, ends=True)
     return Placed(
         number=number,
         message=message,

@@ -27,7 +27,7 @@ from ..recordings.recording import Moment
 
 
 class Role(IntEnum):
-    """Who speaks to a kernel; the order is that of the lanes, from the left."""
+    """Who speaks to a kernel, or in a chat; the order is that of the lanes, from the left."""
 
     MODEL = 0
     HOST = 1
@@ -38,6 +38,12 @@ class Role(IntEnum):
     """The others, and those that gave none."""
     CLOCK = 5
     KERNEL = 6
+    MEMBER = 7
+    """An agent in a chat."""
+    TOOLS = 8
+    """What the members of a chat call."""
+    CHAT = 9
+    """The log of a chat, in the place of a kernel."""
 
 
 @attrs.frozen(order=True)
@@ -47,6 +53,11 @@ class Party:
     role: Role
     name: str
     in_full: str = ""
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether all the others speak to it: its lane is the last."""
+        return self.role in {Role.KERNEL, Role.CHAT}
 
 
 MODEL: Final = Party(Role.MODEL, "model")
@@ -135,12 +146,14 @@ class Step:
 
 
 def parties_of(steps: tuple[Step, ...]) -> tuple[Party, ...]:
-    """Return who takes part, in the order of the lanes; the kernel always does."""
-    found = {KERNEL}
+    """Return who takes part, in the order of the lanes; a kernel, or a chat, always does."""
+    found: set[Party] = set()
     for step in steps:
         for message in step.messages:
             found.add(message.sender)
             found.add(message.receiver)
+    if not any(party.is_hub for party in found):
+        found.add(KERNEL)
     return tuple(sorted(found))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from string import ascii_lowercase
 from typing import Final
 
 from ...models.safe_text import CUT, harmless
@@ -74,8 +75,10 @@ _LETTERS: Final = {
     Role.HOST: "H",
     Role.PERSON: "P",
     Role.EXECUTORS: "E",
+    Role.TOOLS: "T",
     Role.CLOCK: "C",
     Role.KERNEL: "K",
+    Role.CHAT: "L",
 }
 _SIGNS: Final = {Kind.REFUSAL: "✗", **ANSWER_SIGNS}
 _LINES: Final = 3
@@ -98,8 +101,11 @@ def text_lines(steps: tuple[Step, ...]) -> Iterator[str]:
 
 
 def _letters(lanes: dict[Party, int]) -> dict[Party, str]:
-    workers = [party for party in lanes if party.role is Role.WORKER]
-    numbers = {party: str(place + 1) for place, party in enumerate(workers)}
+    several = [party for party in lanes if party.role in {Role.WORKER, Role.MEMBER}]
+    numbers = {party: str(place + 1) for place, party in enumerate(several)}
+    people = [party for party in lanes if party.role is Role.PERSON]
+    if len(people) > 1:
+        numbers |= dict(zip(people, ascii_lowercase, strict=False))
     return {party: numbers.get(party) or _LETTERS[party.role] for party in lanes}
 
 

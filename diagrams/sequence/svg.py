@@ -25,7 +25,7 @@ from .layout import (
     laid_out,
     lane_width,
 )
-from .messages import ANSWER_SIGNS, Kind, Message, Role, Step
+from .messages import ANSWER_SIGNS, Kind, Message, Step
 
 if TYPE_CHECKING:  # most sequences compare nothing
     from .answers import Comparison, Pair
@@ -152,7 +152,7 @@ class _Draft:
     def _heads_at(self, top: float) -> None:
         width = lane_width(self._sheet.lanes)
         for party, x in self._sheet.lanes.items():
-            stroke = self._paper.ink if party.role is Role.KERNEL else self._paper.soft
+            stroke = self._paper.ink if party.is_hub else self._paper.soft
             name = fitted(party.name, width - 6, 11)
             with self._canvas.group(
                 title=f"{party.role.name.lower()}: {party.in_full or party.name}"
@@ -210,9 +210,9 @@ class _Draft:
         start = self._sheet.lanes[message.sender]
         end = self._sheet.lanes[message.receiver]
         back = 1 if end > start else -1
-        if message.receiver.role is Role.KERNEL:
+        if message.receiver.is_hub:
             end -= _BAR / 2
-        else:
+        elif message.sender.is_hub:
             start -= _BAR / 2
         dash = {"stroke_dasharray": "5 3"} if message.kind in _DASHED else {}
         self._canvas.line(

@@ -133,16 +133,17 @@ def on_terminal(
     )
     os.close(terminal)
     session = Session(process, keyboard, columns)
-    threading.Thread(target=_read, args=(session,), daemon=True).start()
+    mine = os.dup(keyboard)  # a number that is given to nobody else while it is read
+    threading.Thread(target=_read, args=(session, mine), daemon=True).start()
     return session
 
 
-def _read(session: Session) -> None:
-    while True:
-        try:
-            session.shown += os.read(session.keyboard, 65_536)
-        except OSError:  # the other side is closed
-            return
+def _read(session: Session, terminal: int) -> None:
+    try:
+        while True:
+            session.shown += os.read(terminal, 65_536)
+    except OSError:  # the other side is closed
+        os.close(terminal)
 
 
 def in_pipes(*arguments: str, cwd: Path, stdin: str | None = "", **env: str) -> Any:

@@ -180,22 +180,25 @@ def test_killed_and_started_again_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_demo_tells_what_happened(tmp_path: Path) -> None:
-    """One kill, one doubt, one booking: as the ledger has it."""
+    """Each act: one kill, one doubt, and one booking or payment, as its ledger has it."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [shutil.which("bash") or "bash", str(ROOT / "examples" / "demo.sh")],
         capture_output=True,
         text=True,
         env={**os.environ, "PATH": path},
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.rstrip().endswith("OK: killed once, nothing lost, nothing run twice")
+    assert done.stdout.rstrip().endswith("OK: killed twice, nothing lost, nothing run twice")
     assert done.stdout.count('{"key": "call/flight/6/t6/') == 1
     assert "EXECUTION_IN_DOUBT" in done.stdout
     assert "conforms: 35 judged, 1 run" in done.stdout
+    assert done.stdout.count('{"key": "call/office%2Fbills%2Falice/1/t1/') == 1
+    assert "alice: pay is in doubt: nobody knows whether it happened" in done.stdout
+    assert "bob: Noted, and the books are right." in done.stdout
 
 
 WRONG: dict[str, tuple[list[str], str]] = {

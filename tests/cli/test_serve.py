@@ -255,6 +255,8 @@ def test_a_token_and_its_line_are_told_apart(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (("a b", "look"), "is no name"),
+        (("runtime", "look"), "nobody decided"),
+        (("World", "look"), "nobody decided"),
         (("a", "sudo"), "are no roles"),
         (("a", "look", "--tokens", "/none/tokens"), "cannot be written to"),
     ],

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from turnlock.cli.main import main
+from turnlock.cli.world import command as world
 
 from .recordings import CORPUS, batch, call, launch, lines, turnlock, write
 
@@ -111,12 +112,15 @@ def test_what_is_not_needed_is_not_loaded(what: str, heavy: set[str]) -> None:
 
 
 COMMANDS = sorted({*main.list_commands(click.Context(main))} - {"diagram", "export", "stdio"})
+OF_WORLDS = [
+    f"world {name}" for name in world.list_commands(click.Context(world)) if name != "agent"
+]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *OF_WORLDS, "world agent put", "world agent rm"])
 def test_every_command_lists_its_exit_status(name: str) -> None:
     """As a list, not in running text."""
-    lines = [line.strip() for line in turnlock(name, "--help").output.splitlines()]
+    lines = [line.strip() for line in turnlock(*name.split(), "--help").output.splitlines()]
     assert "Exit status:" in lines
     assert lines[lines.index("Exit status:") + 1].startswith("0  ")
 
