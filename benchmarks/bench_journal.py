@@ -53,7 +53,7 @@ def measure(rounds: int) -> list[Line]:
             **{
                 f"ours {size}": _ours(facts[: count // part], size) for size, count in SIZES.items()
             },
-            "at once": _at_once(10 // min(part, 5)),
+            "at once": runs_at_once(10 // min(part, 5)),
         },
     )
     return [*_appending(samples), *_reading(rounds, facts)]
@@ -142,7 +142,7 @@ def _raw(facts: Sequence[Fact], size: int) -> Work:
 
 def _ours(facts: Sequence[Fact], size: int) -> Work:
     single = _single(facts)
-    return _in_folder(lambda path: _fill(path, single, size))
+    return in_folder(lambda path: _fill(path, single, size))
 
 
 async def _fill(path: Path, facts: Sequence[Fact], size: int) -> float:
@@ -155,7 +155,13 @@ async def _fill(path: Path, facts: Sequence[Fact], size: int) -> float:
         return (perf_counter() - start) / len(facts)
 
 
-def _at_once(ticks: int) -> Work:
+def one_by_one(count: int) -> Work:
+    """Append so many facts of one run, each by itself."""
+    return _ours(_facts(count), 1)
+
+
+def runs_at_once(ticks: int) -> Work:
+    """Append one fact of each of `RUNS` at once, so often."""
     told = {
         run.run_id: [changed(fact, run_id=run.run_id) for fact in _single(_facts(ticks))]
         for run in RUNS
@@ -179,7 +185,7 @@ def _at_once(ticks: int) -> Work:
                 )
             return (perf_counter() - start) / (ticks * len(RUNS))
 
-    return _in_folder(fill)
+    return in_folder(fill)
 
 
 async def _append(journal: SqliteJournal, run_id: str, fence: int, facts: Sequence[Fact]) -> None:
@@ -189,7 +195,9 @@ async def _append(journal: SqliteJournal, run_id: str, fence: int, facts: Sequen
         raise AssertionError(answer)
 
 
-def _in_folder(fill: Callable[[Path], Coroutine[None, None, float]]) -> Work:
+def in_folder(fill: Callable[[Path], Coroutine[None, None, float]]) -> Work:
+    """Make a work of what fills a journal in a folder of its own, and says how long it took."""
+
     def work() -> float:
         with TemporaryDirectory() as folder:
             return asyncio.run(fill(Path(folder) / "journal.db"))

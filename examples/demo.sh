@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Real recorded tool calls: replayed in a hostile world, then played on the runtime, which is killed and goes on.
+# Then two agents and a person in a chat: a payment is approved from another process, and their host is killed.
 # `make demo` runs this. It needs no network, and no key.
 set -uo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -48,9 +49,41 @@ say '6. The whole run, fact by fact, and whether these facts can have happened'
 must 0 turnlock show flight --db "$db"
 must 0 turnlock check --db "$db"
 
+# The second act: worlds.
+office="$here/world"
+export LEDGER="$work/payments.jsonl"
+export TURNLOCK_DB="$work/world.db"
+
+say '7. A world of two agents. A person speaks to one, and a host performs them until it waits for people'
+must 0 turnlock world new office --from "$office/world.toml"
+must 0 turnlock world say office bills '@alice please pay Ada 250' --as carla --id m1
+must 3 turnlock world run office --host-file "$office/host.toml" --until-idle 2>&1
+
+say '8. Another process approves what it was shown. A host pays, and is killed before it can say so'
+KILL_AFTER=1 turnlock world run office --host-file "$office/host.toml" >"$work/host.log" 2>&1 &
+host=$!
+read -r -a approve < <(turnlock world show office | grep -o 'turnlock world approve.*' | tr -d "'")
+must 0 "${approve[@]}" --as carla
+{ must 137 wait "$host"; } 2>/dev/null
+must 0 turnlock world show office
+
+say '9. Another host. It is in doubt, so the ledger is asked; the payment is not made again'
+must 0 turnlock world run office --host-file "$office/host.toml" --until-idle 2>&1
+
+say '10. The ledger: one line for each payment that was really made'
+cat "$LEDGER"
+paid=$(wc -l <"$LEDGER")
+if [ "$paid" -ne 1 ]; then
+  printf 'FAILED: %s payments were made, not 1\n' "$paid" | tee -a "$failed"
+fi
+
+say '11. The chat, and the runs of its members, drawn from the journal'
+must 0 turnlock diagram world office bills
+must 0 turnlock check --db "$TURNLOCK_DB"
+
 echo
 if [ -e "$failed" ]; then
   cat "$failed"
   exit 1
 fi
-echo 'OK: killed once, nothing lost, nothing run twice'
+echo 'OK: killed twice, nothing lost, nothing run twice'

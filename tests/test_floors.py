@@ -24,9 +24,11 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "verification": KERNEL | {"views", "wire"},
     "agent": KERNEL | {"views", "wire", "runtime"},
     "toolkits": KERNEL | {"views", "wire", "runtime"},
+    "world": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
     "adapters": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
-    "server": KERNEL | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "adapters"},
-    "tui": KERNEL | {"views", "diagrams", "runtime", "adapters", "server"},
+    "server": KERNEL
+    | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "world", "adapters"},
+    "tui": KERNEL | {"views", "diagrams", "runtime", "world", "adapters", "server"},
     "cli": None,
 }
 KERNEL_LIBRARIES = frozenset({"attrs"})

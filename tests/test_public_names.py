@@ -47,6 +47,7 @@ PACKAGES = (
     "turnlock.agent",
     "turnlock.toolkits",
     "turnlock.toolkits.mcp",
+    "turnlock.world",
     "turnlock.verification",
     "turnlock.diagrams",
 )

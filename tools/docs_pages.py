@@ -33,6 +33,7 @@ REFERENCE: Final = (
     "turnlock.runtime",
     "turnlock.agent",
     "turnlock.toolkits",
+    "turnlock.world",
     "turnlock.verification",
     "turnlock.diagrams",
 )

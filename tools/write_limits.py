@@ -23,6 +23,7 @@ PARTS: Final = {
     "Tools": ("runtime/tools",),
     "Programs": ("toolkits/shell_cmd.py", "toolkits/running.py"),
     "MCP servers": ("toolkits/mcp",),
+    "Worlds": ("world",),
 }
 """The sections of the page, and the folders and modules whose bounds stand in them."""
 NO_BOUNDS: Final = {"agent/script.py": "how long recorded tools take, in demonstrations"}
@@ -45,6 +46,7 @@ in [the runtime](runtime.md).
 | `Question.limit`, in `before_answer=` | tokens of one answer | the provider's own | the answer stops with `length`; a call that was cut off is rejected, and the model is told |
 | `open_model(…, timeout=)` | seconds that an endpoint is silent | `TIMEOUT` | `ModelError`; the answer is still owed |
 | `open_model(…, retries=)` | times that a client asks again by itself | `RETRIES` | `ModelError` |
+| `AgentSpec(turn_limit=)`, `AgentSpec(answer_limit=)`, `AgentSpec(token_limit=)`, `AgentSpec(history=)` | prompts of agents in a row, answers and tokens to one prompt, prompts that are told anew | 5, 50, none, none | [a person has the word](worlds.md) |
 | `@tool(timeout=)` | seconds of one execution | none | it is cancelled, or in doubt where it cannot be ([tools](tools.md)) |
 | `@tool(approval_timeout=)` | seconds that a call waits for a person | none | denied |
 | `@tool(lease=)` | seconds of silence of whoever runs it | `DEFAULT_LEASE` | in doubt |

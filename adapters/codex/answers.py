@@ -25,7 +25,6 @@ ELICITATION: Final = "mcpServer/elicitation/request"
 UNKNOWN_METHOD: Final = -32601
 """JSON-RPC's code for a request that nobody here knows."""
 
-NONE: Final[Mapping[str, Any]] = {}
 _OLD: Final = frozenset({OLD_COMMAND_APPROVAL, OLD_PATCH_APPROVAL})
 
 
@@ -99,7 +98,7 @@ def _content(text: str, *, success: bool) -> dict[str, Any]:
 def _are_content(items: object) -> bool:
     listed = list_of(items)
     return listed is not None and all(
-        (object_of(it) or NONE).get("type") in {"inputText", "inputImage"} for it in listed
+        object_of(it).get("type") in {"inputText", "inputImage"} for it in listed
     )
 
 
@@ -113,7 +112,7 @@ def _answers(asked: Asked, result: Json) -> dict[str, Any]:
     """Return each question's answers: a text or a list of texts, by the id of its question."""
     given = result.get("answers", result) if isinstance(result, Mapping) else None
     questions = list_of(asked.params.get("questions")) or ()
-    named = [(object_of(it) or NONE).get("id") for it in questions]
+    named = [object_of(it).get("id") for it in questions]
     ids = [it for it in named if isinstance(it, str)]
     if not isinstance(given, Mapping):
         return {name: {"answers": _texts(result)} for name in ids[:1]}

@@ -25,7 +25,7 @@ from .items import (
     text_or_none,
     valid,
 )
-from .messages import Asked, Notified, object_of
+from .messages import Asked, Notified, object_or_none
 from .turns import Turns
 
 Message: TypeAlias = Notified | Asked
@@ -116,7 +116,7 @@ class Asking:
         server = text(params, "serverName")
         if not self._may_ask(asked):
             return
-        meta = object_of(params.get("_meta"))
+        meta = object_or_none(params.get("_meta"))
         if meta is None or meta.get("codex_approval_kind") != "mcp_tool_call":
             shown = {name: params.get(name) for name in _ELICITED if params.get(name) is not None}
             self._own(asked, f"elicitation/{asked.id}", ASK_USER, shown)

@@ -40,8 +40,7 @@ from .answers import (
     USER_INPUT,
 )
 from .heard import Anomaly, Odd, Reply
-from .messages import Asked, Notified
-from .transcripts import object_of
+from .messages import Asked, Notified, object_of
 
 _RUNS: Final = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 """Items whose announcement is no start, but for a command with a process id (S-22)."""

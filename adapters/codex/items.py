@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from .messages import list_of, object_of
+from .messages import list_of, object_of, object_or_none
 
 COMMAND: Final = "command"
 PATCH: Final = "patch"
@@ -40,7 +40,6 @@ _SAID: Final = frozenset(
 """Items that are no execution here: said, thought, or done by the model's provider (W-55)."""
 
 
-NONE: Final[Mapping[str, Any]] = {}
 _ACTIVITY: Final = "subAgentActivity"
 _AGENTS: Final = frozenset({"collabAgentToolCall", "collabToolCall", _ACTIVITY})
 _NO_CALL: Final = "subagent-"
@@ -69,7 +68,7 @@ def text_or_none(given: Mapping[str, Any], name: str) -> str | None:
 
 def fields(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return an object that must be there. Raises `Senseless`."""
-    found = object_of(given.get(name))
+    found = object_or_none(given.get(name))
     if found is None:
         raise Senseless(f"{name} is no object")
     return found
@@ -211,7 +210,7 @@ _READ: Final = {
 
 def object_or(value: object, name: str) -> Mapping[str, Any]:
     """Return an object as it is, and anything else as an object that names it."""
-    found = object_of(value)
+    found = object_or_none(value)
     return {name: value} if found is None else found
 
 
@@ -265,12 +264,12 @@ def _told(item: Item) -> Any:  # noqa: ANN401 - any JSON
 
 def _error(item: Item) -> str:
     error = item.fields.get("error")
-    told = object_of(error)
+    told = object_or_none(error)
     said = error if told is None else told.get("message")
     if isinstance(said, str) and said:
         return said
     content = list_of(item.fields.get("contentItems")) or ()
-    texts = [(object_of(it) or NONE).get("text") for it in content]
+    texts = [object_of(it).get("text") for it in content]
     if all(isinstance(it, str) for it in texts) and any(texts):
         return "\n".join(map(str, texts))
     return f"the runtime says that it {item.status or 'failed'}"
@@ -319,7 +318,7 @@ def raw_of(params: Mapping[str, Any]) -> RawCall | RawOutput | None:
 def _raw_arguments(item: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("arguments", "action", "input"):
         told = item.get(name)
-        named = object_of(told)
+        named = object_or_none(told)
         if named is not None:
             return named
         if isinstance(told, str):

@@ -69,23 +69,28 @@ def read(line: bytes) -> Message:
         raise NotAMessage(f"a number of more than {_DIGITS:,} digits, which nothing here can hold")
     if line.count(b"[") + line.count(b"{") > DEEP:
         told = _flat(told, DEEP)
-    found = object_of(told)
+    found = object_or_none(told)
     if found is None:
         raise NotAMessage(f"a line that is no JSON object but {type(told).__name__}")
     method, request = found.get("method"), found.get("id")
     if "id" in found and (isinstance(request, bool) or not isinstance(request, int | str)):
         raise NotAMessage(f"an id that is neither a number nor a text: {type(request).__name__}")
     if method is None and request is not None and ("result" in found or "error" in found):
-        return Answered(request, found.get("result"), object_of(found.get("error")))
+        return Answered(request, found.get("result"), object_or_none(found.get("error")))
     if not isinstance(method, str):
         raise NotAMessage("a line that is neither a notification, nor a request, nor an answer")
-    given = object_of(found.get("params")) or {}
+    given = object_of(found.get("params"))
     return Notified(method, given) if request is None else Asked(request, method, given)
 
 
-def object_of(value: object) -> Mapping[str, Any] | None:
+def object_or_none(value: object) -> Mapping[str, Any] | None:
     """Return a JSON object; None for anything else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def object_of(value: object) -> Mapping[str, Any]:
+    """Return a JSON object, and an empty one for anything else."""
+    return object_or_none(value) or {}
 
 
 def list_of(value: object) -> Sequence[Any] | None:
@@ -101,7 +106,7 @@ def _has_long_number(line: bytes) -> bool:
 
 
 def _flat(value: object, depth: int) -> Any:  # noqa: ANN401 - any JSON
-    named, listed = object_of(value), list_of(value)
+    named, listed = object_or_none(value), list_of(value)
     if named is None and listed is None:
         return value
     if depth == 0:

@@ -22,7 +22,7 @@ from .heard import Anomaly, Heard, Odd
 from .hearing import Hearing
 from .items import Senseless
 from .learning import Learning
-from .messages import Asked, Notified, object_of
+from .messages import Asked, Notified, object_or_none
 from .notes import Notes
 from .turns import Turns
 
@@ -136,7 +136,7 @@ def thread_of(message: Notified | Asked) -> str | None:
         found = params.get(name)
         if isinstance(found, str) and found:
             return found
-    thread = object_of(params.get("thread"))
+    thread = object_or_none(params.get("thread"))
     found = None if thread is None else thread.get("id")
     return found if isinstance(found, str) and found else None
 

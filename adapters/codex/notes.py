@@ -10,7 +10,6 @@ from ...runtime.journal.ledger import Domain, Note
 from ..correlation import Completeness, Correlation
 from .messages import object_of
 
-NOTHING: Final[Mapping[str, Any]] = {}
 ASSISTANT: Final = "assistant"
 """The kind of the note of a message that has ended."""
 UNDELIVERABLE: Final = "answer_undeliverable"
@@ -31,10 +30,10 @@ class Notes:
         """Return the observation of a message."""
         turn_id = params.get("turnId")
         if turn_id is None:
-            turn_id = (object_of(params.get("turn")) or NOTHING).get("id")
+            turn_id = object_of(params.get("turn")).get("id")
         item_id = params.get("itemId") or params.get("callId")
         if item_id is None:
-            item = object_of(params.get("item")) or NOTHING
+            item = object_of(params.get("item"))
             item_id = item.get("call_id") or item.get("id")
         about = self._correlated(domain, _id(turn_id), _id(item_id), _id(params.get("approvalId")))
         return Note(domain=domain, kind=method, body=params, at=at, correlation=about)

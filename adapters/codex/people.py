@@ -16,7 +16,7 @@ from ...models.errors import InvalidValue
 from ...models.reasons import Reason
 from ...models.verdicts import Refused
 from .answers import ELICITATION, PERMISSIONS_APPROVAL
-from .transcripts import object_of
+from .messages import object_of
 
 CLIENT: Final = "the recorded client"
 NO_WORDS: Final = "the client answered with an error"

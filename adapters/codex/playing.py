@@ -27,13 +27,13 @@ from ..contract import Announced
 from ..rest import brought_to_rest, unknown
 from .demands import Broken, Witness, turn_named, upstream
 from .heard import NOTHING, Heard, Reply
-from .messages import Answered, Asked, Notified
+from .messages import Answered, Asked, Notified, object_of
 from .normaliser import Normaliser, thread_of
 from .people import decided, delivered, reported, why_refused
 from .played import Breach, Kept, Makes, Normalises, PlayedRun, Refusal, Request
 from .refusals import explained
 from .restoring import evidence_in, listed_in
-from .transcripts import Ended, Settlement, Step, Told, Transcript, object_of
+from .transcripts import Ended, Settlement, Step, Told, Transcript
 
 KIND: Final = "codex"
 NORMALISER: Final = "normaliser"

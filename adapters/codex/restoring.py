@@ -25,7 +25,7 @@ from . import answers
 from .calls import DECLINED
 from .heard import Heard
 from .items import Item, Outcome, Senseless, item_of, outcome_of, valid
-from .messages import Asked, Notified, list_of, object_of
+from .messages import Asked, Notified, list_of, object_or_none
 from .normaliser import Normaliser
 from .process import is_dead
 
@@ -191,8 +191,8 @@ def _report(call: CallView, found: Sequence[tuple[str, Item]]) -> Report | None:
 
 def listed_in(thread: Mapping[str, Any]) -> Iterator[object]:
     """Yield the items of an answer to ``thread/read``, as ``thread/items/list`` has them."""
-    whole = object_of(thread.get("thread")) or thread
-    for turn in map(object_of, list_of(whole.get("turns")) or ()):
+    whole = object_or_none(thread.get("thread")) or thread
+    for turn in map(object_or_none, list_of(whole.get("turns")) or ()):
         if turn is not None:
             for item in list_of(turn.get("items")) or ():
                 yield {"turnId": turn.get("id"), "item": item}
@@ -200,7 +200,7 @@ def listed_in(thread: Mapping[str, Any]) -> Iterator[object]:
 
 def _items_of(listed: Iterable[object]) -> Iterator[tuple[str, Item]]:
     """Yield the executions among entries, each with its turn; what makes no sense is none."""
-    for entry in map(object_of, listed):
+    for entry in map(object_or_none, listed):
         turn_id = None if entry is None else entry.get("turnId")
         if entry is not None and isinstance(turn_id, str):
             try:

@@ -23,12 +23,11 @@ from ..contract import CommandRefused, Ending, Question, Sink, TurnSent, UserMes
 from .connection import Connection
 from .driver import Driver
 from .gateway import RequestRefused, RequestUnanswered, Thread
-from .messages import Asked, Notified
+from .messages import Asked, Notified, object_of
 from .normaliser import thread_of
 from .process import Exited
 from .restoring import evidence_in, listed_in
 from .thread import PerformedThread
-from .transcripts import object_of
 from .transport import PipeBroken
 
 _log = logger(__name__)

@@ -17,9 +17,8 @@ from ..contract import Question, Settlement, Sink
 from .connection import Connection
 from .driver import Driver, pauses
 from .heard import Heard
-from .messages import Asked, Notified
+from .messages import Asked, Notified, object_of
 from .normaliser import Normaliser
-from .transcripts import object_of
 
 NAMED: Final = 64
 """Upstream turns of which it is remembered that something was said."""

@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 import msgspec
 
 from ...models.errors import TurnlockError
-from .messages import Answered, Message, NotAMessage, read
+from .messages import Answered, Message, NotAMessage, object_of, read
 
 Settlement: TypeAlias = Literal["response", "turn"]
 """Whether a turn of the kernel is one response of the model, or one upstream turn (S-31, S-32)."""
@@ -188,11 +188,6 @@ def _settlements(steps: Iterable[Step]) -> Iterator[tuple[tuple[int, str], Settl
             if raw is not None and isinstance(thread, str):
                 whole = raw and step.process not in old
                 yield (step.process, thread), "response" if whole else "turn"
-
-
-def object_of(value: object) -> Mapping[str, Any]:
-    """Return a JSON object as it is, and an empty one for anything else."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _at(value: object, *path: str) -> object:

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 import attrs
 
 from ...models.errors import InvalidValue
+from ...models.ids import escape
 from ...models.values import Json
 from ...runtime.journal.ledger import Domain, Note, Noted, body_of
 from ...runtime.log import logger
@@ -94,8 +95,9 @@ async def cancel_what_the_dead_asked(notes: Notes) -> None:
             except Exception as error:  # noqa: BLE001 - the runtime tells what is wrong with it
                 _log.info("the notes of run %r cannot be read: %s", run_id, said(error))
                 continue
+            asked_by = f"question/{escape(run_id)}/"
             for name in kept:
-                asked = name.startswith(f"question/{run_id}/") and _reply_id(name) not in kept
+                asked = name.startswith(asked_by) and _reply_id(name) not in kept
                 if asked and name not in _UNDER_WAY:
                     await _cancel(run_id, name, notes)
         known = runs

@@ -185,6 +185,7 @@ class Asking:
             server=self._server,
             message=params.message,
             form=params.requested_schema,
+            secretive=call.secretive,
         )
         notes = None if call.secretive else self._host.notes
         return await call.while_it_runs(answered(question, elicit, notes), Cancel())
@@ -200,7 +201,7 @@ class Asking:
         call = self._call()
         if call is None:
             return ErrorData(code=_REFUSED, message="no one call can be the asker")
-        sample = sample_of(call.context, params, server=self._server)
+        sample = sample_of(call.context, call.samples + 1, params, server=self._server)
         if sample is None:
             return ErrorData(code=_REFUSED, message="only text can be told to the model here")
         call.samples += 1

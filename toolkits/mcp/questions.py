@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
+from ...models.ids import escape
 from ...models.safe_text import harmless, harmless_lines
 from ...models.values import Json, freeze
 from ...runtime.tools.calling import ToolContext
@@ -84,7 +85,7 @@ class Question:
     """What a server asks, on behalf of which call."""
 
     question_id: str
-    """``question/RUN/TURN/INVOCATION/ATTEMPT/K``."""
+    """``question/RUN/TURN/INVOCATION/ATTEMPT/K``, each part escaped as in K-7."""
     server: str
     run_id: str
     turn_id: str
@@ -97,31 +98,41 @@ class Question:
     """The JSON Schema of the answer: an object of plain values."""
     mistake: str | None = None
     """Why what was answered before does not fit, where it is asked again."""
+    secretive: bool = False
+    """Whether its tool keeps something secret: neither this nor its answer may be kept."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """The fields of the form, in its order."""
-        required: Any = self.form.get("required") or ()
-        return tuple(
-            _field(name, part, required=name in required)
-            for name, part in _properties(self.form).items()
-        )
+        return fields_of(self.form)
 
     def check(self, content: Mapping[str, Any]) -> None:
         """Raise `BadArguments` where an answer does not fit the form."""
-        fields = _properties(self.form)
-        if strange := sorted(content.keys() - fields.keys()):
-            raise BadArguments(
-                place=bounded(strange[0], limit=100),
-                cause="is no field of the form",
-                fix=f"the fields are {', '.join(fields) or 'none'}",
-            )
-        frozen = cast("Mapping[str, Json]", freeze(dict(content), place="answer"))
-        Schema(self.form).check(frozen)
+        check_answer(self.form, content)
 
 
 Elicit: TypeAlias = Callable[[Question], Awaitable[Reply]]
 """Asks a person. It is cancelled where the call ends first, or its server has died."""
+
+
+def fields_of(form: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Return the fields of a form, in its order."""
+    required: Any = form.get("required") or ()
+    return tuple(
+        _field(name, part, required=name in required) for name, part in _properties(form).items()
+    )
+
+
+def check_answer(form: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Raise `BadArguments` where an answer does not fit a form."""
+    fields = _properties(form)
+    if strange := sorted(content.keys() - fields.keys()):
+        raise BadArguments(
+            place=bounded(strange[0], limit=100),
+            cause="is no field of the form",
+            fix=f"the fields are {', '.join(fields) or 'none'}",
+        )
+    Schema(form).check(cast("Mapping[str, Json]", freeze(dict(content), place="answer")))
 
 
 def why_not(form: Mapping[str, Any]) -> str | None:
@@ -143,13 +154,19 @@ def why_not(form: Mapping[str, Any]) -> str | None:
     return None
 
 
-def question_of(
-    context: ToolContext, number: int, *, server: str, message: str, form: Mapping[str, Any]
+def question_of(  # noqa: PLR0913 - what a question is made of
+    context: ToolContext,
+    number: int,
+    *,
+    server: str,
+    message: str,
+    form: Mapping[str, Any],
+    secretive: bool = False,
 ) -> Question:
     """Return the question with this number, from 1, of a call."""
     place = (context.run_id, context.turn_id, context.invocation_id, f"{context.attempt}")
     return Question(
-        question_id="/".join(("question", *place, f"{number}")),
+        question_id="/".join(("question", *map(escape, place), f"{number}")),
         server=server,
         run_id=context.run_id,
         turn_id=context.turn_id,
@@ -158,6 +175,7 @@ def question_of(
         tool_name=context.tool_name,
         message=harmless_lines(bounded(message, limit=MESSAGE)),
         form=cast("Mapping[str, Json]", freeze(dict(form), place="form")),
+        secretive=secretive,
     )
 
 

@@ -34,6 +34,8 @@ class Sample:
     turn_id: str
     invocation_id: str
     attempt: int
+    number: int
+    """Which it is of this attempt, from 1."""
     tool_name: str
     instructions: str
     messages: tuple[SampleMessage, ...]
@@ -53,7 +55,7 @@ Approve: TypeAlias = Callable[[Sample], Awaitable[bool]]
 
 
 def sample_of(
-    context: ToolContext, params: CreateMessageRequestParams, *, server: str
+    context: ToolContext, number: int, params: CreateMessageRequestParams, *, server: str
 ) -> Sample | None:
     """Return what is asked, or None where it is more than text, or asks for tools."""
     messages: list[SampleMessage] = []
@@ -70,6 +72,7 @@ def sample_of(
         turn_id=context.turn_id,
         invocation_id=context.invocation_id,
         attempt=context.attempt,
+        number=number,
         tool_name=context.tool_name,
         instructions=params.system_prompt or "",
         messages=tuple(messages),

@@ -15,9 +15,8 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from turnlock.adapters.codex.messages import Message, read
+from turnlock.adapters.codex.messages import Message, object_of, read
 from turnlock.adapters.codex.process import Exited, ProcessName, name_of
-from turnlock.adapters.codex.transcripts import object_of
 from turnlock.adapters.codex.transport import PipeBroken
 
 Json: TypeAlias = Any

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from turnlock.adapters.codex.messages import Asked, Notified
+from turnlock.adapters.codex.messages import Asked, Notified, object_of
 from turnlock.adapters.codex.normaliser import thread_of
 from turnlock.adapters.codex.playing import Play
 from turnlock.adapters.codex.transcripts import (
@@ -20,7 +20,6 @@ from turnlock.adapters.codex.transcripts import (
     Step,
     Told,
     Transcript,
-    object_of,
     read_transcript,
 )
 

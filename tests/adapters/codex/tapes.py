@@ -17,10 +17,17 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-from turnlock.adapters.codex.messages import Answered, Asked, Message, NotAMessage, Notified
+from turnlock.adapters.codex.messages import (
+    Answered,
+    Asked,
+    Message,
+    NotAMessage,
+    Notified,
+    object_of,
+)
 from turnlock.adapters.codex.people import Decided, decided
 from turnlock.adapters.codex.process import Exited, ProcessName, name_of
-from turnlock.adapters.codex.transcripts import Said, Step, Told, object_of
+from turnlock.adapters.codex.transcripts import Said, Step, Told
 from turnlock.adapters.codex.transport import PipeBroken
 from turnlock.adapters.contract import CommandRefused
 from turnlock.models.errors import TurnlockError

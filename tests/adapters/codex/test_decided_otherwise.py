@@ -15,10 +15,10 @@ import attrs
 import pytest
 
 from turnlock.adapters.codex.heard import Anomaly
-from turnlock.adapters.codex.messages import Notified
+from turnlock.adapters.codex.messages import Notified, object_of
 from turnlock.adapters.codex.normaliser import Normaliser
 from turnlock.adapters.codex.played import Normalises
-from turnlock.adapters.codex.transcripts import Said, Settlement, Step, Told, object_of
+from turnlock.adapters.codex.transcripts import Said, Settlement, Step, Told
 
 from ...runtime.crash.depth import DEEP
 from .recordings import NAMES, begun, played, recording, telling, wrong

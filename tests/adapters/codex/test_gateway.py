@@ -50,7 +50,7 @@ class Peer:
         answer = self.answer_to(message)
         if answer is None or "id" not in message:
             return
-        found = object_of(answer) or {}
+        found = object_of(answer)
         wrong = set(found) == {"code", "message"}
         told = Answered(message["id"], error=found) if wrong else Answered(message["id"], answer)
         asyncio.get_running_loop().call_soon(self.gateway.take, told)

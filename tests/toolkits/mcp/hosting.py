@@ -62,13 +62,14 @@ def shop_as_program(ledger: Path, *how: str, **more: Any) -> McpServer:
 
 
 class Notes:
-    """The notes of a run r: none changes."""
+    """The notes of one run, r unless told otherwise: none changes."""
 
     def __init__(self, *kept: str, runs: tuple[str, ...] = ("r",)) -> None:
         """Begin with these, whatever they say."""
         self.kept: dict[str, dict[str, Json]] = {name: {} for name in kept}
         """The bodies by their ids, which they hold besides."""
         self.runs = runs
+        self._known = {"r", *runs}
 
     def now(self) -> float:
         """Return some time."""
@@ -76,7 +77,7 @@ class Notes:
 
     async def note(self, run_id: str, *notes: Note) -> None:
         """Keep one."""
-        assert run_id == "r"
+        assert run_id in self._known
         (note,) = notes
         assert note.domain is Domain.APPROVAL
         assert note.kind == str(note.id).partition("/")[0]
@@ -85,7 +86,7 @@ class Notes:
 
     async def notes(self, run_id: str, *, domain: Domain | None = None) -> list[Noted]:
         """Return all."""
-        assert run_id == "r"
+        assert run_id in self._known
         assert domain is Domain.APPROVAL
         kept = ((it, it.partition("/")[0], body) for it, body in self.kept.items())
         return [
@@ -139,14 +140,21 @@ def done(ledger: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def context(tool_name: str = "shop__look", logs: list[str] | None = None) -> ToolContext:
+def context(
+    tool_name: str = "shop__look",
+    logs: list[str] | None = None,
+    *,
+    run_id: str = "r",
+    turn_id: str = "t1",
+    invocation_id: str = "a",
+) -> ToolContext:
     """The context of one execution."""
     kept: list[str] = [] if logs is None else logs
     return ToolContext(
         idempotency_key="key-1",
-        run_id="r",
-        turn_id="t1",
-        invocation_id="a",
+        run_id=run_id,
+        turn_id=turn_id,
+        invocation_id=invocation_id,
         attempt=1,
         tool_name=tool_name,
         on_log=kept.append,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import mcp_types as types
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp import MCPError
 
 from turnlock.models.errors import InvalidValue
 from turnlock.runtime.tools.errors import OutcomeUnknown
-from turnlock.toolkits.mcp import McpToolError
+from turnlock.toolkits.mcp import McpToolError, answering
 from turnlock.toolkits.mcp.http import NOT_SENT, REFUSED, UNANSWERED
 from turnlock.toolkits.mcp.outcomes import failure_of, result_of
 from turnlock.toolkits.mcp.questions import (
@@ -21,7 +24,7 @@ from turnlock.toolkits.mcp.questions import (
     why_not,
 )
 
-from .hosting import context
+from .hosting import Notes, context, play, until
 
 
 def form(**fields: Any) -> dict[str, Any]:
@@ -98,6 +101,42 @@ def test_w_67_an_answer_is_held_against_its_form() -> None:
     for answer in ({}, {"size": "1"}, {"size": 0}, {"size": 1, "colours": ["green"]}, {"siz": 1}):
         with pytest.raises(InvalidValue):
             question.check(answer)
+
+
+_IDS = st.text(st.sampled_from("a/%2F5"), min_size=1, max_size=5)
+
+
+@given(st.lists(st.tuples(_IDS, _IDS, _IDS), min_size=2, max_size=2, unique=True))
+def test_w_67_no_two_calls_ask_under_one_id(places: list[tuple[str, str, str]]) -> None:
+    """Ids of runs, turns and calls may hold a slash, as those of members do; escaped as in K-7."""
+    made = [
+        question_of(
+            context(run_id=run, turn_id=turn, invocation_id=call),
+            1,
+            server="shop",
+            message="",
+            form=form(),
+        ).question_id
+        for run, turn, call in places
+    ]
+    assert made[0] != made[1]
+    assert {name.count("/") for name in made} == {5}
+
+
+def test_w_67_what_the_dead_asked_in_a_members_run_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its id begins with the run as the id has it, and not as the run is called."""
+    monkeypatch.setattr(answering, "LOOK_FOR_RUNS", 0.01)
+
+    async def work() -> None:
+        notes = Notes("question/w%2Fc%2Fa/t1/a/1/1", "question/w/t1/a/1/1", runs=("w/c/a",))
+        looking = asyncio.create_task(answering.cancel_what_the_dead_asked(notes))
+        await until(lambda: "reply/w%2Fc%2Fa/t1/a/1/1" in notes.kept)
+        looking.cancel()
+        assert "reply/w/t1/a/1/1" not in notes.kept  # another run's, whose id begins so
+
+    play(work())
 
 
 def text(said: str) -> types.TextContent:
