@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "agent": KERNEL | {"views", "wire", "runtime"},
     "toolkits": KERNEL | {"views", "wire", "runtime"},
     "world": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
+    "guards": KERNEL | {"views", "wire", "runtime"},
     "adapters": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
     "server": KERNEL
     | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "world", "adapters"},

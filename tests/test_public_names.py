@@ -48,6 +48,7 @@ PACKAGES = (
     "turnlock.toolkits",
     "turnlock.toolkits.mcp",
     "turnlock.world",
+    "turnlock.guards",
     "turnlock.verification",
     "turnlock.diagrams",
 )

@@ -34,6 +34,7 @@ REFERENCE: Final = (
     "turnlock.agent",
     "turnlock.toolkits",
     "turnlock.world",
+    "turnlock.guards",
     "turnlock.verification",
     "turnlock.diagrams",
 )
