@@ -27,7 +27,7 @@ from .state import State
 
 if TYPE_CHECKING:
     from ..turn.memory import Grant
-    from .reading import LiveTurn
+    from .reading import ClosedTurn, LiveTurn
     from .snapshot import Snapshot
 
 NOTHING: Final = Accepted(facts=(), effects=())
@@ -155,6 +155,11 @@ class Kernel:
     def continuations(self) -> tuple[Continue, ...]:
         """The continuations owed, the oldest first (K-52)."""
         return tuple(owed.effect for owed in self._state.continuations.values())
+
+    @property
+    def closings(self) -> tuple[ClosedTurn, ...]:
+        """The turns that are remembered as closed, the oldest first (K-54)."""
+        return tuple(self._state.memory.closings)
 
     @property
     def grants(self) -> tuple[Grant, ...]:

@@ -74,3 +74,12 @@ class LiveTurn(Protocol):
     def unfinished(self) -> Iterator[LiveCall]:
         """Iterate over the calls that have not ended, in expected order."""
         ...
+
+
+class ClosedTurn(Protocol):
+    """A turn that is remembered as closed: the ids of its calls, some of which may be missing."""
+
+    @property
+    def turn_id(self) -> str: ...  # noqa: D102 - as Closed
+    @property
+    def invocation_ids(self) -> tuple[str, ...]: ...  # noqa: D102

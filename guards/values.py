@@ -87,6 +87,8 @@ class Look:
     """Who runs it, or ran it when it was lost: host and process, where that is known."""
     since: float | None = None
     """When it came into this phase, where that is known."""
+    attempt: int = 0
+    """The latest attempt; 0: it was never started."""
 
 
 @attrs.frozen(kw_only=True)

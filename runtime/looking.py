@@ -29,6 +29,9 @@ RUNS: Final = 256
 CALLS: Final = 50_000
 """Calls that the kept views have, all together; beyond it the one that nobody asked for longest
 goes first."""
+FIRST_PAGE: Final = 64
+"""Facts that are read back first: a turn that closed lately is not far. Each page has twice as
+many."""
 SLICE: Final = 500
 """Facts that are folded before other tasks are let run: some milliseconds."""
 
@@ -172,13 +175,13 @@ async def view_of(journal: Journal, entry: RunEntry) -> RunView:
         (at for at in range(len(tail) - 1, -1, -1) if isinstance(tail[at], TurnOpened)), None
     )
     if begin is None:
-        older = await _back_to(journal, run_id, turn_id=view.turn.turn_id, before=after)
+        older = await facts_of_turn(journal, run_id, turn_id=view.turn.turn_id, before=after)
         if not older:
             raise _lost(1)
         told = [*older, *tail]
     else:
         told = tail[begin:]
-    return changed(view, turn=await _folded(told, view.turn.turn_id))
+    return changed(view, turn=await fold_turn(told, view.turn.turn_id))
 
 
 async def turn_before(
@@ -188,13 +191,18 @@ async def turn_before(
 
     It reads back to where that turn was opened, and nothing before.
     """
-    told = await _back_to(journal, run_id, turn_id=turn_id, before=before)
-    return await _folded(told, turn_id) if told else None
+    told = await facts_of_turn(journal, run_id, turn_id=turn_id, before=before)
+    return await fold_turn(told, turn_id) if told else None
 
 
-async def _back_to(journal: Journal, run_id: str, *, turn_id: str, before: int) -> list[Fact]:
-    """Return the turn's facts up to `before`, its TURN_OPENED first; empty where there is none."""
-    pages: list[Sequence[Fact]] = []
+async def facts_of_turn(
+    journal: Journal, run_id: str, *, turn_id: str, before: int
+) -> list[TurnFact]:
+    """Return the facts up to `before` of the last turn with this id, its TURN_OPENED first.
+
+    Empty where there is none. It reads back to where that turn was opened, and nothing before.
+    """
+    pages: list[Sequence[TurnFact]] = []
     async for page in _pages_back(journal, run_id, before=before):
         about = [it for it in page if isinstance(it, TurnFact) and it.turn_id == turn_id]
         opened = (at for at in range(len(about) - 1, -1, -1) if isinstance(about[at], TurnOpened))
@@ -208,8 +216,10 @@ async def _back_to(journal: Journal, run_id: str, *, turn_id: str, before: int) 
 async def _pages_back(
     journal: Journal, run_id: str, *, before: int
 ) -> AsyncIterator[Sequence[Fact]]:
+    size = FIRST_PAGE
     while before > 0:
-        last = begin = max(0, before - PAGE)
+        last = begin = max(0, before - size)
+        size = min(2 * size, PAGE)
         page: list[Fact] = []
         while last < before:
             some = await journal.read(run_id, after=last, limit=before - last)
@@ -221,7 +231,7 @@ async def _pages_back(
         before = begin
 
 
-async def _folded(facts: Sequence[Fact], turn_id: str) -> TurnView:
+async def fold_turn(facts: Sequence[Fact], turn_id: str) -> TurnView:
     """Fold the facts of one turn; the first is its TURN_OPENED, and others are passed over."""
     turn = TurnView.opened(cast("TurnOpened", facts[0]))
     for some in _slices(facts[1:]):

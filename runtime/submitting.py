@@ -66,7 +66,13 @@ class SharedRun:
     """
 
     def __init__(
-        self, writer: RunWriter, *, journal: Journal, clock: Clock, snapped: int = 0
+        self,
+        writer: RunWriter,
+        *,
+        journal: Journal,
+        clock: Clock,
+        snapped: int = 0,
+        snapshot_every: int | None = None,
     ) -> None:
         """Take over what `open` has folded; `snapped` is the sequence of the journal's snapshot.
 
@@ -77,6 +83,7 @@ class SharedRun:
         self._journal = journal
         self._clock = clock
         self._snapped = snapped
+        self._snapshot_every = snapshot_every
         self._submitting = asyncio.Lock()
 
     @classmethod
@@ -89,14 +96,16 @@ class SharedRun:
         tools: Toolbox | None = None,
         clock: Clock | None = None,
         correlating: Correlating | None = None,
+        snapshot_every: int | None = None,
     ) -> Self:
         """Fold a run that the journal knows.
 
         `policies` are what the tools declare, by their names (`Toolbox.policies`): the approval
         that they ask for is added to the calls that are submitted. None where that is not known;
         then no calls can be. By `tools`, where they are given, edited arguments are checked.
-        `correlating` finds what facts of a run of another kind are about there (S-63). Raises
-        `UnknownRun`, and what the journal raises.
+        `correlating` finds what facts of a run of another kind are about there (S-63).
+        `snapshot_every` are facts, see `SNAPSHOT_EVERY`. Raises `UnknownRun`, and what the journal
+        raises.
         """
         clock = clock or journal.clock or SteadyClock()
         entry = await _entry_to_write(journal, run_id)
@@ -110,7 +119,13 @@ class SharedRun:
             fence=None,
             correlate=await correlate_of(entry.run, journal, correlating),
         )
-        return cls(writer, journal=journal, clock=clock, snapped=entry.snapped)
+        return cls(
+            writer,
+            journal=journal,
+            clock=clock,
+            snapped=entry.snapped,
+            snapshot_every=snapshot_every,
+        )
 
     @property
     def kernel(self) -> Kernel:
@@ -143,7 +158,8 @@ class SharedRun:
             judged = await retried(
                 lambda: self._attempt(choose), pauses=repeat(0.0), on=(Conflict, _Freed)
             )
-            due = facts_to_snapshot(self.kernel, every=SNAPSHOT_EVERY)
+            every = self._snapshot_every or SNAPSHOT_EVERY
+            due = facts_to_snapshot(self.kernel, every=every)
             if self._writer.kept - self._snapped >= due:
                 self._snapped = self._writer.kept
                 with suppress(JournalError):  # it only saves time, and the facts are kept

@@ -104,7 +104,7 @@ def test_f_31_the_property_sees_a_view_that_knows_only_the_kernel(
     async def forgotten(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(under_test, "_folded", forgotten)
+    monkeypatch.setattr(under_test, "fold_turn", forgotten)
     with pytest.raises(AssertionError):
         test_f_31_a_view_is_that_of_all_facts_at_every_moment(1_000)
 

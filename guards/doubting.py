@@ -1,0 +1,126 @@
+"""Doubt: what is said of an attempt that nobody runs, and what its tool declares (K-35)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, cast
+
+import attrs
+
+from ..engine.kernel import Kernel
+from ..models.deliveries import Delivery, Lose, Resolution, Resolve
+from ..models.ids import idempotency_key
+from ..models.values import ABSENT, Absent, Json
+from ..runtime.in_doubt import UNKNOWN
+from ..runtime.tools.calling import ToolContext
+from ..runtime.tools.performing import probe
+from ..runtime.tools.policy import InDoubt, Policy
+from ..runtime.tools.results import Failed, Happened, NeverHappened
+from ..runtime.tools.threads import Threads
+from ..runtime.tools.tool import Tool
+from ..views.call_view import CallView, Waits
+from ..views.live import call_of
+from .past import Past
+from .values import At
+from .visits import Step
+
+PROBING: Final = Threads(name="turnlock probe", bound="LOST")
+"""The threads of the probes of this process."""
+
+
+@attrs.frozen
+class Losing:
+    """An attempt whose executor is surely gone, or knows that it never began."""
+
+    at: At
+    attempt: int
+    began: bool = True
+    """Whether it may have happened; where it surely never began, one more is authorised at once."""
+
+    def __call__(self, kernel: Kernel, _: Past) -> Step[None]:
+        """Say that it is lost, if it is this attempt still."""
+        call = call_of(kernel, turn_id=self.at.turn or "", invocation_id=self.at.call)
+        if call is None or call.ended or call.attempt != self.attempt:
+            return Step(answer=None)
+        found: list[Delivery] = []
+        if not call.in_doubt:
+            found.append(
+                Lose(
+                    run_id=call.run_id,
+                    turn_id=call.turn_id,
+                    invocation_id=call.invocation_id,
+                    attempt=call.attempt,
+                )
+            )
+        if not self.began and not call.retry_authorised:
+            found.append(_resolve(call, Resolution.RETRY))
+        return Step(deliveries=tuple(found), answer=None)
+
+
+@attrs.frozen
+class Settling:
+    """What a tool's policy says of an attempt in doubt, which is said if it is in doubt still."""
+
+    resolve: Resolve
+
+    def __call__(self, kernel: Kernel, _: Past) -> Step[None]:
+        """Resolve it; whoever was quicker is right."""
+        told = self.resolve
+        call = call_of(kernel, turn_id=told.turn_id, invocation_id=told.invocation_id)
+        due = call is not None and call.waits is Waits.RESOLUTION and call.attempt == told.attempt
+        return Step(deliveries=(told,) if due else (), answer=None)
+
+
+async def answer_of(call: CallView, policy: Policy | None) -> Resolve | None:
+    """Return what a tool declares about its call in doubt; None: somebody is to be asked."""
+    rule = InDoubt.ASK if policy is None else policy.doubt_rule
+    if rule is InDoubt.RETRY_IF_SAFE:
+        return _resolve(call, Resolution.RETRY)
+    if rule is InDoubt.FAIL:
+        return _resolve(call, Resolution.ERROR, error=UNKNOWN)
+    if rule is InDoubt.PROBE and policy is not None:
+        return await _probed(call, policy)
+    return None
+
+
+async def _probed(call: CallView, policy: Policy) -> Resolve | None:
+    """Ask the tool's probe; it may wait for code of the tool's author, under a bound."""
+    tool = Tool(name=call.tool_name, call=_never_called, policy=policy)
+    context = ToolContext(
+        idempotency_key=idempotency_key(call.path),
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        attempt=call.attempt,
+        tool_name=call.tool_name,
+        loop=asyncio.get_running_loop(),
+    )
+    with PROBING.lease(call.tool_name) as thread:
+        answer = await probe(tool, context, threads=thread)
+    if isinstance(answer, Happened):
+        return _resolve(call, Resolution.RESULT, result=cast("Json", answer.result))
+    if isinstance(answer, Failed):
+        return _resolve(call, Resolution.ERROR, error=answer.error)
+    return _resolve(call, Resolution.RETRY) if isinstance(answer, NeverHappened) else None
+
+
+def _never_called() -> None:
+    """Stand for a tool that a guard does not have: only its policy is asked."""
+
+
+def _resolve(
+    call: CallView,
+    resolution: Resolution,
+    *,
+    result: Json | Absent = ABSENT,
+    error: str | None = None,
+) -> Resolve:
+    return Resolve(
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        attempt=call.attempt,
+        resolution=resolution,
+        result=result,
+        error=error,
+    )
