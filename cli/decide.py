@@ -20,6 +20,7 @@ from ..models.errors import InvalidValue, TurnlockError
 from ..models.fact import FactType
 from ..models.reasons import Reason
 from ..models.record import changed
+from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..models.sealed import is_sealed
 from ..models.strict_json import parse
@@ -31,6 +32,7 @@ from ..views.call_view import CallView
 from ..views.meanings import refused
 from ..views.turn_view import TurnView
 from .asking import at_terminal, confirm, person
+from .guarded import GOES_ON, is_guarded
 from .naming import run_argument
 from .places import Place, place_options
 from .runs_at import Choose, RunsAt, with_runs
@@ -157,10 +159,11 @@ def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
     Errors end the command, as in `with_runs`.
     """
 
-    async def work(runs: RunsAt) -> Submitted:
-        return await runs.submit(run_id, delivery, within=wait, tools=tools)
+    async def work(runs: RunsAt) -> tuple[Submitted, Run]:
+        submitted = await runs.submit(run_id, delivery, within=wait, tools=tools)
+        return submitted, await runs.run(run_id)
 
-    submitted = with_runs(place, work)
+    submitted, run = with_runs(place, work)
     receipt, judged = submitted.receipt, cast("Any", submitted.delivery)
     names = (getattr(judged, name, None) for name in ("invocation_id", "grant_id", "turn_id"))
     what = harmless(next(name for name in names if name is not None))
@@ -168,10 +171,8 @@ def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
         reason = Reason(receipt["reason"])
         click.echo(f"{refused(reason, long=True)} ({what}); turnlock explain {reason}", err=True)
         return False
-    where = (
-        "its owner goes on" if submitted.by_owner else "nobody performs the run now: start it again"
-    )
-    click.echo(f"{done} {what}; {where}")
+    where = GOES_ON if is_guarded(run) else "nobody performs the run now: start it again"
+    click.echo(f"{done} {what}; {'its owner goes on' if submitted.by_owner else where}")
     for it in receipt["facts"]:
         if it["type"] == FactType.TOOL_APPROVED and harmless(it["invocation_id"]) != what:
             click.echo(f"approved {harmless(it['invocation_id'])} with it: the grant covers it")

@@ -16,6 +16,7 @@ from ..runtime.forking import Forked, NotForked
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import Domain, Noted
 from .databases import db_option, entry_of, with_journal
+from .guarded import refuse_guarded
 from .naming import run_argument
 from .run import EXAMPLE
 from .run_resume import recording_of, spec_of
@@ -51,7 +52,9 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
     new = f"{run_id}-{at}" if into is None else into
 
     async def work(journal: Journal) -> tuple[Forked, Sequence[Noted]]:
-        refuse_member((await entry_of(journal, run_id)).run)
+        run = (await entry_of(journal, run_id)).run
+        refuse_member(run)
+        refuse_guarded(run)
         await refuse_below_worlds(journal, new)
         try:
             made = await fork(journal, run_id, at=at, into=new)

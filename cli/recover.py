@@ -8,11 +8,13 @@ from typing import Final
 import click
 
 from ..adapters.correlation import correlate_of
+from ..models.run import Run
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal
 from ..runtime.recovery import Recovered, recover
 from ..views.call_view import CallView, Waits
 from .databases import db_option, entry_of, with_journal
+from .guarded import GOES_ON, is_guarded
 from .naming import run_argument
 
 _HELP: Final = """Let each RUN go on whose journal ends before what it acknowledged.
@@ -38,20 +40,19 @@ Exit status:
 def command(*, run_ids: tuple[str, ...], db: str) -> None:
     """Recover them, and say what was put in doubt."""
 
-    async def work(journal: Journal) -> list[Recovered]:
-        for run_id in run_ids:
-            await entry_of(journal, run_id)
+    async def work(journal: Journal) -> list[tuple[Run, Recovered]]:
+        runs = [(await entry_of(journal, run_id)).run for run_id in run_ids]
         return [
-            await recover(journal=journal, run_id=run_id, correlating=correlate_of)
-            for run_id in run_ids
+            (run, await recover(journal=journal, run_id=run.run_id, correlating=correlate_of))
+            for run in runs
         ]
 
-    for recovered in with_journal(db, work):
-        for line in _told(recovered):
+    for run, recovered in with_journal(db, work):
+        for line in _told(run, recovered):
             click.echo(harmless(line))
 
 
-def _told(recovered: Recovered) -> Iterator[str]:
+def _told(run: Run, recovered: Recovered) -> Iterator[str]:
     if recovered.why is None:
         yield f"run {recovered.run_id}: nothing of it was lost; it stays as it is"
         return
@@ -64,7 +65,7 @@ def _told(recovered: Recovered) -> Iterator[str]:
             f"  waits  {_shown(call)}: it may have been approved and run in what is lost; look"
             " before you approve it"
         )
-    for effect_id in recovered.continued:
+    for effect_id in () if is_guarded(run) else recovered.continued:
         yield f"  again  {effect_id}: its results are handed over once more, under this id"
     doubts = len(recovered.doubted)
     settled = (
@@ -72,7 +73,8 @@ def _told(recovered: Recovered) -> Iterator[str]:
         if doubts
         else ""
     )
-    yield f"  it goes on once somebody opens it{settled}"
+    goes_on = GOES_ON if is_guarded(run) else "it goes on once somebody opens it"
+    yield f"  {goes_on}{settled}"
 
 
 def _shown(call: CallView) -> str:

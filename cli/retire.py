@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ from ..runtime.journal.contract import Journal
 from ..runtime.retention import Retired, archive_runs, forget_runs
 from .databases import entry_of, named_db_option, with_journal
 from .durations import duration
+from .guarded import close_answered
 from .naming import run_argument, run_ids_of_db
 from .world_runs import without_members
 
@@ -25,7 +27,8 @@ _LEFT: Final = """
 Nothing that is open is ever removed: a run with something under way or in doubt, one that a living
 process owns, one with posts that wait, one whose tail was lost. Each is named with why. The row of
 a removed run stays: its id is refused from then on (run_forgotten), since its idempotency keys and
-cursors would come again. `turnlock runs --forgotten` lists it.
+cursors would come again. `turnlock runs --forgotten` lists it. A guarded run whose calls have all
+ended is over, whether or not its model has answered their results.
 """
 
 _STATUS: Final = """
@@ -86,7 +89,13 @@ def archive(
     async def work(journal: Journal) -> Retired:
         await _all_there(journal, named)
         removed = await without_members(journal, named)
-        return await archive_runs(journal, removed, path=output, older_than=older_than)
+        return await archive_runs(
+            journal,
+            removed,
+            path=output,
+            older_than=older_than,
+            closing=partial(close_answered, journal),
+        )
 
     retired = with_journal(db, work)
     _tell(retired, "archived", as_json=as_json)
@@ -109,7 +118,9 @@ def forget(
     async def work(journal: Journal) -> Retired:
         await _all_there(journal, named)
         removed = await without_members(journal, named)
-        return await forget_runs(journal, removed, older_than=older_than)
+        return await forget_runs(
+            journal, removed, older_than=older_than, closing=partial(close_answered, journal)
+        )
 
     retired = with_journal(db, work)
     _tell(retired, "forgotten", as_json=as_json)

@@ -33,6 +33,7 @@ from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView
+from .guarded import refuse_guarded
 from .run_prompts import PROBED
 from .run_resume import end_of, has_begun, opening_of, recording_of
 from .run_session import Came, End, SessionSettings, farewell, opened
@@ -206,6 +207,7 @@ async def converse(settings: AgentSettings, journal: Journal) -> End:
 def _check_kind(run: Run) -> None:
     """Refuse a run that another runtime performs (S-5)."""
     refuse_member(run)
+    refuse_guarded(run)
     if run.kind != OWN:
         raise click.UsageError(
             f"run {harmless(run.run_id)!r} is of kind {run.kind}, and stays so: give --runtime"

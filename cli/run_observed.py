@@ -41,6 +41,7 @@ from ..server.bounds import SessionSettings as Bounds
 from ..server.performed import Performed
 from ..server.sessions import Sessions
 from ..views.call_view import CallView
+from .guarded import refuse_guarded
 from .run_resume import quoted
 from .run_screen import Screen
 from .run_session import Came, End, SessionSettings, farewell, opened
@@ -439,6 +440,7 @@ async def _known(settings: ObservedSettings, journal: Journal) -> int:
         await refuse_below_worlds(journal, run.run_id)
         return 0
     refuse_member(entry.run)
+    refuse_guarded(entry.run)
     if entry.run.kind != kind:
         raise click.UsageError(
             f"run {harmless(run.run_id)!r} is of kind {entry.run.kind}, and stays so: leave"

@@ -12,6 +12,7 @@ from ..runtime.journal.contract import RUNS, RunEntry
 from ..runtime.leases import Leases
 from ..runtime.owners import short_name
 from .durations import told_duration
+from .guarded import is_guarded
 from .naming import run_ids
 from .places import Place, place_options
 from .runs_at import with_runs
@@ -22,7 +23,7 @@ WAITS are the calls that wait for a decision, DOUBT those of which nobody knows 
 happened; BEGAN and CHANGED say how long ago the first and the latest fact happened. Behind a run
 stands what went wrong: what is damaged, what was lost, or why a call of its latest turn could not
 begin. A run whose owner is "-" goes on when somebody opens it, for instance `turnlock run` with the
-same --db and --run.
+same --db and --run. One whose owner is "guard" is guarded: its own process goes on by itself.
 
 Runs come in the order in which they were declared, those of a server (--url) as it lists them: what
 waits for a person first. Where there are more than --limit, the last line says how to go on.
@@ -81,7 +82,8 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def _line(entry: RunEntry, leases: Leases, *, now: float) -> str:
-    owner = short_name(entry.owner) if leases.is_owned(entry) and entry.owner else "-"
+    nobody = entry.run.kind if is_guarded(entry.run) else "-"
+    owner = short_name(entry.owner) if leases.is_owned(entry) and entry.owner else nobody
     ago = [
         "-" if at is None else told_duration(max(0.0, now - at))
         for at in (entry.began, entry.changed)
@@ -113,6 +115,7 @@ def _count(count: int | None) -> str:
 def _as_json(entry: RunEntry, leases: Leases) -> dict[str, Any]:
     return {
         "run_id": entry.run.run_id,
+        "kind": entry.run.kind,
         "facts": entry.sequence,
         "status": None if entry.status is None else entry.status.value,
         "waiting": entry.waiting,

@@ -16,6 +16,7 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import UnknownRun
 from ..models.facts import Fact
+from ..models.run import Run
 from ..models.sealed import ID
 from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
@@ -94,6 +95,10 @@ class RunsAt(Protocol):
         """Return all facts of a run."""
         ...
 
+    async def run(self, run_id: str) -> Run:
+        """Return how a run was declared, as far as it is told: its kind."""
+        ...
+
     async def open_turn(self, run_id: str) -> TurnView | None:
         """Return the open turn of a run; a call that has ended may lack its arguments."""
         ...
@@ -148,6 +153,10 @@ class RunsOfJournal:
         """Return all facts of a run."""
         await entry_of(self.journal, run_id)
         return await facts_of(self.journal, run_id)
+
+    async def run(self, run_id: str) -> Run:
+        """Return how it was declared."""
+        return (await entry_of(self.journal, run_id)).run
 
     async def open_turn(self, run_id: str) -> TurnView | None:
         """Fold the run, and return its open turn."""

@@ -101,7 +101,7 @@ class RunsOfServer:
         status = Status(view["status"])
         causes = {it.what: it.cause for it in told}
         entry = RunEntry(
-            run=Run(run_id=run_id, kind=view.get("kind", OWN)),
+            run=_run(run_id, view.get("kind")),
             sequence=len(facts),
             busy=status not in _RESTING or "turn" in view,
             fence=0,
@@ -116,6 +116,10 @@ class RunsOfServer:
         """Return all facts of a run."""
         await self._view(run_id)
         return [fact async for fact in self.client.facts(run_id)]
+
+    async def run(self, run_id: str) -> Run:
+        """Return it with the kind that the server tells."""
+        return _run(run_id, (await self._view(run_id)).get("kind"))
 
     async def open_turn(self, run_id: str) -> TurnView | None:
         """Return the open turn, as the server shows it."""
@@ -157,6 +161,10 @@ class RunsOfServer:
             raise unknown_run(run_id, [it.run_id for it in page.runs]) from problem
 
 
+def _run(run_id: str, kind: object) -> Run:
+    return Run(run_id=run_id, kind=kind if isinstance(kind, str) else OWN)
+
+
 def _receipt(answer: Answer) -> dict[str, Any]:
     receipt = {"accepted": answer.accepted, "facts": list(answer.told.get("facts", ()))}
     return receipt if answer.reason is None else {**receipt, "reason": answer.reason}
@@ -170,7 +178,7 @@ def _entry(it: ListedRun) -> RunEntry:
     status = None if it.status is None else Status(it.status)
     texts: dict[str, Any] = {name: it.told.get(name) for name in ("trouble", "rewound", "problem")}
     return RunEntry(
-        run=Run(run_id=it.run_id),
+        run=_run(it.run_id, it.kind),
         sequence=it.sequence,
         busy=it.turn_id is not None or status not in _RESTING,
         fence=0,

@@ -36,6 +36,9 @@ them; a run that names no folder works in the first --root.
 Worlds of the journal are shown, and people speak and decide in their chats, by any server. Members
 answer where some host performs them: this server with --world, or turnlock world run.
 
+Guarded runs are shown, too, and people decide about their calls: the processes of their frameworks
+go on with them. So a server may perform nothing at all: turnlock serve --db agent.db.
+
 All that happens is in the journal before anybody is shown it. It prints the console's address, with
 a code that lets in once, within 10 minutes; SIGHUP prints another one.
 
@@ -330,7 +333,8 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
         worlds = (f"world {name}" for name in options.worlds)
         others = (other.kind for other in options.adapters)
         performs = ", ".join([*options.agents, *others, *worlds])
-        click.echo(f"turnlock serves {harmless(options.db)} with {performs}")
+        how = f"with {performs}" if performs else "and performs nothing: people look and decide"
+        click.echo(f"turnlock serves {harmless(options.db)} {how}")
         way_in = it.way_in()
         once = "  (lets in once, within 10 minutes)" if way_in else "  (sign in with a token)"
         click.echo(f"  console  {address}/console/{way_in}{once}")

@@ -10,6 +10,7 @@ import click
 from ..models.codec import write
 from ..models.facts import Fact
 from ..models.inputs import Input
+from ..models.run import OWN
 from ..models.safe_text import harmless
 from ..models.sealed import is_sealed, shown_json
 from ..models.values import canonical
@@ -17,6 +18,7 @@ from ..models.workers import opaque
 from ..runtime.leases import is_owned
 from ..runtime.owners import short_name
 from ..views.call_view import CallView
+from .guarded import GOES_ON, is_guarded
 from .naming import run_argument
 from .places import Place, place_options
 from .runs_at import Told, with_runs
@@ -30,6 +32,10 @@ _OBSERVED: Final = ("nobody knows whether it happened: another runtime ran it; y
 _RETRIED: Final = (
     "nobody knows whether it happened: one more attempt was authorised, and runs",
     "once the run goes on",
+)
+_RETRIED_ELSEWHERE: Final = (
+    "nobody knows whether it happened: one more attempt was authorised, and runs",
+    "once its own process asks its guard about it",
 )
 
 _WAITING: Final = (
@@ -86,12 +92,12 @@ def _tell(shown: Told, *, place: Place) -> None:
     of = shown.forked
     forked = "" if of is None else f", forked from {of['run']} at {of['turn']}"
     click.echo(f"run     {harmless(shown.entry.run.run_id)}{harmless(forked)}")
+    guarded = is_guarded(shown.entry.run)
+    if shown.entry.run.kind != OWN:
+        click.echo(f"kind    {harmless(shown.entry.run.kind, limit=_NAME)}")
     click.echo(f"status  {standing.status.value}{about and f': {harmless(about)}'}")
-    owner = shown.entry.owner if is_owned(shown.entry, now=shown.now) else None
     stands = shown.entry.rewound is not None or shown.entry.problem is not None
-    again = shown.entry.busy and not stands
-    nobody = "nobody" + (": it has something under way, start it again" if again else "")
-    click.echo(f"owner   {nobody if owner is None else harmless(short_name(owner))}")
+    click.echo(f"owner   {_owner(shown, stands=stands)}")
     for finding in shown.findings:
         click.echo(f"{finding.what:7} {harmless(finding.cause)}")
     if stands:
@@ -107,22 +113,40 @@ def _tell(shown: Told, *, place: Place) -> None:
                 f"        {deciding_line(verb, waiting, place=place) or _UNSAYABLE.format(verb)}"
             )
     for it in shown.view.in_doubt:
-        _tell_call("doubt", it, whole=True)
-        doubted = _OBSERVED if it.observed else _DOUBTED
-        for line in _RETRIED if it.retry_authorised else doubted:
-            click.echo(f"        {line}")
-        click.echo(
-            f"        {deciding_line('resolve', it, place=place) or _UNSAYABLE.format('resolve')}"
-        )
-        retry = "--retry, " if Input.RESOLVE_RETRY in it.allowed else ""
-        click.echo(f"        with {retry}--result JSON or --error TEXT")
+        _tell_doubt(it, place=place, guarded=guarded)
     for it in shown.lost:
         who = opaque(it.worker or "")
         _tell_call("lost", it)
-        click.echo(f"        {harmless(who)} ran it and is gone: in doubt once the run goes on")
+        when = "its guard is asked about it" if guarded else "the run goes on"
+        click.echo(f"        {harmless(who)} ran it and is gone: in doubt once {when}")
     if shown.grants:
         listing = command_line("grants", shown.entry.run.run_id, place=place) or "turnlock grants"
         click.echo(f"grants  {len(shown.grants)} in force: {listing}")
+
+
+def _owner(shown: Told, *, stands: bool) -> str:
+    """Say who owns a run, and where nobody does, who goes on with it; not where it stands still."""
+    if is_owned(shown.entry, now=shown.now) and shown.entry.owner is not None:
+        return harmless(short_name(shown.entry.owner))
+    if stands:
+        return "nobody"
+    if is_guarded(shown.entry.run):
+        return f"nobody, as of every guarded run: {GOES_ON}"
+    return "nobody" + (": it has something under way, start it again" if shown.entry.busy else "")
+
+
+def _tell_doubt(it: CallView, *, place: Place, guarded: bool) -> None:
+    """Tell a call of which nobody knows whether it happened, and how to settle it."""
+    _tell_call("doubt", it, whole=True)
+    told: tuple[str, ...] = _OBSERVED if it.observed else _DOUBTED
+    if it.retry_authorised:
+        told = _RETRIED_ELSEWHERE if guarded else _RETRIED
+    for line in told:
+        click.echo(f"        {line}")
+    way = deciding_line("resolve", it, place=place) or _UNSAYABLE.format("resolve")
+    click.echo(f"        {way}")
+    retry = "--retry, " if Input.RESOLVE_RETRY in it.allowed else ""
+    click.echo(f"        with {retry}--result JSON or --error TEXT")
 
 
 def _tell_call(what: str, told: CallView, *, whole: bool = False) -> None:

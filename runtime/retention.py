@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import attrs
 
@@ -31,6 +31,9 @@ LEASE: Final = 60.0
 """Seconds for which a run that is about to go is owned; renewed while others are written."""
 AT_ONCE: Final = 100
 """Runs that are taken at once: a journal commits together what is asked together."""
+
+Closing: TypeAlias = Callable[[RunEntry], Awaitable[RunEntry]]
+"""Closes what a run that is to go has open, where whoever asks may; returns its entry then."""
 
 
 @attrs.frozen(kw_only=True)
@@ -61,27 +64,30 @@ async def forget_runs(
     *,
     older_than: float | None = None,
     clock: Clock | None = None,
+    closing: Closing | None = None,
 ) -> Retired:
     """Remove all that is kept of these runs, for good: nobody reads it again.
 
     `older_than` are the seconds that must have passed since a run's latest fact; with it `run_ids`
     may be left out, for all that are that old. A run's row stays, and its id is refused
-    (`RunForgotten`). What is open is left, and so is what cannot be read. Raises `UnknownRun` for
-    an id that is none, before anything happens, and what the journal raises.
+    (`RunForgotten`). What is open is left, and so is what cannot be read; `closing` may close it
+    first. Raises `UnknownRun` for an id that is none, before anything happens, and what the journal
+    raises.
     """
-    async with _Retiring(journal, clock_of_leases(journal, clock)) as retiring:
+    async with _Retiring(journal, clock_of_leases(journal, clock), closing) as retiring:
         await retiring.choose(run_ids, older_than=older_than)
         await retiring.remove()
         return retiring.outcome()
 
 
-async def archive_runs(
+async def archive_runs(  # noqa: PLR0913 - which runs, where to, and what is closed first
     journal: Journal,
     run_ids: Sequence[str] | None = None,
     *,
     path: str | os.PathLike[str],
     older_than: float | None = None,
     clock: Clock | None = None,
+    closing: Closing | None = None,
 ) -> Retired:
     """Write these runs into a file of JSON lines, prove that they stand there, and remove them.
 
@@ -91,7 +97,7 @@ async def archive_runs(
     again is safe. Raises `ArchiveError`, and then has removed nothing.
     """
     file = Path(path)
-    async with _Retiring(journal, clock_of_leases(journal, clock)) as retiring:
+    async with _Retiring(journal, clock_of_leases(journal, clock), closing) as retiring:
         await retiring.choose(run_ids, older_than=older_than)
         archive = await retiring.archive(file)
         await retiring.remove()
@@ -101,9 +107,10 @@ async def archive_runs(
 class _Retiring:
     """The runs that are about to go, and what is known of them."""
 
-    def __init__(self, journal: Journal, clock: Clock) -> None:
+    def __init__(self, journal: Journal, clock: Clock, closing: Closing | None) -> None:
         self._journal = journal
         self._clock = clock
+        self._closing = closing
         self._owner = new_owner()
         self._renewed = clock.now()
         self._held: dict[str, RunEntry] = {}
@@ -208,6 +215,8 @@ class _Retiring:
         """Own a run, unless it is open."""
         run_id = entry.run.run_id
         try:
+            if self._closing is not None:
+                entry = await self._closing(entry)
             await self._check(entry)
             fence = await self._journal.own(
                 run_id, owner=self._owner, now=self._clock.now(), lease=LEASE, gone=entry.owner

@@ -11,6 +11,7 @@ import attrs
 
 from ..adapters.codex.settings import KIND as CODEX
 from ..adapters.contract import Capabilities, CommandRefused, RuntimeAdapter, SessionSpec
+from ..guards.values import KIND as GUARD
 from ..models.errors import shown
 from ..models.safe_text import harmless
 from ..world.names import KIND as WORLD
@@ -126,7 +127,8 @@ NAMED: Final = ("agent", "model", "cwd", "approval_policy", "sandbox")
 LOOK_ONLY: Final = Capabilities(terminate=False, restore=False, models=False, execution="observed")
 """What runs can do that nobody performs here: they are shown and decided on (section 1)."""
 MEMBERS: Final = Capabilities(terminate=False, restore=False, models=False)
-"""What runs of members can do: hosts of their worlds alone perform them (W-3)."""
+"""What runs of members can do: hosts of their worlds alone perform them (W-3); and guarded runs,
+whose own processes go on with them (guards.md)."""
 
 
 def capabilities_among(adapters: Mapping[str, RuntimeAdapter], kind: str) -> Capabilities:
@@ -137,7 +139,7 @@ def capabilities_among(adapters: Mapping[str, RuntimeAdapter], kind: str) -> Cap
     adapter = adapters.get(kind)
     if adapter is not None:
         return adapter.capabilities
-    if kind == WORLD:
+    if kind in {WORLD, GUARD}:
         return MEMBERS
     return attrs.evolve(LOOK_ONLY, edit_arguments=False) if kind == CODEX else LOOK_ONLY
 

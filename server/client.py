@@ -25,6 +25,7 @@ import attrs
 from ..models.deliveries import Decide, Interrupt, Resolve, Revoke
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.facts import Fact
+from ..models.run import OWN
 from ..models.strict_json import parse
 from ..models.values import ABSENT, Json, canonical
 from ..runtime.journal.ledger import Cursor
@@ -81,6 +82,7 @@ class ListedRun:
     waiting_since: float | None = None
     began_at: float | None = None
     latest_at: float | None = None
+    kind: str = OWN
     told: Told = attrs.field(factory=dict[str, Any], repr=False)
     """All that was told of it."""
 

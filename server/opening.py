@@ -69,17 +69,19 @@ class Options:
     """What their hosts have: models, tools, MCP servers (W-15)."""
 
     def check(self) -> None:
-        """Raise `InvalidValue` for a server that everybody could command, or that performs nothing.
+        """Raise `InvalidValue` for a server that everybody could command (F-10).
 
-        The former is F-10; beyond the loopback whoever asks has a token.
+        Beyond the loopback whoever asks has a token. One that performs nothing shows what others
+        do, and people decide there.
         """
         kinds = [*([OWN] if self.agents else []), *(it.kind for it in self.adapters)]
         check_worlds(self.worlds, self.host_file)
-        if not kinds and not self.worlds:
+        headless = self.on_pending == "deny" or self.doubts == "fail" or self.orphan_timeout
+        if not kinds and not self.worlds and headless:
             raise InvalidValue(
-                place="this server",
-                cause="performs nothing",
-                fix="give --agent FILE, --runtime codex, or --world NAME",
+                place="--headless, --on-pending deny or --orphan-timeout",
+                cause="is about what this server performs, which is nothing",
+                fix="leave it out, or give --agent FILE, --runtime codex, or --world NAME",
             )
         if kinds and self.kind not in kinds:
             raise InvalidValue(

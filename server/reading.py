@@ -10,6 +10,7 @@ import msgspec
 
 from ..models.codec import write
 from ..models.errors import InvalidValue
+from ..models.run import OWN
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import RunEntry
 from ..runtime.journal.ledger import Cursor
@@ -52,6 +53,7 @@ def entry_of(entry: RunEntry, leases: Leases, failed: str | None = None) -> dict
     """
     asked, trouble = entry.asked, failed or entry.trouble
     told: dict[str, Any] = {
+        "kind": None if entry.run.kind == OWN else entry.run.kind,
         "turn_id": entry.turn_id,
         "invocation_id": None if asked is None else asked.invocation_id,
         "tool_name": None if asked is None else asked.tool_name,

@@ -189,7 +189,7 @@ class Sessions:
             raise CommandRefused(
                 "invalid_value",
                 f"{shown(spec.kind)} is no kind of runs that this server performs; it has"
-                f" {', '.join(self.adapters)}",
+                f" {', '.join(self.adapters) or 'none'}",
                 at="kind",
             )
         if caller_in(spec.run_id) is not None:

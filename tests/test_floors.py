@@ -28,8 +28,8 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "guards": KERNEL | {"views", "wire", "runtime"},
     "adapters": KERNEL | {"views", "wire", "runtime", "agent", "toolkits"},
     "server": KERNEL
-    | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "world", "adapters"},
-    "tui": KERNEL | {"views", "diagrams", "runtime", "world", "adapters", "server"},
+    | {"views", "wire", "diagrams", "runtime", "agent", "toolkits", "world", "guards", "adapters"},
+    "tui": KERNEL | {"views", "diagrams", "runtime", "world", "guards", "adapters", "server"},
     "cli": None,
 }
 KERNEL_LIBRARIES = frozenset({"attrs"})

@@ -7,6 +7,8 @@ from typing import TypeAlias
 import attrs
 
 from ..models.facts import Fact
+from ..models.run import OWN
+from ..models.safe_text import harmless
 
 
 @attrs.frozen(kw_only=True)
@@ -69,6 +71,8 @@ class Entry:
     latest_at: float | None = None
     problem: str | None = None
     """What is damaged, or was lost; nothing is decided then."""
+    kind: str = OWN
+    """Which runtime performs it (K-61)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,6 +91,13 @@ class Abilities:
     retry: bool = True
     scopes: frozenset[str] = frozenset({"once", "turn", "session"})
     decide: bool = True
+    kind: str = OWN
+    """Of the run (K-61)."""
+
+    @property
+    def of_kind(self) -> str:
+        """What is told of its kind behind its id: nothing where it is our own."""
+        return "" if self.kind == OWN else f"  {harmless(self.kind, limit=60)}"
 
 
 @attrs.frozen(kw_only=True)

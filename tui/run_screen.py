@@ -175,7 +175,7 @@ class RunScreen(Screen[None]):
             Content.assemble(
                 ("turnlock  ", "bold"),
                 (harmless(watched.run_id), "bold"),
-                "  ",
+                f"{self._abilities.of_kind}  ",
                 (
                     f" {look_of(status).sign} {status.replace('_', ' ')} ",
                     f"reverse {colour_of(status, Theme.DARK)}",

@@ -12,8 +12,11 @@ from textual.content import Content
 from textual.screen import Screen
 
 from ..diagrams.palette import Theme, look_of
+from ..guards.values import KIND as GUARD
+from ..models.run import OWN
 from ..models.safe_text import harmless
 from .dialogs import Keys
+from .heard import Entry
 from .lines import Column, Rows
 from .machine import Part, colour_of
 from .parts import Told, badge, bottom, waiting_told
@@ -33,6 +36,13 @@ _OF_RUNS: Final = (
     Column("changed", 8, right=True),
     Column("performed", 10),
 )
+
+
+def _performed(it: Entry) -> str:
+    """Say who goes on with a run, where that is not somebody who owns it."""
+    if it.kind == GUARD:
+        return "by itself"
+    return "" if it.owned else "by nobody"
 
 
 class RunsScreen(Screen[None]):
@@ -103,6 +113,8 @@ class RunsScreen(Screen[None]):
         if it.problem is not None:
             status, style = "stands still", "bold red"
             run = f"{run}  {harmless(it.problem, limit=200)}"
+        if it.kind != OWN:
+            run = f"{run}  {harmless(it.kind, limit=60)}"
         now = app.now()
         since = "" if it.waiting_since is None else span(now - it.waiting_since)
         changed = "" if it.latest_at is None else span(now - it.latest_at)
@@ -114,7 +126,7 @@ class RunsScreen(Screen[None]):
             (since, ""),
             (f"{it.sequence:,}", "dim"),
             (changed, "dim"),
-            ("" if it.owned else "by nobody", "dim"),
+            (_performed(it), "dim"),
         )
 
     def action_step(self, by: int) -> None:

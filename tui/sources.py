@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any, Final, Protocol, cast
 
 from ..adapters.correlation import correlate_of
+from ..guards.values import KIND as GUARD
 from ..models.deliveries import Decide
 from ..models.errors import TurnlockError, UnknownRun
 from ..models.record import changed
@@ -139,7 +140,8 @@ class JournalSource:
         """Return what the kernel allows; who performs the run knows more."""
         entry = await (await self._opened()).entry(run_id)
         stands = entry.rewound is not None or entry.problem is not None
-        return Abilities(decide=not stands, edit_arguments=entry.run.kind in {OWN, KIND})
+        kind = entry.run.kind
+        return Abilities(decide=not stands, edit_arguments=kind in {OWN, KIND, GUARD}, kind=kind)
 
     async def deliver(self, run_id: str, delivery: Judgeable) -> Answered:
         """Submit it, as `turnlock approve` does."""
@@ -209,14 +211,16 @@ class ServerSource:
 
     async def abilities(self, run_id: str) -> Abilities:
         """Return what the server says of the run's kind."""
-        told = (await self._client.view(run_id)).get("capabilities")
+        view = await self._client.view(run_id)
+        told, kind = view.get("capabilities"), str(view.get("kind", OWN))
         if not isinstance(told, Mapping):
-            return Abilities()
+            return Abilities(kind=kind)
         found = cast("Mapping[str, Any]", told)
         return Abilities(
             edit_arguments=bool(found.get("edit_arguments", True)),
             retry=bool(found.get("retry", True)),
             scopes=frozenset(map(str, found.get("scopes", ("once", "turn", "session")))),
+            kind=kind,
         )
 
     async def deliver(self, run_id: str, delivery: Judgeable) -> Answered:
@@ -256,6 +260,7 @@ def _entry(it: RunEntry, *, now: float) -> Entry:
         waiting_since=None if it.asked is None else it.asked.since,
         latest_at=it.changed,
         problem=it.problem or it.rewound,
+        kind=it.run.kind,
     )
 
 
@@ -272,6 +277,7 @@ def _listed(it: ListedRun) -> Entry:
         waiting_since=it.waiting_since,
         latest_at=it.latest_at,
         problem=problem if isinstance(problem, str) else None,
+        kind=it.kind,
     )
 
 

@@ -854,8 +854,8 @@ function drawRuns() {
 		link.href = `#run=${encodeURIComponent(entry.run_id)}`
 		link.ariaCurrent = entry.run_id === run?.id ? "page" : null
 		look(pill, entry.status)
-		const about = entry.trouble ?? (waits(entry) && entry.tool_name)
-		put(small, (about ? `${about} · ` : "") + clock(entry.waiting_since ?? entry.latest_at))
+		const about = [entry.kind, entry.trouble ?? (waits(entry) && entry.tool_name)]
+		put(small, [...about, clock(entry.waiting_since ?? entry.latest_at)].filter(Boolean).join(" · "))
 		return element
 	})
 	arrange($("runs"), lines)
@@ -897,11 +897,13 @@ function drawNow() {
 	put($("run"), run?.id ?? "")
 	show($("stop"), run?.open && run.fold.turn && !run.fold.turn.stopping)
 	show($("status"), run && !run.past)
-	if (!run) return
-	const { status = "idle", trouble, findings } = entries.get(run.id) ?? run.view ?? {}
+	if (!run) return show($("kind"), false)
+	const { status = "idle", trouble, findings, kind = "own" } = entries.get(run.id) ?? run.view ?? {}
 	const why = trouble ?? findings?.at(-1)?.cause
 	look($("status"), status, why && `${plain(status)}: ${why}`)
-	show($("say"), can("run"))
+	put($("kind"), kind)
+	show($("kind"), kind !== "own")
+	show($("say"), can("run") && kind !== "guard") // its own process speaks to its model
 	drawCards()
 	drawTalk()
 	lists.calls.set(run.shown.calls.length)

@@ -156,7 +156,10 @@ def test_s_85_without_the_executable_the_server_starts_and_says_so(tmp_path: Pat
         (("--sandbox", "read-only", "--agent", "agents.py"), "--sandbox is of --runtime codex"),
         (("--runtime", "codex", "--root", ".", "--sandbox", "none"), "is not one of"),
         (("--runtime", "codex", "--root", ".", "--kind-default", "own"), "is not performed here"),
-        ((), "this server: performs nothing; give --agent FILE, --runtime codex, or --world"),
+        (
+            ("--headless",),
+            "this server performs, which is nothing; leave it out, or give --agent FILE",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_told(
