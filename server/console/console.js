@@ -854,8 +854,8 @@ function drawRuns() {
 		link.href = `#run=${encodeURIComponent(entry.run_id)}`
 		link.ariaCurrent = entry.run_id === run?.id ? "page" : null
 		look(pill, entry.status)
-		const about = [entry.kind, entry.trouble ?? (waits(entry) && entry.tool_name)]
-		put(small, [...about, clock(entry.waiting_since ?? entry.latest_at)].filter(Boolean).join(" · "))
+		const about = entry.trouble ?? (waits(entry) && entry.tool_name)
+		put(small, [entry.kind, about, clock(entry.waiting_since ?? entry.latest_at)].filter(Boolean).join(" · "))
 		return element
 	})
 	arrange($("runs"), lines)
@@ -895,15 +895,15 @@ function drawNow() {
 	for (const id of ["of-run", "aside"]) show($(id), run)
 	show($("nothing"), !run)
 	put($("run"), run?.id ?? "")
+	const { kind = "" } = entries.get(run?.id) ?? {}
+	put($("kind"), kind)
 	show($("stop"), run?.open && run.fold.turn && !run.fold.turn.stopping)
 	show($("status"), run && !run.past)
-	if (!run) return show($("kind"), false)
-	const { status = "idle", trouble, findings, kind = "own" } = entries.get(run.id) ?? run.view ?? {}
+	if (!run) return
+	const { status = "idle", trouble, findings } = entries.get(run.id) ?? run.view ?? {}
 	const why = trouble ?? findings?.at(-1)?.cause
 	look($("status"), status, why && `${plain(status)}: ${why}`)
-	put($("kind"), kind)
-	show($("kind"), kind !== "own")
-	show($("say"), can("run") && kind !== "guard") // its own process speaks to its model
+	show($("say"), can("run") && kind !== "guard")
 	drawCards()
 	drawTalk()
 	lists.calls.set(run.shown.calls.length)

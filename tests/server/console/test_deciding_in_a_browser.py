@@ -92,6 +92,32 @@ def test_s_42a_a_call_of_another_runtime_has_no_edit_and_no_second_try(
     assert approved.get("arguments") is None
 
 
+def test_k_61_a_guarded_run_is_decided_about_like_our_own(server: Served, visit: Visit) -> None:
+    """Its kind, arguments and doubts are shown; its own process speaks to its model."""
+    asks = OpenTurn(turn_id="t1", calls=(gated("call_1", amount=5), free("call_2")))
+    server.happens("guarded", asks, began("call_2"), lost("call_2"), kind="guard")
+    page = live(visit("guarded"))
+    expect(page.locator("#kind")).to_have_text("guard")
+    expect(page.locator("nav li", has_text="guarded")).to_contain_text("guard · pay")
+    expect(page.locator("#prompt")).to_be_hidden()
+    expect(page.locator("#stop")).to_be_visible()
+    expect(card(page)).to_contain_text('"amount": 5')
+    expect(button(page, "Edit")).to_be_visible()
+
+    button(page, "Retry", "call_2").click()
+    button(page, "Approve").click()
+    expect(card(page).locator(".fate")).to_contain_text("approved by anna")
+    (approved,) = facts(server, "guarded", "TOOL_APPROVED")
+    assert approved["decided_by"] == "anna"
+    assert len(facts(server, "guarded", "RETRY_AUTHORISED")) == 1
+    assert facts(server, "guarded", "EXECUTION_RETRIED") == []
+
+    server.happens("of-ours", OpenTurn(turn_id="t1", calls=(gated("call_1"),)))
+    page = live(visit("of-ours"))
+    expect(page.locator("#kind")).to_have_text("")
+    expect(page.locator("#prompt")).to_be_visible()
+
+
 def test_f_96_a_double_press_decides_once_and_of_one_card(server: Served, visit: Visit) -> None:
     """The card folds under the pointer, and the next one comes up: it is not meant."""
     server.asks("double", gated("call_1"), gated("call_2"), gated("call_3"))
