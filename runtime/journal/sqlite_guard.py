@@ -135,9 +135,13 @@ class Guard:
         """What was found, once something was."""
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """Take what was just opened for ours."""
+        """Take what was just opened for ours; opened again it must be what it was before."""
+        real = self._path.resolve()
+        self._names = (self._names[0], *(str(beside(real, end)) for end in _ENDS))
         self.check()
         whole = _mark_of(connection)
+        if self._identity is not None and whole.identity != self._identity:
+            raise self._found("it was replaced by another while it was closed for a fork")
         self._identity = whole.identity
         self._stamp = self._stamp_of_main()
         self._main = _mark_of_main(self._path) or whole  # a crash may have left half a checkpoint
@@ -224,6 +228,7 @@ class Guard:
         if self.explains(connection) is not None:
             last, first = first, last
         self._names = self._names[:1]  # the last one takes -wal and -shm away
+        self._inodes[1:] = [None for _ in _ENDS]
         first.close()
         last.close()
 

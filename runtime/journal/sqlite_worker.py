@@ -1,20 +1,31 @@
-"""The threads of a SQLite journal: each has a connection, and one of them writes."""
+"""The threads of a SQLite journal: each has a connection, and one of them writes.
+
+No connection may be open while the process forks, not even one that the child leaves alone: SQLite
+counts in memory which locks the process has, and the child inherits the count without the locks. A
+connection that it opens then believes in them: it waits for ever for what the parent held, and when
+the parent has closed, the -wal is deleted under it with all that it writes (both measured). So each
+thread closes its connection before a fork, and opens it anew after it, in the parent.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import Any, Final, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import attrs
 
 from ...models.errors import TurnlockError
 from ..errors import JournalError, JournalReplaced
+from ..log import logger
 from .sqlite_file import failed, is_full, strange
 from .sqlite_guard import Guard
 from .sqlite_heads import Heads
@@ -49,6 +60,32 @@ class _Job:
     future: Settling[Any]
 
 
+POLL: Final = 0.05
+"""Seconds between two looks whether a thread that is waited for has ended."""
+FORK: Final = 10.0
+"""Seconds that a fork waits until no connection is open: a write may wait for another process."""
+
+_log: Final = logger(__name__)
+
+
+@attrs.frozen(eq=False)
+class _Pause:
+    """Between two works of a thread: without a connection, while the process forks."""
+
+    thread: Thread
+    begun: Event = attrs.field(factory=Event)
+    over: Event = attrs.field(factory=Event)
+
+    def has_begun(self, give_up: float) -> bool:
+        """Wait until no connection is there; False where it is, when the clock says to give up."""
+        while not self.begun.wait(POLL):
+            if not self.thread.is_alive():
+                return True
+            if time.monotonic() >= give_up:
+                return False
+        return True
+
+
 class Worker:
     """One thread, one connection, one queue.
 
@@ -78,12 +115,21 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._tick: list[_Job] = []
         self._open: set[Settling[Any]] = set()
-        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Job] | _Pause | None] = SimpleQueue()
         self._death: BaseException | None = None
         self._connected: Settling[None] = Settling(loop=self._loop)
         self._ended: Settling[None] = Settling(loop=self._loop)
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+        _workers.add(self)
+
+    def pause(self) -> _Pause | None:
+        """Have the connection closed until the pause is over; None where no thread has one."""
+        if not self._thread.is_alive() or current_thread() is self._thread:
+            return None
+        pause = _Pause(self._thread)
+        self._queue.put(pause)
+        return pause
 
     async def connected(self) -> None:
         """Wait until the connection is there; raise what `connect` raised."""
@@ -127,6 +173,7 @@ class Worker:
 
     def _run(self) -> None:
         death: BaseException | None = None
+        connection: sqlite3.Connection | None
         try:
             connection = self._connect()
         except BaseException as error:  # noqa: BLE001 - the opener is told, whatever it is
@@ -136,17 +183,25 @@ class Worker:
             try:
                 self._tell(self._connected.set_result, None)
                 while jobs := self._next(connection):
+                    if isinstance(jobs, _Pause):
+                        (self._disconnect or _close)(connection)
+                        connection = None
+                        jobs.begun.set()
+                        jobs.over.wait()
+                        connection = self._connect()
+                        continue
                     outcomes = self._perform(connection, [job.work for job in jobs])
                     self._tell(_deliver, jobs, outcomes)
             finally:
-                (self._disconnect or _close)(connection)
+                if connection is not None:
+                    (self._disconnect or _close)(connection)
         except BaseException as error:  # noqa: BLE001 - the callers are told, whatever it is
             death = error
         self._tell(self._end, death)
 
-    def _next(self, connection: sqlite3.Connection) -> list[_Job]:
+    def _next(self, connection: sqlite3.Connection) -> list[_Job] | _Pause:
         """Wait for works, and take all that are there; none when it is time to end."""
-        jobs: list[_Job] | None = None
+        jobs: list[_Job] | _Pause | None = None
         while True:
             pause = self._rest(connection) if self._queue.empty() else 0.0
             with suppress(Empty):
@@ -154,10 +209,12 @@ class Worker:
                 break
         if jobs is None:
             return []
+        if isinstance(jobs, _Pause):
+            return jobs
         with suppress(Empty):
-            while more := self._queue.get_nowait():
+            while isinstance(more := self._queue.get_nowait(), list):
                 jobs += more
-            self._queue.put(None)
+            self._queue.put(more)
         return jobs
 
     def _tell(self, what: Callable[..., object], *args: object) -> None:
@@ -301,3 +358,40 @@ def _harmless(error: sqlite3.Error) -> bool:
     """
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR) & 0xFF
     return code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}
+
+
+_workers: Final[WeakSet[Worker]] = WeakSet()
+_forking: Final = Lock()
+"""Held while the process forks: one thread at a time."""
+_paused: Final[list[_Pause]] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _paused[:] = filter(None, [it.pause() for it in tuple(_workers)])
+    give_up = time.monotonic() + FORK
+    if not all(it.has_begun(give_up) for it in _paused):
+        _log.error(
+            "the process forks while a journal is open, which did not close within %g s: a child"
+            " that opens the same file may lose what it writes; let it not be used there",
+            FORK,
+        )
+
+
+def _after_fork() -> None:
+    for it in _paused:
+        it.over.set()
+    _paused.clear()
+    _forking.release()
+
+
+def _in_child() -> None:
+    """Forget the threads: they are not here, and nobody may ask them anything."""
+    for it in tuple(_workers):
+        _workers.discard(it)
+    _paused.clear()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
