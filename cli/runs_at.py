@@ -13,7 +13,7 @@ import attrs
 
 from ..adapters.correlation import correlate_of
 from ..engine.kernel import Kernel
-from ..models.deliveries import Delivery
+from ..models.deliveries import Delivery, Tick
 from ..models.errors import UnknownRun
 from ..models.facts import Fact
 from ..models.run import Run
@@ -22,6 +22,7 @@ from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.listing import list_runs
 from ..runtime.owners import is_dead
+from ..runtime.scheduling import SteadyClock
 from ..runtime.submitting import Submitted, submit
 from ..runtime.tools.toolbox import Toolbox
 from ..runtime.workers import meaning_of
@@ -32,6 +33,7 @@ from ..views.live import turn_of
 from ..views.run_view import RunView
 from ..views.turn_view import TurnView
 from .databases import ended, entry_of, facts_of, with_journal
+from .guarded import is_guarded
 from .places import Place
 
 T = TypeVar("T")
@@ -66,11 +68,13 @@ class Told:
     lost: Sequence[CallView] = ()
     """Started by processes that are gone, as far as anybody can tell here: in doubt once the run
     goes on."""
+    due: Sequence[Fact] = ()
+    """What time has made of a guarded run, and nobody has kept: it has no owner who would."""
 
     @cached_property
     def view(self) -> RunView:
         """What the facts fold to."""
-        return RunView.of(self.entry.run, self.facts)
+        return RunView.of(self.entry.run, [*self.facts, *self.due])
 
     @property
     def grants(self) -> tuple[GrantView, ...]:
@@ -145,6 +149,8 @@ class RunsOfJournal:
             forked=await _origin(journal, run_id),
             now=journal.time(),
         )
+        if is_guarded(entry.run) and told.facts:
+            told = attrs.evolve(told, due=_passed(Kernel.recover(entry.run, told.facts)))
         running = told.view.running
         lost = [it for it in running if is_dead(await meaning_of(it.worker, journal))]
         return attrs.evolve(told, lost=lost)
@@ -161,13 +167,18 @@ class RunsOfJournal:
     async def open_turn(self, run_id: str) -> TurnView | None:
         """Fold the run, and return its open turn."""
         entry = await entry_of(self.journal, run_id)
-        return turn_of(await fold_run(entry.run, self.journal))
+        kernel = await fold_run(entry.run, self.journal)
+        if is_guarded(entry.run):
+            _passed(kernel)
+        return turn_of(kernel)
 
     async def submit(
         self, run_id: str, delivery: Delivery | Choose, *, within: float, tools: Toolbox | None
     ) -> Submitted:
         """Have it judged: by the run's owner, or here."""
-        await entry_of(self.journal, run_id)
+        entry = await entry_of(self.journal, run_id)
+        if is_guarded(entry.run):  # what it comes to by now is what somebody decides about
+            await submit(self.journal, run_id, Tick(), within=within)
         if isinstance(delivery, Delivery):
             return await submit(
                 self.journal,
@@ -202,6 +213,11 @@ def with_runs(
     from .runs_of_server import asked  # noqa: PLC0415 - an extra's, where a server is asked
 
     return ended(asked(place, work))
+
+
+def _passed(kernel: Kernel) -> Sequence[Fact]:
+    """Return what time makes of a run that was folded, now; nothing of it is kept."""
+    return kernel.receive(Tick(), SteadyClock().now()).facts
 
 
 async def _origin(journal: Journal, run_id: str) -> Mapping[str, Any] | None:

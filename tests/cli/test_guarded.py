@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,34 @@ def test_k_35_a_doubt_is_resolved_by_a_person(db: str) -> None:
     done = turnlock(*command, "--result", '{"id": 7}')
     assert done.output.strip() == f"resolved c9; {GOES_ON}", done.output
     assert facts(db, RUN)[-2].type == FactType.TOOL_EXECUTION_SUCCEEDED
+
+
+def test_k_34_a_call_whose_lease_is_over_is_in_doubt_for_whoever_decides(tmp_path: Path) -> None:
+    """Nobody owns the run, so nobody has said so: it is told, and kept once a person resolves it.
+
+    The control is a lease that runs still: then nothing is in doubt.
+    """
+    db, alive = str(tmp_path / "agent.db"), str(tmp_path / "alive.db")
+    for place, lease in ((db, 0.001), (alive, 60.0)):
+        write(
+            place,
+            opened("t1", LOOK),
+            Claim(turn_id="t1", invocation_id="c2", attempt=1, lease=lease),
+        )
+    before = facts(db, RUN)
+    time.sleep(0.01)
+    (command,) = printed(db, "resolve", RUN)
+    assert facts(db, RUN) == before
+    assert printed(alive, "resolve", RUN) == []
+    assert turnlock(*command, "--result", "1", "--db", alive).exit_code == 1
+
+    done = turnlock(*command, "--result", "1")
+    assert done.output.strip() == f"resolved c2; {GOES_ON}"
+    assert [it.type for it in facts(db, RUN)[len(before) :]] == [
+        FactType.EXECUTION_IN_DOUBT,
+        FactType.TOOL_EXECUTION_SUCCEEDED,
+        FactType.TURN_SETTLED,
+    ]
 
 
 def test_k_61_no_command_performs_or_forks_a_guarded_run(db: str) -> None:
