@@ -16,6 +16,7 @@ from rich.console import Console as Rich
 from textual.pilot import Pilot
 
 from turnlock import Call, Delivery, Fact, OpenTurn, Run
+from turnlock.models.run import OWN
 from turnlock.runtime import SharedRun, SqliteJournal
 from turnlock.server.client import Judgeable
 from turnlock.tui.app import Console
@@ -56,10 +57,12 @@ def opened(*calls: Call, turn_id: str = "t1") -> OpenTurn:
     return OpenTurn(turn_id=turn_id, calls=calls)
 
 
-async def deliver(db: Path, *deliveries: Delivery, run_id: str = RUN, clock: Any = None) -> None:
+async def deliver(
+    db: Path, *deliveries: Delivery, run_id: str = RUN, clock: Any = None, kind: str = OWN
+) -> None:
     """Have them judged in a run that nobody owns, by another process as it were."""
     async with await SqliteJournal.open(db) as journal:
-        await journal.declare(Run(run_id=run_id))
+        await journal.declare(Run(run_id=run_id, kind=kind))
         shared = await SharedRun.open(journal, run_id, policies={}, clock=clock or Seconds())
         for verdict in await shared.submit(*deliveries):
             assert verdict.reason is None
