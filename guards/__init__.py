@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..models.calls import Call, Status
     from ..models.deliveries import Match, Resolution, Scope
     from ..runtime.tools.policy import Policy
+    from .claimed import Claimed
     from .errors import (
         DecidedOtherwise,
         Differs,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         Stale,
         StillRunning,
     )
+    from .guard import Guard
     from .values import (
         BEGINNING,
         Abandons,
@@ -38,9 +40,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "BEGINNING", "Abandons", "At", "Call", "CallContext", "DecidedOtherwise", "Differs", "Forked",
-    "GuardRefused", "InDoubt", "Look", "Match", "NotApproved", "NotRecorded", "Outcome",
-    "PendingApproval", "Policy", "Resolution", "Scope", "Stale", "Status", "StillRunning",
+    "BEGINNING", "Abandons", "At", "Call", "CallContext", "Claimed", "DecidedOtherwise", "Differs",
+    "Forked", "Guard", "GuardRefused", "InDoubt", "Look", "Match", "NotApproved", "NotRecorded",
+    "Outcome", "PendingApproval", "Policy", "Resolution", "Scope", "Stale", "Status",
+    "StillRunning",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -48,9 +51,11 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         ".models.calls": "Call Status",
         ".models.deliveries": "Match Resolution Scope",
         ".runtime.tools.policy": "Policy",
+        "claimed": "Claimed",
         "errors":
             "DecidedOtherwise Differs Forked GuardRefused InDoubt NotApproved NotRecorded Stale"
             " StillRunning",
+        "guard": "Guard",
         "values": "BEGINNING Abandons At CallContext Look Outcome PendingApproval",
     })  # fmt: skip
 

@@ -1,0 +1,197 @@
+"""A claimed call, run where its caller is; its end is recorded before anything comes out."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import wait
+from contextvars import copy_context
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+
+from ..models.calls import Status
+from ..models.errors import InvalidValue
+from ..models.values import Json
+from .errors import InDoubt
+from .values import CallContext, Outcome
+
+if TYPE_CHECKING:
+    from ..runtime.tools.threads import Threads
+    from .claimed import Claimed
+
+Suspends: TypeAlias = tuple[type[BaseException], ...]
+
+HUNG: Final = 64
+"""Functions that may hang beyond their timeout at once; then none that has one is begun."""
+
+
+class NeverBegan(Exception):
+    """Raised by a guarded function that surely has not begun: the next who asks runs it."""
+
+
+class _Late(Exception):
+    """The policy's timeout is over."""
+
+
+@attrs.frozen(kw_only=True)
+class Calling:
+    """How a call is run, and what is kept of it."""
+
+    fn: Callable[[CallContext], Any]
+    encode: Callable[[Any], Json]
+    suspends: Suspends
+
+    def run(self, claimed: Claimed) -> Outcome[Any]:
+        """Run it in this thread; in one of its own where its tool has a timeout."""
+        try:
+            value = self._value(claimed.handed_over())
+        except _Late:
+            claimed.lost()
+            raise _in_doubt(claimed) from None
+        except NeverBegan:
+            claimed.never_began()
+            raise
+        except BaseException as error:
+            if self._leaves_doubt(error):
+                claimed.lost()
+                raise
+            text = _said(error)
+            _or_dropped(claimed, lambda: claimed.failed(text))
+            return Outcome(status=Status.FAILED, error=text, attempt=claimed.attempt)
+        if inspect.isawaitable(value):
+            if inspect.iscoroutine(value):  # nothing of it has run
+                value.close()
+                claimed.never_began()
+            else:
+                claimed.lost()
+            raise _awaitable(claimed)
+        try:
+            result = claimed.encoded(value, self.encode)
+        except BaseException:
+            claimed.lost()
+            raise
+        _or_dropped(claimed, lambda: claimed.record(result))
+        return Outcome(status=Status.SUCCEEDED, value=value, attempt=claimed.attempt)
+
+    async def arun(self, claimed: Claimed) -> Outcome[Any]:
+        """Run it in this loop; what it returns is awaited where it can be."""
+        try:
+            value = await self._awaited(claimed.handed_over())
+        except _Late:
+            await claimed.alost()
+            raise _in_doubt(claimed) from None
+        except NeverBegan:
+            await claimed.anever_began()
+            raise
+        except GeneratorExit:  # nobody runs this coroutine any more: it can await nothing
+            claimed.drop()
+            raise
+        except BaseException as error:
+            if self._leaves_doubt(error):
+                await claimed.alost()
+                raise
+            text = _said(error)
+            try:
+                await claimed.afailed(text)
+            except BaseException:
+                claimed.drop()
+                raise
+            return Outcome(status=Status.FAILED, error=text, attempt=claimed.attempt)
+        try:
+            result = claimed.encoded(value, self.encode)
+        except BaseException:
+            await claimed.alost()
+            raise
+        try:
+            await claimed.arecord(result)
+        except BaseException:
+            claimed.drop()
+            raise
+        return Outcome(status=Status.SUCCEEDED, value=value, attempt=claimed.attempt)
+
+    def _value(self, claimed: Claimed) -> Any:  # noqa: ANN401 - whatever it returns
+        timeout = _timeout_of(claimed)
+        if timeout is None:
+            return self.fn(claimed.context)
+        with _threads(os.getpid()).lease(claimed.context.tool) as lease:
+            running = lease.submit(copy_context().run, self.fn, claimed.context)
+            wait([running], timeout=timeout)
+            if not running.done():
+                raise _Late
+            return running.result()
+
+    async def _awaited(self, claimed: Claimed) -> Any:  # noqa: ANN401 - whatever it returns
+        timeout = _timeout_of(claimed)
+        bound = asyncio.timeout(timeout)
+        try:
+            async with bound:
+                value = self.fn(claimed.context)
+                return await value if inspect.isawaitable(value) else value
+        except TimeoutError:
+            if bound.expired():
+                raise _Late from None
+            raise
+
+    def _leaves_doubt(self, error: BaseException) -> bool:
+        """Whether it says nothing of whether the call happened: control flow, a cancellation."""
+        from ..runtime.tools.errors import leaves_doubt  # noqa: PLC0415 - see `guards.guard`
+
+        return (
+            not isinstance(error, Exception)
+            or isinstance(error, self.suspends)
+            or leaves_doubt(error)
+        )
+
+
+def _or_dropped(claimed: Claimed, record: Callable[[], None]) -> None:
+    """Record how it ended; where that cannot be kept it is let go: lost, if that can be kept."""
+    try:
+        record()
+    except BaseException:
+        claimed.drop()
+        raise
+
+
+def _timeout_of(claimed: Claimed) -> float | None:
+    return None if claimed.policy is None else claimed.policy.timeout
+
+
+def _said(error: BaseException) -> str:
+    from ..runtime.tools.errors import said  # noqa: PLC0415 - see `guards.guard`
+
+    return said(error)
+
+
+def _in_doubt(claimed: Claimed) -> InDoubt:
+    from ..runtime.owners import new_owner, short_name  # noqa: PLC0415 - see `guards.guard`
+
+    timeout = _timeout_of(claimed)
+    return InDoubt(
+        f"call {claimed.at.call!r} ({claimed.context.tool}) of run {claimed.at.run!r} has not ended"
+        f" within its timeout of {timeout:g} s: nobody knows whether it happened; resolve it",
+        at=claimed.at,
+        attempt=claimed.attempt,
+        worker=short_name(new_owner()),
+        since=time.time(),
+    )
+
+
+def _awaitable(claimed: Claimed) -> InvalidValue:
+    return InvalidValue(
+        place=f"fn of {claimed.context.tool}",
+        cause="returned something to be awaited, and nobody awaits it here",
+        fix="give it to acall, or a plain function to call",
+    )
+
+
+@cache
+def _threads(_: int) -> Threads:
+    """Return the threads of this process: those of the one that has forked it are not in it."""
+    from ..runtime.tools.threads import Threads  # noqa: PLC0415 - see `guards.guard`
+
+    return Threads(name="turnlock guarded tool", lost=HUNG, bound="guards.calling.HUNG")

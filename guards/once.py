@@ -1,0 +1,62 @@
+"""Calls that have no turn, and continuations: each a run of its own, with one turn of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from ..models.calls import Call
+from ..models.ids import escape
+from ..models.values import NO_ARGUMENTS, Json
+from .values import Abandons, At
+
+if TYPE_CHECKING:
+    from ..runtime.tools.policy import Policy
+    from .engine import Engine
+
+ONCE: Final = "once"
+"""The turn of a run of one call, and the first part of its id."""
+CONTINUATION: Final = "continuation"
+"""The first part of the id of a run in which one host claims a continuation; its tool and call."""
+
+LONGEST: Final = 200
+"""Characters of an id that is made here; of a longer one the digest stands for what is cut off."""
+KEPT: Final = 100
+"""Characters of such an id that can still be read."""
+
+
+def once_at(at: At) -> At:
+    """Return where a call without a turn is run; the same for the same run, turn and call."""
+    parts = (at.run, at.call) if at.turn is None else (at.run, at.turn, at.call)
+    return At(run=_joined(ONCE, *parts), turn=ONCE, call=at.call)
+
+
+def continuation_at(run: str, turn: str) -> At:
+    """Return where the continuation of a turn is claimed."""
+    return At(run=_joined(CONTINUATION, run, turn), turn=ONCE, call=CONTINUATION)
+
+
+def opening_alone(
+    at: At,
+    tool: str,
+    arguments: Mapping[str, Json] = NO_ARGUMENTS,
+    policy: Policy | None = None,
+) -> Callable[[Engine], Awaitable[None]]:
+    """Say what opens the one turn of such a run; `policy` stands over that of the tool."""
+    call = Call(
+        invocation_id=at.call,
+        tool_name=tool,
+        arguments=arguments,
+        requires_approval=policy is not None and policy.needs_approval(arguments).needed,
+        approval_timeout=None if policy is None else policy.approval_timeout,
+    )
+    return lambda it: it.open_turn(at.run, ONCE, (call,), after=None, abandons=Abandons.NOTHING)
+
+
+def _joined(*parts: str) -> str:
+    """Join parts so that others make another id (K-7), however long they are."""
+    name = "/".join(map(escape, parts))
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[:KEPT]}/{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
