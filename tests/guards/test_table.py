@@ -13,8 +13,13 @@ HERE = Path(__file__).resolve().parent
 SPEC = HERE.parents[1] / "docs" / "spec" / "guards.md"
 COLUMNS = ("openai_agents", "langgraph", "pydantic_ai", "agent_framework", "mcp")
 """The folders of tests, in the order of the table's columns."""
+DONE: frozenset[str] = frozenset(["agent_framework"])
+"""The columns whose cells have their tests."""
 NOT_YET = frozenset(
-    (row, column) for row in (f"G-{it}" for it in range(1, 17)) for column in COLUMNS
+    (row, column)
+    for row in (f"G-{it}" for it in range(1, 17))
+    for column in COLUMNS
+    if column not in DONE
 )
 
 
