@@ -11,8 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from ..engine.kernel import Kernel
-from ..models.calls import Status
-from ..models.deliveries import Decide, Match, Resolution, Resolve, Scope
+from ..models.deliveries import Decide, Match, Report, Resolution, Resolve, Scope
 from ..models.errors import InvalidValue
 from ..models.reasons import Reason
 from ..models.values import Absent, Json, same_json
@@ -21,6 +20,7 @@ from ..views.live import call_of
 from .claiming import ended_call, is_closed_unstarted, is_running, late, unknown
 from .errors import DecidedOtherwise, Differs, GuardRefused, Stale
 from .past import Past
+from .reporting import is_said
 from .values import At
 from .visits import Step
 
@@ -156,21 +156,21 @@ class Resolving:
             error=self.error,
         )
 
+    def _report(self) -> Report:
+        return Report(
+            run_id=self.at.run,
+            turn_id=self.at.turn,
+            invocation_id=self.at.call,
+            result=self.result,
+            error=self.error,
+        )
+
     def _afterwards(self, kernel: Kernel, past: Past) -> GuardRefused | None:
         call = ended_call(self.at, kernel, past)
         if call is None or call.outcome is None:
             return unknown(self.at)
         ended = call.outcome
-        same = (
-            ended.status is Status.SUCCEEDED
-            and self.resolution is Resolution.RESULT
-            and same_json(ended.result, self.result)  # type: ignore[arg-type]
-        ) or (
-            ended.status is Status.FAILED
-            and self.resolution is Resolution.ERROR
-            and ended.error == self.error
-        )
-        if same:
+        if self.resolution is not Resolution.RETRY and is_said(ended, self._report()):
             return None
         if call.attempt == 0:
             return self._not_in_doubt()

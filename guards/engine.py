@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar, cast
 
 from ..engine.kernel import Kernel
 from ..models.calls import Call
-from ..models.deliveries import Acknowledge, Claim, Delivery, Match, Report, Resolution, Scope
+from ..models.deliveries import Claim, Match, Report, Resolution, Scope
 from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
 from ..models.ids import idempotency_key
 from ..models.reasons import Reason
@@ -39,6 +39,7 @@ from .obstacles import Obstacles, Workers
 from .opening import Opening
 from .past import Past
 from .renewing import Renewals
+from .reporting import Reporting
 from .values import Abandons, At, Look, Outcome, PendingApproval
 from .visits import Chooses, Step, Visit, Visits
 
@@ -228,7 +229,11 @@ class Engine:
 
     async def never_began(self, held: Held) -> None:
         """Let go of it: it surely never began, and whoever comes next may run it."""
-        await self._let_go(held, Losing(held.at, held.attempt, began=False))
+        try:
+            await self._let_go(held, Losing(held.at, held.attempt, began=False))
+        except BaseException:
+            self._holding.ends(held.key, unknown=True)  # said when it is met again
+            raise
 
     async def decide(  # noqa: PLR0913 - what a decision says
         self,
@@ -341,7 +346,10 @@ class Engine:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            self._surely(self._unwanted(work))
+            given_back = self._surely(self._unwanted(work))
+            while not given_back.done():  # however often it is cancelled: patience bounds it
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({given_back})
             raise
 
     async def _claim(self, claiming: Claiming) -> Claimed | Held | None:
@@ -387,21 +395,14 @@ class Engine:
 
     async def _told(self, held: Held, report: Report, *, acknowledge: bool) -> None:
         """Have an outcome recorded, whether or not the caller waits for it: it ran."""
-        told: list[Delivery] = [report]
-        if acknowledge:
-            told.append(Acknowledge(run_id=held.at.run, turn_id=held.at.turn or ""))
-        step = Step(deliveries=tuple(told), answer=None)
-        visit = await asyncio.shield(self._surely(self._let_go(held, lambda _, __: step)))
-        reason = visit.reasons[0]
-        if reason not in {None, Reason.DUPLICATE}:
-            raise Stale(
-                f"{held.tool} ran, and its outcome was not recorded ({reason}): somebody has said"
-                " meanwhile what became of it, or has it run again; look at the call",
-                at=held.at,
-                reason=str(reason),
-            )
+        reporting = Reporting(at=held.at, report=report, acknowledge=acknowledge)
+        visit = await asyncio.shield(self._surely(self._let_go(held, reporting)))
+        reason = visit.reasons[0] if visit.reasons else None
+        refused = visit.answer if reason is None else reporting.refused(reason)
+        if refused is not None:
+            raise refused
 
-    async def _let_go(self, held: Held, choose: Chooses[None]) -> Visit[None]:
+    async def _let_go(self, held: Held, choose: Chooses[T]) -> Visit[T]:
         """Say the last word about a claim; whatever comes of that, it is not renewed any more."""
         try:
             return await self._visits.visit(held.at.run, choose)

@@ -14,7 +14,9 @@ from ..views.call_view import CallView
 from .values import At
 
 RENEWED: Final = 3
-"""A lease is renewed after so many parts of one."""
+"""A lease is renewed when one part of so many is over."""
+UNBEGUN: Final = 10_000
+"""Claims that failed half-way, and are remembered as such; what is forgotten of them is doubt."""
 
 Key: TypeAlias = tuple[str, str, str, int]
 """An attempt: run, turn, call, and its number."""
@@ -81,16 +83,15 @@ class Holding:
     def takes(self, held: Held) -> None:
         """Hold a claim that was accepted."""
         self._held[held.key] = held
+        self._unbegun.discard(held.key)
 
     def ends(self, key: Key, *, unknown: bool) -> None:
         """Learn that a claim is not on its way any more; `unknown`: it may have been accepted."""
         self._beginning.discard(key)
         if unknown:
+            if len(self._unbegun) >= UNBEGUN:
+                self._unbegun.clear()
             self._unbegun.add(key)
-
-    def forgives(self, call: CallView) -> None:
-        """Forget what was not begun: it is said."""
-        self._unbegun.discard(key_of(call))
 
     def lets_go(self, held: Held) -> None:
         """Hold it no more."""

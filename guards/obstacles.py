@@ -15,7 +15,7 @@ from ..runtime.owners import is_dead, short_name
 from ..runtime.tools.policy import Policy
 from ..runtime.workers import meaning_of
 from ..views.call_view import CallView, Waits
-from .claiming import is_running, not_approved
+from .claiming import not_approved
 from .doubting import Losing, Settling, answer_of
 from .errors import GuardRefused, InDoubt, Stale, StillRunning
 from .holding import Holding
@@ -85,20 +85,26 @@ class Obstacles:
         at = At(call.run_id, call.turn_id, call.invocation_id)
         if self._holding.runs(call):
             return False
-        if is_running(call):
-            ours = call.worker == self._own
-            if not ours and not await self._workers.is_dead(call.worker):
-                return False
-            began = not self._holding.never_began(call)
-            await self._visits.visit(at.run, Losing(at, call.attempt, began=began))
-            self._holding.forgives(call)
-            return True
+        if call.waits is Waits.REPORT:
+            return await self._lost(at, call)
         if call.waits is not Waits.RESOLUTION:
             return False
+        if self._holding.never_began(call) and await self._worker_of(at) == self._own:
+            await self._visits.visit(at.run, Losing(at, call.attempt, began=False))
+            return True
         resolve = await answer_of(call, policy or self._policies.get(call.tool_name))
         if resolve is None or (resolve.resolution is Resolution.RETRY and not again):
             return False
         await self._visits.visit(at.run, Settling(resolve))
+        return True
+
+    async def _lost(self, at: At, call: CallView) -> bool:
+        """Say that an attempt is lost whose executor is surely gone; whether it was."""
+        ours = call.worker == self._own
+        if not ours and not await self._workers.is_dead(call.worker):
+            return False
+        began = not (ours and self._holding.never_began(call))
+        await self._visits.visit(at.run, Losing(at, call.attempt, began=began))
         return True
 
     async def refusal(self, call: CallView) -> GuardRefused:
@@ -114,7 +120,7 @@ class Obstacles:
                 f"{what} {by}: nothing was executed; come again", at=at, worker=worker
             )
         found = (await self._visits.visit(at.run, Looking(at))).answer
-        worker = None if isinstance(found, Stale) else await self._workers.name(found.worker)
+        worker = await self._workers.name(await self._worker_of(at))
         return InDoubt(
             f"{what}, attempt {call.attempt}, was started by {worker or 'somebody'}, and nobody"
             " knows whether it happened: it is not run again; find out, and say so with turnlock"
@@ -124,3 +130,8 @@ class Obstacles:
             worker=worker,
             since=None if isinstance(found, Stale) else found.call.since,
         )
+
+    async def _worker_of(self, at: At) -> str | None:
+        """Return who has started a call last."""
+        found = (await self._visits.visit(at.run, Looking(at))).answer
+        return None if isinstance(found, Stale) else found.worker

@@ -7,15 +7,25 @@ told what came before, and closes what nobody has started: so a stale approval f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from ..engine.kernel import Kernel
+from ..engine.reading import LiveTurn
 from ..models.calls import Call
-from ..models.deliveries import Acknowledge, Delivery, Interrupt, OpenTurn, SealTurn
+from ..models.deliveries import (
+    Acknowledge,
+    Delivery,
+    Interrupt,
+    OpenTurn,
+    Resolution,
+    Resolve,
+    SealTurn,
+)
 from ..models.errors import InvalidValue
 from ..models.values import same_json
+from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
 from .errors import Differs, Forked, GuardRefused
@@ -25,6 +35,8 @@ from .visits import Step
 
 ABANDONED = "the conversation went on without it"
 """Why a turn is interrupted whose calls nobody has started."""
+NEVER_AGAIN = "it was to be run again, and the conversation went on before it was"
+"""The error of a call whose retry was authorised, and not begun when the next answer came."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,6 +75,13 @@ class Opening:
         """
         if past.has(kernel, self.turn):
             return Step(answer=self._opened_before(kernel, past))
+        most = kernel.run.limits.calls
+        if len(self.calls) > most:
+            raise InvalidValue(
+                place="calls",
+                cause=f"turn {self.turn!r} has {len(self.calls)} calls, and the run takes {most}",
+                fix="open the run with larger Limits",
+            )
         forked = self._forked(past.order(kernel))
         if forked is not None:
             return Step(answer=forked)
@@ -77,8 +96,7 @@ class Opening:
             Acknowledge(run_id=run_id, turn_id=owed.turn_id) for owed in kernel.continuations
         ]
         if kernel.turn is not None:
-            left = kernel.turn.turn_id
-            found.append(Interrupt(run_id=run_id, turn_id=left, reason=ABANDONED, grace=0.0))
+            found += self._closing(kernel, kernel.turn)
         empty = not self.calls
         found.append(
             OpenTurn(
@@ -92,6 +110,28 @@ class Opening:
         if empty:
             found.append(SealTurn(run_id=run_id, turn_id=self.turn))
         return found
+
+    def _closing(self, kernel: Kernel, turn: LiveTurn) -> Iterator[Delivery]:
+        """Yield what closes the open turn, in which nothing runs, and nothing is in the dark.
+
+        A retry that was authorised and not begun has failed: somebody has said that the attempt
+        before it does not count. An interrupt would leave it in doubt until time has passed.
+        """
+        unfinished = tuple(calls_of(kernel))
+        retries = [call for call in unfinished if call.retry_authorised]
+        for call in retries:
+            yield Resolve(
+                run_id=self.run,
+                turn_id=turn.turn_id,
+                invocation_id=call.invocation_id,
+                attempt=call.attempt,
+                resolution=Resolution.ERROR,
+                error=NEVER_AGAIN,
+            )
+        if len(retries) == len(unfinished) and turn.phase is TurnPhase.SEALED:
+            yield Acknowledge(run_id=self.run, turn_id=turn.turn_id)
+        else:
+            yield Interrupt(run_id=self.run, turn_id=turn.turn_id, reason=ABANDONED, grace=0.0)
 
     def _is_kept(self, call: CallView) -> bool:
         """Whether an unfinished call keeps the turn that it is of from being closed."""

@@ -109,8 +109,11 @@ class Threads:
                 raise NoThread("no thread is lent after shutdown")
             if not begun and len(self._hung) >= self._lost:
                 raise NoThread(self._refusal())
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                idle = self._idle.pop()
+                if idle.thread.is_alive():  # after a fork those of the parent are not here
+                    return idle
+                self._workers.discard(idle)
             self._started += 1
             try:
                 worker = _Worker(f"{self._name} {self._started}")
