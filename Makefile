@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash codex verify selftest foreign check-models check-formal check-traces mutants clean
+.PHONY: help test demo lint docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash codex guards verify selftest foreign check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -22,6 +22,7 @@ help:
 	@echo 'make fuzz    property tests, nightly profile'
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
 	@echo 'make codex   the real Codex, from npm, against a model of ours, offline; 0.5 GB in ~/.cache'
+	@echo 'make guards  guards on the newest versions of the frameworks, in build/guards-venv'
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
 	@echo 'make foreign       a kernel that is not ours, right and with a thousand mistakes'
@@ -116,6 +117,10 @@ crash: $(VENV)/.installed-dev
 # 404 MB and 90 MB, once, into the cache. Node.js and npm come with pyright[nodejs].
 codex: $(VENV)/.installed-dev
 	$(RUN) python tools/codex.py $(ARGS)
+
+# The gate has the versions that were measured; the newest come from PyPI, anew each time.
+guards: $(VENV)/.installed-dev
+	$(BIN)/python tools/newest_guards.py $(ARGS)
 
 verify: $(VENV)/.installed-dev
 	$(RUN) turnlock verify $(ARGS)
