@@ -72,7 +72,7 @@ def claim(name: str, *, worker: str | None = None, lease: float | None = None) -
 
 
 @EACH
-def test_k_61_no_server_performs_a_guarded_run(tmp_path: Path, given: Options) -> None:
+def test_s_5_k_61_no_server_performs_a_guarded_run(tmp_path: Path, given: Options) -> None:
     """S-5: approved, owed, running and lost calls of it stay as they are, and so do its results."""
 
     async def play() -> None:
