@@ -1,0 +1,117 @@
+"""One `tools/call` as a guarded run of its own, from the client's request to its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ..models.calls import Status
+from ..models.errors import TurnlockError
+from ..runtime.tools.errors import OutcomeUnknown
+from .errors import InDoubt, NotApproved
+from .guard import Guard
+from .mcp_approval import Approval, Ask
+from .mcp_execution import Execution, NotSent, WantsInput, wants_input
+from .mcp_messages import GONE, Message, member
+from .mcp_refusals import Told, denied, refusal, replayed_failure
+from .mcp_request import ToolCall
+from .mcp_settings import Settings
+from .values import At, Outcome
+
+
+class GuardedCall:
+    """A request, until it is answered."""
+
+    def __init__(
+        self,
+        call: ToolCall,
+        guard: Guard,
+        settings: Settings,
+        *,
+        ask_client: Ask,
+        ask_server: Callable[[Message], Awaitable[Message]],
+        ran_nothing: frozenset[int],
+    ) -> None:
+        """See `Approval` for `ask_client`, and `Execution` for the rest."""
+        self._call = call
+        self._guard = guard
+        self._settings = settings
+        self._approval = Approval(guard, settings, call, ask_client)
+        self._execution = Execution(call, ask_server, ran_nothing)
+        self._waiting: NotApproved | None = None
+        self.is_cancelled = False
+        """Whether the client waits for no answer any more."""
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the server has it, or may have it."""
+        return self._execution.context is not None
+
+    async def answered(self) -> Message | Mapping[str, Any]:
+        """Return the server's response as it came, or a result. Raises `Told` for an error."""
+        call = self._call
+        at = At(run=self._settings.run, turn=None, call=call.name)
+        while True:
+            try:
+                outcome = await self._guard.aonce(
+                    at,
+                    call.tool,
+                    call.arguments,
+                    self._execution,
+                    policy=self._settings.policy(call.tool),
+                )
+            except NotApproved as waiting:
+                self._waiting = waiting
+                try:
+                    asked = await self._approval.come(waiting)
+                except NotApproved:
+                    await self.withdrawn()
+                    raise self._refused(waiting) from None
+                if asked is not None:
+                    return asked
+            except NotSent as error:
+                raise Told(GONE, f"{call.tool}: nothing reached the server ({error})") from None
+            except WantsInput:
+                return self._wanted()
+            except OutcomeUnknown as error:
+                raise self._refused(self._doubt(), more=f" ({error})") from None
+            except TurnlockError as error:
+                raise self._refused(error) from error
+            else:
+                return self._worded(outcome)
+
+    async def withdrawn(self) -> None:
+        """Have what only this request could execute wait no more."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not self._call.is_named:
+            await self._approval.withdraw(waiting)
+
+    def _wanted(self) -> Message | Mapping[str, Any]:
+        """Pass on what the server wants to know before it begins."""
+        answer = self._execution.answer
+        if answer is None:
+            raise AssertionError(self._call.name)
+        asked = member(answer.body, "result")
+        return self._call.asked(asked) if wants_input(asked) else answer
+
+    def _worded(self, outcome: Outcome[Any]) -> Message | Mapping[str, Any]:
+        """Return what the server said now, or what it once said."""
+        if outcome.status is Status.DENIED:
+            return denied(self._call.tool, outcome)
+        if self._execution.answer is not None and not outcome.replayed:
+            return self._execution.answer
+        if outcome.status is not Status.SUCCEEDED:
+            raise replayed_failure(outcome)
+        result: Any = outcome.value
+        if self._call.client.is_modern and isinstance(result, Mapping):
+            return {"resultType": "complete", **result}
+        return result
+
+    def _doubt(self) -> InDoubt:
+        context = self._execution.context
+        if context is None:
+            raise AssertionError(self._call.name)
+        return InDoubt("", at=context.at, attempt=context.attempt, worker=None, since=None)
+
+    def _refused(self, error: TurnlockError, *, more: str = "") -> Told:
+        return refusal(self._call.tool, error, db=self._settings.db, more=more)

@@ -1,0 +1,172 @@
+"""A proxy between an MCP client and a server: what is no call of a tool goes through as it came.
+
+Requests keep their ids, so progress, cancellation and what a server asks its client need nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from ..runtime.log import logger
+from .guard import Guard
+from .mcp_call import GuardedCall
+from .mcp_client_side import ClientSide
+from .mcp_listed import Listed
+from .mcp_messages import (
+    GONE,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Id,
+    Message,
+    Unreadable,
+    error,
+    result,
+)
+from .mcp_pipes import End, ServerEnd
+from .mcp_refusals import Told
+from .mcp_request import ToolCall
+from .mcp_server_side import ServerSide
+from .mcp_settings import Settings
+
+_log: Final = logger(__name__)
+
+CANCELLED: Final = 5.0
+"""Seconds that a server has to answer a call all the same that was cancelled; then it is lost."""
+ENDED: Final = "the proxy has ended, or its server is gone; nothing was executed"
+FINISH: Final = 30.0
+"""Seconds in which what runs may end when the client has gone; then it is lost."""
+
+
+class Proxy:
+    """One client, one server, and the calls between them."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        settings: Settings,
+        *,
+        client: End,
+        server: ServerEnd,
+    ) -> None:
+        """Begin with no calls."""
+        self._guard = guard
+        self._settings = settings
+        self._client = ClientSide(client)
+        self._server = ServerSide(server)
+        self._listed = Listed(settings.gates)
+        self._calls: dict[Id, tuple[GuardedCall, asyncio.Task[None]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> str | None:
+        """Pass on what comes, until one of them is gone; returns why the server is, if it is."""
+        listening = asyncio.create_task(self._listen())
+        hearing = asyncio.create_task(self._hear())
+        try:
+            await asyncio.wait({listening, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                listening.result()
+                await self._let_end(hearing)
+                return None
+            hearing.result()
+            for message in self._server.unanswered():
+                await self._client.send(message)
+            return self._server.gone
+        finally:
+            listening.cancel()
+            self._stop_waiting()
+            self._server.lose("the proxy was told to end")
+            while self._tasks:
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+            hearing.cancel()
+            await asyncio.gather(listening, hearing, return_exceptions=True)
+
+    async def _let_end(self, hearing: asyncio.Task[None]) -> None:
+        """Let the server answer what it executes, though nobody will hear of it: it is recorded."""
+        self._stop_waiting()
+        running = asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.wait({running, hearing}, timeout=FINISH, return_when=asyncio.FIRST_COMPLETED)
+
+    def _stop_waiting(self) -> None:
+        for call, task in self._calls.values():
+            if not call.is_sent:
+                task.cancel()
+
+    async def _hear(self) -> None:
+        async for message in self._server.heard():
+            self._listed.hears(message)
+            await self._client.send(message)
+
+    async def _listen(self) -> None:
+        async for message in self._client.end.messages():
+            if isinstance(message, Unreadable):
+                await self._client.send(error(None, message.code, str(message)))
+            elif message.method == "tools/call":
+                await self._begin(message)
+            elif message.method == "notifications/cancelled":
+                await self._cancel(message)
+            elif not self._client.is_answer(message):
+                if message.method == "initialize":
+                    self._client.begins(message)
+                self._listed.asks(message)
+                await self._server.tell(message)
+
+    async def _begin(self, message: Message) -> None:
+        """Begin a call, beside all others."""
+        if message.id in self._calls:
+            twice = "a request with this id is being answered"
+            await self._client.send(error(None, INVALID_REQUEST, twice))
+            return
+        try:
+            call = ToolCall.of(message, self._client.said)
+        except Told as told:
+            await self._client.send(error(message.id, told.code, told.told, told.data))
+            return
+        guarded = GuardedCall(
+            call,
+            self._guard,
+            self._settings,
+            ask_client=self._client.ask,
+            ask_server=self._server.ask,
+            ran_nothing=self._server.ran_nothing,
+        )
+        task = self._start(self._answer(guarded, message))
+        if message.id is not None:
+            self._calls[message.id] = guarded, task
+            task.add_done_callback(lambda _: self._calls.pop(message.id or 0, None))
+
+    async def _answer(self, guarded: GuardedCall, message: Message) -> None:
+        try:
+            found = await guarded.answered()
+            answer = found if isinstance(found, Message) else result(message.id, found)
+        except Told as told:
+            answer = error(message.id, told.code, told.told, told.data)
+        except asyncio.CancelledError:
+            self._start(guarded.withdrawn())
+            if not guarded.is_cancelled:
+                await self._client.send(error(message.id, GONE, ENDED))
+            raise
+        except Exception:  # the client must not wait for ever
+            _log.exception("a call could not be guarded")
+            answer = error(message.id, INTERNAL_ERROR, "turnlock: see the proxy's standard error")
+        if not guarded.is_cancelled:
+            await self._client.send(answer)
+
+    async def _cancel(self, message: Message) -> None:
+        """End a call that was not sent; the server is told of any other, and may answer still."""
+        request = message.params.get("requestId")
+        guarded, task = self._calls.get(request, (None, None))
+        if guarded is not None and task is not None:
+            guarded.is_cancelled = True
+            if not guarded.is_sent:
+                task.cancel()
+                return
+            self._server.abandon(request, within=CANCELLED)
+        await self._server.tell(message)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

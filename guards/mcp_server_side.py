@@ -1,0 +1,106 @@
+"""The server, as a proxy has it: calls that wait for their response, and all else that it says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from ..models.safe_text import harmless
+from ..runtime.log import logger
+from ..runtime.tools.errors import OutcomeUnknown
+from .mcp_execution import NotSent
+from .mcp_messages import GONE, Id, Message, Unreadable, error, member
+from .mcp_pipes import ServerEnd
+
+_log: Final = logger(__name__)
+
+
+class ServerSide:
+    """One server, until it is gone."""
+
+    def __init__(self, end: ServerEnd) -> None:
+        """Begin with nothing asked."""
+        self._end = end
+        self._calls: dict[Id, asyncio.Future[Message]] = {}
+        self._passed: set[Id] = set()
+        self._gone: str | None = None
+
+    async def ask(self, request: Message) -> Message:
+        """Send a call, and return its response.
+
+        Raises `NotSent` where the server has not got it, `OutcomeUnknown` where it does not answer.
+        """
+        if request.id is None:
+            raise AssertionError(request)
+        if self._gone is not None:
+            raise NotSent(self._gone)
+        response = self._calls[request.id] = asyncio.get_running_loop().create_future()
+        try:
+            try:
+                await self._end.send(request)
+            except OSError as broken:  # it may have read it all the same
+                raise OutcomeUnknown(f"the server reads no more: {broken}") from None
+            found = await response
+        finally:
+            del self._calls[request.id]
+        said = member(found.body, "error")
+        if said.get("code") in self._end.not_sent:
+            raise NotSent(said.get("message"))
+        return found
+
+    async def tell(self, message: Message) -> None:
+        """Pass on what is no call; where it is a request, somebody waits for the response."""
+        if message.method is not None and message.id is not None:
+            self._passed.add(message.id)
+        try:
+            await self._end.send(message)
+        except OSError as broken:  # its end is told when nothing more is heard of it
+            _log.info("the server reads no more: %s", broken)
+
+    async def heard(self) -> AsyncIterator[Message]:
+        """Yield what is not the response to a call, until nothing more comes."""
+        async for message in self._end.messages():
+            if isinstance(message, Unreadable):
+                _log.warning("the server said what is no message, and it was not passed on")
+                continue
+            if message.is_response and message.id is not None:
+                self._passed.discard(message.id)
+                waiting = self._calls.get(message.id)
+                if waiting is not None:
+                    if not waiting.done():
+                        waiting.set_result(message)
+                    continue
+            yield message
+        self.lose(harmless(await self._end.why_over()))
+
+    def lose(self, why: str) -> None:
+        """Let nobody wait any more: what was asked may have been done."""
+        self._gone = self._gone or why
+        for response in self._calls.values():
+            if not response.done():
+                response.set_exception(OutcomeUnknown(f"the server is gone: {why}"))
+
+    def abandon(self, request: Id, *, within: float) -> None:
+        """Give a call that was cancelled so many seconds to be answered all the same."""
+        response = self._calls.get(request)
+
+        def give_up() -> None:
+            if response is not None and not response.done():
+                response.set_exception(OutcomeUnknown("it was cancelled, and has not answered"))
+
+        asyncio.get_running_loop().call_later(within, give_up)
+
+    @property
+    def ran_nothing(self) -> frozenset[int]:
+        """Errors by which it says that it could not even begin."""
+        return self._end.ran_nothing
+
+    @property
+    def gone(self) -> str | None:
+        """Why nothing can be asked of it any more."""
+        return self._gone
+
+    def unanswered(self) -> list[Message]:
+        """Return errors for what the client still waits for, besides calls."""
+        return [error(it, GONE, f"the server is gone: {self._gone}") for it in self._passed]
