@@ -30,7 +30,7 @@ _LAZY: Final = {
     **{
         name: f"{name}.command"
         for name in (
-            *("check", "codex", "completion", "diagram", "explain", "export", "fork"),
+            *("check", "codex", "completion", "diagram", "explain", "export", "fork", "guard"),
             *("recover", "replay", "resolve", "run", "runs", "serve", "show", "token", "trace"),
             *("tui", "verify", "world"),
         )

@@ -6,11 +6,9 @@ standard input and output; the server is a program that is started here, or is a
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import os
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
@@ -19,10 +17,6 @@ from ..models.errors import TurnlockError
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.log import show_on
 from ..runtime.tools.policy import DEFAULT_LEASE
-from .guard import Guard
-from .mcp_pipes import ServerEnd, standard_pipes
-from .mcp_program import program
-from .mcp_proxy import Proxy
 from .mcp_settings import RUN, WAIT, Settings
 
 _HELP: Final = """Guard the tools of an MCP server: this stands before it, and speaks MCP itself.
@@ -112,9 +106,65 @@ def command(**told: Any) -> None:  # noqa: ANN401 - the options, by their names
     """Check what was given, stand before the server, and end as it ended."""
     settings = _settings(**told)
     show_on(sys.stderr)
+    from .guard import Guard  # noqa: PLC0415 - help needs no journal
+    from .mcp_serving import serve  # noqa: PLC0415 - as above
+
     try:
         guard = Guard.open(settings.db, lease=settings.lease, wait=settings.wait)
     except TurnlockError as error:
         raise click.UsageError(harmless_lines(str(error))) from error
     with guard:
-        sys.exit(asyncio.run(_proxied(guard, settings)))
+        over = serve(guard, settings)
+    if over is not None:
+        click.echo(f"turnlock guard mcp: {harmless(over)}", err=True)
+        sys.exit(1)
+
+
+def _settings(  # noqa: PLR0913 - one parameter for each option
+    *,
+    db: str,
+    url: str | None,
+    headers: tuple[str, ...],
+    gates: tuple[str, ...],
+    gate_all: bool,
+    decide: Any,  # noqa: ANN401 - one of its words
+    run: str,
+    lease: float,
+    wait: float,
+    server: tuple[str, ...],
+) -> Settings:
+    if bool(server) == (url is not None):
+        raise click.UsageError("name one server: its command after --, or its --url")
+    if headers and url is None:
+        raise click.UsageError("--header is for a server at a --url")
+    if not run:
+        raise click.UsageError("--run: give a prefix that is not empty")
+    return Settings(
+        db=db,
+        command=server,
+        url=url,
+        headers=_headers(headers),
+        gates=frozenset(gates),
+        gates_all=gate_all,
+        decide=decide,
+        run=run,
+        lease=lease,
+        wait=wait,
+    )
+
+
+def _headers(told: tuple[str, ...]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for it in told:
+        name, _, variable = it.partition("=")
+        if not name or variable not in os.environ:
+            raise click.UsageError(
+                f"--header {harmless(it)}: give NAME=VARIABLE, a variable of the environment that"
+                " is set"
+            )
+        found[name] = os.environ[variable]
+    return found
+
+
+if __name__ == "__main__":
+    command()

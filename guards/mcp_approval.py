@@ -48,15 +48,18 @@ class Approval:
         if self._settings.decide == "journal" or not (
             client.can_be_asked and can_be_shown(waiting)
         ):
-            return await self._elsewhere(waiting)
+            await self._elsewhere(waiting)
+            return None
         if not client.is_modern:
-            reply = await self._elicited(waiting)
-            return await (self._decide(waiting, reply) if reply else self._elsewhere(waiting))
+            said = await self._elicited(waiting)
+            await (self._elsewhere(waiting) if said is None else self._decide(waiting, said))
+            return None
         reply, state = reply_of(self._call.replied), self._call.state
         if self._replied or reply is None or state is None or state.digest != waiting.digest:
             return input_required(self._call.tool, waiting, call=self._call.name)
         self._replied = True
-        return await self._decide(waiting, reply)
+        await self._decide(waiting, reply)
+        return None
 
     async def withdraw(self, waiting: NotApproved) -> None:
         """Have it wait no more: nobody can ask for it again, so nobody should decide about it."""

@@ -22,7 +22,7 @@ from .values import At, Outcome
 class GuardedCall:
     """A request, until it is answered."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a call meets
         self,
         call: ToolCall,
         guard: Guard,

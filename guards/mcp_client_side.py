@@ -36,7 +36,8 @@ class ClientSide:
         """Send `elicitation/create`, and return the response; taken back when this is cancelled."""
         self._count += 1
         name = f"{self._name}-{self._count}"  # no server gives such an id
-        answer = self._asked[name] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._asked[name] = answer
         try:
             await self.send(request(name, "elicitation/create", params))
             return await answer

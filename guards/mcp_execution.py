@@ -15,8 +15,9 @@ from .mcp_refusals import as_recorded, unkept
 from .mcp_request import ToolCall
 from .values import CallContext
 
-URL_FIRST: Final = -32_042
-"""The error by which a server of 2025-11-25 sends a person to a page before it begins."""
+AGAIN: Final = frozenset({-32_042, -32_020, -32_022})
+"""Errors that ask for the same again, before anything has begun: once a person has been to a page
+(2025-11-25), with other HTTP headers, or in another version (2026-07-28)."""
 
 
 class NotSent(NeverBegan):
@@ -24,7 +25,7 @@ class NotSent(NeverBegan):
 
 
 class WantsInput(NeverBegan):
-    """The server wants to know something first, and to be called again then."""
+    """The server wants something first, and to be called again then."""
 
 
 class Execution:
@@ -64,7 +65,7 @@ class Execution:
 
     def _failed(self, said: Mapping[str, Any]) -> None:
         code, told = said.get("code"), str(said.get("message", ""))
-        if code == URL_FIRST:
+        if code in AGAIN:
             raise WantsInput
         if isinstance(code, int) and code in self._ran_nothing:
             raise RuntimeError(as_recorded(code, told))

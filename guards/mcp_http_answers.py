@@ -25,55 +25,55 @@ CONNECT_WITHIN: Final = 30.0
 SILENCE: Final = 300.0
 """Seconds that a server may say nothing at all while it works; then the call is in doubt."""
 
-_ACCEPTED, _REDIRECTED, _REFUSED, _FAILED, _UNAVAILABLE = 202, 300, 400, 500, 503
+_REDIRECTED, _REFUSED, _FAILED, _UNAVAILABLE = 300, 400, 500, 503
 
 
 def http_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
     """Return the client that the transport is given."""
     import httpx2  # noqa: PLC0415 - comes with mcp
 
-    def error(request: httpx2.Request, code: int, why: str) -> httpx2.Response:
-        said = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": why}}
-        return httpx2.Response(_UNAVAILABLE, json=said, request=request)
-
     class Client(httpx2.AsyncClient):
         async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:  # noqa: ANN401 - as its base has it
+            if request.method != "POST" or not _is_request(request.content):
+                return await super().send(request, **how)
             try:
-                response = await super().send(request, **how)
-                if request.method != "POST" or not _is_request(request.content):
-                    return response
-                return await self._told_apart(request, response)
+                return await _told_apart(request, await super().send(request, **how))
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as failed:
                 why = f"it could not be reached ({type(failed).__name__}: {failed})"
-                return error(request, NOT_SENT, why)
+                return _error(request, NOT_SENT, why)
             except httpx2.TransportError as failed:
-                if request.method != "POST":
-                    raise
                 why = f"the connection broke ({type(failed).__name__}: {failed})"
-                return error(request, UNANSWERED, why)
-
-        async def _told_apart(
-            self, request: httpx2.Request, response: httpx2.Response
-        ) -> httpx2.Response:
-            status = response.status_code
-            kind = response.headers.get("content-type", "").lower()
-            why = f"HTTP {status} {response.reason_phrase}"
-            if _REDIRECTED <= status < _REFUSED or kind.startswith("text/event-stream"):
-                return response
-            body = await _body(response)
-            if body is None:
-                return error(request, UNANSWERED, f"an answer of more than {LINE:,} bytes")
-            if not kind.startswith("application/json") or not _is_response(body):
-                refused = _REFUSED <= status < _FAILED
-                return error(request, NOT_SENT if refused else UNANSWERED, why)
-            kept = {
-                name: value
-                for name, value in response.headers.items()
-                if name not in {"content-encoding", "content-length", "transfer-encoding"}
-            }
-            return httpx2.Response(status, headers=kept, content=body, request=request)
+                return _error(request, UNANSWERED, why)
 
     return Client(headers=dict(headers), timeout=httpx2.Timeout(CONNECT_WITHIN, read=SILENCE))
+
+
+def _error(request: httpx2.Request, code: int, why: str) -> httpx2.Response:
+    import httpx2  # noqa: PLC0415 - comes with mcp
+
+    said = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": why}}
+    return httpx2.Response(_UNAVAILABLE, json=said, request=request)
+
+
+async def _told_apart(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    import httpx2  # noqa: PLC0415 - comes with mcp
+
+    status = response.status_code
+    kind = response.headers.get("content-type", "").lower()
+    if _REDIRECTED <= status < _REFUSED or kind.startswith("text/event-stream"):
+        return response
+    body = await _body(response)
+    if body is None:
+        return _error(request, UNANSWERED, f"an answer of more than {LINE:,} bytes")
+    if not kind.startswith("application/json") or not _is_response(body):
+        code = NOT_SENT if _REFUSED <= status < _FAILED else UNANSWERED
+        return _error(request, code, f"HTTP {status} {response.reason_phrase}")
+    kept = {
+        name: value
+        for name, value in response.headers.items()
+        if name not in {"content-encoding", "content-length", "transfer-encoding"}
+    }
+    return httpx2.Response(status, headers=kept, content=body, request=request)
 
 
 async def _body(response: httpx2.Response) -> bytes | None:

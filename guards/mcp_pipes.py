@@ -102,14 +102,12 @@ async def standard_pipes() -> AsyncGenerator[Pipes]:
     loop = asyncio.get_running_loop()
     ours = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what prints is no protocol
+    heard, said = os.fdopen(sys.stdin.fileno(), "rb", 0, closefd=False), os.fdopen(ours, "wb", 0)
     reader = asyncio.StreamReader(limit=LINE)
-    reading, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), open(0, "rb", buffering=0, closefd=False)
-    )
+    reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), heard)
     try:
         transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()),
-            open(ours, "wb", buffering=0),
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), said
         )
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         try:

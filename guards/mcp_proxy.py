@@ -77,16 +77,20 @@ class Proxy:
             listening.cancel()
             self._stop_waiting()
             self._server.lose("the proxy was told to end")
-            while self._tasks:
-                await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._ended()
             hearing.cancel()
             await asyncio.gather(listening, hearing, return_exceptions=True)
 
     async def _let_end(self, hearing: asyncio.Task[None]) -> None:
         """Let the server answer what it executes, though nobody will hear of it: it is recorded."""
         self._stop_waiting()
-        running = asyncio.gather(*self._tasks, return_exceptions=True)
+        running = asyncio.create_task(self._ended())
         await asyncio.wait({running, hearing}, timeout=FINISH, return_when=asyncio.FIRST_COMPLETED)
+        running.cancel()
+
+    async def _ended(self) -> None:
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _stop_waiting(self) -> None:
         for call, task in self._calls.values():
@@ -147,7 +151,7 @@ class Proxy:
             if not guarded.is_cancelled:
                 await self._client.send(error(message.id, GONE, ENDED))
             raise
-        except Exception:  # the client must not wait for ever
+        except Exception:  # noqa: BLE001 - whatever it is, the client is answered
             _log.exception("a call could not be guarded")
             answer = error(message.id, INTERNAL_ERROR, "turnlock: see the proxy's standard error")
         if not guarded.is_cancelled:
@@ -156,8 +160,8 @@ class Proxy:
     async def _cancel(self, message: Message) -> None:
         """End a call that was not sent; the server is told of any other, and may answer still."""
         request = message.params.get("requestId")
-        guarded, task = self._calls.get(request, (None, None))
-        if guarded is not None and task is not None:
+        if isinstance(request, int | str) and request in self._calls:
+            guarded, task = self._calls[request]
             guarded.is_cancelled = True
             if not guarded.is_sent:
                 task.cancel()

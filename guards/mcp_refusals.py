@@ -25,7 +25,7 @@ REFUSED: Final = -32_013
 _RECORDED: Final = re.compile(r"(?s)(?P<told>.*) \(JSON-RPC error (?P<code>-?\d{1,9})\)")
 
 
-class Told(Exception):  # noqa: N818 - what the client is told
+class Told(Exception):
     """An error that a client gets as its answer."""
 
     def __init__(self, code: int, told: str, data: object = None) -> None:

@@ -35,7 +35,8 @@ class ServerSide:
             raise AssertionError(request)
         if self._gone is not None:
             raise NotSent(self._gone)
-        response = self._calls[request.id] = asyncio.get_running_loop().create_future()
+        response: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._calls[request.id] = response
         try:
             try:
                 await self._end.send(request)
