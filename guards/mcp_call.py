@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..models.calls import Status
 from ..models.errors import TurnlockError
@@ -102,8 +102,8 @@ class GuardedCall:
             return self._execution.answer
         if outcome.status is not Status.SUCCEEDED:
             raise replayed_failure(outcome)
-        result: Any = outcome.value
-        if self._call.client.is_modern and isinstance(result, Mapping):
+        result = cast("Mapping[str, Any]", outcome.value)
+        if self._call.client.is_modern:
             return {"resultType": "complete", **result}
         return result
 

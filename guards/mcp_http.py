@@ -71,7 +71,7 @@ class Http:
         if isinstance(version, str):
             self._version = version
         for it in cast("list[object]", tools) if isinstance(tools, list) else []:
-            tool = cast("Mapping[str, Any]", it) if isinstance(it, Mapping) else {}
+            tool = member({"it": it}, "it")
             schema = tool.get("inputSchema")
             if self._inbound.find_invalid_x_mcp_header(schema) is None:
                 self._mirrored[str(tool.get("name"))] = self._inbound.x_mcp_header_map(schema)
@@ -87,9 +87,9 @@ class Http:
         name = message.params.get(self._inbound.NAME_BEARING_METHODS.get(message.method or "", ""))
         if isinstance(name, str):
             found["mcp-name"] = self._inbound.encode_header_value(name)
-            mirrored = self._mirrored.get(name, {}) if message.method == "tools/call" else {}
-            arguments = member(message.params, "arguments")
-            found |= self._inbound.mcp_param_headers(mirrored, arguments)
+            if message.method == "tools/call" and name in self._mirrored:
+                arguments = member(message.params, "arguments")
+                found |= self._inbound.mcp_param_headers(self._mirrored[name], arguments)
         return found
 
 

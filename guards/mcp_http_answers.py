@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .mcp_pipes import LINE
 
@@ -94,7 +94,7 @@ def _object(content: bytes) -> Mapping[str, Any]:
         found = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _is_request(content: bytes) -> bool:

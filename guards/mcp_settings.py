@@ -21,7 +21,7 @@ class Settings:
     db: str
     command: tuple[str, ...] = ()
     url: str | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    headers: Mapping[str, str] = attrs.field(factory=dict[str, str], repr=False)
     gates: frozenset[str] = frozenset()
     gates_all: bool = False
     decide: Literal["elicitation", "journal"] = "elicitation"

@@ -19,7 +19,12 @@ from typing import Any
 LEDGER = Path(sys.argv[1])
 MODERN = "2026-07-28"
 ERA = sys.argv[2] if len(sys.argv) > 2 else "both"
-CAPABILITIES = {"tools": {}, "resources": {}, "prompts": {}, "logging": {}}
+CAPABILITIES: dict[str, dict[str, Any]] = {
+    "tools": {},
+    "resources": {},
+    "prompts": {},
+    "logging": {},
+}
 PAY = {
     "type": "object",
     "properties": {"amount": {"type": "integer"}, "how": {"type": "string"}},
@@ -57,7 +62,9 @@ def note(**what: Any) -> None:
         file.write(json.dumps({"pid": os.getpid(), "ppid": os.getppid(), **what}) + "\n")
 
 
-def pay(name: object, params: dict[str, Any], amount: int, how: str) -> None:
+def pay(  # noqa: C901 - each way is a line or two
+    name: object, params: dict[str, Any], amount: int, how: str
+) -> None:
     """Pay, and answer; or do not."""
     meta = params.get("_meta", {})
     note(paid=amount, key=meta.get("turnlock/idempotency-key"))
@@ -100,8 +107,8 @@ def is_modern(params: dict[str, Any]) -> bool:
 
 def call(name: object, params: dict[str, Any]) -> None:
     """Answer tools/call."""
-    arguments = params.get("arguments") or {}
-    amount, how = arguments.get("amount"), arguments.get("how", "")
+    arguments: dict[str, Any] = params.get("arguments") or {}
+    amount, how = int(arguments.get("amount", 0)), str(arguments.get("how", ""))
     if params["name"] not in {"pay", "pay_asking"} or how == "refuse":
         note(refused=params["name"])
         say(id=name, error={"code": -32_602, "message": "no such thing", "data": {"a": 1}})
@@ -143,7 +150,11 @@ def greet(name: object, method: str, params: dict[str, Any]) -> bool:
     if method == "initialize" and ERA != "modern":
         version = params["protocolVersion"]
         server = {"name": "bank", "version": "1"}
-        told = {"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": server}
+        told: dict[str, Any] = {
+            "protocolVersion": version,
+            "capabilities": CAPABILITIES,
+            "serverInfo": server,
+        }
         say(id=name, result={**told, "instructions": "Pay once."})
     elif method == "server/discover" and ERA != "legacy":
         told = {"supportedVersions": [MODERN], "capabilities": CAPABILITIES}
@@ -187,8 +198,8 @@ def main() -> None:
     """Read requests until there are no more."""
     print("the bank is open", file=sys.stderr, flush=True)
     for line in sys.stdin:
-        message = json.loads(line)
-        method, params = message.get("method"), message.get("params") or {}
+        message: dict[str, Any] = json.loads(line)
+        method, params = message.get("method"), dict[str, Any](message.get("params") or {})
         if method is None:
             with _answered:
                 _answers[message["id"]] = message.get("result") or {}

@@ -54,7 +54,7 @@ class Person:
         self.wait: Callable[[], Awaitable[None]] | None = None
 
     async def __call__(
-        self, _: ClientRequestContext, params: types.ElicitRequestParams
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         """Answer a question."""
         self.asked.append(params.message)
