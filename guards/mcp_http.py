@@ -38,9 +38,8 @@ class Http:
     async def send(self, message: Message) -> None:
         """Pass a message on. Raises OSError where that is not possible."""
         import anyio  # noqa: PLC0415 - comes with mcp
-        from mcp_types import jsonrpc_message_adapter  # noqa: PLC0415
-
         from mcp.shared.message import ClientMessageMetadata, SessionMessage  # noqa: PLC0415
+        from mcp_types import jsonrpc_message_adapter  # noqa: PLC0415
 
         try:
             said = jsonrpc_message_adapter.validate_python(dict(message.body), by_name=False)

@@ -50,5 +50,8 @@ def _server(settings: Settings) -> AbstractAsyncContextManager[ServerEnd]:
     if settings.url is None:
         return program(settings.command)
     from .mcp_http import http  # noqa: PLC0415 - its client is an extra
+    from .tested import warn_if_untested  # noqa: PLC0415 - as above
+
+    warn_if_untested("mcp")
 
     return http(settings.url, settings.headers)
