@@ -15,7 +15,6 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import agents as sdk
-
 from openai.types.responses import ResponseFunctionToolCall
 
 from ..models.calls import Call
