@@ -1,0 +1,174 @@
+"""Pydantic AI: a capability that claims each call of each toolset, and `decide`, which approves.
+
+run = the conversation's id, turn = the answer that asked (`pydantic_turns`): both travel in the
+message history. docs/guards-pydantic-ai.md shows how it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pydantic_ai as ai
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolExecuteHandler
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
+
+from ..models.values import same_json
+from .errors import Forked, GuardRefused, NotApproved, Stale
+from .pydantic_answers import decide, unasked
+from .pydantic_calls import SUSPENDS, Watched, told, validated
+from .pydantic_turns import calls_in, decode, encode, hold, returns_in, turn_in, turn_of
+from .tested import warn_if_untested
+from .values import BEGINNING, At, CallContext
+
+if TYPE_CHECKING:
+    from .guard import Guard
+
+__all__ = ["GuardCapability", "decide"]
+
+INSIDE: Final[ContextVar[object]] = ContextVar("turnlock_pydantic_inside", default=None)
+"""The run of an agent whose tool this is: what a tool dispatches does not wait for the tool."""
+
+
+@dataclass
+class GuardCapability(AbstractCapability[Any]):
+    """Lets one approval execute once, for every tool of an agent that runs in its process."""
+
+    guard: Guard
+    _: KW_ONLY
+    id: str | None = "turnlock-guard"
+    _opened: str | None = field(default=None, init=False, compare=False)
+    _streamed: tuple[StreamedResponse, ModelRequestParameters] | None = field(
+        default=None, init=False, compare=False
+    )
+    _running: set[Any] = field(default_factory=set[Any], init=False, compare=False)
+    _ended: set[str] = field(default_factory=set[str], init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Warn of a version that was not measured."""
+        warn_if_untested("pydantic-ai-slim")
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Stand next to the tools: what other capabilities make of a call is what is claimed."""
+        return CapabilityOrdering(position="innermost")
+
+    async def for_run(self, ctx: ai.RunContext[Any]) -> AbstractCapability[Any]:  # noqa: ARG002
+        """Give each run of an agent a state of its own."""
+        return replace(self)
+
+    def get_wrapper_model(self, model: Model) -> Model | None:
+        """Keep hold of what is streamed: `run_stream` runs tools before it is in the history."""
+        return Watched(model, self._watch)
+
+    def _watch(self, streamed: StreamedResponse, parameters: ModelRequestParameters) -> None:
+        self._streamed = streamed, parameters
+
+    async def before_model_request(
+        self, ctx: ai.RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Refuse to tell the model of a call what the journal does not know."""
+        turn = turn_in(ctx.messages)
+        for part in returns_in(ctx.messages) if turn else ():
+            if part.tool_call_id not in self._ended:
+                with suppress(Stale):  # it is no call of a guarded tool, or of before the guard
+                    hold(part, await self.guard.alook(At(_run(ctx), turn, part.tool_call_id)))
+        return request_context
+
+    async def after_model_request(
+        self,
+        ctx: ai.RunContext[Any],
+        *,
+        request_context: ModelRequestContext,
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Open the turn that the answer is."""
+        self._streamed = None
+        if response.state != "suspended":  # half an answer: it is asked for again
+            await self._open(ctx, response, request_context.model_request_parameters)
+        return response
+
+    async def wrap_tool_execute(
+        self,
+        ctx: ai.RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ai.ToolDefinition,  # noqa: ARG002
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> Any:  # noqa: ANN401 - whatever a tool returns
+        """Run a call unless it was run: then tell its recorded outcome."""
+        arguments = call.args_as_dict()  # raw, as they were opened: so an override shows
+        raised: list[Exception] = []
+        inside = INSIDE.get() is self
+
+        async def run(context: CallContext) -> Any:  # noqa: ANN401
+            token = INSIDE.set(self)
+            try:
+                edited = not same_json(context.arguments, arguments)
+                return await handler(await validated(ctx, call, context) if edited else args)
+            except Exception as error:
+                raised.append(error)
+                raise
+            finally:
+                INSIDE.reset(token)
+
+        task = asyncio.current_task()
+        self._running.add(task)
+        try:
+            at = await self._at(ctx, call)
+            if ctx.tool_call_approved:
+                await unasked(self.guard, at, call)
+            outcome = await self.guard.acall(
+                at,
+                call.tool_name,
+                arguments,
+                run,
+                encode=encode,
+                decode=decode,
+                suspends=SUSPENDS,
+            )
+        except GuardRefused as refused:
+            if isinstance(refused, NotApproved) and not (ctx.tool_call_approved or raised):
+                raise ai.ApprovalRequired from refused  # a policy demands it, not the agent
+            self._running.discard(task)
+            if self._running and not inside:  # or they would be cancelled, and in doubt
+                await asyncio.wait(self._running)
+            raise
+        finally:
+            self._running.discard(task)
+        self._ended.add(call.tool_call_id)
+        if raised:
+            raise raised[0]
+        return told(outcome)
+
+    async def _at(self, ctx: ai.RunContext[Any], call: ToolCallPart) -> At:
+        """Return where a call stands: in the answer that streams, or the last one kept."""
+        if self._streamed is not None:
+            stream, parameters = self._streamed
+            await self._open(ctx, stream.get(), parameters)
+            return At(_run(ctx), self._opened, call.tool_call_id)
+        return At(_run(ctx), turn_in(ctx.messages) or "none", call.tool_call_id)
+
+    async def _open(
+        self, ctx: ai.RunContext[Any], answer: ModelResponse, parameters: ModelRequestParameters
+    ) -> None:
+        turn = turn_of(answer, ctx.messages)
+        if turn == self._opened:
+            return
+        calls = calls_in(answer, parameters.function_tools)
+        after = self._opened or turn_in(ctx.messages) or BEGINNING
+        try:
+            await self.guard.aopen_turn(_run(ctx), turn, calls, after=after)
+        except Forked:
+            if calls:  # a second text does no harm
+                raise
+        self._opened = turn
+        self._ended.clear()
+
+
+def _run(ctx: ai.RunContext[Any]) -> str:
+    return ctx.conversation_id or ctx.run_id or ""
