@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import Any, Final, cast
 
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_ai import ToolDefinition, ToolReturn
 from pydantic_ai.messages import (
     ModelMessage,
@@ -19,8 +20,6 @@ from pydantic_ai.messages import (
     ToolReturnContent,
     ToolReturnPart,
 )
-
-from pydantic import ConfigDict, TypeAdapter
 
 from ..lifecycle.phases import DOUBTED, Phase
 from ..models.calls import Call
