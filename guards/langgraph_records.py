@@ -30,6 +30,7 @@ from pydantic_core import to_jsonable_python
 from ..models.calls import Call, Status
 from ..models.deliveries import Decide
 from ..models.errors import InvalidValue
+from ..models.reasons import Reason
 from ..models.values import Json, canonical, same_json
 from ..runtime.tools.results import as_json
 from .errors import Differs, GuardRefused, NotApproved, NotRecorded, Stale
@@ -42,7 +43,10 @@ class ToolSaid(Exception):
 
 SUSPENDS: Final = (GraphBubbleUp, GuardRefused)
 """Control flow, and what a nested guard refuses: the call has not failed, it is in doubt."""
-_ECHOED: Final = ("call", "tool", "args", "run", "turn", "digest")
+_OPENS: Final = (
+    "create_agent(middleware=[…, GuardMiddleware(…)]) opens each turn; in a graph made by hand add"
+    ' the node: add_node("opened", guarded.after_model), between the model and its ToolNode'
+)
 _DECIDES: Final = {"by": "decided_by", "reason": "reason", "arguments": "arguments",
                    "scope": "scope", "match": "match"}  # fmt: skip
 _SAID: Final = f"{ToolSaid.__name__}: "
@@ -60,6 +64,8 @@ def refusing() -> Generator[None]:
     try:
         yield
     except (GuardRefused, NotRecorded) as refused:
+        if isinstance(refused, Stale) and refused.reason == Reason.UNKNOWN_INVOCATION:
+            refused.args = (f"{refused.args[0]}; {_OPENS}",)
         if not isinstance(refused, GraphBubbleUp):
             refused.__class__ = _bubbling(
                 type(refused)
@@ -158,7 +164,7 @@ class GuardedCall:
                 f"no message of the state asks for the call {self._id} of {self.tool}, so it has no"
                 " turn; give ToolNode the state with its messages, not bare calls",
                 at=self.at,
-                reason="no_active_turn",
+                reason=Reason.UNKNOWN_INVOCATION,
             )
         self._twins = sum(same_json(it["args"], self.arguments) for it in asked[-1].tool_calls) > 1
 

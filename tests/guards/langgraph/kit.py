@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ from typing import Any
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -39,6 +43,18 @@ class Model(GenericFakeChatModel):
     def _generate(self, *given: Any, **more: Any) -> Any:
         self.asked += 1
         return super()._generate(*given, **more)
+
+    def _stream(self, *given: Any, **more: Any) -> Iterator[ChatGenerationChunk]:
+        """Stream tool calls, too, as providers do; the framework's own fake forgets them."""
+        told = self._generate(*given, **more).generations[0].message
+        for word in re.findall(r"\S+\s*", told.text):
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+        chunks = [
+            tool_call_chunk(name=it["name"], args=json.dumps(it["args"]), id=it["id"], index=place)
+            for place, it in enumerate(told.tool_calls)
+        ]
+        last = AIMessageChunk("", tool_call_chunks=chunks, chunk_position="last")
+        yield ChatGenerationChunk(message=last)
 
 
 def asks(*calls: tuple[str, dict[str, Any], str]) -> AIMessage:
@@ -87,6 +103,7 @@ def agent(
     records_model: bool = False,
     saver: InMemorySaver | None = None,
     outer: Sequence[AgentMiddleware[Any, Any]] = (),
+    nested: bool = False,
 ) -> Any:
     """Return an agent: with a guard, or bare, where a gate is the framework's own."""
     own: list[AgentMiddleware[Any, Any]] = []
@@ -94,9 +111,8 @@ def agent(
         own = [GuardMiddleware(guard, gate=gate, records_model=records_model)]
     elif gate:
         own = [HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(gate, True))]
-    return create_agent(
-        model, tools=tools, checkpointer=saver or InMemorySaver(), middleware=[*outer, *own]
-    )
+    kept = None if nested else saver or InMemorySaver()
+    return create_agent(model, tools=tools, checkpointer=kept, middleware=[*outer, *own])
 
 
 def ask(text: str = "pay 5") -> dict[str, Any]:
@@ -120,15 +136,13 @@ def go(agent: Any, given: object, config: Any = None, way: str = "invoke") -> di
 def _last(chunks: Iterable[dict[str, Any]]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for it in chunks:
-        state |= it
+        asked = [*state.get("__interrupt__", ()), *it.get("__interrupt__", ())]
+        state |= it | ({"__interrupt__": asked} if asked else {})
     return state
 
 
 async def _alast(chunks: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
-    state: dict[str, Any] = {}
-    async for it in chunks:
-        state |= it
-    return state
+    return _last([it async for it in chunks])
 
 
 def question(state: dict[str, Any], place: int = 0) -> dict[str, Any]:
