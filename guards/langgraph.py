@@ -8,8 +8,7 @@ the call; what waits for approval asks by `interrupt()`, until an answer holds.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeAlias, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -18,37 +17,22 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
+
 from langgraph.config import get_config
 from langgraph.prebuilt.tool_node import ToolCallRequest
-from langgraph.types import interrupt
 
 from ..models.errors import InvalidValue
-from ..runtime.tools.policy import Policy
-from .errors import Differs, NotApproved
-from .langgraph_records import (
-    SUSPENDS,
-    GuardedCall,
-    answer_of,
-    answer_record,
-    model_call,
-    opening_of,
-    refusing,
-    result_record,
-    run_of,
-    with_ids,
-)
+from .errors import NotApproved
+from .langgraph_answers import opening_of, recording, run_of, with_ids
+from .langgraph_calls import RECORDING, GuardedCall, refusing
 from .tested import warn_if_untested
-from .values import CallContext
+from .values import CallContext, Outcome
 
 if TYPE_CHECKING:
     from .guard import Guard
 
-_MODEL: Final = Policy(safe_to_repeat=True)
-"""Nobody needs to resolve a model that died in an answer: it is asked again."""
-
-
-def _as_recorded(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    return value
+_Request: TypeAlias = ModelRequest[Any]
+_Response: TypeAlias = ModelResponse[Any]
 
 
 class GuardState(AgentState[Any]):
@@ -61,8 +45,8 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Guards every tool of an agent; those of `gate` need approval (and what policies say).
 
     `records_model` records the model's answers, too: whoever asks a second time at the same place
-    of the conversation gets the first one's answer, with its ids. `configurable.turnlock_run` gives
-    a fork (time travel) a run of its own.
+    of the conversation is given the first one's answer, with its ids. A fork that is meant (time
+    travel) needs a run of its own: `configurable.turnlock_run`.
     """
 
     state_schema = GuardState
@@ -79,28 +63,30 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         warn_if_untested("langgraph", "langchain")
         self._guard, self._gate, self._records_model = guard, frozenset(gate), records_model
 
-    def after_model(self, state: Any, runtime: object) -> dict[str, Any]:  # noqa: ANN401
-        """Open the turn of the model's answer; the one before it is over with that."""
-        with refusing():
-            run = run_of(get_config())
-            turn, calls, after = opening_of(state, run, self._gate)
-            self._guard.open_turn(run, turn, calls, after=after)
-        return {"turnlock_turn": turn}
+    def after_model(self, state: Any, runtime: object) -> dict[str, Any]:  # noqa: ANN401, ARG002
+        """Open the turn that the model's answer is; in a graph by hand, the node after the model.
 
-    async def aafter_model(self, state: Any, runtime: object) -> dict[str, Any]:  # noqa: ANN401
+        Raises `Forked` where another answer came to the same place, `InDoubt` and `StillRunning`
+        where a call of the turn before has neither ended nor waits.
+        """
+        with refusing():
+            opening = opening_of(state, run_of(get_config()), self._gate)
+            self._guard.open_turn(**opening)
+        return {"turnlock_turn": opening["turn"]}
+
+    async def aafter_model(self, state: Any, runtime: object) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """As `after_model`."""
         with refusing():
-            run = run_of(get_config())
-            turn, calls, after = opening_of(state, run, self._gate)
-            await self._guard.aopen_turn(run, turn, calls, after=after)
-        return {"turnlock_turn": turn}
+            opening = opening_of(state, run_of(get_config()), self._gate)
+            await self._guard.aopen_turn(**opening)
+        return {"turnlock_turn": opening["turn"]}
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:  # noqa: ANN401 - a ToolMessage or a Command, of any state
         """Run a call once, whoever asks for it however often; ask where it waits for approval."""
         with refusing():
-            call, problem = GuardedCall(request), None
+            call = GuardedCall(request)
 
             def execute(context: CallContext) -> object:
                 with call.watched():
@@ -108,25 +94,17 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
             while True:
                 try:
-                    return call.told(
-                        self._guard.call(
-                            call.at, call.tool, call.arguments, execute,
-                            encode=result_record, decode=_as_recorded, suspends=SUSPENDS,
-                        )
-                    )  # fmt: skip
+                    return call.told(self._guard.call(*call.place, execute, **RECORDING))
                 except NotApproved as asked:
-                    answer = interrupt(call.question(asked, problem))
-                    try:
-                        self._guard.decide(asked.at, **call.decision(asked, answer))
-                    except (InvalidValue, Differs) as error:
-                        problem = str(error)
+                    with call.asking():
+                        self._guard.decide(asked.at, **call.decision(asked))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:  # noqa: ANN401 - as wrap_tool_call
         """As `wrap_tool_call`."""
         with refusing():
-            call, problem = GuardedCall(request), None
+            call = GuardedCall(request)
 
             async def execute(context: CallContext) -> object:
                 with call.watched():
@@ -134,49 +112,33 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
             while True:
                 try:
-                    return call.told(
-                        await self._guard.acall(
-                            call.at, call.tool, call.arguments, execute,
-                            encode=result_record, decode=_as_recorded, suspends=SUSPENDS,
-                        )
-                    )  # fmt: skip
+                    return call.told(await self._guard.acall(*call.place, execute, **RECORDING))
                 except NotApproved as asked:
-                    answer = interrupt(call.question(asked, problem))
-                    try:
-                        await self._guard.adecide(asked.at, **call.decision(asked, answer))
-                    except (InvalidValue, Differs) as error:
-                        problem = str(error)
+                    with call.asking():
+                        await self._guard.adecide(asked.at, **call.decision(asked))
 
     def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Ask the model; with `records_model` once for each place of the conversation."""
+        self, request: _Request, handler: Callable[[_Request], _Response]
+    ) -> _Response:
+        """Ask the model; with `records_model` once at each place of the conversation."""
         if not self._records_model:
             return handler(request)
-        place = model_call(request, run_of(get_config()))
         with refusing():
-            outcome = self._guard.once(
-                *place, lambda _: with_ids(handler(request)), encode=answer_record,
-                decode=partial(answer_of, request), suspends=(Exception,), policy=_MODEL,
-            )  # fmt: skip
-        return outcome.value
+            place, how = recording(request, run_of(get_config()))
+            told = self._guard.once(*place, lambda _: with_ids(handler(request)), **how)
+        return cast("_Response", told.value)
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+        self, request: _Request, handler: Callable[[_Request], Awaitable[_Response]]
+    ) -> _Response:
         """As `wrap_model_call`."""
         if not self._records_model:
             return await handler(request)
-        place = model_call(request, run_of(get_config()))
 
-        async def ask(_: CallContext) -> ModelResponse[Any]:
+        async def ask(_: CallContext) -> _Response:
             return with_ids(await handler(request))
 
         with refusing():
-            outcome = await self._guard.aonce(
-                *place, ask, encode=answer_record,
-                decode=partial(answer_of, request), suspends=(Exception,), policy=_MODEL,
-            )  # fmt: skip
-        return outcome.value
+            place, how = recording(request, run_of(get_config()))
+            told: Outcome[_Response] = await self._guard.aonce(*place, ask, **how)
+        return cast("_Response", told.value)

@@ -59,6 +59,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
     "tool-bare": lambda place: in_the_tool(place, "invoke", guarded=False),
     "tool-invoke": lambda place: in_the_tool(place, "invoke", guarded=True),
     "tool-astream": lambda place: in_the_tool(place, "astream", guarded=True),
+    "tool-moved-on": lambda place: in_the_tool(place, "invoke", guarded=True),
     "answer-bare": lambda place: in_the_next_answer(place, guarded=False),
     "answer-guarded": lambda place: in_the_next_answer(place, guarded=True),
     "answer-records": lambda place: in_the_next_answer(place, guarded=True, records=True),

@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,7 @@ class FileSaver(InMemorySaver):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._path = path
+        self._path, self._lock = path, threading.Lock()
         if path.exists():
             storage, writes, blobs = pickle.loads(path.read_bytes())  # noqa: S301 - our own
             for thread, spaces in storage.items():
@@ -186,13 +187,15 @@ class FileSaver(InMemorySaver):
         new.replace(self._path)
 
     def put(self, *given: Any, **more: Any) -> Any:
-        config = super().put(*given, **more)
-        self._keep()
+        with self._lock:
+            config = super().put(*given, **more)
+            self._keep()
         return config
 
     def put_writes(self, *given: Any, **more: Any) -> None:
-        super().put_writes(*given, **more)
-        self._keep()
+        with self._lock:
+            super().put_writes(*given, **more)
+            self._keep()
 
 
 def graph(model: Model, tools: Sequence[BaseTool], *, guard: Guard | None = None, opens: bool = True,

@@ -138,16 +138,23 @@ def test_g_4_guarded_a_kill_in_the_tool_is_in_doubt(crashed: Path, way: str) -> 
         for _ in range(2):
             with pytest.raises(InDoubt) as doubt:
                 go(it, None, way=way)
-        with pytest.raises(InDoubt):  # the user moves on: nothing is closed in silence
-            go(it, ask("and now?"), way=way)
-        at = doubt.value.at
-        assert at.turn is not None
 
-        guard.resolve(at, Resolution.RESULT, result="paid 5")
+        guard.resolve(doubt.value.at, Resolution.RESULT, result="paid 5")
         told = go(it, None, way=way)
 
     assert ledger(place) + bank.paid == [5]
     assert answers(told) == ["paid 5"]
+
+
+def test_g_4_guarded_a_doubt_is_not_closed_by_a_user_who_goes_on(crashed: Path) -> None:
+    bank, place = Bank(), crashed / "tool-moved-on"
+    with Guard.open(place.with_suffix(".db")) as guard:
+        it = agent(says("and what now?"), [bank.pay], guard=guard,
+                   saver=FileSaver(place.with_suffix(".saver")))  # fmt: skip
+        with pytest.raises(InDoubt):
+            go(it, ask("thanks"))
+
+    assert ledger(place) + bank.paid == [5]
 
 
 def test_g_15_bare_a_kill_before_the_checkpoint_pays_again(crashed: Path) -> None:

@@ -425,7 +425,9 @@ def test_g_14_guarded_equal_calls_need_the_name_of_the_one_that_is_meant(guard: 
 
     assert bank.paid == []
     assert ["call" in at.value["problem"] for at in again["__interrupt__"]] == [True, True]
-    told = {at.id: {**at.value, "approved": at.value["call"] == "c2"} for at in again["__interrupt__"]}
+    told = {
+        at.id: {**at.value, "approved": at.value["call"] == "c2"} for at in again["__interrupt__"]
+    }
     assert answers(go(it, Command(resume=told)))[1] == "paid 5"
     assert bank.paid == [5]
 

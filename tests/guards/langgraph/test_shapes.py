@@ -18,7 +18,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, RetryPolicy
 
-from turnlock.guards import At, Forked, GuardRefused, InDoubt, NotRecorded, Policy, Resolution, Stale
+from turnlock.guards import (
+    At,
+    Forked,
+    GuardRefused,
+    InDoubt,
+    NotRecorded,
+    Policy,
+    Resolution,
+    Stale,
+)
 from turnlock.guards.guard import Guard
 from turnlock.guards.langgraph import GuardMiddleware
 from turnlock.lifecycle.phases import Phase
@@ -55,9 +64,7 @@ def test_parallel_calls_wait_and_run_side_by_side(guard: Guard, way: str) -> Non
     waits = go(it, ask(), way=way)["__interrupt__"]
     assert sorted(at.value["call"] for at in waits) == ["c0", "c1", "c2"]
 
-    decided = {
-        at.id: (no if at.value["call"] == "c1" else yes)(at.value).resume for at in waits
-    }
+    decided = {at.id: (no if at.value["call"] == "c1" else yes)(at.value).resume for at in waits}
     told = go(it, Command(resume=decided), way=way)
 
     assert sorted(bank.paid) == [5, 7]
@@ -355,7 +362,9 @@ def test_history_that_was_trimmed_is_no_fork(guard: Guard) -> None:
                 return None
             return {"messages": [RemoveMessage(it.id) for it in state["messages"][:-1]]}
 
-    it = agent(says(pays(5), "paid", pays(6, "c2"), "paid"), [bank.pay], guard=guard, outer=[Trims()])
+    it = agent(
+        says(pays(5), "paid", pays(6, "c2"), "paid"), [bank.pay], guard=guard, outer=[Trims()]
+    )
     go(it, ask())
     told = go(it, ask("pay 6"))
 
