@@ -140,5 +140,5 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
         with refusing():
             place, how = recording(request, run_of(get_config()))
-            told: Outcome[_Response] = await self._guard.aonce(*place, ask, **how)
+            told = cast("Outcome[_Response]", await self._guard.aonce(*place, ask, **how))
         return cast("_Response", told.value)

@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 
 from ..models.calls import Status
 from ..models.deliveries import Decide
-from ..models.errors import InvalidValue, TurnlockError
+from ..models.errors import InvalidValue
 from ..models.reasons import Reason
 from ..models.values import Json, canonical, same_json
 from ..runtime.tools.results import as_json
@@ -48,7 +48,7 @@ _OPAQUE: Final = "langgraph_opaque"
 
 
 @cache
-def _bubbling(kind: type[TurnlockError]) -> type[TurnlockError]:
+def _bubbling(kind: Any) -> Any:  # noqa: ANN401 - classes are no Hashable to mypy
     return type(kind.__name__, (kind, GraphBubbleUp), {})
 
 
@@ -61,7 +61,7 @@ def refusing() -> Generator[None]:
         if isinstance(refused, Stale) and refused.reason == Reason.UNKNOWN_INVOCATION:
             refused.args = (f"{refused.args[0]}; {_OPENS}",)
         if not isinstance(refused, GraphBubbleUp):  # the same error, to LangGraph control flow
-            object.__setattr__(refused, "__class__", _bubbling(type(refused)))
+            object.__setattr__(refused, "__class__", _bubbling(cast("Any", type(refused))))
         raise
 
 

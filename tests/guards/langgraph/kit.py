@@ -27,9 +27,9 @@ from turnlock.guards.guard import Guard
 from turnlock.guards.langgraph import GuardMiddleware
 
 THREAD: dict[str, Any] = {"configurable": {"thread_id": "t1"}}
-APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
+APPROVE: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
 """How the framework's own gate, HumanInTheLoopMiddleware, is told yes."""
-REJECT = Command(resume={"decisions": [{"type": "reject"}]})
+REJECT: Command[Any] = Command(resume={"decisions": [{"type": "reject"}]})
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 
 
@@ -38,7 +38,7 @@ class Model(GenericFakeChatModel):
 
     asked: int = 0
 
-    def bind_tools(self, tools: object, **_: object) -> Model:  # type: ignore[override]
+    def bind_tools(self, tools: object, **_: object) -> Model:
         return self
 
     def _generate(self, *given: Any, **more: Any) -> Any:
@@ -49,12 +49,12 @@ class Model(GenericFakeChatModel):
         """Stream tool calls, too, as providers do; the framework's own fake forgets them."""
         told = self._generate(*given, **more).generations[0].message
         for word in re.findall(r"\S+\s*", told.text):
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         chunks = [
             tool_call_chunk(name=it["name"], args=json.dumps(it["args"]), id=it["id"], index=place)
             for place, it in enumerate(told.tool_calls)
         ]
-        last = AIMessageChunk("", tool_call_chunks=chunks, chunk_position="last")
+        last = AIMessageChunk(content="", tool_call_chunks=chunks, chunk_position="last")
         yield ChatGenerationChunk(message=last)
 
 
@@ -82,7 +82,7 @@ def says(*answers: AIMessage | str) -> Model:
 class Bank:
     """What was really done, in order; `pay` is its tool."""
 
-    def __init__(self, during: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, during: Callable[[int], object] = lambda _: None) -> None:
         self.paid: list[int] = []
 
         @tool
@@ -121,16 +121,21 @@ def ask(text: str = "pay 5") -> dict[str, Any]:
 
 
 def go(agent: Any, given: object, config: Any = None, way: str = "invoke") -> dict[str, Any]:
-    """Run an agent in one of the four ways, and return its state, with what it waits for."""
+    """Run an agent in one of the four ways, and return its state, with what it waits for.
+
+    Each checkpoint is written before the next step: so a killed process leaves the same each time.
+    """
     config = config or THREAD
+    how = {"durability": "sync"} if agent.checkpointer else {}
     if way == "invoke":
-        state: dict[str, Any] = agent.invoke(given, config)
+        state: dict[str, Any] = agent.invoke(given, config, **how)
     elif way == "ainvoke":
-        state = asyncio.run(agent.ainvoke(given, config))
+        state = asyncio.run(agent.ainvoke(given, config, **how))
     elif way == "stream":
-        state = _last(agent.stream(given, config, stream_mode="values"))
+        state = _last(agent.stream(given, config, stream_mode="values", **how))
     else:
-        state = asyncio.run(_alast(agent.astream(given, config, stream_mode="values")))
+        told = agent.astream(given, config, stream_mode="values", **how)
+        state = asyncio.run(_alast(told))
     return state
 
 
@@ -198,11 +203,22 @@ class FileSaver(InMemorySaver):
             self._keep()
 
 
-def graph(model: Model, tools: Sequence[BaseTool], *, guard: Guard | None = None, opens: bool = True,
-          gate: Collection[str] = (), **more: Any) -> Any:  # fmt: skip
+def graph(
+    model: Model,
+    tools: Sequence[BaseTool],
+    *,
+    guard: Guard | None = None,
+    opens: bool = True,
+    gate: Collection[str] = (),
+    **more: Any,
+) -> Any:  # fmt: skip
     """Return a graph that is made by hand, its ToolNode in one task; `more` is for ToolNode."""
+
+    def asked(state: MessagesState) -> Any:
+        return {"messages": [model.invoke(state["messages"])]}
+
     builder: Any = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_node("model", asked)
     builder.add_edge(START, "model")
     last = "model"
     if guard is not None:

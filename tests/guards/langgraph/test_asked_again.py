@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -177,7 +178,7 @@ def test_a_model_that_failed_is_asked_again(guard: Guard) -> None:
 def test_an_answer_with_a_structured_part_is_told_again(guard: Guard) -> None:
     """Its schema reads the record: the second asker is given an object of the same class."""
     model = says(asks(("Receipt", {"amount": 5}, "s1")))
-    told = []
+    told: list[dict[str, Any]] = []
     for _ in range(2):
         it = create_agent(
             model,

@@ -117,7 +117,7 @@ def both(does: Callable[[], object]) -> list[BaseException]:
 
 def test_g_2_bare_two_threads_pay_twice() -> None:
     inside = threading.Barrier(2)
-    bank = Bank(lambda _: inside.wait(BOUND) and None)
+    bank = Bank(lambda _: inside.wait(BOUND))
     it = agent(says(pays()), [bank.pay], gate=GATE)
     go(it, ask())
 

@@ -12,16 +12,15 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
-from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
-from langgraph.types import Command, RetryPolicy
+from langgraph.types import Command
 
 from turnlock.guards import (
     At,
     Forked,
-    GuardRefused,
     InDoubt,
     NotRecorded,
     Policy,
@@ -58,7 +57,7 @@ BOUND = 60.0
 def test_parallel_calls_wait_and_run_side_by_side(guard: Guard, way: str) -> None:
     """Each is asked about by itself, and answered by the id of its interrupt."""
     together = threading.Barrier(2)
-    bank = Bank(lambda _: together.wait(BOUND) and None)
+    bank = Bank(lambda _: together.wait(BOUND))
     model = says(asks(*[("pay", {"amount": 5 + i}, f"c{i}") for i in range(3)]))
     it = agent(model, [bank.pay], guard=guard, gate={"pay"})
     waits = go(it, ask(), way=way)["__interrupt__"]
@@ -191,7 +190,7 @@ class TimeoutGiven(GraphBubbleUp):
 
 def test_retries_are_told_the_recorded_failure(guard: Guard) -> None:
     """They repeat the same call; whoever wants another try decides so anew."""
-    tried = []
+    tried: list[int] = []
 
     @tool
     def pay(amount: int) -> str:
@@ -250,7 +249,7 @@ def test_contents_and_artifacts_are_told_again(guard: Guard, way: str) -> None:
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 def test_commands_go_through_and_are_recorded_as_opaque(guard: Guard, way: str) -> None:
     """A handoff, say: it moves the graph once; a replay is refused, with the way to go on."""
-    handed = []
+    handed: list[str] = []
 
     @tool
     def hand_over(to: str, call: Annotated[str, InjectedToolCallId]) -> Any:
@@ -293,7 +292,8 @@ def test_a_sub_agent_has_a_run_of_its_own(db: Path, way: str) -> None:
     """Its question comes out, its answer goes in; the tool that it is in is declared repeatable."""
     bank = Bank()
     with Guard.open(db, policies={"delegate": Policy(safe_to_repeat=True)}) as guard:
-        inner = agent(says(pays(), "paid it"), [bank.pay], guard=guard, gate={"pay"}, nested=True)  # fmt: skip
+        model = says(pays(), "paid it")
+        inner = agent(model, [bank.pay], guard=guard, gate={"pay"}, nested=True)
 
         @tool
         def delegate(task: str) -> str:
@@ -311,7 +311,7 @@ def test_a_sub_agent_has_a_run_of_its_own(db: Path, way: str) -> None:
 
 
 def test_a_doubt_inside_a_sub_agent_is_no_failure_of_its_tool(guard: Guard) -> None:
-    """It comes out as it is; nothing is recorded that the model of the outer agent would be told."""
+    """It comes out as it is; nothing is recorded that the outer agent's model would be told."""
 
     def loses(_: int) -> None:
         raise TimeoutGiven
