@@ -17,7 +17,6 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-
 from langgraph.config import get_config
 from langgraph.prebuilt.tool_node import ToolCallRequest
 

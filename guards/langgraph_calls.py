@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any, Final, Literal, cast
 
 from langchain_core.messages import AIMessage, ToolMessage
-
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
