@@ -97,12 +97,15 @@ class GuardedCall:
     def _worded(self, outcome: Outcome[Any]) -> Message | Mapping[str, Any]:
         """Return what the server said now, or what it once said."""
         if outcome.status is Status.DENIED:
-            return denied(self._call.tool, outcome)
+            return self._result(denied(self._call.tool, outcome))
         if self._execution.answer is not None and not outcome.replayed:
             return self._execution.answer
         if outcome.status is not Status.SUCCEEDED:
             raise replayed_failure(outcome)
-        result = cast("Mapping[str, Any]", outcome.value)
+        return self._result(cast("Mapping[str, Any]", outcome.value))
+
+    def _result(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a result as this client's era has it: what is recorded may be of another."""
         if self._call.client.is_modern:
             return {"resultType": "complete", **result}
         return result

@@ -11,7 +11,7 @@ from ..runtime.tools.errors import OutcomeUnknown, bounded
 from ..runtime.tools.results import as_json
 from .calling import NeverBegan
 from .mcp_messages import Message, member
-from .mcp_refusals import as_recorded, unkept
+from .mcp_refusals import ServerRefused, unkept
 from .mcp_request import ToolCall
 from .values import CallContext
 
@@ -68,7 +68,7 @@ class Execution:
         if code in AGAIN:
             raise WantsInput
         if isinstance(code, int) and code in self._ran_nothing:
-            raise RuntimeError(as_recorded(code, told))
+            raise ServerRefused(code, told)
         raise OutcomeUnknown(f"the server said: {bounded(told)} (JSON-RPC error {code})")
 
 

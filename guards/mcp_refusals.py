@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
-from ..runtime.tools.errors import bounded, said
+from ..runtime.tools.errors import ERROR_TEXT, bounded, said
 from .errors import Differs, GuardRefused, InDoubt, NotApproved, StillRunning
 from .mcp_messages import INTERNAL_ERROR, INVALID_PARAMS
 from .values import Outcome
@@ -22,7 +22,9 @@ IN_DOUBT: Final = -32_011
 STILL_RUNNING: Final = -32_012
 REFUSED: Final = -32_013
 
-_RECORDED: Final = re.compile(r"(?s)(?P<told>.*) \(JSON-RPC error (?P<code>-?\d{1,9})\)")
+_RECORDED: Final = re.compile(
+    r"(?s)ServerRefused: (?P<told>.*) \(JSON-RPC error (?P<code>-?\d{1,9})\)"
+)
 
 
 class Told(Exception):
@@ -67,9 +69,12 @@ def refusal(tool: str, refused: TurnlockError, *, db: str, more: str = "") -> To
     return Told(code, f"{name} (run {harmless(at.run)}) {what}{more}; {how}", data)
 
 
-def as_recorded(code: int, told: str) -> str:
-    """Return what is recorded of an error by which a server said that it ran nothing."""
-    return f"{bounded(told)} (JSON-RPC error {code})"
+class ServerRefused(Exception):
+    """A server said that it ran nothing: recorded as a failure, so that it can come again."""
+
+    def __init__(self, code: int, told: str) -> None:
+        """Keep a text that is still whole when it is bounded once more."""
+        super().__init__(f"{bounded(told, limit=ERROR_TEXT - 100)} (JSON-RPC error {code})")
 
 
 def replayed_failure(outcome: Outcome[Any]) -> Told:

@@ -78,7 +78,7 @@ def pay(  # noqa: C901 - each way is a line or two
         case "mute":
             return
         case "fail":
-            say(id=name, result={"content": [text], "isError": True})
+            done(name, params, content=[text], isError=True)
             return
         case "break":
             say(id=name, error={"code": -32_000, "message": "the line broke", "data": [1]})
@@ -96,7 +96,11 @@ def pay(  # noqa: C901 - each way is a line or two
             say(method="notifications/message", params=told)
         case _:
             pass
-    result = {"content": [text], "structuredContent": {"paid": amount}}
+    done(name, params, content=[text], structuredContent={"paid": amount})
+
+
+def done(name: object, params: dict[str, Any], **result: Any) -> None:
+    """Answer a call, as its era has it."""
     say(id=name, result={"resultType": "complete", **result} if is_modern(params) else result)
 
 
@@ -119,7 +123,7 @@ def call(name: object, params: dict[str, Any]) -> None:
             pay(name, params, amount, how)
         else:
             text = {"type": "text", "text": f"not paid: {answer.get('action')}"}
-            say(id=name, result={"content": [text], "isError": True})
+            done(name, params, content=[text], isError=True)
 
 
 def asked(name: object, params: dict[str, Any]) -> dict[str, Any] | None:

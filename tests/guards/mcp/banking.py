@@ -7,8 +7,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -133,6 +133,7 @@ class Bank:
         self, command: list[str], *, mode: Mode = "auto", person: Person | None = None, **how: Any
     ) -> AsyncGenerator[Client]:
         parameters = StdioServerParameters(command=command[0], args=command[1:])
+        self.folder.mkdir(exist_ok=True)
         with self.errors.open("a") as errors:
             async with Client(
                 cast("Any", stdio_client(parameters, errlog=errors)),
@@ -169,8 +170,10 @@ def told(result: types.CallToolResult) -> str:
     return content.text
 
 
-@asynccontextmanager
-async def whatever() -> AsyncGenerator[None]:
-    """Leave a client whose server was killed: what that breaks is no matter here."""
-    with suppress(MCPError, BrokenPipeError):
+@contextmanager
+def killed() -> Generator[None]:
+    """Leave a client whose server was killed: how its connection ends is no matter here."""
+    try:
         yield
+    except* (MCPError, OSError):
+        pass
