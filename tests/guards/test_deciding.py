@@ -170,10 +170,12 @@ def test_somebody_says_what_became_of_what_is_in_doubt(resolution: Resolution) -
         guard = engine(journal)
         await open_turn(guard, "t1", call("a"), call("b"))
         await guard.lost(await claimed(guard, "a"))
-        told: dict[str, Any] = {
+        said: dict[Resolution, dict[str, Any]] = {
             Resolution.RESULT: {"result": None},
             Resolution.ERROR: {"error": "never arrived"},
-        }.get(resolution, {})
+            Resolution.RETRY: {},
+        }
+        told = said[resolution]
         await guard.resolve(A, resolution, **told)
         before = await facts_of(journal)
         await guard.resolve(A, resolution, **told)
@@ -184,13 +186,14 @@ def test_somebody_says_what_became_of_what_is_in_doubt(resolution: Resolution) -
         outcome = await replayed(guard, "a")
         is_result = resolution is Resolution.RESULT
         assert outcome.status is (Status.SUCCEEDED if is_result else Status.FAILED)
-        for other in (
+        others: list[tuple[Resolution, dict[str, Any]]] = [
             (Resolution.RETRY, {}),
             (Resolution.RESULT, {"result": 0}),
             (Resolution.ERROR, {"error": "otherwise"}),
-        ):
+        ]
+        for other, payload in others:
             with pytest.raises(DecidedOtherwise):
-                await guard.resolve(A, other[0], **other[1])  # type: ignore[arg-type]
+                await guard.resolve(A, other, **payload)
         await guard.succeeded(await claimed(guard, "b"), 1)
         await guard.resolve(A, resolution, **told)
         await conforms(journal)

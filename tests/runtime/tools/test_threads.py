@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from turnlock.runtime.tools.results import Succeeded
 from turnlock.runtime.tools.threads import Hung, Lease, NoThread, Threads
 from turnlock.runtime.tools.tool import tool
 
+from ...guards.forking import forked
 from .scene import Gate, context
 
 AT = 1_700_000_000.0
@@ -211,3 +213,18 @@ def test_a_hung_tool_does_not_keep_the_process_from_ending() -> None:
         [sys.executable, "-c", HUNG], capture_output=True, text=True, timeout=20, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "the end\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_is_lent_no_thread_of_its_parent() -> None:
+    """Idle threads stay where they are: what is submitted in the child runs in a new one."""
+    pool = threads()
+    with pool.lease("a") as lease:
+        assert lease.submit(int, "1").result(5) == 1
+
+    def work() -> int:
+        with pool.lease("a") as lease:
+            return lease.submit(int, "2").result(20)
+
+    assert forked(work) == 2
+    pool.shutdown()
