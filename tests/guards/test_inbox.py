@@ -20,6 +20,7 @@ from turnlock.server.credentials import read_token
 
 from .test_pages import ROOT
 
+PAYING = "examples/guards/inbox_langgraph.py"
 BOOKING = "examples/guards/inbox_openai.py"
 WITHIN = 60.0
 
@@ -80,6 +81,34 @@ def yes(call: Mapping[str, Any]) -> Judgeable:
         approved=True,
         arguments_digest=call["arguments_digest"],
     )
+
+
+def test_a_person_decides_for_two_frameworks_in_one_place(tmp_path: Path) -> None:
+    """Both processes wait, are decided about over HTTP, and go on by themselves."""
+
+    async def person(clients: Callable[[], Client]) -> None:
+        async with clients() as client:
+            pays = await found(client, "invoice-17", "REQUESTED")
+            books = await found(client, "trip-4", "REQUESTED")
+            assert (await client.runs(limit=10)).waiting == 2
+            assert (pays["tool_name"], pays["arguments"]) == ("pay", {"amount": 5})
+            assert (books["tool_name"], books["arguments"]) == ("book", {"seat": "4A"})
+            assert (await client.deliver("invoice-17", yes(pays))).accepted
+            no = Decide(
+                turn_id=books["turn_id"], invocation_id="c1", approved=False, reason="too far"
+            )
+            assert (await client.deliver("trip-4", no)).accepted
+
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    with (
+        serving(tmp_path) as clients,
+        started(tmp_path, PAYING, "agent.db") as paying,
+        started(tmp_path, BOOKING, "agent.db") as booking,
+    ):
+        asyncio.run(person(clients))
+        assert said(paying) == "invoice-17 waits for a person\npaid 5. The invoice is settled.\n"
+        assert said(booking) == "trip-4 waits for a person\nHave a good trip.\n"
+    _conforms(tmp_path)
 
 
 def test_a_person_resolves_the_doubt_of_a_killed_process(tmp_path: Path) -> None:
