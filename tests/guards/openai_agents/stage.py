@@ -28,6 +28,7 @@ from turnlock.guards.guard import Guard
 from turnlock.guards.openai_agents import GuardHooks, approve, guarded_tool
 
 Answer = Sequence[TResponseOutputItem]
+Step = Answer | Exception
 
 
 def pays(*amounts: int, ids: str = "c", tool: str = "pay") -> Answer:
@@ -48,7 +49,7 @@ class Stage:
     def __init__(
         self,
         guard: Guard | None,
-        *answers: Answer,
+        *answers: Step,
         gated: bool = True,
         pay: Callable[..., Any] | None = None,
         one_continuation: bool = False,
