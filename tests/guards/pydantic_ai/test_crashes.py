@@ -1,0 +1,152 @@
+"""Hosts that give up, and hosts that are killed, in a tool (guards.md section 1)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, DeferredToolResults, capture_run_messages
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+from turnlock.guards import At, InDoubt, Resolution
+from turnlock.guards.claimed import Claimed
+from turnlock.guards.guard import Guard
+from turnlock.guards.pydantic_turns import turn_in
+from turnlock.lifecycle.phases import Phase
+
+from .bank import PAYS, Bank, Script, agent_of, answered, bare, call, guarded, returned
+
+PATIENCE = 60.0
+"""Seconds after which a child hangs."""
+
+
+def test_g_3_host_timeout_in_the_tool_then_retry(tmp_path: Path) -> None:
+    async def story(guard: Guard | None) -> tuple[list[int], list[Any]]:
+        bank = Bank()
+        agent = agent_of(guard, bank, Script(*PAYS))
+        first = await agent.run("pay 5")
+        told = await answered(guard, first, {"c1": True})
+
+        def resumed() -> Any:
+            return agent.run(message_history=first.all_messages(), deferred_tool_results=told)
+
+        bank.hangs = True
+        host = asyncio.create_task(resumed())
+        await bank.began.wait()
+        host.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await host
+        bank.hangs = False
+        if guard is not None:
+            with pytest.raises(InDoubt) as doubt:
+                await resumed()
+            await guard.aresolve(doubt.value.at, Resolution.RESULT, result="paid 5")
+        return bank.paid, returned((await resumed()).all_messages())
+
+    assert bare(story) == ([5, 5], [("success", "paid 5")])
+    assert guarded(tmp_path, story) == ([5], [("success", "paid 5")])
+
+
+def test_a_history_that_says_interrupted_of_what_is_in_doubt(tmp_path: Path) -> None:
+    """The framework would tell the model so, which asks again, with another id."""
+
+    async def story(guard: Guard | None) -> tuple[list[int], int]:
+        bank, script = Bank(), Script([call("c1")], [call("c2")])
+        agent = agent_of(guard, bank, script, asks=False)
+        bank.hangs = True
+        with capture_run_messages() as history:
+            host = asyncio.create_task(agent.run("pay 5"))
+            await bank.began.wait()
+            host.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await host
+        bank.hangs = False
+        again = agent.run("and now?", message_history=history)
+        if guard is None:
+            await again
+        else:
+            with pytest.raises(InDoubt):
+                await again
+        return bank.paid, script.asked
+
+    assert bare(story) == ([5, 5], 3)
+    assert guarded(tmp_path, story) == ([5], 1)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose host was killed in the tool: once bare and once guarded, in one process."""
+    folder = tmp_path_factory.mktemp("killed")
+    script = Path(__file__).with_name("killed.py")
+    with subprocess.Popen([sys.executable, str(script), str(folder)]) as child:
+        try:
+            until = time.monotonic() + PATIENCE
+            while not all((folder / it).exists() for it in ("bare", "guarded")):
+                assert child.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.02)
+        finally:
+            os.kill(child.pid, signal.SIGKILL)
+    return folder
+
+
+def test_g_4_kill_9_in_the_tool_then_resume(killed: Path) -> None:
+    def ledger(name: str) -> list[int]:
+        return [int(line) for line in (killed / name).read_text().splitlines()]
+
+    async def resumed(name: str, guard: Guard | None) -> list[Any]:
+        bank = Bank()
+        agent = agent_of(guard, bank, Script(*PAYS))
+        history = ModelMessagesTypeAdapter.validate_json((killed / f"{name}.json").read_bytes())
+        told = DeferredToolResults(approvals={"c1": True})
+        if guard is not None:
+            with pytest.raises(InDoubt) as doubt:
+                await agent.run(message_history=history, deferred_tool_results=told)
+            at: At = doubt.value.at
+            assert doubt.value.attempt == 1
+            await guard.aresolve(at, Resolution.RESULT, result="paid 5, says the bank")
+        result = await agent.run(message_history=history, deferred_tool_results=told)
+        return [ledger(name) + bank.paid, returned(result.all_messages())]
+
+    assert bare(lambda guard: resumed("bare", guard)) == [[5, 5], [("success", "paid 5")]]
+    assert guarded(killed, lambda guard: resumed("guarded", guard)) == [
+        [5],
+        [("success", "paid 5, says the bank")],
+    ]
+
+
+def test_what_is_in_doubt_does_not_put_its_siblings_in_doubt(tmp_path: Path) -> None:
+    """The framework cancels the siblings of a tool that raises: a refusal waits for them."""
+
+    async def story(guard: Guard) -> Any:
+        shipped: list[int] = []
+        agent = agent_of(guard, Bank(), Script([call("c1"), call("c2", tool="ship")]), asks=False)
+
+        @agent.tool_plain
+        async def ship(amount: int) -> str:
+            for _ in range(20):
+                await asyncio.sleep(0.01)
+            shipped.append(amount)
+            return "shipped"
+
+        async with agent.iter("pay and ship") as run:
+            async for node in run:
+                if Agent.is_call_tools_node(node):
+                    break  # a host that dies when the answer is there
+            history = run.all_messages()
+        at = At(run.conversation_id, None, "c1")
+        held = await guard.aclaim(at, "pay", {"amount": 5})
+        assert isinstance(held, Claimed)
+        await held.alost()
+        with pytest.raises(InDoubt):
+            await agent.run(message_history=history)
+        return shipped, (await guard.alook(At(at.run, turn_in(history), "c2"))).phase
+
+    assert guarded(tmp_path, story) == ([5], Phase.SUCCEEDED)
