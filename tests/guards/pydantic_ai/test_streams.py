@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolOutput
+from pydantic_ai import (
+    Agent,
+    AgentRunResultEvent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ToolOutput,
+)
 from pydantic_ai.messages import ModelMessage
 
 from turnlock.guards import NotApproved
@@ -32,10 +38,9 @@ async def run_stream(agent: Agent[None, Any], *prompt: str, **given: Any) -> Any
 
 
 async def run_stream_events(agent: Agent[None, Any], *prompt: str, **given: Any) -> Any:
-    last: Any = None
     async with agent.run_stream_events(*prompt, **given) as events:
-        async for last in events:
-            pass
+        last = [event async for event in events][-1]
+    assert isinstance(last, AgentRunResultEvent)
     return last.result.output, last.result.all_messages()
 
 
@@ -130,7 +135,7 @@ def test_output_tools_between_are_no_forks(tmp_path: Path) -> None:
     async def story(guard: Guard | None) -> Any:
         bank = Bank()
         over = call("o1", 1, "final_result")
-        script = Script([call()], [over], [call()], [call("c9", 9), over])
+        script = Script([call()], [over], [call()], [call("c9", 9), over], [call()], [over])
 
         def total(amount: int) -> int:
             return amount
