@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from agents.tool_context import ToolContext
+
 from ..models.ids import escape
 from .errors import Stale
 from .values import At
@@ -91,7 +93,15 @@ def place_of(context: RunContextWrapper[Any], items: Sequence[Any] | None) -> di
     Where the same was asked before, that is its place. Where the model is not shown what the last
     answer asked for, it is asked from the beginning again; else it goes on.
     """
-    last = last_of(context).get(run_of(context))
+    run = run_of(context)
+    if isinstance(context, ToolContext) and run == context.context[RUN]:
+        raise Stale(
+            f"agent tool {context.tool_name!r} would answer for run {run!r} of its caller: wrap it,"
+            " guarded_tool(guard, agent.as_tool(…, hooks=GuardHooks(guard)))",
+            at=At(run, None, context.tool_call_id),
+            reason="no_active_turn",
+        )
+    last = last_of(context).get(run)
     text = json.dumps(items, sort_keys=True, default=str)
     asked = hashlib.sha256(text.encode()).hexdigest()[:16]
     if last is None:

@@ -50,7 +50,7 @@ class Stage:
         self,
         guard: Guard | None,
         *answers: Step,
-        gated: bool = True,
+        gated: bool | Callable[..., Any] = True,
         pay: Callable[..., Any] | None = None,
         one_continuation: bool = False,
         **options: Any,
