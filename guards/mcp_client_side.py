@@ -42,7 +42,7 @@ class ClientSide:
             await self.send(request(name, "elicitation/create", params))
             return await answer
         except asyncio.CancelledError:
-            if not answer.done():
+            if answer.cancelled() or not answer.done():  # cancelled with who waits for it
                 await self.send(cancelled(name, "it is decided, or nobody waits for it"))
             raise
         finally:

@@ -24,7 +24,7 @@ from .mcp_messages import (
     error,
     result,
 )
-from .mcp_pipes import End, ServerEnd
+from .mcp_pipes import ENDING, End, ServerEnd
 from .mcp_refusals import Told
 from .mcp_request import ToolCall
 from .mcp_server_side import ServerSide
@@ -87,6 +87,8 @@ class Proxy:
         running = asyncio.create_task(self._ended())
         await asyncio.wait({running, hearing}, timeout=FINISH, return_when=asyncio.FIRST_COMPLETED)
         running.cancel()
+        if not hearing.done():
+            await self._server.quiet(within=ENDING)
 
     async def _ended(self) -> None:
         while self._tasks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Final
 
 from ..models.safe_text import harmless
@@ -24,6 +25,8 @@ class ServerSide:
         self._end = end
         self._calls: dict[Id, asyncio.Future[Message]] = {}
         self._passed: set[Id] = set()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         self._gone: str | None = None
 
     async def ask(self, request: Message) -> Message:
@@ -54,6 +57,7 @@ class ServerSide:
         """Pass on what is no call; where it is a request, somebody waits for the response."""
         if message.method is not None and message.id is not None:
             self._passed.add(message.id)
+            self._quiet.clear()
         try:
             await self._end.send(message)
         except OSError as broken:  # its end is told when nothing more is heard of it
@@ -67,6 +71,8 @@ class ServerSide:
                 continue
             if message.is_response and message.id is not None:
                 self._passed.discard(message.id)
+                if not self._passed:
+                    self._quiet.set()
                 waiting = self._calls.get(message.id)
                 if waiting is not None:
                     if not waiting.done():
@@ -74,6 +80,12 @@ class ServerSide:
                     continue
             yield message
         self.lose(harmless(await self._end.why_over()))
+
+    async def quiet(self, *, within: float) -> None:
+        """Wait until it has answered what was passed on, at most so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._quiet.wait()
 
     def lose(self, why: str) -> None:
         """Let nobody wait any more: what was asked may have been done."""

@@ -150,7 +150,7 @@ def test_g_7_approved_by_the_client_alone(mode: Mode, tmp_path: Path) -> None:
         async with bank.guarded("--gate", "pay", "--wait", "0", mode=mode) as client:
             error = await refused(pay(client))
             assert error.code == NOT_APPROVED
-            assert cast("Any", error.error.data)["run"] == "once/mcp/k1"
+            assert error.error.data["run"] == "once/mcp/k1"
         journal = ("--gate-all", "--decide", "journal", "--wait", "0")
         async with bank.guarded(*journal, mode=mode, person=person) as client:
             assert (await refused(pay(client))).code == NOT_APPROVED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as types
 import pytest
@@ -32,8 +32,9 @@ def test_everything_else_goes_through(mode: Mode, tmp_path: Path) -> None:
         async with bank.guarded("--gate", "gone", mode=mode, person=person, **how) as client:
             tools = await client.list_tools()
             assert [it.name for it in tools.tools] == ["pay", "pay_asking"]
-            found = await client.read_resource("bank://x")
-            assert cast("Any", found.contents[0]).text == "a text"
+            (found,) = (await client.read_resource("bank://x")).contents
+            assert isinstance(found, types.TextResourceContents)
+            assert found.text == "a text"
             assert [it.name for it in (await client.list_prompts()).prompts] == ["p"]
             result = await client.call_tool(
                 "pay", {"amount": 1, "how": "tell"}, progress_callback=told_progress

@@ -1,0 +1,168 @@
+"""turnlock guard mcp as a command: what it refuses to start with, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from turnlock.cli import guard_mcp
+from turnlock.cli.main import main
+from turnlock.guards import Guard
+from turnlock.guards.mcp import command
+from turnlock.guards.mcp_messages import Unreadable, messages_of
+
+from .banking import BOUND, Bank, killed, pay, play, refused, until
+
+HELLO: Any = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t"}},
+}
+
+
+def spoken(bank: Bank, *lines: bytes, answers: int) -> list[Any]:
+    """Say lines to a proxy, and return its answers, so many; then it is left, and ends well."""
+    with (
+        bank.errors.open("a") as errors,
+        subprocess.Popen(
+            bank.proxy(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n".join(lines) + b"\n")
+        process.stdin.flush()
+        found = [json.loads(process.stdout.readline()) for _ in range(answers)]
+        assert process.communicate(timeout=BOUND)[0] == b""
+    assert process.returncode == 0
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "told_so"),
+    [
+        (["--db", "agent.db"], "name one server: its command after --, or its --url"),
+        (["--db", "agent.db", "--url", "http://x", "--", "x"], "name one server"),
+        (["--db", "agent.db", "--header", "A=B", "--", "x"], "--header is for a server at a --url"),
+        (["--db", "agent.db", "--url", "http://x", "--header", "A=NO_SUCH"], "NAME=VARIABLE"),
+        (["--db", "agent.db", "--run", "", "--", "x"], "--run: give a prefix"),
+        (["--db", "text", "--", "x"], "text"),
+        (["--db", "newer.db", "--", "x"], "newer"),
+        (["--db", "no/folder/agent.db", "--", "x"], "no/folder"),
+    ],
+)
+def test_wrong_usage_is_told_on_the_standard_error(
+    words: list[str], told_so: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 2, with the cause, and nothing on the standard output."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("this is no journal, and long enough to be sure of that\n" * 50)
+    assert CliRunner().invoke(main, ["runs", "--db", "newer.db"]).exit_code == 2
+    Guard.open("newer.db").close()
+    journal = sqlite3.connect("newer.db")
+    journal.execute("PRAGMA user_version = 999")
+    journal.commit()
+    journal.close()
+    found = CliRunner().invoke(main, ["guard", "mcp", *words])
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert told_so in found.stderr
+
+
+def test_the_module_is_the_command() -> None:
+    """python -m turnlock.guards.mcp has the same options."""
+    assert guard_mcp.command is command
+    ended = subprocess.run(
+        [sys.executable, "-m", "turnlock.guards.mcp", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=True,
+    )
+    assert "--gate TOOL" in ended.stdout
+
+
+def test_a_server_that_cannot_be_started_or_ends_is_told(tmp_path: Path) -> None:
+    """Status 1; what waits for an answer gets an error."""
+    bank = Bank(tmp_path)
+    missing = subprocess.run(
+        [*bank.proxy()[:5], "--", "/no/such/program"],
+        input=b"",
+        capture_output=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert (missing.returncode, missing.stdout) == (1, b"")
+    assert b"the server /no/such/program cannot be used" in missing.stderr.replace(b"'", b"")
+    leave = json.dumps({"jsonrpc": "2.0", "id": "x", "method": "x/exit"}).encode()
+    process = subprocess.Popen(
+        bank.proxy(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(leave + b"\n")
+    process.stdin.flush()
+    out, errors = b"", b""
+    assert process.wait(BOUND) == 1
+    out, errors = process.communicate(timeout=BOUND)
+    (error,) = map(json.loads, out.splitlines())
+    assert (error["id"], error["error"]["code"]) == ("x", -32_000)
+    assert b"last words" in errors
+    assert b"is gone: it ended with code 7" in errors
+
+
+def test_told_to_end_it_leaves_a_doubt_at_once(tmp_path: Path) -> None:
+    """SIGTERM: what runs is in doubt, not running for ever."""
+
+    async def work() -> None:
+        bank = Bank(tmp_path)
+        with killed():
+            async with bank.guarded() as client:
+                payment = asyncio.create_task(refused(pay(client, how="hang")))
+                await until(bank.paid)
+                os.kill(bank.lines()[-1]["ppid"], signal.SIGTERM)
+                assert (await payment).code == -32_011
+        async with bank.guarded() as client:
+            assert (await refused(pay(client, how="hang"))).code == -32_011
+        assert bank.paid() == [5]
+
+    play(work())
+
+
+def test_what_has_two_meanings_is_refused(tmp_path: Path) -> None:
+    """A batch is taken apart; what names a method twice goes nowhere, nor a call without an id."""
+    call = {
+        "jsonrpc": "2.0",
+        "method": "tools/call",
+        "params": {"name": "pay", "arguments": {"amount": 1}},
+    }
+    twice = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","method":"ping"}'
+    batch = json.dumps([{"jsonrpc": "2.0", "id": 3, "method": "ping"}, {**call, "id": 4}]).encode()
+    bank = Bank(tmp_path)
+    hello = json.dumps(HELLO).encode()
+    said = spoken(bank, hello, twice, batch, json.dumps(call).encode(), b"no json", answers=6)
+    by_id = {it["id"]: it for it in said if it["id"] is not None}
+    assert set(by_id) == {1, 3, 4}
+    assert by_id[4]["result"]["structuredContent"] == {"paid": 1}
+    assert [it["error"]["code"] for it in said if it["id"] is None] == [-32_600, -32_600, -32_700]
+    assert bank.paid() == [1]
+
+
+def test_lines_that_are_no_messages_are_named() -> None:
+    """Each with the code that JSON-RPC has for it; a server's line is read as it comes."""
+    for line in (b"{", b'{"a": NaN}', b"[" * 100_000, b"\xff", b'{"a": ' + b"1" * 5_000 + b"}"):
+        with pytest.raises(Unreadable):
+            messages_of(line, strict=True)
+    with pytest.raises(Unreadable, match="is a JSON object"):
+        messages_of(b'"text"', strict=True)
+    (message,) = messages_of(b'{"result": NaN, "id": 1, "id": 2}', strict=False)
+    assert message.id == 2
