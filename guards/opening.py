@@ -29,7 +29,7 @@ from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
 from .errors import Differs, Forked, GuardRefused
-from .past import Past, Turn
+from .past import Past
 from .values import BEGINNING, Abandons, At
 from .visits import Step
 
@@ -82,7 +82,7 @@ class Opening:
                 cause=f"turn {self.turn!r} has {len(self.calls)} calls, and the run takes {most}",
                 fix="open the run with larger Limits",
             )
-        forked = self._forked(past.order(kernel))
+        forked = self._forked(kernel, past)
         if forked is not None:
             return Step(answer=forked)
         in_the_way = next((it for it in calls_of(kernel) if self._is_kept(it)), None)
@@ -160,21 +160,16 @@ class Opening:
             at=At(self.run, self.turn, ""),
         )
 
-    def _forked(self, turns: Sequence[Turn]) -> Forked | None:
-        """Say whether another answer came to the turn that this one answers.
+    def _forked(self, kernel: Kernel, past: Past) -> Forked | None:
+        """Say whether another answer came to the turn that this one answers. Raises `Unread`.
 
         A turn that no guard has seen says nothing: guards may be switched on in mid-conversation.
         Nor does an answer without calls: nothing came of it.
         """
         if self.after is None:
             return None
-        names = [name for name, _ in turns]
-        begin = 0
-        if self.after != BEGINNING:
-            if self.after not in names:
-                return None
-            begin = names.index(self.after) + 1
-        came = next((name for name, calls in turns[begin:] if calls), None)
+        since = past.since(kernel, None if self.after == BEGINNING else self.after)
+        came = next((name for name, calls in since or () if calls), None)
         if came is None:
             return None
         before = "at its beginning" if self.after == BEGINNING else f"after turn {self.after!r}"

@@ -24,7 +24,9 @@ from ..models.facts import (
     Fact,
     ToolExecutionStarted,
     TurnFact,
+    TurnInterrupted,
     TurnOpened,
+    TurnSettled,
 )
 from ..runtime.journal.contract import Journal
 from ..runtime.looking import facts_of_turn
@@ -90,9 +92,9 @@ class Past:
         self._run_id = run_id
         self._told: OrderedDict[str, Told] = OrderedDict()
         self._order: list[Turn] = []
-        """In the order in which they were opened; those of the last may not all be there."""
-        self._ordered = 0
-        """The sequence up to which they are known."""
+        """The closed ones, in the order in which they were opened."""
+        self._places: dict[str, int] = {}
+        """Where each stands in it."""
 
     def told(self, turn_id: str, *, by: int = 0) -> Told:
         """Return what the facts up to `by` tell of a turn, or of more. Raises `Unread`.
@@ -104,53 +106,79 @@ class Past:
             raise Unread(turn_id)
         return found
 
-    def order(self, kernel: Kernel) -> Sequence[Turn]:
-        """Return the turns of a run in the order in which they were opened. Raises `Unread`.
-
-        No fact is read as long as the kernel remembers them all.
-        """
-        known: list[Turn] = [(it.turn_id, it.invocation_ids) for it in kernel.closings]
-        size = sum(len(calls) + 1 for _, calls in known)
-        if known and size >= kernel.run.limits.remembered:
-            del known[0]  # it may have lost some of its calls
-        if kernel.turn is not None:
-            known.append((kernel.turn.turn_id, tuple(kernel.turn.members)))
-        forgotten = kernel.epoch - len(known)
-        if forgotten > len(self._order):
-            raise Unread(None)
-        return [*self._order[:forgotten], *known] if forgotten else known
-
     def has(self, kernel: Kernel, turn_id: str) -> bool:
         """Whether a turn of this name was ever opened. Raises `Unread`."""
-        turn = kernel.turn
-        if (turn is not None and turn.turn_id == turn_id) or turn_id in self._told:
+        if kernel.turn is not None and kernel.turn.turn_id == turn_id:
             return True
-        return any(turn_id == known for known, _ in self.order(kernel))
+        self._follow(kernel)
+        return turn_id in self._places
+
+    def since(self, kernel: Kernel, turn_id: str | None) -> Sequence[Turn] | None:
+        """Return the turns that were opened after one, or all (None), in this order.
+
+        None where no such turn was ever opened. Raises `Unread`.
+        """
+        live = kernel.turn
+        if live is not None and live.turn_id == turn_id:
+            return ()
+        self._follow(kernel)
+        if turn_id is not None and turn_id not in self._places:
+            return None
+        begin = 0 if turn_id is None else self._places[turn_id] + 1
+        last = [] if live is None else [(live.turn_id, tuple(live.members))]
+        return [*self._order[begin:], *last]
 
     def turn_of_call(self, kernel: Kernel, invocation_id: str) -> str | None:
         """Return the latest turn that has a call of this id, None: none has. Raises `Unread`."""
         turn = kernel.turn
         if turn is not None and invocation_id in turn.members:
             return turn.turn_id
-        for closed in reversed(kernel.closings):
-            if invocation_id in closed.invocation_ids:
-                return closed.turn_id
-        found = (it for it, calls in reversed(self.order(kernel)) if invocation_id in calls)
+        self._follow(kernel)
+        found = (it for it, calls in reversed(self._order) if invocation_id in calls)
         return next(found, None)
+
+    def _follow(self, kernel: Kernel) -> None:
+        """Know the turns that have closed by now: from the kernel, as long as it remembers them."""
+        missing = kernel.epoch - (kernel.turn is not None) - len(self._order)
+        if missing <= 0:
+            return
+        known = kernel.closings
+        if len(known) < missing:
+            raise Unread(None)
+        entries = sum(len(it.invocation_ids) + 1 for it in known) if len(known) == missing else 0
+        if entries >= kernel.run.limits.remembered:
+            raise Unread(None)  # the oldest may have lost some of its calls
+        for closed in known[-missing:]:
+            self._close(closed.turn_id, closed.invocation_ids)
+
+    def _close(self, turn_id: str, calls: Sequence[str]) -> None:
+        self._places[turn_id] = len(self._order)
+        self._order.append((turn_id, calls))
 
     async def read(self, unread: Unread, *, by: int) -> None:
         """Read what is needed of the facts up to `by`, at least. Raises what the journal raises."""
         if unread.turn_id is None:
-            await self._read_order()
+            await self._read_order(by)
         else:
             await self._read_turn(unread.turn_id, by)
 
-    async def _read_order(self) -> None:
-        async for fact in self._journal.facts(self._run_id, after=self._ordered):
+    async def _read_order(self, by: int) -> None:
+        """Read which turns there are, from the beginning; the one that is open by then is left."""
+        opened: list[Turn] = []
+        is_open = False
+        async for fact in self._journal.facts(self._run_id):
+            if fact.sequence > by:
+                break
             if isinstance(fact, TurnOpened):
-                calls = tuple(call.invocation_id for call in fact.calls)
-                self._order.append((fact.turn_id, calls))
-            self._ordered = fact.sequence
+                opened.append((fact.turn_id, [call.invocation_id for call in fact.calls]))
+                is_open = True
+            elif isinstance(fact, CallAdded):
+                cast("list[str]", opened[-1][1]).append(fact.call.invocation_id)
+            elif isinstance(fact, TurnSettled | TurnInterrupted):
+                is_open = False
+        self._order, self._places = [], {}
+        for turn_id, calls in opened[: len(opened) - is_open]:
+            self._close(turn_id, calls)
 
     async def _read_turn(self, turn_id: str, by: int) -> None:
         told = self._told.get(turn_id)

@@ -68,8 +68,19 @@ class Memory:
     def clone(self) -> Memory:
         """Return a copy that shares nothing which changes."""
         twin = Memory(capacity=self.capacity, retention=self.retention)
-        for closed in self.closings:
-            twin.restore(Closed(closed.turn_id, closed.at, closed.invocation_ids, closed.first))
+        twin.closings = self.closings.copy()
+        twin._turns = self._turns.copy()
+        twin._latest = self._latest.copy()
+        twin._size = self._size
+        if self.closings:  # alone the oldest ever changes: its entries leave one by one
+            oldest = self.closings[0]
+            own = Closed(oldest.turn_id, oldest.at, oldest.invocation_ids, oldest.first)
+            twin.closings[0] = own
+            if twin._turns.get(own.turn_id) is oldest:
+                twin._turns[own.turn_id] = own
+            for invocation_id in own.invocation_ids[own.first :]:
+                if twin._latest.get(invocation_id) is oldest:
+                    twin._latest[invocation_id] = own
         return twin
 
     def holds_turn(self, turn_id: str, *, now: float) -> bool:

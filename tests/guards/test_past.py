@@ -186,7 +186,8 @@ def test_what_is_kept_is_bounded() -> None:
 def test_what_is_lacking_is_asked_for() -> None:
     journal = MemoryJournal()
     past, kernel = Past(journal, "r"), Kernel(Run(run_id="r", limits=TINY))
-    assert past.order(kernel) == []
+    assert past.since(kernel, None) == []
+    assert past.since(kernel, "t1") is None
     with pytest.raises(Unread) as asked:
         past.told("t1")
     assert asked.value.turn_id == "t1"
