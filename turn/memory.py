@@ -36,7 +36,7 @@ class Closed:
 class Memory:
     """Entries (turn, invocation) and (turn), at most `capacity`, none older than `retention` s."""
 
-    __slots__ = ("_latest", "_size", "_turns", "capacity", "closings", "retention")
+    __slots__ = ("_latest", "_own", "_size", "_turns", "capacity", "closings", "retention")
 
     def __init__(self, *, capacity: int, retention: float) -> None:
         """Remember nothing yet."""
@@ -46,6 +46,8 @@ class Memory:
         self._turns: dict[str, Closed] = {}
         self._latest: dict[str, Closed] = {}  # invocation id → the last closing that holds it
         self._size = 0
+        self._own: Closed | None = None
+        """The oldest closing, where no clone shares it: alone the oldest ever changes."""
 
     def close(self, turn_id: str, invocation_ids: tuple[str, ...], *, at: float) -> None:
         """Remember a turn that closes: each invocation in expected order, then the turn itself."""
@@ -72,15 +74,7 @@ class Memory:
         twin._turns = self._turns.copy()
         twin._latest = self._latest.copy()
         twin._size = self._size
-        if self.closings:  # alone the oldest ever changes: its entries leave one by one
-            oldest = self.closings[0]
-            own = Closed(oldest.turn_id, oldest.at, oldest.invocation_ids, oldest.first)
-            twin.closings[0] = own
-            if twin._turns.get(own.turn_id) is oldest:
-                twin._turns[own.turn_id] = own
-            for invocation_id in own.invocation_ids[own.first :]:
-                if twin._latest.get(invocation_id) is oldest:
-                    twin._latest[invocation_id] = own
+        self._own = None  # what is shared now changes in neither
         return twin
 
     def holds_turn(self, turn_id: str, *, now: float) -> bool:
@@ -115,6 +109,8 @@ class Memory:
 
     def _forget_entry(self) -> None:
         closed = self.closings[0]
+        if closed is not self._own:
+            closed = self._own = self._unshared(closed)
         self._size -= 1
         if closed.first == len(closed.invocation_ids):
             self.closings.popleft()
@@ -125,6 +121,17 @@ class Memory:
         if self._latest.get(invocation_id) is closed:
             del self._latest[invocation_id]
         closed.first += 1
+
+    def _unshared(self, closed: Closed) -> Closed:
+        """Put a copy in the place of the oldest closing, which clones may share."""
+        own = Closed(closed.turn_id, closed.at, closed.invocation_ids, closed.first)
+        self.closings[0] = own
+        if self._turns.get(own.turn_id) is closed:
+            self._turns[own.turn_id] = own
+        for invocation_id in own.invocation_ids[own.first :]:
+            if self._latest.get(invocation_id) is closed:
+                self._latest[invocation_id] = own
+        return own
 
 
 @record
