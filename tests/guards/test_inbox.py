@@ -34,7 +34,6 @@ def started(folder: Path, *command: str, **environment: str) -> Generator[subpro
         cwd=folder,
         env=told,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
         text=True,
     ) as process:
         try:
