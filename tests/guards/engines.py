@@ -34,7 +34,7 @@ def engine(journal: Journal, **given: Any) -> Engine:
 def call(
     name: str, tool: str = "read", arguments: Mapping[str, Json] | None = None, **more: Any
 ) -> Call:
-    fields = {"requires_approval": False, **more}
+    fields: dict[str, Any] = {"requires_approval": False, **more}
     return Call(invocation_id=name, tool_name=tool, arguments=arguments or {}, **fields)
 
 

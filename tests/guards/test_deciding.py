@@ -79,7 +79,12 @@ def test_an_approval_of_more_or_of_other_arguments_is_another_decision() -> None
         more: dict[str, Any] = {"scope": Scope.TURN, "match": Match.TOOL, "arguments": {"n": 4}}
         await guard.decide(A, approved=True, digest=digest, **more)
         await guard.decide(A, approved=True, digest=digest, **more)
-        for other in ({"scope": Scope.SESSION}, {"match": Match.EXACT}, {"arguments": {"n": 3}}):
+        others: list[dict[str, Any]] = [
+            {"scope": Scope.SESSION},
+            {"match": Match.EXACT},
+            {"arguments": {"n": 3}},
+        ]
+        for other in others:
             with pytest.raises(DecidedOtherwise):
                 await guard.decide(A, approved=True, digest=digest, **{**more, **other})
 

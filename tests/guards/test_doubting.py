@@ -1,5 +1,7 @@
 """Nobody knows whether it happened: who has died, what its tool declares, and what time brings."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

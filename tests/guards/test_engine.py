@@ -1,5 +1,7 @@
 """What goes wrong around a claim: callers that go away, journals that fail, owners, an end."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """Many processes on one file: each call runs once; one that is killed leaves doubt at once."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

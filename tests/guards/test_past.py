@@ -1,5 +1,7 @@
 """What the kernel has forgotten is known to the journal: replayed, compared, never run again."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from pathlib import Path
 from typing import Any
 
-from langchain.agents import create_agent
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
@@ -19,7 +19,11 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import (  # pyright: ignore[reportMissingTypeStubs]
+    START,
+    MessagesState,
+    StateGraph,
+)
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
@@ -175,7 +179,7 @@ class FileSaver(InMemorySaver):
     """The framework's saver in a file, written with each checkpoint: it outlives its process."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._path, self._lock = path, threading.Lock()
         if path.exists():
             storage, writes, blobs = pickle.loads(path.read_bytes())  # noqa: S301 - our own

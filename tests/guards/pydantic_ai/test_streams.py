@@ -75,6 +75,7 @@ def test_asked_answered_and_resumed_twice(tmp_path: Path, drive: Drive, said: li
             with pytest.raises(NotApproved):
                 await drive(agent, message_history=kept(history), deferred_tool_results=told)
             told = await decide(guard, history, requests, {"c1": True, "c2": False})
+        messages = history
         for _ in range(2):
             output, messages = await drive(
                 agent, message_history=kept(history), deferred_tool_results=told
