@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,12 +43,18 @@ def assistant() -> Agent:
 
 @contextmanager
 def served(
-    db: str, folder: Path, *, agents: Mapping[str, Agent] | None = None, port: int = 0
+    db: str,
+    folder: Path,
+    *,
+    agents: Mapping[str, Agent] | None = None,
+    port: int = 0,
+    people: Iterable[Token] = (),
 ) -> Generator[Served]:
-    """Serve the runs of a journal until the block is left."""
+    """Serve the runs of a journal until the block is left, to these people, too."""
     for role in Role:
         (folder / f"{role}.token").write_text(SECRETS[role])
     every = [Token.of(str(it), {it}, SECRETS[it]).line() for it in Role]
+    every += [it.line() for it in people]
     (folder / "tokens").write_text("\n".join(every))
     options = Options(
         db=db,
