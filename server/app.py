@@ -24,6 +24,7 @@ from .face import Face
 from .guard import HEADERS, PREFLIGHT
 from .openapi import document
 from .problems import MEDIA, Problem, problem_of
+from .raw_bodies import read_body
 from .routing import Asked, Endpoint, Role, Route, Router, Who
 
 if TYPE_CHECKING:
@@ -155,7 +156,14 @@ class App:
         body = (
             None
             if kind is None
-            else bodies.parse(kind, await self._read(request, route.endpoint.longest))
+            else bodies.parse(
+                kind,
+                await read_body(
+                    request,
+                    longest=route.endpoint.longest,
+                    within=self.face.settings.body,
+                ),
+            )
         )
         asked = Asked(ids=route.ids, query=_query(scope), body=body, who=who, http=request)
         return await route.endpoint.handler(self.face, asked), who
@@ -167,25 +175,6 @@ class App:
             return self.router.route(request.method, raw, request.headers.get("accept"))
         except Problem as problem:
             return problem
-
-    async def _read(self, request: Request, longest: int) -> bytes:
-        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media != "application/json":
-            raise Problem("unsupported_media_type", "send Content-Type: application/json")
-        raw = bytearray()
-        length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > longest:
-            raise _too_large(longest)
-        within = self.face.settings.body
-        try:
-            async with asyncio.timeout(within):
-                async for chunk in request.stream():
-                    raw += chunk
-                    if len(raw) > longest:
-                        raise _too_large(longest)
-        except TimeoutError:
-            raise Problem("bad_request", f"the body did not come within {within:g} s") from None
-        return bytes(raw)
 
     async def _send(
         self, response: Response, who: Who, heard: _Heard, receive: Receive, send: Send
@@ -300,10 +289,6 @@ def _tell(heard: _Heard, method: str, began: float) -> None:
 
 def _is_preflight(request: Request) -> bool:
     return request.method == "OPTIONS" and "access-control-request-method" in request.headers
-
-
-def _too_large(longest: int) -> Problem:
-    return Problem("too_large", f"this body has at most {longest:,} bytes")
 
 
 def _query(scope: Mapping[str, Any]) -> dict[str, str]:
