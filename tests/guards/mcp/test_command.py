@@ -19,7 +19,7 @@ from turnlock.cli import guard_mcp
 from turnlock.cli.main import main
 from turnlock.guards import Guard
 from turnlock.guards.mcp import command
-from turnlock.guards.mcp_messages import Unreadable, messages_of
+from turnlock.guards.mcp.messages import Unreadable, messages_of
 
 from .banking import BOUND, Bank, killed, pay, play, refused, until
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from turnlock.cli.main import main
 from turnlock.guards import Guard, PendingApproval
-from turnlock.guards.mcp_refusals import NOT_APPROVED
+from turnlock.guards.mcp.refusals import NOT_APPROVED
 
 from .banking import ERAS, YES, Bank, Mode, Person, pay, play, refused, told, until
 

@@ -11,8 +11,8 @@ from mcp import Client, MCPError
 from mcp_types import InputRequiredResult
 
 from turnlock.guards import At, Guard, Resolution
-from turnlock.guards.mcp_asking import QUESTION, State
-from turnlock.guards.mcp_refusals import IN_DOUBT, NOT_APPROVED
+from turnlock.guards.mcp.asking import QUESTION, State
+from turnlock.guards.mcp.refusals import IN_DOUBT, NOT_APPROVED
 
 from .banking import (
     CANCEL,

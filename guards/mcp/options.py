@@ -1,8 +1,4 @@
-"""MCP: a proxy before any server, that makes each call of a tool a guarded run of its own.
-
-`turnlock guard mcp` and `python -m turnlock.guards.mcp` are this. The client speaks MCP with its
-standard input and output; the server is a program that is started here, or is at a URL.
-"""
+"""The command that starts a proxy: its options, its help and its exit status."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ from typing import Any, Final
 
 import click
 
-from ..models.errors import TurnlockError
-from ..models.safe_text import harmless, harmless_lines
-from ..runtime.log import show_on
-from ..runtime.tools.policy import DEFAULT_LEASE
-from .mcp_settings import RUN, WAIT, Settings
+from ...models.errors import TurnlockError
+from ...models.safe_text import harmless, harmless_lines
+from ...runtime.log import show_on
+from ...runtime.tools.policy import DEFAULT_LEASE
+from .settings import RUN, WAIT, Settings
 
 _HELP: Final = """Guard the tools of an MCP server: this stands before it, and speaks MCP itself.
 
@@ -106,8 +102,8 @@ def command(**told: Any) -> None:  # noqa: ANN401 - the options, by their names
     """Check what was given, stand before the server, and end as it ended."""
     settings = _settings(**told)
     show_on(sys.stderr)
-    from .guard import Guard  # noqa: PLC0415 - help needs no journal
-    from .mcp_serving import serve  # noqa: PLC0415 - as above
+    from ..guard import Guard  # noqa: PLC0415 - help needs no journal
+    from .serving import serve  # noqa: PLC0415 - as above
 
     try:
         guard = Guard.open(settings.db, lease=settings.lease, wait=settings.wait)
@@ -164,7 +160,3 @@ def _headers(told: tuple[str, ...]) -> Mapping[str, str]:
             )
         found[name] = os.environ[variable]
     return found
-
-
-if __name__ == "__main__":
-    command()

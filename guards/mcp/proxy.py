@@ -6,15 +6,13 @@ Requests keep their ids, so progress, cancellation and what a server asks its cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final, cast
 
-from ..runtime.log import logger
-from .guard import Guard
-from .mcp_call import GuardedCall
-from .mcp_client_side import ClientSide
-from .mcp_listed import Listed
-from .mcp_messages import (
+from ...runtime.log import logger
+from ..guard import Guard
+from .call import GuardedCall
+from .messages import (
     GONE,
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -22,13 +20,14 @@ from .mcp_messages import (
     Message,
     Unreadable,
     error,
+    member,
     result,
 )
-from .mcp_pipes import ENDING, End, ServerEnd
-from .mcp_refusals import Told
-from .mcp_request import ToolCall
-from .mcp_server_side import ServerSide
-from .mcp_settings import Settings
+from .pipes import ENDING, End, ServerEnd
+from .refusals import Told
+from .request import ToolCall
+from .settings import Settings
+from .sides import ClientSide, ServerSide
 
 _log: Final = logger(__name__)
 
@@ -176,3 +175,34 @@ class Proxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+class Listed:
+    """What a server lists, held against the gates: a gate that names no tool guards nothing."""
+
+    def __init__(self, gates: frozenset[str]) -> None:
+        """`gates`: the tools that need approval."""
+        self._missing = set(gates)
+        self._asked: set[Id] = set()
+
+    def asks(self, request: Message) -> None:
+        """Hear what the client asks."""
+        if request.method == "tools/list" and request.id is not None and self._missing:
+            self._asked.add(request.id)
+
+    def hears(self, response: Message) -> None:
+        """Hear what the server says; after the last page, warn of gates that no tool has."""
+        if response.id not in self._asked or not response.is_response:
+            return
+        self._asked.discard(response.id)
+        told = member(response.body, "result")
+        tools = told.get("tools")
+        if not isinstance(tools, Sequence) or isinstance(tools, str):
+            return
+        for tool in cast("Sequence[object]", tools):
+            if isinstance(tool, Mapping):
+                self._missing.discard(str(cast("Mapping[str, object]", tool).get("name")))
+        if not told.get("nextCursor"):
+            for gate in sorted(self._missing):
+                _log.warning("--gate %s guards nothing: the server lists no such tool", gate)
+            self._missing.clear()

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from .mcp_messages import RAN_NOTHING
-from .mcp_pipes import ENDING, LINE, Pipes
+from .messages import RAN_NOTHING
+from .pipes import ENDING, LINE, Pipes
 
 LAST_WORDS: Final = 0.3
 """Seconds in which what a program said before its end is still read."""

@@ -1,20 +1,79 @@
-"""The server, as a proxy has it: calls that wait for their response, and all else that it says."""
+"""The client and the server, as a proxy has them: what each said, and who waits for what of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
+from uuid import uuid4
 
-from ..models.safe_text import harmless
-from ..runtime.log import logger
-from ..runtime.tools.errors import OutcomeUnknown
-from .mcp_execution import NotSent
-from .mcp_messages import GONE, Id, Message, Unreadable, error, member
-from .mcp_pipes import ServerEnd
+from ...models.safe_text import harmless
+from ...runtime.log import logger
+from ...runtime.tools.errors import OutcomeUnknown
+from ..calling import NeverBegan
+from .asking import Client
+from .messages import GONE, Id, Message, Unreadable, cancelled, error, member, request
+from .pipes import End, ServerEnd
 
 _log: Final = logger(__name__)
+
+
+class NotSent(NeverBegan):
+    """Nothing reached the server."""
+
+
+class ClientSide:
+    """One client, until it is gone."""
+
+    def __init__(self, end: End) -> None:
+        """Begin with nothing asked."""
+        self.end = end
+        self.said = Client()
+        self._name = f"turnlock-{uuid4().hex[:12]}"
+        self._asked: dict[Id, asyncio.Future[Message]] = {}
+        self._count = 0
+
+    def begins(self, initialize: Message) -> None:
+        """Remember what it says about itself, as a client before 2026-07-28."""
+        params = initialize.params
+        self.said = Client.of(
+            info=member(params, "clientInfo"),
+            capabilities=member(params, "capabilities"),
+            is_modern=False,
+        )
+
+    async def ask(self, params: Mapping[str, Any]) -> Message:
+        """Send `elicitation/create`, and return the response; taken back when this is cancelled."""
+        self._count += 1
+        name = f"{self._name}-{self._count}"  # no server gives such an id
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._asked[name] = answer
+        try:
+            await self.send(request(name, "elicitation/create", params))
+            return await answer
+        except asyncio.CancelledError:
+            if answer.cancelled() or not answer.done():  # cancelled with who waits for it
+                await self.send(cancelled(name, "it is decided, or nobody waits for it"))
+            raise
+        finally:
+            del self._asked[name]
+
+    def is_answer(self, message: Message) -> bool:
+        """Take a response that is to a question of ours; also one that comes too late."""
+        if not isinstance(message.id, str) or not message.id.startswith(f"{self._name}-"):
+            return False
+        answer = self._asked.get(message.id)
+        if answer is not None and not answer.done():
+            answer.set_result(message)
+        return True
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on; where the client is gone, nobody misses it."""
+        try:
+            await self.end.send(message)
+        except OSError:
+            return
 
 
 class ServerSide:

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from ..lifecycle.phases import Phase
-from .errors import DecidedOtherwise, Differs, NotApproved, Stale
-from .guard import Guard
-from .mcp_asking import Reply, can_be_shown, input_required, question, reply_of
-from .mcp_messages import Message
-from .mcp_request import ToolCall
-from .mcp_settings import Settings
+from ...lifecycle.phases import Phase
+from ..errors import DecidedOtherwise, Differs, NotApproved, Stale
+from ..guard import Guard
+from .asking import Reply, can_be_shown, input_required, question, reply_of
+from .messages import Message
+from .request import ToolCall
+from .settings import Settings
 
 MISFITS: Final = 3
 """Answers that fit no question before nothing is decided."""

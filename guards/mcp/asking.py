@@ -13,10 +13,10 @@ from typing import Any, Final, Self, cast
 
 import attrs
 
-from ..models.safe_text import harmless
-from ..models.values import Json
-from .errors import NotApproved
-from .mcp_messages import Body, member
+from ...models.safe_text import harmless
+from ...models.values import Json
+from ..errors import NotApproved
+from .messages import Body, member
 
 KEY: Final = "turnlock/idempotency-key"
 """Where a client names its call, in the `_meta` of its request."""

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import attrs
 
-from ..models.values import Json
-from .mcp_asking import KEY, QUESTION, Client, State
-from .mcp_messages import INVALID_PARAMS, INVALID_REQUEST, Message, member
-from .mcp_refusals import Told
+from ...models.values import Json
+from .asking import KEY, QUESTION, Client, State
+from .messages import INVALID_PARAMS, INVALID_REQUEST, Message, member
+from .refusals import Told
 
 
 @attrs.frozen(kw_only=True)

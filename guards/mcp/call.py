@@ -1,22 +1,36 @@
-"""One `tools/call` as a guarded run of its own, from the client's request to its answer."""
+"""One `tools/call` as a guarded run of its own, from the client's request to its answer.
+
+It is sent to the server once, and what the server says is recorded before the client hears it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from ..models.calls import Status
-from ..models.errors import TurnlockError
-from ..runtime.tools.errors import OutcomeUnknown
-from .errors import InDoubt, NotApproved
-from .guard import Guard
-from .mcp_approval import Approval, Ask
-from .mcp_execution import Execution, NotSent, WantsInput, wants_input
-from .mcp_messages import GONE, Message, member
-from .mcp_refusals import Told, denied, refusal, replayed_failure
-from .mcp_request import ToolCall
-from .mcp_settings import Settings
-from .values import At, Outcome
+from ...models.calls import Status
+from ...models.errors import TurnlockError
+from ...models.values import Json
+from ...runtime.tools.errors import OutcomeUnknown, bounded
+from ...runtime.tools.results import as_json
+from ..calling import NeverBegan
+from ..errors import InDoubt, NotApproved
+from ..guard import Guard
+from ..values import At, CallContext, Outcome
+from .approval import Approval, Ask
+from .messages import GONE, Message, member
+from .refusals import ServerRefused, Told, denied, refusal, replayed_failure, unkept
+from .request import ToolCall
+from .settings import Settings
+from .sides import NotSent
+
+AGAIN: Final = frozenset({-32_042, -32_020, -32_022})
+"""Errors that ask for the same again, before anything has begun: once a person has been to a page
+(2025-11-25), with other HTTP headers, or in another version (2026-07-28)."""
+
+
+class WantsInput(NeverBegan):
+    """The server wants something first, and to be called again then."""
 
 
 class GuardedCall:
@@ -118,3 +132,54 @@ class GuardedCall:
 
     def _refused(self, error: TurnlockError, *, more: str = "") -> Told:
         return refusal(self._call.tool, error, db=self._settings.db, more=more)
+
+
+class Execution:
+    """What a guard calls, at most once for each request."""
+
+    def __init__(
+        self,
+        call: ToolCall,
+        ask: Callable[[Message], Awaitable[Message]],
+        ran_nothing: frozenset[int],
+    ) -> None:
+        """`ask` raises `NotSent` where nothing was sent, `OutcomeUnknown` where nothing is heard.
+
+        An error of a code that is in `ran_nothing` is a failure.
+        """
+        self._call = call
+        self._ask = ask
+        self._ran_nothing = ran_nothing
+        self.context: CallContext | None = None
+        """Of the execution that was begun, if one was."""
+        self.answer: Message | None = None
+        """What the server said now."""
+
+    async def __call__(self, context: CallContext) -> Json:
+        """Have the server execute it, and return what is recorded."""
+        self.context = context
+        answer = self.answer = await self._ask(self._call.forwarded(context.arguments))
+        if "error" in answer.body:
+            self._failed(member(answer.body, "error"))
+        result = answer.body.get("result")
+        if wants_input(result):
+            raise WantsInput
+        try:
+            return as_json(result)
+        except TurnlockError as error:  # too large, or a number that no JSON has
+            return cast("Json", unkept(error))
+
+    def _failed(self, said: Mapping[str, Any]) -> None:
+        code, told = said.get("code"), str(said.get("message", ""))
+        if code in AGAIN:
+            raise WantsInput
+        if isinstance(code, int) and code in self._ran_nothing:
+            raise ServerRefused(code, told)
+        raise OutcomeUnknown(f"the server said: {bounded(told)} (JSON-RPC error {code})")
+
+
+def wants_input(result: object) -> bool:
+    """Whether a result is a question of 2026-07-28."""
+    if not isinstance(result, Mapping):
+        return False
+    return cast("Mapping[str, object]", result).get("resultType") == "input_required"

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol
 
-from .mcp_messages import Message, Unreadable, messages_of
+from .messages import Message, Unreadable, messages_of
 
 LINE: Final = 16 << 20
 """Bytes of one message; who sends a longer one has its connection ended."""

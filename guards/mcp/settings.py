@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import attrs
 
-from ..runtime.tools.policy import DEFAULT_LEASE, Policy
+from ...runtime.tools.policy import DEFAULT_LEASE, Policy
 
 RUN: Final = "mcp"
 WAIT: Final = 30.0

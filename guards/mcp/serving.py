@@ -7,12 +7,12 @@ import shlex
 import signal
 from contextlib import AbstractAsyncContextManager
 
-from ..runtime.tools.errors import said
-from .guard import Guard
-from .mcp_pipes import ServerEnd, standard_pipes
-from .mcp_program import program
-from .mcp_proxy import Proxy
-from .mcp_settings import Settings
+from ...runtime.tools.errors import said
+from ..guard import Guard
+from .pipes import ServerEnd, standard_pipes
+from .program import program
+from .proxy import Proxy
+from .settings import Settings
 
 
 def serve(guard: Guard, settings: Settings) -> str | None:
@@ -49,8 +49,8 @@ async def _serve(guard: Guard, settings: Settings) -> str | None:
 def _server(settings: Settings) -> AbstractAsyncContextManager[ServerEnd]:
     if settings.url is None:
         return program(settings.command)
-    from .mcp_http import http  # noqa: PLC0415 - its client is an extra
-    from .tested import warn_if_untested  # noqa: PLC0415 - as above
+    from ..tested import warn_if_untested  # noqa: PLC0415 - as above
+    from .http import http  # noqa: PLC0415 - its client is an extra
 
     warn_if_untested("mcp")
 

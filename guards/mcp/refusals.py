@@ -10,12 +10,12 @@ import re
 import shlex
 from typing import Any, Final
 
-from ..models.errors import TurnlockError
-from ..models.safe_text import harmless
-from ..runtime.tools.errors import ERROR_TEXT, bounded, said
-from .errors import Differs, GuardRefused, InDoubt, NotApproved, StillRunning
-from .mcp_messages import INTERNAL_ERROR, INVALID_PARAMS
-from .values import Outcome
+from ...models.errors import TurnlockError
+from ...models.safe_text import harmless
+from ...runtime.tools.errors import ERROR_TEXT, bounded, said
+from ..errors import Differs, GuardRefused, InDoubt, NotApproved, StillRunning
+from ..values import Outcome
+from .messages import INTERNAL_ERROR, INVALID_PARAMS
 
 NOT_APPROVED: Final = -32_010
 IN_DOUBT: Final = -32_011
