@@ -381,7 +381,7 @@ class Engine:
                 renewed=asyncio.get_running_loop().time(),
             )
             self._holding.takes(held)
-            self._renewals.go_on()
+            self._renewals.go_on(held)
             return held
         finally:
             for key in begun:

@@ -45,6 +45,11 @@ class Held:
         """What names the attempt."""
         return self.at.run, self.at.turn or "", self.at.call, self.attempt
 
+    @property
+    def due(self) -> float:
+        """When it is to be renewed, by the clock of the loop."""
+        return self.renewed + self.lease / RENEWED
+
 
 class Holding:
     """The attempts that are claimed here, from before the claim is made until one lets go."""
@@ -101,13 +106,13 @@ class Holding:
         """Return what is to be renewed by `now`, the loop's clock, by run."""
         found: dict[str, list[Held]] = {}
         for held in self:
-            if now - held.renewed >= held.lease / RENEWED:
+            if held.due <= now:
                 found.setdefault(held.at.run, []).append(held)
         return found
 
-    def pause(self, now: float) -> float:
-        """Return the seconds until something is due."""
-        return min((it.renewed + it.lease / RENEWED - now for it in self), default=0.0)
+    def due_next(self) -> float:
+        """Return when something is to be renewed next; 0.0: nothing is held."""
+        return min((it.due for it in self), default=0.0)
 
 
 def key_of(call: CallView) -> Key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import attrs
@@ -33,11 +34,16 @@ class Renewals:
         self._visits = visits
         self._worker = worker
         self._task: asyncio.Task[None] | None = None
+        self._next = 0.0
+        """When the task looks again, by the clock of the loop."""
+        self._sooner = asyncio.Event()
 
-    def go_on(self) -> None:
-        """Renew what is held now, and from now on."""
+    def go_on(self, held: Held) -> None:
+        """Renew what is held from now on, and `held` with it: its lease may be the shortest."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._renew())
+        elif held.due < self._next:
+            self._sooner.set()
 
     def stop(self) -> None:
         """Renew nothing more."""
@@ -49,7 +55,11 @@ class Renewals:
         while len(self._holding):
             due = self._holding.due(loop.time())
             await asyncio.gather(*(self._renew_run(run, held) for run, held in due.items()))
-            await asyncio.sleep(max(SHORTEST, self._holding.pause(loop.time())))
+            self._next = max(loop.time() + SHORTEST, self._holding.due_next())
+            self._sooner.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._next):
+                    await self._sooner.wait()
 
     async def _renew_run(self, run: str, held: Sequence[Held]) -> None:
         try:

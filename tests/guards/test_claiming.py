@@ -224,6 +224,43 @@ def test_a_hung_tool_of_a_living_process_keeps_its_lease() -> None:
     run(play())
 
 
+def test_a_short_lease_is_renewed_though_a_longer_one_was_claimed_before() -> None:
+    """Who renews sleeps until the first is due: a claim that comes then may be due before it."""
+
+    async def play() -> None:
+        journal = MemoryJournal()
+        ada = engine(journal, policies={"quick": Policy(lease=0.3)})
+        await open_turn(ada, "t1", call("a"), call("b", "quick"), call("c", "quick"))
+        await claimed(ada, "a")
+        await asyncio.sleep(1)
+        await claimed(ada, "b", "quick")
+        await asyncio.sleep(5)
+        await claimed(ada, "c", "quick")
+        await asyncio.sleep(5)
+        for name in ("b", "c"):
+            with pytest.raises(StillRunning):
+                await claimed(engine(journal, wait=0.0), name, "quick")
+        await conforms(journal)
+
+    run(play())
+
+
+def test_a_short_lease_is_renewed_though_a_longer_one_was_let_go() -> None:
+    async def play() -> None:
+        journal = MemoryJournal()
+        ada = engine(journal, policies={"quick": Policy(lease=0.3)})
+        await open_turn(ada, "t1", call("a"), call("b", "quick"))
+        held = await claimed(ada, "a")
+        await asyncio.sleep(1)
+        await ada.succeeded(held, 1)
+        await claimed(ada, "b", "quick")
+        await asyncio.sleep(5)
+        with pytest.raises(StillRunning):
+            await claimed(engine(journal, wait=0.0), "b", "quick")
+
+    run(play())
+
+
 def test_a_lost_claim_is_in_doubt_and_not_run_again() -> None:
     async def play() -> None:
         journal = MemoryJournal()

@@ -35,7 +35,7 @@ def dead_engine(journal: Journal) -> Engine:
     """An engine of a process that has surely ended."""
     found = engine(journal)
     found._worker._meaning = dead_owner()
-    found._renewals.go_on = lambda: None  # type: ignore[method-assign]
+    found._renewals.go_on = lambda held: None  # type: ignore[method-assign]
     return found
 
 
@@ -43,7 +43,7 @@ def foreign_engine(journal: Journal) -> Engine:
     """An engine of another host, of which nothing is known, and which is silent."""
     found = engine(journal)
     found._worker._meaning = f"{OWNER_PREFIX}elsewhere:7:boot:namespaces:1:nonce"
-    found._renewals.go_on = lambda: None  # type: ignore[method-assign]
+    found._renewals.go_on = lambda held: None  # type: ignore[method-assign]
     return found
 
 
