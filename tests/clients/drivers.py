@@ -84,7 +84,7 @@ class Driver:
         assert self.process.stdin is not None
         self.number += 1
         step = self.steps[self.number] = Step(what)
-        self.process.stdin.write(json.dumps({"id": self.number, "do": what, **given}) + "\n")
+        self.process.stdin.write(json.dumps({"id": self.number, "do": what, "given": given}) + "\n")
         self.process.stdin.flush()
         return step
 

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline"
 
 const print = (line) => process.stdout.write(JSON.stringify(line) + "\n")
 
-async function play(steps, { id, do: what, ...given }) {
+async function play(steps, { id, do: what, given }) {
 	try {
 		if (!Object.hasOwn(steps, what)) throw new Error(`there is no step ${what}`)
 		const value = await steps[what](given, (saw) => print({ id, saw }))
