@@ -150,11 +150,6 @@ def _text(file: str, option: str) -> str:
             harmless(f"{option}: {file} has more than {_LARGEST:,} bytes; give a shorter one")
         )
     return text
-    if len(raw) > _LARGEST:
-        raise click.UsageError(
-            harmless(f"{option}: {file} has more than {_LARGEST:,} bytes; give a shorter one")
-        )
-    return text
 
 
 def _bytes(path: Path) -> bytes:

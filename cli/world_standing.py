@@ -47,6 +47,7 @@ _QUESTION: Final = 400
 _WORDS: Final[Mapping[Stands, str]] = {
     Stands.DOUBT: "does not know whether a call happened",
     Stands.APPROVAL: "waits for approval",
+    Stands.QUESTION: "waits for a reply",
     Stands.RUNNING: "runs its tools",
     Stands.SPEAKING: "has to answer",
     Stands.TO_PUBLISH: "has to publish its answer",

@@ -20,12 +20,15 @@ import pytest
 
 from turnlock import Decide, FactType
 from turnlock.runtime import open_journal
+from turnlock.world.entries import Question, body_of
+from turnlock.world.names import question_id
 
 from .recordings import turnlock
 from .sessions import TIMEOUT
 from .test_world_make import refused, told
 from .waiting import facts
 
+ALICE = "demo/plan/alice"
 MODELS = '''
 import asyncio, re
 from turnlock.agent import Answer, Ended, ModelError, Prompt, Results, Stop, Text, ToolCall
@@ -320,6 +323,36 @@ def test_the_second_interrupt_ends_at_once(db: str) -> None:
     assert turnlock(*words, "--error", "it was stopped").exit_code == 0
     assert ran(db)[0] == 0
     assert "alice: it came to it was stopped" in chat_of(db)
+
+
+def test_what_a_tool_asks_while_it_runs_is_shown(db: str) -> None:
+    """W-67: its member waits for a reply, and nothing else."""
+    say(db, "@alice call linger")
+    with hosted(db):
+        until = time.monotonic() + TIMEOUT
+        while not Path("begun").exists():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        question = asked_by_call(db)
+        shown = told("show", "demo", db=db)
+        assert "alice        waits for a reply, heard 1  demo/plan/alice\n" in shown
+        assert f"turnlock world reply {question}" in shown
+        (chat,) = json.loads(told("show", "demo", "--json", db=db))["chats"]
+        assert chat["status"] == "waits for people"
+        assert [it["stands"] for it in chat["standing"]] == ["question", "idle"]
+
+
+def asked_by_call(db: str) -> str:
+    """Have the call of alice ask a person something; return the question's id."""
+    name = question_id(ALICE, "t1", "c1", 1, 1)
+    question = Question(run=ALICE, turn="t1", invocation="c1", attempt=1, server="s", text="?")
+
+    async def ask() -> None:
+        async with await open_journal(db) as journal:
+            await journal.append_entry("demo/plan", name, body_of(question), at=time.time())
+
+    asyncio.run(ask())
+    return name
 
 
 def test_a_host_that_was_killed_is_gone_on_with(db: str) -> None:
