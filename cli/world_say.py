@@ -68,7 +68,7 @@ def say(  # noqa: PLR0913 - one parameter for each option
     said = _typed() if text == "-" else _plain(text)
     if not said.strip():
         raise click.UsageError("TEXT is empty; say something")
-    made = message_id or uuid.uuid4().hex[:12]
+    made = uuid.uuid4().hex[:12] if message_id is None else message_id
 
     async def work(it: World) -> tuple[int, str, bool]:
         known = await it.configuration()

@@ -73,8 +73,8 @@ class _Draft:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._draft = beside(path, f".{secrets.token_hex(4)}.new")
         try:
+            self._draft = beside(path, f".{secrets.token_hex(4)}.new")
             if path.exists():
                 raise FileExistsError(17, "it is there already")
             make_private(self._draft)

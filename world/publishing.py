@@ -163,9 +163,8 @@ class World:
 
         async def choose(known: Configuration) -> ChatOpened | None:
             there = known.chats.get(chat)
+            self._check_members(named or (), known)
             now = named if there is None or named is not None else there.members
-            if now is not None:
-                self._check_members(now, known)
             if there is not None and not there.closed and _same(now, there.members):
                 return None
             begins = (await self._ends_of([chat])).get(chat, 0)

@@ -139,6 +139,7 @@ def test_a_message_is_said_once_for_each_id(db: str) -> None:
     assert told(*say, "hello", "--id", "a", db=db) == "1 in plan, --id a\n"
     assert told(*say, "hello", "--id", "a", db=db) == "1 in plan, --id a, which was said before\n"
     refused(*say, "other", "--id", "a", db=db, status=1)
+    refused(*say, "other", "--id", "", db=db)
     assert told(*say, "hello", "--id", "a", "--as", "ada", db=db) == "2 in plan, --id a\n"
     made = told(*say, "hello", db=db)
     made_id = made.split()[-1]

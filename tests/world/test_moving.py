@@ -316,6 +316,9 @@ def test_w_72_a_file_is_whole_and_its_owners_alone(tmp_path: Path) -> None:
             await exported(scene, tmp_path)
         with pytest.raises(ExportError, match="No such file"):
             await export_world(scene.journal, "demo", tmp_path / "no" / "demo.world")
+        for no_name in ("", ".", "/"):
+            with pytest.raises(ExportError, match="give another name"):
+                await export_world(scene.journal, "demo", no_name)
         with pytest.raises(UnknownWorld):
             await export_world(scene.journal, "none", tmp_path / "none.world")
         with pytest.raises(ExportError, match="No such file"):

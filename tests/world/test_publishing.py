@@ -245,6 +245,25 @@ def test_w_13_who_asks_while_another_clears_has_it_cleared_once() -> None:
     run(play())
 
 
+def test_w_13_a_chat_is_opened_again_though_an_agent_it_names_has_left() -> None:
+    """Who is there still is in it; named anew, one that is not there is refused."""
+
+    async def play() -> None:
+        world = await made(None, "alice", "bob")
+        chat = await world.open_chat("plan", members=("alice", "bob"))
+        await world.remove_agent("bob")
+        before = await kinds(world)
+        await world.open_chat("plan")
+        assert await kinds(world) == before
+        await chat.close()
+        await world.open_chat("plan")
+        assert [it.agent for it in (await world.configuration()).members("plan")] == ["alice"]
+        with pytest.raises(UnknownAgent, match="bob"):
+            await world.open_chat("plan", members=("alice", "bob"))
+
+    run(play())
+
+
 def test_w_3_what_is_no_id_is_no_name_here() -> None:
     async def play() -> None:
         world = await made(None, "alice")
