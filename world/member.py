@@ -42,6 +42,7 @@ from .standing import (
     ReadEntry,
     cursor_of,
     entries_after,
+    last_heard,
     publication_of,
     turns_of,
 )
@@ -259,20 +260,25 @@ class Member:
         )
 
     async def _unheard(self, until: int) -> list[str]:
-        """Return what was said since and is not asked of it, by sender, in order (W-20)."""
-        lines: list[str] = []
-        size, name = 0, self.name
-        async for it in entries_after(self._means.journal, name.log, self.cursor):
+        """Return what was said since it heard last and is not asked of it, in order (W-20).
+
+        What it passed by at its limit is such, too: who hears all learns of it with the next
+        prompt.
+        """
+        lines: deque[str] = deque()
+        size, is_cut, name = 0, False, self.name
+        heard = last_heard(self.agent.conversation)
+        after = max(self._means.begins, heard.number if heard else 0)
+        async for it in entries_after(self._means.journal, name.log, after):
             if it.number >= until:
                 break
             if isinstance(it.said, Message) and it.said.sender != name.agent:
                 lines.append(_line(it.said))
                 size += len(lines[-1].encode())
                 while size > UNHEARD_BYTES:
-                    size -= len(lines.pop(0).encode())
-                    if lines[:1] != [LEFT_OUT]:
-                        lines.insert(0, LEFT_OUT)
-        return lines
+                    size -= len(lines.popleft().encode())
+                    is_cut = True
+        return [LEFT_OUT, *lines] if is_cut else [*lines]
 
     async def _pass(self, waiting: Waiting, limit: int) -> None:
         """Note that it is passed by, so that a larger limit does not bring it back (W-22)."""

@@ -9,6 +9,7 @@ import pytest
 from turnlock.runtime.journal.ledger import Domain
 from turnlock.world import AgentSpec, Stands, UnknownWorld
 from turnlock.world.entries import Message, Role, body_of
+from turnlock.world.member import LEFT_OUT, UNHEARD_BYTES
 
 from ..runtime.virtual import run
 from .playing import ids, play, says
@@ -115,6 +116,56 @@ def test_w_20_who_hears_all_is_told_what_it_does_not_answer() -> None:
         assert alice.told[0] == "human: @carol one\n\ncarol: Hm.\n\nhuman: @alice @bob two"
         assert alice.told[1] == "bob: Fine.\n\nhuman: @alice three"
         assert bob.told == ["human: @alice @bob two"]
+
+    run(it())
+
+
+def test_w_20_what_was_passed_by_is_told_to_who_hears_all() -> None:
+    """W-22: at the limit nothing is heard, and nothing is lost: what was said before it, too."""
+
+    async def it() -> None:
+        alice, bob = says("@bob ping", "@bob ping", "Thanks."), says("@alice pong")
+        more = {"hears": "all", "turn_limit": 1}
+        quiet = says("<world>PASS</world>")
+        played = await play({"alice": (alice, more), "bob": (bob, {}), "carol": quiet})
+        async with played.host() as host:
+            await played.chat.say("human", "@alice go", message_id="m1")
+            await host.idle("plan")
+            assert (await played.said())[-1].startswith("alice hands over")
+            for number, text in enumerate(("@carol psst", "@bob more"), start=2):
+                await played.chat.say("human", text, message_id=f"m{number}")
+                await host.idle("plan")
+            await played.chat.say("human", "@alice and?", message_id="m4")
+            await host.idle("plan")
+        assert alice.told[:2] == ["human: @alice go", "bob: @alice pong"]
+        assert alice.told[2].split("\n\n") == [
+            "bob: @alice pong",
+            "human: @carol psst",
+            "human: @bob more",
+            "bob: @alice pong",
+            "human: @alice and?",
+        ]
+
+    run(it())
+
+
+def test_w_9_what_is_told_beside_a_prompt_is_bounded() -> None:
+    """The oldest of it gives way, which is said once; the latest is told."""
+
+    async def it() -> None:
+        alice = says("Noted.")
+        played = await play({"alice": (alice, {"hears": "all"})})
+        for number in range(20):
+            text = f"@carol {number} {'x' * 200_000}"
+            await played.chat.say("human", text, message_id=f"m{number}")
+        await played.chat.say("human", "@alice now", message_id="m")
+        async with played.host() as host:
+            await host.idle("plan")
+        (told,) = alice.told
+        first, *others, last = told.split("\n\n")
+        assert (first, last) == (LEFT_OUT, "human: @alice now")
+        assert [it.split()[2] for it in others] == ["15", "16", "17", "18", "19"]
+        assert len(told) < UNHEARD_BYTES
 
     run(it())
 
