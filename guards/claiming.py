@@ -20,6 +20,7 @@ from ..models.values import Absent, Json, same_json
 from ..runtime.tools.policy import Policy
 from ..views.call_view import CallView, OutcomeView, Waits
 from ..views.live import call_of
+from ..views.meanings import REASONS
 from .errors import Differs, GuardRefused, NotApproved, Stale
 from .past import Past
 from .values import At, Outcome
@@ -174,6 +175,16 @@ def late(at: At) -> Stale:
         " executed",
         at=at,
         reason=Reason.LATE,
+    )
+
+
+def refused_by_run(at: At, reason: Reason) -> Stale:
+    """Return the refusal of what no other rule has foreseen; whatever it is, it did not happen."""
+    return Stale(
+        f"{_of(at)}: the run has refused it ({reason}: {REASONS[reason]}), and nothing was executed"
+        " or changed; look at the run with turnlock show",
+        at=at,
+        reason=reason,
     )
 
 

@@ -18,6 +18,7 @@ from ..models.values import Absent, Json, same_json
 from ..views.call_view import CallView, DecisionView
 from ..views.live import call_of
 from .claiming import ended_call, is_closed_unstarted, is_running, late, unknown
+from .doubting import may_run_again
 from .errors import DecidedOtherwise, Differs, GuardRefused, Stale
 from .past import Past
 from .reporting import is_said
@@ -50,6 +51,9 @@ class Deciding:
             return Step(answer=self._afterwards(kernel, past))
         if call.arguments_digest != self.digest:
             return Step(answer=self._other_digest())
+        grants = len(kernel.grants)
+        if self.approved and self.scope is not Scope.ONCE and grants >= kernel.run.limits.grants:
+            return Step(answer=self._too_many_grants())
         decide = Decide(
             run_id=self.at.run,
             turn_id=turn_id,
@@ -107,6 +111,14 @@ class Deciding:
             and same_json(self.arguments, known.arguments)
         )
 
+    def _too_many_grants(self) -> Stale:
+        return Stale(
+            f"run {self.at.run!r} has as many grants in force as its limits allow: approve with"
+            " scope once, or revoke some",
+            at=self.at,
+            reason=Reason.LIMIT_REACHED,
+        )
+
     def _other_digest(self) -> Differs:
         at = self.at
         return Differs(
@@ -141,6 +153,8 @@ class Resolving:
             return Step(answer=self._afterwards(kernel, past))
         if call.retry_authorised and self.resolution is Resolution.RETRY:
             return Step(answer=None)
+        if call.in_doubt and self.resolution is Resolution.RETRY and not may_run_again(kernel):
+            return Step(answer=self._interrupted())
         if call.in_doubt:
             return Step(deliveries=(self._delivery(call.attempt),), answer=None)
         return Step(answer=call if is_running(call) else self._not_in_doubt())
@@ -179,6 +193,14 @@ class Resolving:
             " resolution changes nothing",
             at=self.at,
             reason=Reason.ALREADY_SETTLED,
+        )
+
+    def _interrupted(self) -> Stale:
+        return Stale(
+            f"call {self.at.call!r} of turn {self.at.turn!r} cannot be run again: its turn is being"
+            " interrupted; say what became of it, its result or its error",
+            at=self.at,
+            reason=Reason.INTERRUPTING,
         )
 
     def _not_in_doubt(self) -> Stale:

@@ -18,6 +18,7 @@ from ..runtime.tools.policy import InDoubt, Policy
 from ..runtime.tools.results import Failed, Happened, NeverHappened
 from ..runtime.tools.threads import Threads
 from ..runtime.tools.tool import Tool
+from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of
 from .past import Past
@@ -26,6 +27,13 @@ from .visits import Step
 
 PROBING: Final = Threads(name="turnlock probe", bound="LOST")
 """The threads of the probes of this process."""
+NOT_BEGUN: Final = "it was not begun, and its turn was interrupted"
+"""The error of an attempt that surely never began, where none may follow it."""
+
+
+def may_run_again(kernel: Kernel) -> bool:
+    """Whether the kernel lets one more attempt of the open turn be made (K-53)."""
+    return kernel.turn is None or kernel.turn.phase is not TurnPhase.INTERRUPTING
 
 
 @attrs.frozen
@@ -35,7 +43,10 @@ class Losing:
     at: At
     attempt: int
     began: bool = True
-    """Whether it may have happened; where it surely never began, one more is authorised at once."""
+    """Whether it may have happened; where it surely never began, one more is authorised at once.
+
+    In a turn that is being interrupted none may follow: there it has failed.
+    """
 
     def __call__(self, kernel: Kernel, _: Past) -> Step[None]:
         """Say that it is lost, if it is this attempt still."""
@@ -53,7 +64,12 @@ class Losing:
                 )
             )
         if not self.began and not call.retry_authorised:
-            found.append(_resolve(call, Resolution.RETRY))
+            again = may_run_again(kernel)
+            found.append(
+                _resolve(call, Resolution.RETRY)
+                if again
+                else _resolve(call, Resolution.ERROR, error=NOT_BEGUN)
+            )
         return Step(deliveries=tuple(found), answer=None)
 
 
@@ -63,12 +79,15 @@ class Settling:
 
     resolve: Resolve
 
-    def __call__(self, kernel: Kernel, _: Past) -> Step[None]:
-        """Resolve it; whoever was quicker is right."""
+    def __call__(self, kernel: Kernel, _: Past) -> Step[bool]:
+        """Resolve it; whoever was quicker is right. Say whether it can be resolved so now."""
         told = self.resolve
         call = call_of(kernel, turn_id=told.turn_id, invocation_id=told.invocation_id)
-        due = call is not None and call.waits is Waits.RESOLUTION and call.attempt == told.attempt
-        return Step(deliveries=(told,) if due else (), answer=None)
+        if call is None or call.waits is not Waits.RESOLUTION or call.attempt != told.attempt:
+            return Step(answer=True)
+        if told.resolution is Resolution.RETRY and not may_run_again(kernel):
+            return Step(answer=False)
+        return Step(deliveries=(told,), answer=True)
 
 
 async def answer_of(call: CallView, policy: Policy | None) -> Resolve | None:

@@ -18,7 +18,6 @@ from ..models.calls import Call
 from ..models.deliveries import Claim, Match, Report, Resolution, Scope
 from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
 from ..models.ids import idempotency_key
-from ..models.reasons import Reason
 from ..models.run import Limits
 from ..models.values import ABSENT, Absent, Json, freeze
 from ..runtime.errors import Closed
@@ -29,7 +28,7 @@ from ..runtime.scheduling import Clock, SteadyClock
 from ..runtime.tools.policy import Policy, is_secretive
 from ..runtime.workers import Worker
 from ..views.call_view import CallView
-from .claiming import Claimed, Claiming, is_running, outcome_of, unknown
+from .claiming import Claimed, Claiming, is_running, outcome_of, refused_by_run, unknown
 from .deciding import Deciding, Resolving
 from .doubting import Losing
 from .errors import GuardRefused, NotRecorded, Stale
@@ -51,6 +50,8 @@ T = TypeVar("T")
 FIRST_LOOK: Final = 0.02
 LONGEST_LOOK: Final = 0.5
 """Seconds between two looks at a call that another runs: doubled each time."""
+TRIES: Final = 3
+"""Times that something is chosen for a run whose kernel has refused what was chosen before."""
 CLOSING: Final = 5.0
 """Seconds in which what is held is said to be lost, when an engine closes."""
 
@@ -146,16 +147,7 @@ class Engine:
         `Abandons.NOTHING` also `NotApproved`.
         """
         opening = Opening(run=run, turn=turn, calls=calls, after=after, abandons=abandons)
-        while True:
-            visit = await self._visit(run, opening, declare=True)
-            found = visit.answer
-            if isinstance(found, Exception):
-                raise found
-            if found is None:
-                if visit.reason is None:
-                    return
-            elif not await self._obstacles.mended(found, again=False):
-                raise await self._obstacles.refusal(found)
+        await self._brought_about(At(run, turn, ""), opening, declare=True)
 
     async def claim(
         self,
@@ -188,8 +180,6 @@ class Engine:
             found = await self._claimed(claiming)
             if isinstance(found, GuardRefused):
                 raise found
-            if found is None:
-                continue
             if not isinstance(found, CallView):
                 return found
             if await self._obstacles.mended(found, again=True, policy=policy):
@@ -262,19 +252,7 @@ class Engine:
             scope=scope,
             match=match,
         )
-        while True:
-            visit = await self._about(at, deciding)
-            if isinstance(visit.answer, GuardRefused):
-                raise visit.answer
-            if visit.reason is None:
-                return
-            if visit.reason is Reason.LIMIT_REACHED:
-                raise Stale(
-                    f"run {at.run!r} has as many grants in force as its limits allow: approve with"
-                    " scope once, or revoke some",
-                    at=at,
-                    reason=visit.reason,
-                )
+        await self._brought_about(at, deciding)
 
     async def resolve(
         self,
@@ -290,16 +268,7 @@ class Engine:
         has ended otherwise, and `Stale`.
         """
         resolving = Resolving(at=at, resolution=resolution, result=result, error=error)
-        while True:
-            visit = await self._about(at, resolving)
-            found = visit.answer
-            if isinstance(found, GuardRefused):
-                raise found
-            if found is None:
-                if visit.reason is None:
-                    return
-            elif not await self._obstacles.mended(found, again=False):
-                raise await self._obstacles.refusal(found)
+        await self._brought_about(at, resolving)
 
     async def waiting(self, run: str) -> tuple[PendingApproval, ...]:
         """Return the calls of a run that wait for a decision, in expected order."""
@@ -310,7 +279,7 @@ class Engine:
 
     async def look(self, at: At) -> Look:
         """Return where a call stands. Raises `Stale` where there is none."""
-        found = (await self._about(at, Looking(at))).answer
+        found = await self._about(at, Looking(at))
         if isinstance(found, Stale):
             raise found
         call = found.call
@@ -340,8 +309,8 @@ class Engine:
                         await self._let_go(held, Losing(held.at, held.attempt))
         await self._journal.close()
 
-    async def _claimed(self, claiming: Claiming) -> Claimed | Held | None:
-        """Claim once; None: something has changed meanwhile. Cancelled, nothing is left claimed."""
+    async def _claimed(self, claiming: Claiming) -> Claimed | Held:
+        """Claim once. Cancelled, nothing is left claimed."""
         work = self._surely(self._claim(claiming))
         try:
             return await asyncio.shield(work)
@@ -352,7 +321,7 @@ class Engine:
                     await asyncio.wait({given_back})
             raise
 
-    async def _claim(self, claiming: Claiming) -> Claimed | Held | None:
+    async def _claim(self, claiming: Claiming) -> Claimed | Held:
         begun: set[Any] = set()
 
         def choose(kernel: Kernel, past: Past) -> Step[Claimed]:
@@ -363,13 +332,10 @@ class Engine:
 
         unknown_ = True
         try:
-            visit = await self._about(claiming.at, choose)
+            call = await self._about(claiming.at, choose)
             unknown_ = False
-            call = visit.answer
             if not isinstance(call, CallView) or not call.owed:
                 return call
-            if visit.reason is not None:
-                return None
             held = Held(
                 at=At(call.run_id, call.turn_id, call.invocation_id),
                 tool=call.tool_name,
@@ -387,7 +353,7 @@ class Engine:
             for key in begun:
                 self._holding.ends(key, unknown=unknown_)
 
-    async def _unwanted(self, work: asyncio.Task[Claimed | Held | None]) -> None:
+    async def _unwanted(self, work: asyncio.Task[Claimed | Held]) -> None:
         """Give back what was claimed for somebody who was cancelled."""
         held = await work
         if isinstance(held, Held):
@@ -409,16 +375,37 @@ class Engine:
         finally:
             self._holding.lets_go(held)
 
+    async def _brought_about(
+        self, at: At, choose: Chooses[CallView | GuardRefused | None], *, declare: bool = False
+    ) -> None:
+        """Visit its run until that holds which is chosen there; raise what is in the way of it."""
+        while (found := await self._about(at, choose, declare=declare)) is not None:
+            if isinstance(found, GuardRefused):
+                raise found
+            if not await self._obstacles.mended(found, again=False):
+                raise await self._obstacles.refusal(found)
+
     async def _visit(self, run: str, choose: Chooses[T], *, declare: bool = False) -> Visit[T]:
         self._check_open()
         return await self._visits.visit(run, choose, declare=declare)
 
-    async def _about(self, at: At, choose: Chooses[T]) -> Visit[T]:
-        """Visit the run of a call. Raises `Stale` where there is no such run."""
-        try:
-            return await self._visit(at.run, choose)
-        except UnknownRun as error:
-            raise unknown(at) from error
+    async def _about(self, at: At, choose: Chooses[T], *, declare: bool = False) -> T:
+        """Visit the run of a call, and return what was said there.
+
+        What is chosen fits the run as it is, so the kernel refuses it only where time has passed
+        since: then it is chosen again. Raises `Stale` where there is no such run, or no end of it.
+        """
+        refused = 0
+        while True:
+            try:
+                visit = await self._visit(at.run, choose, declare=declare)
+            except UnknownRun as error:
+                raise unknown(at) from error
+            if visit.reason is None:
+                return visit.answer
+            refused += 1
+            if refused == TRIES:
+                raise refused_by_run(at, visit.reason)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -95,8 +95,7 @@ class Obstacles:
         resolve = await answer_of(call, policy or self._policies.get(call.tool_name))
         if resolve is None or (resolve.resolution is Resolution.RETRY and not again):
             return False
-        await self._visits.visit(at.run, Settling(resolve))
-        return True
+        return (await self._visits.visit(at.run, Settling(resolve))).answer
 
     async def _lost(self, at: At, call: CallView) -> bool:
         """Say that an attempt is lost whose executor is surely gone; whether it was."""

@@ -30,6 +30,7 @@ from .past import Past, Unread
 from .values import KIND
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 RUNS: Final = 128
 """Runs that are kept folded; beyond it the one that nobody visited longest goes first."""
@@ -43,11 +44,11 @@ LONGEST_PAUSE: Final = 0.5
 
 
 @attrs.frozen(kw_only=True)
-class Step(Generic[T]):
+class Step(Generic[T_co]):
     """What a run calls for: deliveries, judged together, and what is to be said once they are."""
 
     deliveries: tuple[Delivery, ...] = ()
-    answer: T
+    answer: T_co
 
 
 @attrs.frozen(kw_only=True)
