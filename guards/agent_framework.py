@@ -29,7 +29,8 @@ from .agent_framework_session import (
 )
 from .errors import Stale
 from .guard import Guard
-from .values import BEGINNING, At, CallContext
+from .tested import warn_if_untested
+from .values import BEGINNING, At, CallContext, gated
 
 Next = Callable[[], Awaitable[None]]
 SUSPENDS: Final = (af.MiddlewareFailure, UserInputRequiredException)
@@ -42,7 +43,8 @@ class TurnMiddleware(af.ChatMiddleware):
 
     def __init__(self, guard: Guard, *, gate: Collection[str] = ()) -> None:
         """Open turns with this guard; tools that always require approval are in the gate, too."""
-        self._guard, self._gate = guard, frozenset(gate)
+        warn_if_untested("agent-framework-core")
+        self._guard, self._gate = guard, gated(gate)
 
     async def process(self, context: af.ChatContext, call_next: Next) -> None:
         """Ask the model and open its answer: `Forked`, `InDoubt` … where it cannot be."""

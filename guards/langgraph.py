@@ -20,12 +20,11 @@ from langchain.agents.middleware.types import (
 from langgraph.config import get_config
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from ..models.errors import InvalidValue
 from .errors import NotApproved
 from .langgraph_answers import opening_of, recording, run_of, with_ids
 from .langgraph_calls import RECORDING, GuardedCall, refusing
 from .tested import warn_if_untested
-from .values import CallContext, Outcome
+from .values import CallContext, Outcome, gated
 
 if TYPE_CHECKING:
     from .guard import Guard
@@ -55,12 +54,8 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         """Keep what is guarded, and how."""
         super().__init__()
-        if isinstance(gate, str):
-            raise InvalidValue(
-                place="gate", cause=f"{gate!r} is one text", fix=f"give a set: {{{gate!r}}}"
-            )
         warn_if_untested("langgraph", "langchain")
-        self._guard, self._gate, self._records_model = guard, frozenset(gate), records_model
+        self._guard, self._gate, self._records_model = guard, gated(gate), records_model
 
     def after_model(self, state: Any, runtime: object) -> dict[str, Any]:  # noqa: ANN401, ARG002
         """Open the turn that the model's answer is; in a graph by hand, the node after the model.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -10,6 +10,7 @@ import attrs
 
 from ..lifecycle.phases import Phase
 from ..models.calls import Status
+from ..models.errors import InvalidValue
 from ..models.values import Json
 
 T = TypeVar("T")
@@ -101,3 +102,12 @@ class PendingApproval:
     digest: str
     deadline: float | None = None
     """Unix time, in seconds, after which it is denied; None: it waits for ever."""
+
+
+def gated(gate: Collection[str]) -> frozenset[str]:
+    """Return the tools of a gate. Raises `InvalidValue` for a text: its letters are no names."""
+    if isinstance(gate, str):
+        raise InvalidValue(
+            place="gate", cause=f"{gate!r} is one text", fix=f"give a set: {{{gate!r}}}"
+        )
+    return frozenset(gate)

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...models.safe_text import harmless
+from ..tested import warn_if_untested
 from .asking import VERSION
 from .messages import RAN_NOTHING, Message, Unreadable, member
 from .pipes import LINE
@@ -112,6 +113,7 @@ class Http:
 @asynccontextmanager
 async def http(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Http]:
     """Give the server at this URL. The transport's scopes are those of a task of its own."""
+    warn_if_untested("mcp")
     ready: asyncio.Future[Http] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -528,6 +530,18 @@ def test_what_is_no_journal_is_told_when_it_is_opened(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue):
         Guard.open(tmp_path / "other.db", lease=-1.0)
     assert not [it.name for it in threading.enumerate() if it.name.startswith("guard ")]
+
+
+def test_a_journal_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """Whoever wrote it goes on with it: nothing is read wrongly, and nothing is written."""
+    path = tmp_path / "agent.db"
+    Guard.open(path).close()
+    with closing(sqlite3.connect(path)) as journal:
+        journal.execute("PRAGMA user_version = 999")
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=r"agent\.db.* newer"):
+        Guard.open(path)
+    assert path.read_bytes() == before
 
 
 def test_a_journal_url_is_a_place_too(tmp_path: Path) -> None:

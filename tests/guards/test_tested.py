@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tomllib
 import warnings
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from turnlock.guards import Guard
+from turnlock.guards.agent_framework import TurnMiddleware
+from turnlock.guards.langgraph import GuardMiddleware
+from turnlock.guards.mcp.http import http
+from turnlock.guards.openai_agents import guarded_tool
+from turnlock.guards.pydantic_ai import GuardCapability
 from turnlock.guards.tested import TESTED, UntestedVersion, warn_if_untested
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+async def reach(url: str) -> None:
+    """Stand before a server at a URL; nothing is sent."""
+    async with http(url, {}):
+        pass
+
+
+async def pay(amount: int) -> str:
+    """Pay an amount."""
+    return f"paid {amount}"
+
+
+MADE: dict[str, Callable[[Guard], object]] = {
+    "agent-framework-core": TurnMiddleware,
+    "langgraph": GuardMiddleware,
+    "langchain": GuardMiddleware,
+    "mcp": lambda _: asyncio.run(reach("http://127.0.0.1:9/mcp")),
+    "openai-agents": lambda guard: guarded_tool(guard, pay),
+    "pydantic-ai-slim": GuardCapability,
+}
+"""What everybody makes who has the guard of a framework; servers over stdio need no `mcp`."""
 
 
 def test_the_versions_of_the_suite_are_tested_ones() -> None:
@@ -70,6 +100,25 @@ def test_a_version_outside_the_range_warns_of_both(
         text = str(told[0].message)
         assert f"langgraph {version} is installed" in text
         assert "tested with 1.2 up to" in text
+
+
+@pytest.mark.parametrize("name", sorted(TESTED))
+def test_whoever_makes_a_guard_of_a_framework_is_warned(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each adapter asks; made with what is installed here it says nothing."""
+    really = metadata.version
+
+    def installed(it: str) -> str:
+        return "99.0" if it == name else really(it)
+
+    with Guard.open(tmp_path / "agent.db") as guard:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            MADE[name](guard)
+        monkeypatch.setattr(metadata, "version", installed)
+        with pytest.warns(UntestedVersion, match=f"^{name} 99.0 is installed, .* tested with "):
+            MADE[name](guard)
 
 
 def test_what_is_not_installed_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:

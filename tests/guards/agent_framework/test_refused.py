@@ -17,8 +17,9 @@ from agent_framework import (
     tool,
 )
 
-from turnlock.guards import Differs, Forked, Guard, NotRecorded, Stale
+from turnlock.guards import At, Differs, Forked, Guard, NotRecorded, Stale
 from turnlock.guards.agent_framework import ClaimMiddleware, TurnMiddleware, answer
+from turnlock.models.errors import InvalidValue
 
 from .speaking import PAY, Bank, Speaker, agent_of, decided, kept, loaded, run
 
@@ -100,6 +101,49 @@ def test_arguments_changed_on_their_way(guard: Guard) -> None:
     with pytest.raises(Differs):
         run(agent, "pay 5", AgentSession())
     assert not bank.paid
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_middleware_of_one_run_stands_inside_of_the_agents(guard: Guard, inside: bool) -> None:
+    """Where it edits what nobody has to approve, the claim is given with it, behind it."""
+    bank, turns, claims = Bank(), TurnMiddleware(guard), ClaimMiddleware(guard)
+    own = [turns, claims] if inside else [turns]
+    agent = agent_of(None, Speaker(PAY), bank.tool(asks=False), middleware=own)
+
+    async def play() -> None:
+        more: list[Any] = [Doubling()] if inside else [Doubling(), claims]
+        if inside:
+            await agent.run("pay 5", session=AgentSession(), middleware=more)
+            return
+        with pytest.raises(Differs):
+            await agent.run("pay 5", session=AgentSession(), middleware=more)
+
+    asyncio.run(play())
+    assert bank.paid == ([10] if inside else []), "docs/guards-agent-framework.md says so"
+
+
+def test_what_was_approved_is_not_edited_by_middleware_of_one_run(guard: Guard) -> None:
+    """There the framework itself refuses: nothing runs, and that is what is recorded."""
+    bank = Bank()
+
+    async def play() -> None:
+        agent, session = agent_of(guard, Speaker(PAY), bank.tool()), AgentSession(session_id="s1")
+        told = await decided(guard, session, await agent.run("pay 5", session=session))
+        turn = session.state["turnlock"]["turn"]
+        again = await agent.run(told, session=session, middleware=[Doubling()])
+        assert len(again.user_input_requests) == 1
+        outcome = guard.look(At("s1", turn, "c1")).outcome
+        assert outcome is not None
+        assert "ChangedAfterApproval" in (outcome.error or "")
+
+    asyncio.run(play())
+    assert not bank.paid
+
+
+def test_a_gate_that_is_one_text_is_refused(guard: Guard) -> None:
+    """Its letters would be the names of tools, and nothing would be guarded."""
+    with pytest.raises(InvalidValue, match=r"give a set: \{'pay'\}"):
+        TurnMiddleware(guard, gate="pay")
 
 
 def test_validated_arguments_are_the_model_s(guard: Guard) -> None:
