@@ -37,11 +37,12 @@ MODULES: Final = (
     *("health", "signing_in", "assets", "metrics"),
     *("reading", "pages", "pictures", "deciding", "commands", "sse"),
     *("worlds", "worlds_chats", "worlds_streams"),
+    "clients.agui",
 )
 """Modules beside this one that have ENDPOINTS."""
 SOCKET: Final = b"/v1/stream"
 """Where a WebSocket is spoken to (F-50)."""
-FACES: Final[tuple[str, ...]] = ()
+FACES: Final[tuple[str, ...]] = ("agui",)
 """The clients of others that are spoken to (F-1)."""
 
 ServeSocket: TypeAlias = "Callable[[Face, Scope, Receive, Send, Who], Awaitable[None]]"

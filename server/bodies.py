@@ -2,7 +2,10 @@
 
 A field is text, a flag, a number, a choice (an enumeration or `Literal`), JSON (`Json`), an object
 of JSON, another such class, or a tuple of these; ``| None`` admits null, and ``| Absent`` tells a
-field that was left out from null.
+field that was left out from null. One whose name is another in JSON is made by `named`.
+
+A class that says ``FOREIGN = True`` is a body of another protocol: fields that it does not know are
+let be.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ T = TypeVar("T")
 
 LIMIT: Final = 1024 * 1024
 """Bytes that a body may have (F-3)."""
+FOREIGN_LIMIT: Final = 16 * LIMIT
+"""Bytes that one of another protocol may have (F-3)."""
 
 _INTEGER: Final = 2**53 - 1
 """Whole numbers beyond are not the same in every language."""
@@ -45,6 +50,24 @@ def parse(kind: type[T], raw: bytes) -> T:
     return cast("T", _object_of(kind, value, place=""))
 
 
+def named(name: str, **options: Any) -> Any:  # noqa: ANN401 - as attrs types its own
+    """Return a field that has this name in JSON; the options are those of `attrs.field`."""
+    return attrs.field(metadata={_NAME: name}, **options)
+
+
+_NAME: Final = "name"
+
+
+@cache
+def _fields(kind: type) -> Mapping[str, attrs.Attribute[Any]]:
+    """Return the fields of a body by their names in JSON."""
+    return {it.metadata.get(_NAME, it.name): it for it in attrs.fields(kind)}
+
+
+def _is_foreign(kind: type) -> bool:
+    return getattr(kind, "FOREIGN", False) is True
+
+
 @cache
 def _hints(kind: type) -> Mapping[str, Any]:
     return get_type_hints(kind)
@@ -59,10 +82,10 @@ def _object_of(kind: type, value: object, *, place: str) -> object:
     if not isinstance(value, dict):
         raise _wrong(place, value, "an object")
     given = cast("dict[str, object]", value)
-    fields = {it.name: it for it in attrs.fields(kind)}
+    fields = _fields(kind)
     inside = f"{place}." if place else ""
     for name in given:
-        if name not in fields:
+        if name not in fields and not _is_foreign(kind):
             raise InvalidValue(
                 place=f"{inside}{name}",
                 cause="is no field of this body",
@@ -71,9 +94,10 @@ def _object_of(kind: type, value: object, *, place: str) -> object:
     found: dict[str, Any] = {}
     for name, field in fields.items():
         if name in given:
-            found[name] = _value_of(_hints(kind)[name], given[name], place=f"{inside}{name}")
+            hint = _hints(kind)[field.name]
+            found[field.name] = _value_of(hint, given[name], place=f"{inside}{name}")
         elif field.default is attrs.NOTHING:
-            raise _wrong(f"{inside}{name}", ABSENT, _named(_hints(kind)[name]))
+            raise _wrong(f"{inside}{name}", ABSENT, _named(_hints(kind)[field.name]))
     try:
         return kind(**found)
     except InvalidValue as error:
@@ -157,13 +181,15 @@ def _named(hint: Any) -> str:  # noqa: ANN401 - any type
 
 def schema(kind: type) -> dict[str, Any]:
     """Return the JSON Schema of a body, as OpenAPI 3.1 takes it."""
-    fields = attrs.fields(kind)
+    fields = _fields(kind)
     made: dict[str, Any] = {
         "type": "object",
-        "additionalProperties": False,
-        "properties": {it.name: _schema_of(_hints(kind)[it.name]) for it in fields},
+        "additionalProperties": _is_foreign(kind),
+        "properties": {
+            name: _schema_of(_hints(kind)[field.name]) for name, field in fields.items()
+        },
     }
-    required = [it.name for it in fields if it.default is attrs.NOTHING]
+    required = [name for name, field in fields.items() if field.default is attrs.NOTHING]
     return {**made, "required": required} if required else made
 
 

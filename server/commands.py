@@ -91,7 +91,7 @@ class ReloadBody:
     kind: str | None = None
 
 
-def _sessions(face: Face) -> Sessions:
+def sessions_of(face: Face) -> Sessions:
     """Return what performs sessions here. Raises `Problem` where nothing does."""
     if face.sessions is None:
         raise Problem("capability_unsupported", "this server begins and prompts no runs")
@@ -103,13 +103,13 @@ async def _create(face: Face, asked: Asked) -> Response:
     run_id = f"run-{secrets.token_hex(8)}" if body.run_id is None else body.run_id
     spec = SessionSpec(
         run_id=run_id,
-        kind=_sessions(face).default_kind if body.kind is None else body.kind,
+        kind=sessions_of(face).default_kind if body.kind is None else body.kind,
         agent=body.agent,
         model=body.model,
         cwd=body.cwd,
         options=body.options or {},
     )
-    created = await _sessions(face).create(
+    created = await sessions_of(face).create(
         spec,
         prompt=None if body.prompt is None else body.prompt.text,
         message_id=None if body.prompt is None else body.prompt.message_id,
@@ -127,7 +127,7 @@ async def _create(face: Face, asked: Asked) -> Response:
 
 async def _prompt(face: Face, asked: Asked) -> Response:
     body: PromptBody = asked.body
-    taken: Taken = await _sessions(face).prompt(
+    taken: Taken = await sessions_of(face).prompt(
         asked.ids["run"],
         body.text,
         message_id=body.message_id,
@@ -149,7 +149,7 @@ async def _prompt(face: Face, asked: Asked) -> Response:
 
 async def _answer(face: Face, asked: Asked) -> Response:
     body: AnswerBody = asked.body
-    verdict = await _sessions(face).answer(
+    verdict = await sessions_of(face).answer(
         asked.ids["run"],
         turn_id=body.turn_id,
         invocation_id=body.invocation_id,
@@ -163,27 +163,27 @@ async def _answer(face: Face, asked: Asked) -> Response:
 
 async def _restore(face: Face, asked: Asked) -> Response:
     run_id = asked.ids["run"]
-    cursor = await _sessions(face).restore(run_id, force=asked.body.force)
+    cursor = await sessions_of(face).restore(run_id, force=asked.body.force)
     return _standing(face, run_id, cursor)
 
 
 async def _terminate(face: Face, asked: Asked) -> Response:
     run_id = asked.ids["run"]
-    cursor = await _sessions(face).terminate(run_id, grace=asked.body.grace)
+    cursor = await sessions_of(face).terminate(run_id, grace=asked.body.grace)
     return _standing(face, run_id, cursor)
 
 
 def _standing(face: Face, run_id: str, cursor: object) -> Response:
-    told = {"session": _sessions(face).state_of(run_id), "cursor": str(cursor)}
+    told = {"session": sessions_of(face).state_of(run_id), "cursor": str(cursor)}
     return response_of(Answer(status=200, body=told))
 
 
 async def _models(face: Face, asked: Asked) -> Response:
-    return _offered(await _sessions(face).models(asked.query.get("kind")))
+    return _offered(await sessions_of(face).models(asked.query.get("kind")))
 
 
 async def _reload(face: Face, asked: Asked) -> Response:
-    return _offered(await _sessions(face).models(asked.body.kind, reload=True))
+    return _offered(await sessions_of(face).models(asked.body.kind, reload=True))
 
 
 def _offered(offered: Mapping[str, Offered]) -> Response:
@@ -202,14 +202,14 @@ def _model_json(model: ModelInfo) -> dict[str, Any]:
 
 
 async def _capabilities(face: Face, _: Asked) -> Response:
-    sessions = _sessions(face)
+    sessions = sessions_of(face)
     kinds: Sequence[str] = tuple(sessions.adapters)
     told = {kind: capabilities_json(sessions.capabilities(kind)) for kind in kinds}
     body = {"default": sessions.default_kind, "kinds": told}
     return response_of(Answer(status=200, body=body))
 
 
-_STARTS: Final = (
+STARTS: Final = (
     "capability_unsupported",
     "invalid_value",
     "limit_reached",
@@ -232,7 +232,7 @@ ENDPOINTS: Final = (
         role=Role.RUN,
         summary="Create a run, and say something to it.",
         body=RunBody,
-        codes=(*_STARTS, "conflicting_duplicate", "in_doubt"),
+        codes=(*STARTS, "conflicting_duplicate", "in_doubt"),
         statuses=(201, 200),
     ),
     Endpoint(
@@ -242,7 +242,7 @@ ENDPOINTS: Final = (
         role=Role.RUN,
         summary="Say something to a run; it waits its turn.",
         body=PromptBody,
-        codes=(*_STARTS, "unknown_run", "conflicting_duplicate", "in_doubt", "run_inactive"),
+        codes=(*STARTS, "unknown_run", "conflicting_duplicate", "in_doubt", "run_inactive"),
         statuses=(202,),
     ),
     Endpoint(
@@ -261,7 +261,7 @@ ENDPOINTS: Final = (
         role=Role.RUN,
         summary="Have a run active.",
         body=RestoreBody,
-        codes=(*_STARTS, "unknown_run", "run_inactive"),
+        codes=(*STARTS, "unknown_run", "run_inactive"),
     ),
     Endpoint(
         method="POST",

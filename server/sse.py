@@ -120,13 +120,7 @@ class EventStream(Response):
             await asyncio.gather(watching, return_exceptions=True)
 
     async def _write(self, send: Send) -> None:
-        start = {
-            "type": "http.response.start",
-            "status": self.status_code,
-            "headers": self.raw_headers,
-        }
-        await send(start)
-        last = {"type": "http.response.body", "body": b"", "more_body": False}
+        await self._start(send)
         subscription = self._subscription
         main = subscription.run_id if subscription.children else None
         begin = RETRY
@@ -136,10 +130,21 @@ class EventStream(Response):
             else:
                 data = begin + encoded(batch, main) if batch else BEAT
                 begin = b""
-            await send({"type": "http.response.body", "body": data, "more_body": True})
-            if len(data) > LARGE:  # writes nothing, and waits until there is room again
-                await send({"type": "http.response.body", "body": b"", "more_body": True})
-        await send(last)
+            await self._part(send, data)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _start(self, send: Send) -> None:
+        start = {
+            "type": "http.response.start",
+            "status": self.status_code,
+            "headers": self.raw_headers,
+        }
+        await send(start)
+
+    async def _part(self, send: Send, data: bytes) -> None:
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+        if len(data) > LARGE:  # writes nothing, and waits until there is room again
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
 
 
 class _Cut:

@@ -90,6 +90,11 @@ class Subscriber(ABC):
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
+    def beat(self) -> None:
+        """Have it return, with an empty batch if there is nothing to say."""
+        self._beat, self._is_plain = True, False
+        self.wake()
+
     async def _wait(self) -> None:
         self._woken = self._loop.create_future()
         try:
@@ -102,9 +107,8 @@ class Subscriber(ABC):
         settings = self._hub.settings
         if self._since is None:
             if now - self._shown_at >= settings.beat:
-                self._beat, self._is_plain = True, False
                 self._shown_at = now
-                self.wake()
+                self.beat()
             return False
         held = 0 if self.unread is None else self.unread()
         if held != self._held:

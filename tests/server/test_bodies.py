@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 import jsonschema
@@ -13,7 +13,7 @@ import pytest
 
 from turnlock.models.errors import InvalidValue
 from turnlock.models.values import ABSENT, Absent, Json
-from turnlock.server.bodies import parse, schema
+from turnlock.server.bodies import named, parse, schema
 from turnlock.server.problems import Problem
 
 
@@ -117,3 +117,37 @@ def test_the_schema_admits_what_the_parser_admits() -> None:
     jsonschema.validate(json.loads(WHOLE), made)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"text": "a", "more": 1}, made)
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """A part of it, which says nothing of other fields."""
+
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class OfOthers:
+    """A body of another protocol."""
+
+    FOREIGN: ClassVar[bool] = True
+    thread_id: str = named("threadId")
+    parts: tuple[Part, ...] = ()
+
+
+def test_f_3_bodies_of_other_protocols_may_have_more() -> None:
+    """Unknown fields are let be, at the place where the class says so; the rest is as strict."""
+    raw = b'{"threadId": "t", "more": {"x": 1}, "parts": [{"text": "a"}]}'
+    assert parse(OfOthers, raw) == OfOthers(thread_id="t", parts=(Part(text="a"),))
+    for refused, place in (
+        (b'{"thread_id": "t"}', "threadId"),
+        (b'{"threadId": 1}', "threadId"),
+        (b'{"threadId": "t", "parts": [{"text": "a", "more": 1}]}', "parts[0].more"),
+    ):
+        with pytest.raises(InvalidValue) as raised:
+            parse(OfOthers, refused)
+        assert raised.value.place == place
+    made = schema(OfOthers)
+    assert made["additionalProperties"] is True
+    assert made["required"] == ["threadId"]
+    assert made["properties"]["parts"]["items"]["additionalProperties"] is False
