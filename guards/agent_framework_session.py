@@ -18,6 +18,7 @@ import agent_framework as af
 
 from ..models.errors import TurnlockError
 from .errors import Stale
+from .siblings import beside
 from .values import At
 
 KEY: Final = "turnlock"
@@ -31,7 +32,6 @@ Within = tuple[str, str, Notes]
 
 within: ContextVar[Within | None] = ContextVar(KEY, default=None)
 _endings: dict[type[TurnlockError], type[TurnlockError]] = {}
-_running: dict[tuple[str, object], set[asyncio.Task[Any] | None]] = {}
 
 
 def conversation(session: af.AgentSession | None) -> tuple[str, Notes]:
@@ -68,19 +68,10 @@ async def beside_siblings(session: af.AgentSession | None) -> AsyncGenerator[tup
     """Have a refusal wait for the calls beside it: when it leaves, the framework cancels them."""
     with ending_the_run():
         run, notes = conversation(session)
-        here, this = (run, asyncio.get_running_loop()), asyncio.current_task()
-        running = _running.setdefault(here, set())
-        running.add(this)
         try:
-            yield run, notes
-        except (TurnlockError, asyncio.CancelledError) as refused:
+            async with beside(run, id(session)):
+                yield run, notes
+        except (TurnlockError, asyncio.CancelledError):
             if session is not None and "approvals" in notes:
                 session.state[APPROVALS] = deepcopy(notes["approvals"])
-            running.discard(this)
-            if running and isinstance(refused, TurnlockError):
-                await asyncio.wait([it for it in running if it is not None])
             raise
-        finally:
-            running.discard(this)
-            if not running:
-                _running.pop(here, None)

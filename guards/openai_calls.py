@@ -10,10 +10,9 @@ would cancel otherwise.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from agents import AgentsException, FunctionTool, ModelBehaviorError, ToolOriginType
@@ -29,11 +28,8 @@ from .claimed import from_json
 from .errors import Stale
 from .guard import Guard
 from .openai_places import inside, last_of, run_of
-from .values import At, CallContext, Outcome
-
-_busy: Final[dict[object, set[asyncio.Task[Any]]]] = {}
-"""What runs of a turn, in a loop."""
-
+from .siblings import beside
+from .values import At, CallContext
 
 _THEIRS: Final[dict[type[TurnlockError], type[TurnlockError]]] = {}
 
@@ -98,31 +94,11 @@ class Guarded:
                 raised.append(error)
                 raise
 
-        outcome = await _beside(
-            at, self._guard.acall(at, self._tool.name, arguments, run, encode=_kept)
-        )
+        async with beside(at.run, at.turn, id(context.usage)):  # which each run of the SDK has
+            outcome = await self._guard.acall(at, self._tool.name, arguments, run, encode=_kept)
         if outcome.status is Status.FAILED:
             raise raised[0] if raised else RuntimeError(outcome.error)
         return outcome.value if outcome.status is Status.SUCCEEDED else outcome.reason
-
-
-async def _beside(at: At, call: Awaitable[Outcome[Any]]) -> Outcome[Any]:
-    """Wait for a call; if it is refused, for the others of its turn, too."""
-    me = cast("asyncio.Task[Any]", asyncio.current_task())
-    place = (me.get_loop(), at.run, at.turn)
-    busy = _busy.setdefault(place, set())
-    busy.add(me)
-    try:
-        return await call
-    except TurnlockError:
-        busy.discard(me)
-        if busy:
-            await asyncio.wait(busy)
-        raise
-    finally:
-        busy.discard(me)
-        if not busy:
-            _busy.pop(place, None)
 
 
 def arguments_of(raw: str | None) -> dict[str, Any] | None:

@@ -6,32 +6,27 @@ message history. docs/guards-pydantic-ai.md shows how it is used.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pydantic_ai as ai
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolExecuteHandler
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
 
-from ..models.values import same_json
-from .errors import Forked, GuardRefused, NotApproved, Stale
+from .errors import Forked, Stale
 from .pydantic_answers import decide, unasked
-from .pydantic_calls import SUSPENDS, Watched, told, validated
-from .pydantic_turns import calls_in, decode, encode, hold, returns_in, turn_in, turn_of
+from .pydantic_calls import Watched, inside, run_once
+from .pydantic_turns import calls_in, hold, returns_in, turn_in, turn_of
+from .siblings import beside
 from .tested import warn_if_untested
-from .values import BEGINNING, At, CallContext
+from .values import BEGINNING, At
 
 if TYPE_CHECKING:
     from .guard import Guard
 
 __all__ = ["GuardCapability", "decide"]
-
-INSIDE: Final[ContextVar[object]] = ContextVar("turnlock_pydantic_inside", default=None)
-"""The run of an agent whose tool this is: what a tool dispatches does not wait for the tool."""
 
 
 @dataclass
@@ -45,7 +40,6 @@ class GuardCapability(AbstractCapability[Any]):
     _streamed: tuple[StreamedResponse, ModelRequestParameters] | None = field(
         default=None, init=False, compare=False
     )
-    _running: set[Any] = field(default_factory=set[Any], init=False, compare=False)
     _ended: set[str] = field(default_factory=set[str], init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -101,49 +95,13 @@ class GuardCapability(AbstractCapability[Any]):
         handler: WrapToolExecuteHandler,
     ) -> Any:  # noqa: ANN401 - whatever a tool returns
         """Run a call unless it was run: then tell its recorded outcome."""
-        arguments = call.args_as_dict()  # raw, as they were opened: so an override shows
-        raised: list[Exception] = []
-        inside = INSIDE.get() is self
-
-        async def run(context: CallContext) -> Any:  # noqa: ANN401
-            token = INSIDE.set(self)
-            try:
-                edited = not same_json(context.arguments, arguments)
-                return await handler(await validated(ctx, call, context) if edited else args)
-            except Exception as error:
-                raised.append(error)
-                raise
-            finally:
-                INSIDE.reset(token)
-
-        task = asyncio.current_task()
-        self._running.add(task)
-        try:
+        async with beside(id(self), inside.get()):
             at = await self._at(ctx, call)
             if ctx.tool_call_approved:
                 await unasked(self.guard, at, call)
-            outcome = await self.guard.acall(
-                at,
-                call.tool_name,
-                arguments,
-                run,
-                encode=encode,
-                decode=decode,
-                suspends=SUSPENDS,
-            )
-        except GuardRefused as refused:
-            if isinstance(refused, NotApproved) and not (ctx.tool_call_approved or raised):
-                raise ai.ApprovalRequired from refused  # a policy demands it, not the agent
-            self._running.discard(task)
-            if self._running and not inside:  # or they would be cancelled, and in doubt
-                await asyncio.wait(self._running)
-            raise
-        finally:
-            self._running.discard(task)
+            told = await run_once(self.guard, at, ctx, call, args=args, handler=handler)
         self._ended.add(call.tool_call_id)
-        if raised:
-            raise raised[0]
-        return told(outcome)
+        return told
 
     async def _at(self, ctx: ai.RunContext[Any], call: ToolCallPart) -> At:
         """Return where a call stands: in the answer that streams, or the last one kept."""

@@ -1,27 +1,36 @@
-"""How a call of Pydantic AI is run and told: its arguments, its outcome, an answer that streams."""
+"""How a call of Pydantic AI is run and told: once, its arguments, its outcome, what streams."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pydantic_ai as ai
+from pydantic_ai.capabilities import WrapToolExecuteHandler
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from ..models.calls import Status
-from .errors import GuardRefused
-from .values import CallContext, Outcome
+from ..models.values import same_json
+from .errors import GuardRefused, NotApproved
+from .pydantic_turns import decode, encode
+from .values import At, CallContext, Outcome
+
+if TYPE_CHECKING:
+    from .guard import Guard
 
 SUSPENDS: Final = (ai.ApprovalRequired, ai.CallDeferred, GuardRefused)
 """What ends a call without an outcome; the last comes out of an agent that the tool asked."""
 RETRIES: Final = ("ToolRetryError: ", "ModelRetry: ")
 """How the recorded error of a call begins that told the model to ask again."""
+inside: Final[ContextVar[object]] = ContextVar("turnlock_pydantic_inside", default=None)
+"""One execution of a tool, to the calls that it dispatches: those do not wait for it."""
 
 
 class Watched(WrapperModel):
@@ -50,7 +59,43 @@ class Watched(WrapperModel):
             yield streamed
 
 
-async def validated(
+async def run_once(  # noqa: PLR0913 - what a call is run with
+    guard: Guard,
+    at: At,
+    ctx: ai.RunContext[Any],
+    call: ToolCallPart,
+    *,
+    args: dict[str, Any],
+    handler: WrapToolExecuteHandler,
+) -> Any:  # noqa: ANN401 - whatever a tool returns
+    """Run a call unless it was run; tell what came of it as the framework does."""
+    arguments = call.args_as_dict()  # raw, as they were opened: so an override shows
+    raised: list[Exception] = []
+
+    async def run(context: CallContext) -> Any:  # noqa: ANN401
+        token = inside.set(object())
+        try:
+            edited = not same_json(context.arguments, arguments)
+            return await handler(await _validated(ctx, call, context) if edited else args)
+        except Exception as error:
+            raised.append(error)
+            raise
+        finally:
+            inside.reset(token)
+
+    how: dict[str, Any] = {"encode": encode, "decode": decode, "suspends": SUSPENDS}
+    try:
+        outcome = await guard.acall(at, call.tool_name, arguments, run, **how)
+    except NotApproved as refused:
+        if ctx.tool_call_approved or raised:
+            raise
+        raise ai.ApprovalRequired from refused  # a policy demands it, not the agent
+    if raised:
+        raise raised[0]
+    return _told(outcome)
+
+
+async def _validated(
     ctx: ai.RunContext[Any], call: ToolCallPart, context: CallContext
 ) -> dict[str, Any]:
     """Return the arguments that an approval edited as the tool takes them."""
@@ -63,7 +108,7 @@ async def validated(
     return found.validated_args or {}
 
 
-def told(outcome: Outcome[Any]) -> Any:  # noqa: ANN401
+def _told(outcome: Outcome[Any]) -> Any:  # noqa: ANN401
     """Word an outcome as the framework does."""
     if outcome.status is Status.SUCCEEDED:
         return outcome.value

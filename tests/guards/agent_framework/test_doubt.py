@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agent_framework import AgentSession, Content, MiddlewareFailure
 
-from turnlock.guards import Guard, InDoubt, Resolution
+from turnlock.guards import Guard, InDoubt, Resolution, StillRunning
 
 from .hosting import PATIENCE, Host
 from .speaking import PAY, Bank, Speaker, agent_of, decided, kept, loaded
@@ -76,6 +76,27 @@ def test_g_3_the_model_is_not_told_of_a_doubt(guard: Guard) -> None:
         with pytest.raises(InDoubt):
             await agent.run("did you pay?", session=session)
         assert not speaker.told()
+        return bank.paid
+
+    assert asyncio.run(play()) == [5]
+
+
+def test_g_2_what_another_host_of_the_loop_runs_is_refused_while_it_runs(db: Path) -> None:
+    """It may never end, so a refusal does not wait for it as it does for the calls beside it."""
+
+    async def play() -> list[int]:
+        bank, speaker = Hanging(), Speaker(PAY)
+        async with Guard.open(db, wait=0.05) as guard, asyncio.timeout(PATIENCE):
+            agent, session = agent_of(guard, speaker, bank.tool()), AgentSession(session_id="s1")
+            told = await decided(guard, session, await agent.run("pay 5", session=session))
+            stored = kept(session)
+            first = asyncio.ensure_future(agent.run(told, session=session))
+            await bank.hung.wait()
+            with pytest.raises(StillRunning):
+                await agent.run(told, session=loaded(stored))
+            assert not first.done()
+            first.cancel()
+            await asyncio.wait([first])
         return bank.paid
 
     assert asyncio.run(play()) == [5]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from pathlib import Path
 
 import pytest
 from agents import ModelBehaviorError, ToolTimeoutError
 
-from turnlock.guards import Forked, InDoubt, Resolution
+from turnlock.guards import Forked, InDoubt, Resolution, StillRunning
 from turnlock.guards.guard import Guard
 
-from .stage import Stage, pays, says, told
+from .stage import Stage, kept, pays, says, told
 
 
 class Slow:
@@ -84,6 +85,34 @@ def test_g_3_a_timeout_of_the_tool_ends_the_run_and_leaves_it_in_doubt(guard: Gu
         return slow.paid
 
     assert asyncio.run(story()) == [5, 5]
+
+
+@pytest.mark.parametrize("state", ["as text", "in memory"])
+def test_g_2_what_another_host_of_the_loop_runs_is_refused_while_it_runs(
+    db: Path, state: str
+) -> None:
+    """It may never end, so a refusal does not wait for it as it does for the calls beside it."""
+
+    async def story() -> list[int]:
+        slow = Slow()
+        async with Guard.open(db, wait=0.05) as guard, asyncio.timeout(60):
+            stage = Stage(guard, pays(5, 6), says(), pay=slow.__call__)
+            result = await stage.ask()
+            one, other = result.to_state(), result.to_state()
+            for it in (one, other):
+                for item in result.interruptions:
+                    await stage.approve(it, item)
+            hosts = [kept(one), kept(other)] if state == "as text" else [one, other]
+            first = asyncio.create_task(stage.go_on(hosts[0]))
+            await slow.paying.wait()
+            with pytest.raises(StillRunning):
+                await stage.go_on(hosts[1])
+            assert not first.done()
+            first.cancel()
+            await asyncio.wait([first])
+        return sorted(slow.paid)
+
+    assert asyncio.run(story()) == [5, 6]
 
 
 def test_g_10_the_sdk_runs_the_same_call_once_and_refuses_one_id_for_two(guard: Guard) -> None:

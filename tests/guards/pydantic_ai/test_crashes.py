@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, DeferredToolResults, capture_run_messages
+from pydantic_ai import Agent, DeferredToolResults, RunContext, capture_run_messages
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-from turnlock.guards import At, InDoubt, Resolution
+from turnlock.guards import At, InDoubt, Resolution, Stale, StillRunning
 from turnlock.guards.claimed import Claimed
 from turnlock.guards.guard import Guard
 from turnlock.guards.pydantic_turns import turn_in
@@ -150,3 +150,47 @@ def test_what_is_in_doubt_does_not_put_its_siblings_in_doubt(tmp_path: Path) -> 
         return shipped, (await guard.alook(At(at.run, turn_in(history), "c2"))).phase
 
     assert guarded(tmp_path, story) == ([5], Phase.SUCCEEDED)
+
+
+def test_g_2_what_another_host_of_the_loop_runs_is_refused_while_it_runs(tmp_path: Path) -> None:
+    """It may never end, so a refusal does not wait for it as it does for the calls beside it."""
+
+    async def story(guard: Guard) -> list[int]:
+        bank = Bank()
+        agent = agent_of(guard, bank, Script(*PAYS))
+        first = await agent.run("pay 5")
+        told = await answered(guard, first, {"c1": True})
+
+        def resumed() -> Any:
+            return agent.run(message_history=first.all_messages(), deferred_tool_results=told)
+
+        bank.hangs = True
+        host = asyncio.create_task(resumed())
+        await bank.began.wait()
+        with pytest.raises(StillRunning):
+            await resumed()
+        assert not host.done()
+        host.cancel()
+        await asyncio.wait([host])
+        return bank.paid
+
+    assert guarded(tmp_path, story) == [5]
+
+
+def test_what_a_tool_dispatches_does_not_wait_for_the_tool(tmp_path: Path) -> None:
+    """No answer asked for it, so no turn has it: it is refused, and the tool is not waited for."""
+
+    async def story(guard: Guard) -> Phase:
+        agent = agent_of(guard, Bank(), Script([call("c1", tool="send")]), asks=False)
+
+        @agent.tool
+        async def send(ctx: RunContext[None], amount: int) -> object:
+            assert ctx.tool_manager is not None
+            return await ctx.tool_manager.handle_call(call("inner", amount))
+
+        with pytest.raises(Stale) as refused:
+            await agent.run("send 5", conversation_id="r1")
+        assert refused.value.at.call == "inner"
+        return (await guard.alook(At("r1", None, "c1"))).phase
+
+    assert guarded(tmp_path, story) == Phase.IN_DOUBT
