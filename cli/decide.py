@@ -48,7 +48,7 @@ from .shown import (
     whole,
     whole_arguments,
 )
-from .world_runs import interrupted_member
+from .world_runs import interrupted_member, refuse_over
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,9 +93,13 @@ class Decision:
     """What the tools take, where nobody performs the run: an owner knows it itself."""
     covers: Callable[[CallView, CallView], bool] = lambda _, __: False
     """Whether another call that waits is decided with the first one: a grant reaches further."""
+    begins: bool = False
+    """Whether it has a call begin."""
 
     def make(self, place: Place, run_id: str, *, named: Named, wait: float) -> None:
         """Find the call, ask about it where nobody has said what was shown, and have it judged."""
+        if self.begins:
+            refuse_over(place, run_id)
         bound = named.bound
         if not bound and at_terminal():
             found = partial(self._found, run_id=run_id, named=named)
@@ -295,6 +299,7 @@ def approval(  # noqa: PLR0913 - one parameter for each option
         done="approved",
         tools=toolbox,
         covers=covers,
+        begins=True,
     )
 
 

@@ -94,5 +94,6 @@ def command(  # noqa: PLR0913 - one parameter for each option
         delivery=delivery,
         done="resolved",
         tools=toolbox_of(tools),
+        begins=retry,
     )
     decision.make(place, run_id, named=named, wait=wait)

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ..models.errors import InvalidValue
-from ..models.reasons import Reason
 from ..models.safe_text import harmless, harmless_lines
-from ..views.meanings import refused
 from .asking import at_terminal, name_of_person
 from .decide import Decision, approval, approving, delivering, denial
 from .places import Place
@@ -73,7 +71,7 @@ def approve(
     """Approve it, and end with the status."""
     call, by = _call(request), by or name_of_person()
     decision = approval(call.run_id, by=by, **how)
-    _decide(decision, call, place, digest=digest, wait=wait, by=by, approved=True)
+    _decide(decision, call, place, digest=digest, wait=wait, by=by)
 
 
 _DENY: Final = f"""Deny the call that REQUEST asks about. The model is told the reason.
@@ -100,7 +98,7 @@ def deny(  # noqa: PLR0913 - one parameter for each option
     """Deny it, and end with the status."""
     call, by = _call(request), by or name_of_person()
     decision = denial(call.run_id, by=by, reason=reason)
-    _decide(decision, call, place, digest=digest, wait=wait, by=by, approved=False)
+    _decide(decision, call, place, digest=digest, wait=wait, by=by)
 
 
 def _call(request: str) -> CallAt:
@@ -113,7 +111,7 @@ def _call(request: str) -> CallAt:
         raise click.UsageError(harmless_lines(str(error))) from error
 
 
-def _decide(  # noqa: PLR0913 - what is decided, about what, where, and how that was said
+def _decide(  # noqa: PLR0913 - what is decided, about what, where, and by whom
     decision: Decision,
     call: CallAt,
     place: Place,
@@ -121,9 +119,8 @@ def _decide(  # noqa: PLR0913 - what is decided, about what, where, and how that
     digest: str | None,
     wait: float,
     by: str,
-    approved: bool,
 ) -> None:
-    _check_member(call, place, by=by, approved=approved)
+    _check_member(call, place, by=by)
     if digest is None and not at_terminal():
         raise click.UsageError(
             "standard input is no terminal, so nobody can be shown what is decided: give --digest"
@@ -133,12 +130,9 @@ def _decide(  # noqa: PLR0913 - what is decided, about what, where, and how that
     decision.make(place, call.run_id, named=named, wait=wait)
 
 
-def _check_member(call: CallAt, place: Place, *, by: str, approved: bool) -> None:
-    """Refuse whoever is no person of the world, and to approve for a member that is none any more.
-
-    A server looks at that itself.
-    """
-    from ..world.names import MemberName, member_of  # noqa: PLC0415 - the runtime loads here
+def _check_member(call: CallAt, place: Place, *, by: str) -> None:
+    """Refuse whoever is no person of the world; a server looks at that itself."""
+    from ..world.names import member_of  # noqa: PLC0415 - the runtime loads here
     from ..world.people import check_person  # noqa: PLC0415 - as above
 
     member = member_of(call.run_id)
@@ -149,16 +143,8 @@ def _check_member(call: CallAt, place: Place, *, by: str, approved: bool) -> Non
         )
     if place.db is None:
         return
-    there: MemberName = member
 
     async def work(world: World) -> None:
-        known = await world.configuration()
-        check_person(by, known, place="--as")
-        if approved and not known.is_present(there):
-            told = refused(Reason.NO_ACTIVE_TURN, long=True)
-            raise click.ClickException(
-                f"{harmless(there.run_id)} is no member any more: its memory was cleared, its agent"
-                f" is gone, or its chat is closed ({told})"
-            )
+        check_person(by, await world.configuration(), place="--as")
 
     with_world(place.db, member.world, work, read_only=True)

@@ -100,6 +100,24 @@ def interrupted_member(
     return True
 
 
+def refuse_over(place: Place, run_id: str) -> None:
+    """Refuse to have a call begin in the run of a member that is none any more (section 12).
+
+    A server looks at that itself.
+    """
+    if place.db is None or "/" not in run_id:
+        return
+    from ..world.over import is_over  # noqa: PLC0415 - as above
+    from .databases import with_journal  # noqa: PLC0415 - as above
+
+    if with_journal(place.db, lambda journal: is_over(journal, run_id), read_only=True):
+        told = refused(Reason.NO_ACTIVE_TURN, long=True)
+        raise click.ClickException(
+            f"{harmless(run_id)} is no member any more: its memory was cleared, its agent is gone,"
+            f" or its chat is closed ({told})"
+        )
+
+
 def refuse_members(run_ids: Iterable[str], members: frozenset[str]) -> None:
     """Refuse to remove the runs of members: they could never go on."""
     from ..world.names import member_of  # noqa: PLC0415 - as above

@@ -15,6 +15,7 @@ from ..adapters.correlation import correlate_of
 from ..guards.values import KIND as GUARD
 from ..models.deliveries import Decide
 from ..models.errors import TurnlockError, UnknownRun
+from ..models.reasons import Reason
 from ..models.record import changed
 from ..models.run import OWN
 from ..models.safe_text import harmless
@@ -30,6 +31,7 @@ from ..server.credentials import NOT_LET_IN
 from ..server.problems import Problem
 from ..server.received import StreamEvent, Unreachable, fact_of
 from ..world.names import KIND
+from ..world.over import has_begin, is_over
 from .chat_sources import Chats, JournalChats, ServerChats
 from .heard import (
     Abilities,
@@ -149,6 +151,8 @@ class JournalSource:
             delivery = changed(delivery, decided_by=self._who)
         try:
             async with await open_journal(self.place, create=False) as journal:
+                if has_begin(delivery) and await is_over(journal, run_id):
+                    return Answered(accepted=False, reason=Reason.NO_ACTIVE_TURN.value)
                 submitted = await submit(
                     journal, run_id, delivery, within=WITHIN, correlating=correlate_of
                 )

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from turnlock import Run
+from turnlock import Decide, Run
 
 from .recordings import turnlock
 from .test_world_decide import ALICE, DIGITS, MEMBER, PAY
 from .test_world_make import told
 from .test_world_run import db as hosted_db
 from .test_world_run import ran, say
-from .waiting import call, deliver, facts, opened
+from .waiting import call, deliver, doubted, facts, opened
 
 __all__ = ["hosted_db"]
 
@@ -54,6 +54,30 @@ def test_w_3_what_shows_and_decides_works_on_members(
     monkeypatch.chdir(tmp_path)
     done = turnlock(*command, "--db", db)
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("end", ["clear demo plan alice", "agent rm demo alice"])
+def test_w_42_nothing_begins_in_the_run_of_who_is_no_member_any_more(db: str, end: str) -> None:
+    """Section 12: its turn is to be interrupted first. To deny, and to tell, is free."""
+    look = call("c2", "look", gated=False)
+    deliver(
+        db,
+        Decide(turn_id="t1", invocation_id="c1", approved=False),
+        opened("t2", look, PAY),
+        *doubted("t2", "c2"),
+        run=MEMBER,
+    )
+    told(*end.split(), db=db)
+    before = facts(db, ALICE)
+    waits = (ALICE, "c1", "--turn", "t2", "--digest", DIGITS, "--db", db)
+    doubt = (ALICE, "c2", "--turn", "t2", "--attempt", "1", "--db", db)
+    for command in (("approve", *waits, "--scope", "session"), ("resolve", *doubt, "--retry")):
+        refused = turnlock(*command)
+        assert refused.exit_code == 1
+        assert "demo/plan/alice is no member any more" in " ".join(refused.output.split())
+    assert facts(db, ALICE) == before
+    assert turnlock("deny", *waits).exit_code == 0
+    assert turnlock("resolve", *doubt, "--error", "gone").exit_code == 0
 
 
 def test_w_3_only_hosts_of_its_world_perform_a_member(db: str) -> None:

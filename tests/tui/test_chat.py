@@ -11,13 +11,18 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Select
 
-from turnlock import Call, Claim, Lose, OpenTurn
+from turnlock import Call, Claim, Decide, Lose, OpenTurn
 from turnlock.models.facts import ToolApproved, ToolDenied
+from turnlock.models.record import changed
+from turnlock.models.values import arguments_digest
+from turnlock.runtime import SqliteJournal
 from turnlock.tui.app import Console
 from turnlock.tui.chat_heard import Came, Replied
 from turnlock.tui.chats_screen import ChatsScreen
 from turnlock.tui.question_card import QuestionCard
 from turnlock.tui.runs_screen import RunsScreen
+from turnlock.tui.sources import JournalSource
+from turnlock.world import World
 
 from .chatting import (
     ALICE,
@@ -395,3 +400,24 @@ def test_w_71_an_interrupt_asks_whom_and_stops_that_member(tmp_path: Path) -> No
         assert any("INTERRUPT" in it.type for it in await facts(db, ALICE))
 
     tell(tmp_path, story, asks=False)
+
+
+def test_w_42_nothing_begins_in_the_run_of_who_is_no_member_any_more(tmp_path: Path) -> None:
+    """Section 12: nor is it approved by a card that still stands; to deny is free."""
+
+    async def run() -> None:
+        db = tmp_path / "a.db"
+        await made(db, ("anna", "@alice pay"))
+        await deliver(db, OpenTurn(turn_id="t1", calls=(PAY,)))
+        async with await SqliteJournal.open(db) as journal:
+            await World(journal, "demo").clear("plan", "alice")
+        before, source = await facts(db, ALICE), JournalSource(str(db), who="anna")
+        digest = arguments_digest(PAY.arguments)
+        deny = Decide(turn_id="t1", invocation_id="c1", approved=False)
+        approve = changed(deny, approved=True, arguments_digest=digest)
+        refused = await source.deliver(ALICE, approve)
+        assert (refused.accepted, refused.reason) == (False, "no_active_turn")
+        assert await facts(db, ALICE) == before
+        assert (await source.deliver(ALICE, deny)).accepted
+
+    asyncio.run(run())
