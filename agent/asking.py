@@ -12,11 +12,12 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from ..models.errors import InvalidValue
 from ..runtime.log import logger
 from .early import Closed
 from .errors import ModelError
 from .folds.calls import bounded
-from .messages import Answer, Stop, Tokens
+from .messages import Answer, Stop, Tokens, check_answer
 from .speaking import (
     Again,
     CallEnded,
@@ -171,10 +172,21 @@ class _Speech:
             return True
         spec = getattr(self.asking.model, "spec", None)
         so_far = Answer(text=self.text or None, spec=spec, tokens=self.tokens)
+        self._check(attrs.evolve(so_far, calls=(ended.call,)))
         return await self.begin(self.closed.add(ended, so_far))
+
+    def _check(self, answer: Answer) -> None:
+        """Raise `ModelError` for what is no answer: nothing of it is kept."""
+        try:
+            check_answer(answer)
+        except InvalidValue as error:
+            raise ModelError(
+                f"{self.entry_id}: the model said what is no answer ({error}); see to that model"
+            ) from error
 
     def _ended(self, answer: Answer) -> Answer:
         if answer.stop is Stop.CUT:
             return self.closed.answer or answer
+        self._check(answer)
         answer = attrs.evolve(answer, calls=bounded(answer.calls, answer.stop))
         return self.closed.whole(unwrapped(answer) if self.by_tool else answer)

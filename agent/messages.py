@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 import attrs
 
 from ..models.calls import Call, CallResult
+from ..models.errors import InvalidValue, shown
 from ..models.identify import ProviderCall, identify_calls
 from ..models.record import changed
 from ..models.sealed import ID
@@ -146,6 +147,38 @@ class Answer:
         return tuple(changed(call, invocation_id=it) for call, it in pairs)
 
 
+def check_answer(answer: Answer) -> None:
+    """Raise `InvalidValue` for what is no answer, though it is called one.
+
+    Kept as it is it would be in the way of its conversation for ever: no turn could be opened.
+    """
+    _check_text(answer.text, "text")
+    _check_text(answer.spec, "spec")
+    for place, call in enumerate(answer.calls):
+        _provided(call)
+        if call.fault is not None and not (_is_text(call.fault) and call.fault):
+            raise InvalidValue(
+                place=f"calls[{place}].fault", cause="says nothing", fix="say what is wrong with it"
+            )
+    ids = answer.ids
+    if ids is not None and not (len(ids) == len(answer.calls) and all(map(_is_text, ids))):
+        raise InvalidValue(place="ids", cause="are not one text for each call", fix="leave them")
+    for name, count in attrs.asdict(answer.tokens).items():
+        if type(count) is not int:
+            raise InvalidValue(
+                place=f"tokens.{name}", cause=f"{shown(count)} is no number", fix="give 0 or more"
+            )
+
+
+def _check_text(value: object, place: str) -> None:
+    if not (value is None or _is_text(value)):
+        raise InvalidValue(place=place, cause=f"{shown(value)} is no text", fix="give a text")
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
 def growing_ids(calls: Iterable[ToolCall]) -> tuple[str, ...]:
     """Return ids for calls in the order they came in; more calls change none of them (W-57)."""
     return tuple(call.invocation_id for call in _identified(calls, grow=True))
@@ -154,16 +187,16 @@ def growing_ids(calls: Iterable[ToolCall]) -> tuple[str, ...]:
 def _identified(
     calls: Iterable[ToolCall], *, grow: bool = False, gated: bool = False
 ) -> tuple[Call, ...]:
-    provided = (
-        ProviderCall(
-            call_id=call.call_id,
-            tool_name=call.tool_name,
-            arguments=call.arguments,
-            requires_approval=gated or call.requires_approval or call.fault is not None,
-        )
-        for call in calls
+    return identify_calls((_provided(call, gated=gated) for call in calls), grow=grow)
+
+
+def _provided(call: ToolCall, *, gated: bool = False) -> ProviderCall:
+    return ProviderCall(
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        arguments=call.arguments,
+        requires_approval=gated or call.requires_approval or call.fault is not None,
     )
-    return identify_calls(provided, grow=grow)
 
 
 @attrs.frozen(kw_only=True)
@@ -251,6 +284,8 @@ def from_note(note: Note) -> Prompt | Answer:
     """
     body: Mapping[str, Any] = note.body
     if note.kind == Kind.USER:
+        if not _is_text(body["text"]):
+            raise TypeError(f"{shown(body['text'])} is no text")
         return Prompt(
             text=body["text"],
             output=body.get("output"),
@@ -261,7 +296,7 @@ def from_note(note: Note) -> Prompt | Answer:
     if note.kind not in {Kind.ASSISTANT, Kind.PART}:
         raise ValueError(f"{note.kind!r} is no kind of message")
     calls = tuple(ToolCall(**call) for call in body["calls"])
-    return Answer(
+    answer = Answer(
         text=body["text"],
         calls=calls,
         raw=body["raw"],
@@ -272,3 +307,5 @@ def from_note(note: Note) -> Prompt | Answer:
         configuration=body.get("configuration"),
         declared=body.get("declared"),
     )
+    check_answer(answer)
+    return answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import pytest
@@ -232,6 +233,29 @@ def test_w_58_calls_begin_when_they_are_closed() -> None:
     assert it.answer.stop is Stop.CALLS
     assert it.answer.raw == raw_of("I look", TWO)
     assert it.answer.calls == TWO
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"tool_name": ""}, "tool_name: is empty"),
+        ({"tool_name": None}, "tool_name"),
+        ({"arguments": "x"}, "is not a JSON object"),
+        ({"call_id": 5}, "call_id: 5"),
+        ({"fault": ""}, "fault: says nothing"),
+    ],
+)
+def test_what_is_no_answer_is_not_kept(early: bool, wrong: dict[str, Any], why: str) -> None:
+    """Whoever's model it is: no turn could be opened with it, and the run would stand for ever."""
+    call = attrs.evolve(TWO[0], **wrong)
+    it = ask(speech("I look", call), early=early)
+
+    assert isinstance(it.error, ModelError)
+    assert "the model said what is no answer" in str(it.error)
+    assert why in str(it.error)
+    assert it.parts == []
+    assert it.kinds[-1] == "error"
 
 
 def test_w_57_ids_that_were_given_early_stand_in_the_note() -> None:

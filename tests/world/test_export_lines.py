@@ -182,6 +182,11 @@ def note_body(field: str) -> Callable[[list[Line]], dict[str, Any]]:
     return find
 
 
+def called(lines: list[Line]) -> dict[str, Any]:
+    call: dict[str, Any] = note_with(lines, "calls")["body"]["calls"][0]
+    return call
+
+
 def fact(kind: str) -> Callable[[list[Line]], dict[str, Any]]:
     return lambda lines: fact_with(lines, kind)
 
@@ -223,6 +228,16 @@ MADE_UP: dict[str, tuple[Callable[[list[Line]], object], str]] = {
     "no place": (set_in(at_line("note"), cursor="x"), "no place in a ledger"),
     "no domain": (set_in(at_line("note"), domain="x"), "note.domain"),
     "a message too far": (set_in(at_line("note"), id="said/9"), "stands where"),
+    "no text": (set_in(note_body("calls"), text=5), "is no text"),
+    "no prompt's text": (set_in(note_body("heard"), text=5), "is no text"),
+    "a call without a tool": (set_in(called, tool_name=""), "tool_name: is empty"),
+    "arguments that are none": (set_in(called, arguments="x"), "is not a JSON object"),
+    "a fault that says nothing": (set_in(called, fault=""), "calls.0..fault: says nothing"),
+    "ids of other calls": (set_in(note_body("calls"), ids=[]), "are not one text for each call"),
+    "tokens that are none": (
+        set_in(note_body("calls"), tokens={"input": "x"}),
+        "tokens.input: 'x' is no number",
+    ),
     "another kind": (set_in(at_line("run"), kind="own"), "no member of this world"),
     "another agent": (set_in(at_line("run"), agent_id="bob"), "another agent"),
     "another run": (set_in(at_line("run"), run_id="demo/plan/bob#2"), "is no (fact|line)"),
