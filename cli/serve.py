@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -15,6 +16,7 @@ from ..models.errors import InvalidValue, TurnlockError
 from ..models.run import OWN
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.log import show_on
+from ..runtime.tools.toolbox import Toolbox
 from .codex_options import CODEX, CodexOptions, codex_options, runtime_option
 from .databases import db_option
 from .durations import duration
@@ -35,6 +37,9 @@ them; a run that names no folder works in the first --root.
 
 Worlds of the journal are shown, and people speak and decide in their chats, by any server. Members
 answer where some host performs them: this server with --world, or turnlock world run.
+
+With --mcp the tools of a Python file are offered to clients of MCP at /mcp; each call is a run,
+which waits, is decided about and is recorded as any other.
 
 Guarded runs are shown, too, and people decide about their calls: the processes of their frameworks
 go on with them. So a server may perform nothing at all: turnlock serve --db agent.db.
@@ -136,6 +141,13 @@ Exit status:
     help="What members of worlds have here: models, tools and MCP servers, as TOML.",
 )
 @click.option(
+    "--mcp",
+    "tools",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Python file with tools that clients of MCP are offered, at /mcp.",
+)
+@click.option(
     "--headless",
     is_flag=True,
     help="Nobody is there: deny what needs approval, fail what is in doubt.",
@@ -182,6 +194,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
     roots: tuple[str, ...],
     worlds: tuple[str, ...],
     host_file: str | None,
+    tools: Path | None,
     headless: bool,
     on_pending: Literal["wait", "deny"] | None,
     orphan_timeout: float | None,
@@ -223,6 +236,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
             kind=kind_default or (OWN if agents else CODEX),
             worlds=tuple(dict.fromkeys(worlds)),
             host_file=host_file,
+            mcp=_offered(tools),
         )
         options.check()
     except InvalidValue as error:
@@ -259,6 +273,15 @@ def _agents(places: tuple[str, ...]) -> Mapping[str, Agent]:
                     fix="rename one, or name those that are meant: FILE:NAME",
                 )
     return found
+
+
+def _offered(tools: Path | None) -> Toolbox | None:
+    """Return the tools that clients of MCP are offered."""
+    if tools is None:
+        return None
+    if find_spec("mcp") is None:
+        raise click.UsageError("--mcp has a library of its own; pip install 'turnlock[server,mcp]'")
+    return Toolbox.from_file(tools)
 
 
 def _with_loopback(hosts: tuple[str, ...]) -> tuple[str, ...]:
@@ -332,7 +355,8 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
         address = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
         worlds = (f"world {name}" for name in options.worlds)
         others = (other.kind for other in options.adapters)
-        performs = ", ".join([*options.agents, *others, *worlds])
+        offers = ["tools for MCP"] if options.mcp is not None else []
+        performs = ", ".join([*options.agents, *others, *worlds, *offers])
         how = f"with {performs}" if performs else "and performs nothing: people look and decide"
         click.echo(f"turnlock serves {harmless(options.db)} {how}")
         way_in = it.way_in()
@@ -343,5 +367,7 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
                 click.echo(
                     f"           https://{harmless(other)}/console/  (where TLS ends in front)"
                 )
+        if options.mcp is not None:
+            click.echo(f"  MCP      {address}/mcp")
         if it.token_file is not None:
             click.echo(f"  others   --url {address} --token-file {harmless(str(it.token_file))}")

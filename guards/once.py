@@ -29,12 +29,12 @@ KEPT: Final = 100
 def once_at(at: At) -> At:
     """Return where a call without a turn is run; the same for the same run, turn and call."""
     parts = (at.run, at.call) if at.turn is None else (at.run, at.turn, at.call)
-    return At(run=_joined(ONCE, *parts), turn=ONCE, call=at.call)
+    return At(run=joined(ONCE, *parts), turn=ONCE, call=at.call)
 
 
 def continuation_at(run: str, turn: str) -> At:
     """Return where the continuation of a turn is claimed."""
-    return At(run=_joined(CONTINUATION, run, turn), turn=ONCE, call=CONTINUATION)
+    return At(run=joined(CONTINUATION, run, turn), turn=ONCE, call=CONTINUATION)
 
 
 def opening_alone(
@@ -54,8 +54,8 @@ def opening_alone(
     return lambda it: it.open_turn(at.run, ONCE, (call,), after=None, abandons=Abandons.NOTHING)
 
 
-def _joined(*parts: str) -> str:
-    """Join parts so that others make another id (K-7), however long they are."""
+def joined(*parts: str) -> str:
+    """Return an id of these parts, so that others make another one (K-7), however long they are."""
     name = "/".join(map(escape, parts))
     if len(name) <= LONGEST:
         return name

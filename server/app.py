@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from importlib import import_module, metadata
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl
@@ -26,6 +26,7 @@ from .openapi import document
 from .problems import MEDIA, Problem, problem_of
 from .raw_bodies import read_body
 from .routing import Asked, Endpoint, Role, Route, Router, Who
+from .version import version
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -38,12 +39,13 @@ MODULES: Final = (
     *("reading", "pages", "pictures", "deciding", "commands", "sse"),
     *("worlds", "worlds_chats", "worlds_streams"),
     "clients.agui",
+    "clients.mcp.endpoints",
 )
 """Modules beside this one that have ENDPOINTS."""
 SOCKET: Final = b"/v1/stream"
 """Where a WebSocket is spoken to (F-50)."""
 FACES: Final[tuple[str, ...]] = ("agui",)
-"""The clients of others that are spoken to (F-1)."""
+"""The clients of others that every server speaks to (F-1)."""
 
 ServeSocket: TypeAlias = "Callable[[Face, Scope, Receive, Send, Who], Awaitable[None]]"
 """What speaks with a WebSocket that was let in; it accepts it itself."""
@@ -64,12 +66,9 @@ def endpoints() -> tuple[Endpoint, ...]:
     return tuple(found)
 
 
-def version() -> str:
-    """Return the version that is installed."""
-    try:
-        return metadata.version("turnlock")
-    except metadata.PackageNotFoundError:
-        return "0"
+def faces(face: Face) -> list[str]:
+    """Return which clients of others are spoken to (F-1)."""
+    return [*FACES, *(() if face.mcp is None else ("mcp",))]
 
 
 @attrs.define
@@ -95,7 +94,7 @@ class App:
 
     def _said_of_it(self) -> tuple[Endpoint, ...]:
         async def root(_: Face, __: Asked) -> Response:
-            return JSONResponse({"turnlock": version(), "api": 1, "faces": list(FACES)})
+            return JSONResponse({"turnlock": version(), "api": 1, "faces": faces(self.face)})
 
         async def described(_: Face, __: Asked) -> Response:
             return Response(self._document, media_type="application/json")
@@ -256,7 +255,7 @@ def _noting(heard: _Heard, send: Send) -> Send:
     async def noting(message: Message) -> None:
         kind = message["type"]
         if kind in {"http.response.start", "websocket.http.response.start"}:
-            heard.status = message["status"]
+            heard.status = int(message["status"])  # an enumeration of the SDK's, perhaps
             message = _with_headers(message, heard.headers)
         elif kind == "websocket.accept":
             heard.status = 101

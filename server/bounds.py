@@ -15,6 +15,7 @@ from ..guards.values import KIND as GUARD
 from ..models.errors import shown
 from ..models.safe_text import harmless
 from ..world.names import KIND as WORLD
+from .clients.kinds import MCP
 
 FAILURES: Final = 4_096
 """Runs whose failures are remembered."""
@@ -128,7 +129,7 @@ LOOK_ONLY: Final = Capabilities(terminate=False, restore=False, models=False, ex
 """What runs can do that nobody performs here: they are shown and decided on (section 1)."""
 MEMBERS: Final = Capabilities(terminate=False, restore=False, models=False)
 """What runs of members can do: hosts of their worlds alone perform them (W-3); and guarded runs,
-whose own processes go on with them (guards.md)."""
+whose own processes go on with them (guards.md); and calls of `/mcp`, in which nobody speaks."""
 
 
 def capabilities_among(adapters: Mapping[str, RuntimeAdapter], kind: str) -> Capabilities:
@@ -139,7 +140,7 @@ def capabilities_among(adapters: Mapping[str, RuntimeAdapter], kind: str) -> Cap
     adapter = adapters.get(kind)
     if adapter is not None:
         return adapter.capabilities
-    if kind in {WORLD, GUARD}:
+    if kind in {WORLD, GUARD, MCP}:
         return MEMBERS
     return attrs.evolve(LOOK_ONLY, edit_arguments=False) if kind == CODEX else LOOK_ONLY
 

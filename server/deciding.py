@@ -283,18 +283,20 @@ async def _judged(face: Face, run_id: str, delivery: Delivery) -> dict[str, Any]
 
 def _runtime_of(face: Face, run_id: str) -> Runtime | None:
     """Return the runtime here that owns a run; None where none does."""
-    host = _host_of(face, run_id)
-    if host is not None:
-        return host
+    other = _other_of(face, run_id)
+    if other is not None:
+        return other
     if face.sessions is not None:
         return face.sessions.runtime_of(run_id)
     return face.runtime if face.runtime is not None and run_id in face.runtime.runs else None
 
 
-def _host_of(face: Face, run_id: str) -> Runtime | None:
-    """Return the runtime of the host here that performs a member (W-36); None where none does."""
-    hosts = (it.runtime for it in face.hosts.values())
-    return next((it for it in hosts if run_id in it.runs), None)
+def _other_of(face: Face, run_id: str) -> Runtime | None:
+    """Return what performs a run here that is no session: a host of members, say (W-36)."""
+    others = [it.runtime for it in face.hosts.values()]
+    if face.mcp is not None:
+        others.append(face.mcp.offer.runtime)
+    return next((it for it in others if run_id in it.runs), None)
 
 
 async def _tools_for(face: Face, run_id: str, delivery: Delivery) -> Toolbox | None:
@@ -306,9 +308,9 @@ async def _tools_for(face: Face, run_id: str, delivery: Delivery) -> Toolbox | N
     if not edits and not isinstance(delivery, Resolve):
         return None
     tools: Toolbox | None = None
-    host = _host_of(face, run_id)
-    if host is not None:
-        tools = host.tools(run_id)
+    other = _other_of(face, run_id)
+    if other is not None:
+        tools = other.tools(run_id)
     elif face.sessions is not None:
         tools = await face.sessions.tools_of(run_id)
     elif face.runtime is not None:

@@ -22,6 +22,7 @@ from .worlds_standing import Asked
 
 if TYPE_CHECKING:  # most servers perform no world
     from ..world.host import Host
+    from .clients.mcp.serving import Serving
 
 
 @attrs.frozen(kw_only=True)
@@ -39,6 +40,8 @@ class ServerSettings:
     """In which the body of a request has to be there."""
     answer: float = 10.0
     """In which the owner of a run in another process answers, or it is 202 (F-26)."""
+    undecided: float = 30.0
+    """For which a call of `/mcp` waits that nobody can be asked about at its client (F-80)."""
     ready: float = 5.0
     """How old the journal's last answer may be for `/readyz`, and how long one may take (F-35)."""
 
@@ -86,6 +89,8 @@ class Face:
     settings: ServerSettings = attrs.field(factory=ServerSettings)
     hosts: Mapping[str, Host] = attrs.field(factory=dict[str, "Host"])
     """Those that perform members here, by their worlds."""
+    mcp: Serving | None = None
+    """What offers tools to clients of MCP (F-80)."""
     worlds: Worlds = attrs.field(default=attrs.Factory(_worlds, takes_self=True))
     asked: Asked = attrs.field(default=attrs.Factory(_asked, takes_self=True))
     """What tools ask people in chats."""

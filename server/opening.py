@@ -6,7 +6,7 @@ import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -23,6 +23,7 @@ from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks
 from ..runtime.settings import Settings
+from ..runtime.tools.toolbox import Toolbox
 from ..world.host import Host
 from .bounds import SessionSettings
 from .cookies import Keys
@@ -36,6 +37,9 @@ from .secret_files import check_secret, write_secret
 from .sessions import Sessions
 from .tokens import Token, Tokens, TokensFile
 from .worlds_performed import check_worlds, performing_worlds
+
+if TYPE_CHECKING:  # an extra's
+    from .clients.mcp.serving import Serving
 
 _log = logger(__name__)
 
@@ -67,6 +71,8 @@ class Options:
     """Those whose members are performed here (W-36)."""
     host_file: str | None = None
     """What their hosts have: models, tools, MCP servers (W-15)."""
+    mcp: Toolbox | None = None
+    """The tools that clients of MCP are offered (F-80)."""
 
     def check(self) -> None:
         """Raise `InvalidValue` for a server that everybody could command (F-10).
@@ -77,11 +83,11 @@ class Options:
         kinds = [*([OWN] if self.agents else []), *(it.kind for it in self.adapters)]
         check_worlds(self.worlds, self.host_file)
         headless = self.on_pending == "deny" or self.doubts == "fail" or self.orphan_timeout
-        if not kinds and not self.worlds and headless:
+        if not kinds and not self.worlds and self.mcp is None and headless:
             raise InvalidValue(
                 place="--headless, --on-pending deny or --orphan-timeout",
                 cause="is about what this server performs, which is nothing",
-                fix="leave it out, or give --agent FILE, --runtime codex, or --world NAME",
+                fix="leave it out, or give --agent, --runtime codex, --world or --mcp",
             )
         if kinds and self.kind not in kinds:
             raise InvalidValue(
@@ -125,9 +131,10 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
             made, place = _made_token(journal)
         tokens = Tokens([made]) if made is not None else file.tokens if file else Tokens()
         settings = options.settings
+        keys = _keys(options.keys, journal)
         guard = Guard(
             tokens,
-            keys=_keys(options.keys, journal),
+            keys=keys,
             hosts=settings.hosts,
             origins=settings.origins,
         )
@@ -138,6 +145,7 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
             async with (
                 _performing(options, journal) as (runtime, hub, sessions),
                 _performing_worlds(options, hub) as hosts,
+                _offering(options, hub, keys) as mcp,
             ):
                 face = Face(
                     journal=journal,
@@ -148,6 +156,7 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
                     settings=settings,
                     guard=guard,
                     hosts=hosts,
+                    mcp=mcp,
                 )
                 yield Open(face=face, made=made, token_file=place, file=file)
         finally:
@@ -234,6 +243,29 @@ async def _performing_worlds(options: Options, hub: Hub) -> AsyncGenerator[Mappi
         for host in hosts.values():
             hub.attend(host.runtime)
         yield hosts
+
+
+@asynccontextmanager
+async def _offering(options: Options, hub: Hub, keys: Keys) -> AsyncGenerator[Serving | None]:
+    """Enter what offers tools to clients of MCP, where any are."""
+    if options.mcp is None:
+        yield None
+        return
+    from .clients.mcp.offer import Offer  # noqa: PLC0415 - an extra's
+    from .clients.mcp.serving import Serving  # noqa: PLC0415 - as above
+
+    offer = Offer(
+        journal=hub.journal,
+        tools=options.mcp,
+        keys=keys,
+        settings=Settings(drain=options.settings.drain),
+        wait=options.settings.undecided,
+        headless=options.on_pending == "deny",
+        fails_doubts=options.doubts == "fail",
+    )
+    async with offer, Serving(offer) as serving:
+        hub.attend(offer.runtime)
+        yield serving
 
 
 def _beside(journal: Journal, what: str) -> Path | None:

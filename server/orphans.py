@@ -90,7 +90,7 @@ class Orphans:
     async def _settle(self, runtime: Runtime, run_id: str) -> None:
         if self._settings.on_pending == "deny" and run_id in runtime.runs:
             for call in runtime.pending(run_id):
-                await runtime.deliver(run_id, _denied(call))
+                await runtime.deliver(run_id, denied(call))
         performed = self._life.active.get(run_id)
         if self._settings.on_pending == "deny" and performed is not None:
             for one in performed.session.unanswered():
@@ -136,7 +136,8 @@ def _unanswered(question: Question) -> Report:
     )
 
 
-def _denied(call: CallView) -> Decide:
+def denied(call: CallView) -> Decide:
+    """Return what denies a call where nobody sits."""
     return Decide(
         run_id=call.run_id,
         turn_id=call.turn_id,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from .problems import Problem
 
 if TYPE_CHECKING:  # an extra's
     from starlette.requests import Request
-
-PROTOCOLS: Final = 16 * 1024 * 1024
-"""Bytes of a body that is another protocol's (section 7)."""
 
 
 async def read_body(request: Request, *, longest: int, within: float) -> bytes:

@@ -70,6 +70,8 @@ class Server(uvicorn.Server):
         for it in self.servers:
             it.close()
         self._app.face.hub.close()
+        if self._app.face.mcp is not None:
+            self._app.face.mcp.ending.set()
         for _ in range(FAREWELL):
             if not self._app.face.hub.subscribers:
                 break

@@ -46,7 +46,7 @@ class Approval:
         """
         client = self._call.client
         if self._settings.decide == "journal" or not (
-            client.can_be_asked and can_be_shown(waiting)
+            client.can_be_asked and can_be_shown(waiting.arguments)
         ):
             await self._elsewhere(waiting)
             return None

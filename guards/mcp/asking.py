@@ -26,6 +26,8 @@ CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 CLIENT: Final = "io.modelcontextprotocol/clientInfo"
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 
+FIELD: Final = "approve"
+"""The yes or no of our form."""
 SHOWN: Final = 4_000
 """Characters of arguments that are shown in a question; beyond, a person is sent to the journal."""
 _OURS: Final = "turnlock:"
@@ -100,29 +102,36 @@ class Client:
         )
 
 
-def can_be_shown(waiting: NotApproved) -> bool:
+def can_be_shown(arguments: Mapping[str, Json]) -> bool:
     """Whether a question can show all that would run: nobody agrees to what was cut."""
-    return len(_written(waiting.arguments)) <= SHOWN
+    return len(_written(arguments)) <= SHOWN
+
+
+def message(tool: str, arguments: Mapping[str, Json], *, run: str, digest: str) -> str:
+    """Return what a person reads: all that would run, and which call of which run it is."""
+    return (
+        f"Approve this call of {harmless(tool, limit=_NAME)}?\n"
+        f"{_written(arguments)}\n"
+        f"(run {harmless(run)}, digest {digest[:12]}…; decline to deny it)"
+    )
 
 
 def question(tool: str, waiting: NotApproved) -> dict[str, Any]:
     """Return the parameters of `elicitation/create`: what would run, and a form for yes and no."""
     return {
         "mode": "form",
-        "message": f"Approve this call of {harmless(tool, limit=_NAME)}?\n"
-        f"{_written(waiting.arguments)}\n"
-        f"(run {harmless(waiting.at.run)}, digest {waiting.digest[:12]}…; decline to deny it)",
+        "message": message(tool, waiting.arguments, run=waiting.at.run, digest=waiting.digest),
         "requestedSchema": {
             "type": "object",
             "properties": {
-                "approve": {
+                FIELD: {
                     "type": "boolean",
                     "title": "Approve",
                     "description": "Yes: it is executed once, with exactly these arguments.",
                 },
                 "reason": {"type": "string", "title": "Reason", "description": "For the record."},
             },
-            "required": ["approve"],
+            "required": [FIELD],
         },
     }
 
@@ -138,7 +147,7 @@ def input_required(tool: str, waiting: NotApproved, *, call: str) -> dict[str, A
     }
 
 
-def reply_of(answered: object) -> Reply | None:
+def reply_of(answered: object, *, field: str = FIELD) -> Reply | None:
     """Read an answer to the question; None: it is none, and it must be asked again."""
     if not isinstance(answered, Mapping):
         return None
@@ -146,7 +155,7 @@ def reply_of(answered: object) -> Reply | None:
     content = member(answer, "content")
     told = content.get("reason")
     reason = told if isinstance(told, str) and told else None
-    match answer.get("action"), content.get("approve"):
+    match answer.get("action"), content.get(field):
         case "accept", True:
             return Reply(approved=True, reason=reason)
         case ("accept", False) | ("decline", _):

@@ -77,7 +77,7 @@ def test_s_51_both_kinds_stand_beside_each_other() -> None:
 def test_s_51_the_default_is_one_of_the_kinds(kind: str, fix: str) -> None:
     with pytest.raises(InvalidValue, match=fix):
         options(ScriptedAdapter(), kind=kind).check()
-    with pytest.raises(InvalidValue, match="--agent FILE, --runtime codex, or --world NAME"):
+    with pytest.raises(InvalidValue, match="--agent, --runtime codex, --world or --mcp"):
         attrs.evolve(options(), on_pending="deny").check()
     options().check()  # it shows, and people decide
 
