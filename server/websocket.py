@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 from starlette.responses import Response
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDisconnected
+from starlette.websockets import WebSocket
 
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.strict_json import parse
@@ -19,8 +18,6 @@ from ..runtime.journal.contract import RunEntry
 from ..runtime.journal.ledger import START, Cursor
 from ..runtime.leases import Leases
 from ..runtime.listing import told_entry
-from ..runtime.log import logger
-from ..runtime.scheduling import Tasks
 from . import bodies
 from .answers import Answer
 from .connections import transport_of
@@ -30,6 +27,7 @@ from .problems import MEDIA, Problem, problem_of
 from .reading import entry_of, failure_in
 from .routing import Role, Who
 from .shown import Bye, Hello
+from .sockets import STOPS, Socket
 from .subscriber import Subscriber
 from .worlds_chats import command as command_in_chat
 from .worlds_streams import follow_chat
@@ -37,29 +35,18 @@ from .worlds_streams import follow_chat
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-_log = logger(__name__)
-
 PROTOCOL: Final = "turnlock.v1"
 SUBSCRIPTIONS: Final = 256
 """Of one socket (F-51)."""
 COMMANDS: Final = 64
 """Of one socket that are answered at once."""
-JUDGED: Final = 15.0
-"""Seconds in which commands are answered that were under way when their socket was closed."""
 LISTED: Final = 200
 """Runs of the first list; of others it is told once they change."""
 MESSAGE: Final = 1_048_576
 """Characters of a message."""
 
-ENDED: Final = 1008
-"""The token has ended."""
-STOPS: Final = 1013
-"""The server stops."""
 TOO_MANY: Final = 4409
 """More than `SUBSCRIPTIONS`."""
-
-GONE: Final = (WebSocketDisconnect, WebSocketDisconnected)
-"""What whoever speaks into a socket hears once its client has gone."""
 
 Id: TypeAlias = "int | str | None"
 
@@ -142,82 +129,21 @@ async def serve(face: Face, scope: Scope, receive: Receive, send: Send, who: Who
     await _Socket(face, socket, who, PROTOCOL if asked else None).serve()
 
 
-class _Socket:
-    """One socket: what it follows, and what is under way for it."""
+class _Socket(Socket):
+    """One socket: the runs and chats that it follows, and the list of runs."""
 
     def __init__(self, face: Face, socket: WebSocket, who: Who, protocol: str | None) -> None:
-        self._face = face
-        self._socket = socket
-        self._who = who
-        self._protocol = protocol
+        super().__init__(face, socket, who, protocol)
         self._followed: dict[Id, Subscriber] = {}
         self._watched: dict[Id, _Watched] = {}
-        self._tasks = Tasks(failed=self._failed)
-        self._judging = Tasks(failed=self._failed)
-        self._closing: tuple[int, str] | None = None
-        self._closes = asyncio.Event()
 
-    async def serve(self) -> None:
-        """Listen until either side closes."""
-        try:
-            await self._socket.accept(self._protocol)
-        except OSError:  # whoever shook hands has gone
-            return
-        stop = self._face.tokens.watch(self._who, lambda: self._close(ENDED, "the token has ended"))
-        listening = asyncio.ensure_future(self._listen())
-        closing = asyncio.ensure_future(self._closes.wait())
-        try:
-            await asyncio.wait({listening, closing}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stop()
-            for followed in tuple(self._followed.values()):
-                followed.close()
-            for watched in tuple(self._watched.values()):
-                watched.close()
-            listening.cancel()
-            closing.cancel()
-            await asyncio.wait({listening, closing})
-            await self._tasks.cancel()
-        if listening.done() and not listening.cancelled():
-            listening.result()
-        if self._closing is not None:
-            await self._last_words(*self._closing)
-        await self._judging.ended(within=JUDGED)  # what is decided is decided, heard or not
-
-    async def _last_words(self, code: int, reason: str) -> None:
-        try:
-            await self._socket.close(code, reason)
-        except (WebSocketDisconnect, RuntimeError):  # it has gone
-            _log.debug("a socket was closed before it was told why: %d", code)
-
-    def _close(self, code: int, reason: str) -> None:
-        """Close the socket: the first reason counts."""
-        if self._closing is None:
-            self._closing = code, reason
-        self._closes.set()
-
-    def _cut(self) -> None:
-        """Let go a client that reads nothing (F-43)."""
-        transport = transport_of(self._socket.scope)
-        if transport is not None:
-            transport.abort()
-        self._closes.set()
-
-    def _failed(self, name: str, error: BaseException) -> None:
-        if not isinstance(error, GONE):
-            _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
-        self._close(1011, "internal_error")
-
-    async def _listen(self) -> None:
-        while True:
-            message = await self._socket.receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            with suppress(*GONE):  # a message that comes says so
-                await self._heard(message.get("text"))
+    def _let_go(self) -> None:
+        for followed in tuple(self._followed.values()):
+            followed.close()
+        for watched in tuple(self._watched.values()):
+            watched.close()
 
     async def _heard(self, text: str | None) -> None:
-        """Do what a message says; one that says nothing is an error, and the socket stays."""
         named: Id = None
         try:
             if text is None:
