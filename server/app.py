@@ -38,13 +38,15 @@ MODULES: Final = (
     *("health", "signing_in", "assets", "metrics"),
     *("reading", "pages", "pictures", "deciding", "commands", "sse"),
     *("worlds", "worlds_chats", "worlds_streams"),
-    "clients.agui",
-    "clients.mcp.endpoints",
+    *("clients.agui", "clients.chat", "clients.mcp.endpoints"),
 )
 """Modules beside this one that have ENDPOINTS."""
-SOCKET: Final = b"/v1/stream"
-"""Where a WebSocket is spoken to (F-50)."""
-FACES: Final[tuple[str, ...]] = ("agui",)
+SOCKETS: Final[Mapping[bytes, str]] = {
+    b"/v1/stream": ".websocket",
+    b"/v1/chat-ws": ".clients.chat_socket",
+}
+"""Where a WebSocket is spoken to, and the modules that do it (F-50, F-74)."""
+FACES: Final[tuple[str, ...]] = ("agui", "chat")
 """The clients of others that every server speaks to (F-1)."""
 
 ServeSocket: TypeAlias = "Callable[[Face, Scope, Receive, Send, Who], Awaitable[None]]"
@@ -243,9 +245,10 @@ class App:
 
 def _served(scope: Mapping[str, Any]) -> ServeSocket:
     """Return what serves a WebSocket. Raises `Problem` where none is spoken to."""
-    if scope["raw_path"] != SOCKET:
+    module = SOCKETS.get(scope["raw_path"])
+    if module is None:
         raise Problem("not_found", "there is no such endpoint")
-    found: ServeSocket = import_module(".websocket", __package__).serve
+    found: ServeSocket = import_module(module, __package__).serve
     return found
 
 

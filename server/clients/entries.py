@@ -48,6 +48,8 @@ class Entry:
     raw: msgspec.Raw = NONE
     """The JSON of the fact, as it was kept."""
     note: Note | None = None
+    envelope: msgspec.Raw = NONE
+    """All of it, as it was kept (F-7)."""
 
     @classmethod
     def of(cls, sent: Sent) -> Entry:
@@ -67,6 +69,7 @@ class Entry:
             fact=fact,
             raw=raw,
             note=note,
+            envelope=msgspec.Raw(sent.envelope),
         )
 
 

@@ -217,6 +217,17 @@ class Story:
         return turn is not None and turn.interrupted
 
     @property
+    def reply_of_turn(self) -> int | None:
+        """The number of the prompt that the open turn belongs to; None: no turn is open."""
+        turn = self.turn
+        return None if turn is None else self._replies.get(turn.turn_id, self.prompts)
+
+    @property
+    def has_line(self) -> bool:
+        """Whether a prompt waits to be said (F-25)."""
+        return bool(self._waiting)
+
+    @property
     def next_message(self) -> int:
         """The number of the message that is said next, or is being said."""
         return len(self.conversation.said) + 1
