@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 from ..lifecycle.phases import DOUBTED, Phase
 from ..models.calls import Call
 from ..models.values import Json, arguments_digest
+from .claimed import from_json
 from .errors import Differs, InDoubt, StillRunning
 from .values import Look
 
@@ -128,9 +129,10 @@ def encode(value: object) -> Json:
 
 def decode(value: Json) -> object:
     """Return a recorded value as the framework reads it from a history; `ToolReturn` as itself."""
-    if isinstance(value, Mapping) and value.get("kind") == "tool-return":
-        return _RETURN.validate_python(value)
-    return _CONTENT.validate_python(value)
+    plain = from_json(value)
+    if isinstance(plain, Mapping) and plain.get("kind") == "tool-return":
+        return _RETURN.validate_python(plain)
+    return _CONTENT.validate_python(plain)
 
 
 def _asked(answer: ModelResponse) -> list[Json]:

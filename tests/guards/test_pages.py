@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -12,6 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from turnlock.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "guards"
@@ -80,6 +85,36 @@ def test_the_examples_are_held_by_both_type_checkers() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     assert "examples/guards" in tools["mypy"]["files"]
     assert "examples/guards" in tools["pyright"]["include"]
+
+
+@pytest.mark.parametrize(
+    "page", [it for it in PAGES if it.name != "guards.md"], ids=lambda it: it.name
+)
+def test_the_examples_of_a_page_print_what_it_says(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In this process, where the frameworks are imported already; their journals conform."""
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for command, said in (it for block in blocks(page, "console") for it in commands(block)):
+        if not command.startswith("python examples/guards/"):
+            continue
+        script, *arguments = shlex.split(command)[1:]
+        guarded = "turnlock" in (ROOT / script).read_text(encoding="utf-8")
+        assert guarded is bool(arguments), "without a guard there is no journal to name"
+        monkeypatch.setattr(sys, "argv", [script, *arguments])
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+        assert capsys.readouterr().out.splitlines() == said, f"$ {command}"
+        ran += 1
+    assert ran >= 2, "one without a guard, and one with it"
+    journals = sorted(tmp_path.glob("*.db"))
+    assert journals
+    for it in journals:
+        checked = CliRunner().invoke(main, ["check", "--db", str(it)])
+        assert checked.exit_code == 0, checked.output
 
 
 @pytest.mark.parametrize(

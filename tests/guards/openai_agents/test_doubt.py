@@ -76,8 +76,10 @@ def test_g_3_a_timeout_of_the_tool_ends_the_run_and_leaves_it_in_doubt(guard: Gu
         slow = Slow()
         stage = Stage(guard, pays(5), says(), pay=slow.__call__, timeout=0.05)
         state = await stage.approved()
-        with pytest.raises(ToolTimeoutError):
-            await stage.go_on(state)
+        while not slow.paid:  # on a busy machine it may be over before the tool has begun
+            with pytest.raises(ToolTimeoutError):
+                await stage.go_on(state)
+        stage.tool.timeout_seconds = None
         with pytest.raises(InDoubt) as doubt:
             await stage.go_on(state)
         await guard.aresolve(doubt.value.at, Resolution.RETRY)
