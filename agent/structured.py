@@ -121,10 +121,9 @@ def _rooted(schema: Mapping[str, Any]) -> tuple[JsonSchema, bool]:
     """Return the schema with an object for its root, and whether `VALUE` was put around it."""
     below = {key: it for key, it in schema.items() if key != "$defs"}
     defs = {key: it for key, it in schema.items() if key == "$defs"}
-    if below.keys() == {"$ref"} and (name := below["$ref"].removeprefix("#/$defs/")) in defs.get(
-        "$defs", ()
-    ):
-        below = {**defs["$defs"][name]}
+    if below.keys() == {"$ref"} and isinstance(defined := defs.get("$defs"), Mapping):
+        named = cast("Mapping[str, Any]", defined).get(str(below["$ref"]).removeprefix("#/$defs/"))
+        below = {**cast("Mapping[str, Any]", named)} if isinstance(named, Mapping) else below
     if below.get("type") == "object":
         return {**below, **defs}, False
     around = {"type": "object", "properties": {VALUE: below}, "required": [VALUE]}

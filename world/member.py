@@ -21,6 +21,7 @@ from ..agent.errors import LimitReached, ModelError
 from ..agent.loop import Agent
 from ..agent.setup import Setup
 from ..agent.speaking import Ended, Question, Said
+from ..agent.structured import form_of
 from ..agent.transients import SpeechStarted, Transient
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.run import Run
@@ -255,8 +256,11 @@ class Member:
         lines = [_line(waiting.message)]
         if config.spec.hears is Hears.ALL:
             lines = [*await self._unheard(waiting.entry.number), *lines]
+        wanted = config.spec.output
         await self.agent.say(
-            "\n\n".join(lines), heard=waiting.heard.as_json(), output=config.spec.output
+            "\n\n".join(lines),
+            heard=waiting.heard.as_json(),
+            output=None if wanted is None else form_of(wanted).schema,
         )
 
     async def _unheard(self, until: int) -> list[str]:

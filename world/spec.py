@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 import attrs
 
+from ..agent.structured import form_of
 from ..models.errors import InvalidValue, shown
 from ..models.record import (
     Record,
@@ -36,6 +37,8 @@ TURN_LIMIT: Final = 5
 """Answers of an agent in a row to agents, unless its spec says otherwise (W-22)."""
 ANSWER_LIMIT: Final = 50
 """Answers of a model for one prompt, unless the spec says otherwise (W-23)."""
+TITLE_LENGTH: Final = 100
+"""Characters of a title, at most (W-70)."""
 TOOLS: Final = 1_000
 """Names of tools in one spec, at most."""
 
@@ -136,6 +139,12 @@ def _options(_: object, field: attrs.Attribute[Any], value: Mapping[str, Json]) 
     check_options(value, place=field.name)
 
 
+def _output(_: object, __: object, value: Mapping[str, Json] | None) -> None:
+    """Refuse what no answer can be held against: its agent could never be asked."""
+    if value is not None:
+        form_of(value)
+
+
 @record
 class AgentSpec(Record):
     """One agent: a model, told what to do, with tools and limits."""
@@ -158,8 +167,11 @@ class AgentSpec(Record):
     """What it is told."""
     start: Start = attrs.field(default=Start.WHOLE, converter=_start)
     """When its calls begin."""
-    output: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
-    """The JSON Schema that each of its answers must fit (W-59)."""
+    output: Mapping[str, Json] | None = attrs.field(
+        default=None, converter=optional_json_object, validator=_output
+    )
+    """The JSON Schema that each of its answers must fit (W-59); one whose root is no object is that
+    of `value` in an object."""
     history: int | None = attrs.field(default=None, validator=optional(_positive))
     """Prompts that its model is told, at most, the latest (W-35); None: all."""
     options: Mapping[str, Json] = attrs.field(
@@ -248,7 +260,7 @@ def spec_of(told: Mapping[str, Any]) -> WorldSpec:
     """Return what the tables of a file say of a world. Raises `InvalidValue` at the field."""
     tables = Table(told)
     world = tables.table("world")
-    title, settings = world.text("title"), world.json("settings") or {}
+    title, settings = _title_in(world), world.json("settings") or {}
     world.done()
     agents = {
         check_agent(name, place=f"agents.{name}"): AgentSpec.from_json(
@@ -269,8 +281,15 @@ def spec_of(told: Mapping[str, Any]) -> WorldSpec:
     )
 
 
+def _title_in(table: Table) -> str | None:
+    title = table.text("title")
+    if title is not None and len(title) > TITLE_LENGTH:
+        raise table.wrong("title", f"has {len(title):,} characters", f"give at most {TITLE_LENGTH}")
+    return title
+
+
 def _chat(table: Table, agents: Mapping[str, AgentSpec]) -> ChatSpec:
-    title, members = table.text("title"), table.texts("members")
+    title, members = _title_in(table), table.texts("members")
     table.done()
     for place, member in enumerate(members or ()):
         if member not in agents:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnlock.agent import Answer, Tokens
+from turnlock.agent import Answer, Prompt, Tokens
 from turnlock.agent.messages import Stop, ToolCall
 from turnlock.runtime import tool
 from turnlock.runtime.journal.ledger import Domain
@@ -224,5 +224,23 @@ def test_w_59_an_answer_that_does_not_fit_is_told_back_twice_and_then_said() -> 
             assert len(model.asked) == 5
         noted = await played.journal.notes("demo/plan/alice", domain=Domain.MESSAGE)
         assert sum(bool(dict(it.note.body).get("misfit")) for it in noted) == 3
+
+    run(it())
+
+
+def test_w_59_a_form_without_an_object_is_asked_for_inside_one() -> None:
+    """As a program's own is: its answer stands under `value`."""
+
+    async def it() -> None:
+        model = says("Rome", '{"value": "Rome"}')
+        played = await play({"alice": (model, {"output": {"type": "string"}})})
+        async with played.host() as host:
+            await played.chat.say("human", "@alice where?", message_id="m1")
+            await host.idle("plan")
+        assert (await played.said())[1:] == ['alice: {"value": "Rome"}']
+        prompt = model.asked[0].messages[0]
+        assert isinstance(prompt, Prompt)
+        assert prompt.output is not None
+        assert prompt.output["required"] == ["value"]
 
     run(it())
