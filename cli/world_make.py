@@ -9,7 +9,6 @@ import click
 
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
-from .asking import name_of_person
 from .databases import db_option, ended
 from .naming import DB
 from .world_naming import (
@@ -17,6 +16,7 @@ from .world_naming import (
     chat_argument,
     check_chat,
     members_option,
+    person_in,
     with_world,
     world_argument,
 )
@@ -110,7 +110,7 @@ async def _fill(world: World, said: WorldSpec) -> None:
     for chat, it in said.chats.items():
         await world.open_chat(chat, members=it.members)
         if it.title is not None:
-            await world.title(chat, it.title, by=name_of_person())
+            await world.title(chat, it.title, by=person_in(await world.configuration()))
 
 
 def _count(there: Sized, one: str) -> str:
@@ -153,16 +153,25 @@ def chat(  # noqa: PLR0913 - one parameter for each option
     name = chat
 
     async def work(it: World) -> Configuration:
+        if title is not None:
+            _check_title(title)
         if close:
             await it.close_chat(name)
         else:
             await it.open_chat(name, members=members or None)
         if title is not None:
-            await it.title(name, title, by=name_of_person())
+            await it.title(name, title, by=person_in(await it.configuration()))
         return await it.configuration()
 
     known = with_world(db, world, work)
     click.echo(_chat_line(name, known.chats[name], known))
+
+
+def _check_title(title: str) -> None:
+    """Refuse a title that nobody may give, before anything is done."""
+    from ..world.entries import check_title  # noqa: PLC0415 - the runtime loads here
+
+    check_title(title, place="--title")
 
 
 def _list(known: Configuration) -> None:

@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.safe_text import harmless, harmless_lines
+from .asking import name_of_person
 from .naming import journal_meant
 
 if TYPE_CHECKING:  # they would load the runtime
@@ -88,6 +89,17 @@ def check_chat(known: Configuration, chat: str) -> None:
         raise not_there(
             "chat", chat, known.chats, fix=f"turnlock world chat {known.world} opens one"
         )
+
+
+def person_in(known: Configuration) -> str:
+    """Return who speaks here, in a world: whose own name is an agent's there is `human`."""
+    from ..world.names import HUMAN  # noqa: PLC0415 - the runtime loads here
+    from ..world.people import check_person  # noqa: PLC0415 - as above
+
+    try:
+        return check_person(name_of_person(), known, place="by")
+    except InvalidValue:
+        return HUMAN
 
 
 def _completed(

@@ -15,8 +15,8 @@ from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.safe_text import harmless
 from ..views.meanings import refused
-from .asking import name_of_person
 from .places import Place
+from .world_naming import person_in
 
 if TYPE_CHECKING:  # it would load the runtime
     from ..runtime.journal.contract import Journal
@@ -80,10 +80,14 @@ def interrupted_member(
 
     async def work(journal: Journal) -> Judgement | None:
         world = World(journal, member.world)
-        if not await world.exists() or not (await world.configuration()).is_present(member):
+        if not await world.exists():
             return None
+        known = await world.configuration()
+        if not known.is_present(member):
+            return None
+        by = person_in(known)
         return await world.chat(member.chat).interrupt(
-            member.agent, reason=reason, by=name_of_person(), grace=grace, within=wait
+            member.agent, reason=reason, by=by, grace=grace, within=wait
         )
 
     judged = with_journal(place.db, work)

@@ -96,10 +96,10 @@ class CursorAhead(TurnlockError):
 
     code = "cursor_ahead"
 
-    def __init__(self, run_id: str, *, asked: object, head: object) -> None:
-        """Say what was asked for, and where the run ends."""
+    def __init__(self, run_id: str, *, asked: object, head: object, what: str = "run") -> None:
+        """Say what was asked for, and where the run, or whatever else it is, ends."""
         super().__init__(
-            f"run {run_id!r}: {str(asked)!r} is behind its end, {str(head)!r}: it is a place of"
+            f"{what} {run_id!r}: {str(asked)!r} is behind its end, {str(head)!r}: it is a place of"
             " another journal, or this one was put back; read it from the beginning"
         )
         self.head = str(head)

@@ -17,6 +17,7 @@ from ..models.reasons import Reason
 from ..models.values import Json
 from ..runtime.submitting import Unanswered
 from ..world.deciding import Judgement
+from ..world.entries import check_title
 from ..world.errors import UnknownAgent
 from ..world.names import KIND, call_at
 from .answers import Answer, Command, answered, posted, refused, response_of
@@ -205,6 +206,7 @@ async def _open(face: Face, asked: Asked) -> Response:
     name = named(body.chat, body.title, place="chat")
     if body.title is not None:
         check_speaker(asked.who, configuration)
+        check_title(body.title)
     try:
         chat = await world.open_chat(name, members=body.members)
     except UnknownAgent as error:

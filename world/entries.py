@@ -30,12 +30,10 @@ from ..models.record import (
 from ..models.values import Json
 from ..runtime.journal.contract import Entry
 from .names import WORLD, an_agent, an_id, check_agent, check_id, question_at
-from .spec import AgentSpec
+from .spec import TITLE_LENGTH, AgentSpec
 
 TEXT_BYTES: Final = 256 * 1024
 """Bytes of a message's text, in UTF-8, at most (section 13)."""
-TITLE_LENGTH: Final = 100
-"""Characters of a title, at most (W-70)."""
 MEMBERS: Final = 1_000
 """Members that one chat names, at most."""
 
@@ -82,10 +80,15 @@ def fitted(text: str) -> str:
 
 def _title(_: object, field: attrs.Attribute[Any], value: object) -> None:
     any_text(None, field, value)
-    if len(cast("str", value)) > TITLE_LENGTH:
+    check_title(cast("str", value), place=field.name)
+
+
+def check_title(title: str, *, place: str = "title") -> None:
+    """Raise `InvalidValue` for a title that is too long."""
+    if len(title) > TITLE_LENGTH:
         raise InvalidValue(
-            place=field.name,
-            cause=f"has {len(cast('str', value)):,} characters",
+            place=place,
+            cause=f"has {len(title):,} characters",
             fix=f"give at most {TITLE_LENGTH}",
         )
 

@@ -268,7 +268,7 @@ class Host:
             if performing is not None and performing.member is not None:
                 performing.member.offer(entries)
         for it in entries:
-            if isinstance(it.said, Stop):
+            if isinstance(it.said, Stop) and it.said.run in members:
                 self._tasks.spawn(f"stop {it.said.run}", self._stop(it.said))
             for run_id, member in members.items():
                 if answers(it.said, member.agent):

@@ -224,7 +224,7 @@ class Events:
             beyond = at > head.runs.get(member, START)
             ahead = ahead or (beyond and not await self._is_forgotten(member))
         if ahead:
-            raise CursorAhead(chat.log, asked=places, head=head)
+            raise CursorAhead(chat.log, asked=places, head=head, what="chat")
         return head
 
     async def _is_forgotten(self, member: MemberName) -> bool:

@@ -20,9 +20,10 @@ from ..runtime.journal.contract import Journal
 from ..runtime.log import logger
 from ..runtime.scheduling import Tasks
 from .configuration import Configuration
-from .entries import TITLE_LENGTH, ChatTitled, Message, Role, body_of
+from .entries import ChatTitled, Message, Role, body_of
 from .mentions import addressed, mentioned
 from .names import WORLD, chat_log, title_entry, world_log
+from .spec import TITLE_LENGTH
 from .standing import entries_after
 
 _log = logger(__name__)

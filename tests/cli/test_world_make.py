@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from turnlock.runtime import open_journal
 
 from .recordings import turnlock
 from .test_naming import completed
@@ -103,6 +107,26 @@ def test_chats_have_the_members_that_are_named(db: str) -> None:
     assert "there is no agent 'eve'" in refused("chat", "demo", "two", "--member", "eve", db=db)
     assert "name the chat" in refused("chat", "demo", "--close", db=db)
     assert "there is no chat 'no'" in refused("chat", "demo", "no", "--close", db=db)
+
+
+def test_a_title_that_is_refused_opens_no_chat(db: str) -> None:
+    assert "--title: has 101" in refused("chat", "demo", "new", "--title", "x" * 101, db=db)
+    assert "new" not in told("chat", "demo", db=db)
+
+
+def test_who_is_called_like_an_agent_gives_titles_all_the_same(
+    db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W-10: as `human`, since nobody may be taken for the agent."""
+    monkeypatch.setenv("LOGNAME", "alice")
+    assert told("chat", "demo", "plan", "--title", "Bills", db=db).startswith("plan – Bills")
+    opened = asyncio.run(entries_of(db))
+    assert [it["by"] for it in opened if it["kind"] == "CHAT_TITLED"] == ["human"]
+
+
+async def entries_of(db: str) -> list[Any]:
+    async with await open_journal(db) as journal:
+        return [it.body for it in await journal.entries("demo")]
 
 
 def test_memory_is_cleared_into_another_run(db: str) -> None:

@@ -141,6 +141,9 @@ def test_w_13_chats_are_opened_closed_and_forget() -> None:
             assert (await it.ada.delete(f"{path}/the-trip")).json()["closed"] is True
             strange = await it.ada.post(path, json={"chat": "other", "members": ["nobody"]})
             assert (strange.status_code, strange.json()["at"]) == (422, "members")
+            long = await it.ada.post(path, json={"chat": "other", "title": "x" * 101})
+            assert (long.status_code, long.json()["at"]) == (422, "title")
+            assert (await it.ada.get(f"{path}/other")).status_code == 404
 
     asyncio.run(play())
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnlock.agent import ModelError
 from turnlock.world import AgentSpec, World
-from turnlock.world.entries import TITLE_LENGTH
+from turnlock.world.spec import TITLE_LENGTH
 from turnlock.world.titles import cleaned, first_words, is_poor
 
 from ..runtime.virtual import run

@@ -9,7 +9,8 @@ from typing import Any
 from turnlock import FactType
 from turnlock.runtime import Policy, ToolContext, tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.world import Host, Stands
+from turnlock.world import Host, Stands, Stop
+from turnlock.world.entries import body_of
 from turnlock.world.passing import ToolLogged, listen
 
 from ..runtime.virtual import run, settled
@@ -156,6 +157,23 @@ def test_a_person_stops_a_model_that_only_speaks() -> None:
         async with played.host() as host:
             await host.idle("plan")
         assert await played.said() == ["human: @alice go"]
+
+    run(it())
+
+
+def test_w_14_a_stop_counts_in_its_own_chat_alone() -> None:
+    """What another chat's log says of a member stops nobody."""
+
+    async def it() -> None:
+        played = await play({"alice": says("Long.", slow=5.0)})
+        other = await played.world.open_chat("other")
+        async with played.host() as host:
+            await played.chat.say("human", "@alice go", message_id="m1")
+            await until_it_waits(host, stands=Stands.SPEAKING)
+            stop = Stop(run="demo/plan/alice", said=1, by="human")
+            await played.journal.append_entry(other.log, "x", body_of(stop), at=1.0)
+            await host.idle("plan")
+        assert await played.said() == ["human: @alice go", "alice: Long."]
 
     run(it())
 
