@@ -37,7 +37,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Protocol, Self, cast
+from typing import Any, Final, Protocol, Self, TypeGuard, cast
 
 import attrs
 
@@ -477,7 +477,7 @@ async def restore_journal(backup: str | os.PathLike[str], url: str | os.PathLike
 
 def _found(url: str | os.PathLike[str]) -> tuple[ModuleType, str]:
     """Return the module of the journal that a URL names, and the place in it."""
-    text = os.fspath(url)
+    text = text_of_place(url)
     named = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, place = (named["scheme"].lower(), named["place"]) if named else ("sqlite", text)
     backend = BACKENDS.get(scheme)
@@ -492,3 +492,15 @@ def _found(url: str | os.PathLike[str]) -> tuple[ModuleType, str]:
             f"journal {text}: {why}; give {known} (a file with a colon in its name: ./{text})"
         )
     return import_module(f".{backend.module}", __package__), place
+
+
+def text_of_place(url: object) -> str:
+    """Return a path or a URL as text. Raises `NoJournal` for what is neither."""
+    place = cast("object", os.fspath(url)) if _is_place(url) else url
+    if isinstance(place, str):
+        return place
+    raise NoJournal(f"journal {shown(place)}: is no text; give a path, as text or a Path, or a URL")
+
+
+def _is_place(url: object) -> TypeGuard[os.PathLike[str]]:
+    return isinstance(url, os.PathLike)

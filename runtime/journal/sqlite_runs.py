@@ -96,8 +96,10 @@ def _shown_kind(kind: Kind) -> str:
     return {int: "number", float: "number", str: "text"}[first]
 
 
-def is_text(name: str) -> bool:
+def is_text(name: object) -> bool:
     """Whether anything here may be called so: nothing has a name with a lone surrogate."""
+    if not isinstance(name, str):
+        return False
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -316,7 +316,10 @@ def writing(path: str, *, guard: Guard, heads: Heads) -> Perform:
 
 
 def reading(path: str, guard: Guard | None = None) -> Perform:
-    """Return what does each work for itself, as long as the file is the one that is guarded."""
+    """Return what does each work for itself, as long as the file is the one that is guarded.
+
+    What else one raises is a mistake of its caller, as in `writing`: it fails alone.
+    """
 
     def perform(connection: sqlite3.Connection, works: Sequence[Work]) -> Sequence[Outcome]:
         try:
@@ -333,6 +336,8 @@ def reading(path: str, guard: Guard | None = None) -> Perform:
             return Outcome(error=failed(path, error))
         except STRANGE as error:
             return Outcome(error=strange(path, error))
+        except Exception as error:  # noqa: BLE001 - see above
+            return Outcome(error=error)
 
     return perform
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from turnlock import Run
-from turnlock.runtime import JournalError, MemoryJournal, SqliteJournal
+from turnlock.runtime import JournalError, MemoryJournal, NoJournal, SqliteJournal
 from turnlock.runtime.journal.contract import BACKENDS, Journal, open_journal
 
 
@@ -79,6 +80,17 @@ def test_what_names_no_journal_is_told(url: str, said: str) -> None:
     """With the URL, the cause, and the forms that are known."""
     with pytest.raises(JournalError, match=said):
         asyncio.run(kind_and_runs(url))
+
+
+class _Bytes:
+    def __fspath__(self) -> bytes:
+        return b"agent.db"
+
+
+@pytest.mark.parametrize("url", [b"agent.db", None, 5, _Bytes()])
+def test_what_is_no_text_names_no_journal(url: Any) -> None:
+    with pytest.raises(NoJournal, match="is no text; give a path"):
+        asyncio.run(open_journal(url))
 
 
 @pytest.mark.parametrize("url", ["memory:", "{folder}/none.db", "sqlite:{folder}/none.db"])

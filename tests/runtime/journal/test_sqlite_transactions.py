@@ -220,6 +220,33 @@ def test_a_thread_that_dies_tells_everybody_why(tmp_path: Path, worker: str) -> 
     play(tmp_path / "journal.db", story)
 
 
+@pytest.mark.parametrize("worker", ["_writer", "_reader"])
+def test_a_mistake_of_one_caller_fails_alone(tmp_path: Path, worker: str) -> None:
+    """Whatever its work raises: what is asked beside it and later is done."""
+
+    def mistaken(_: sqlite3.Connection) -> None:
+        raise AttributeError("a mistake")
+
+    async def story(journal: SqliteJournal) -> None:
+        asked: Worker = getattr(journal, worker)
+        first, second = await outcomes(asked.do(mistaken), asked.do(lambda _: 2))
+        assert (type(first), second) == (AttributeError, 2)
+        assert await asked.do(lambda _: 3) == 3
+
+    play(tmp_path / "journal.db", story)
+
+
+@pytest.mark.parametrize("name", [b"r", None, 5])
+def test_a_run_with_a_name_that_is_no_text_is_not_known(tmp_path: Path, name: Any) -> None:
+    async def story(journal: SqliteJournal) -> None:
+        for asked in (journal.entry, journal.read, journal.snapshot):
+            with pytest.raises(UnknownRun):
+                await asked(name)
+        assert await journal.runs() == ()
+
+    play(tmp_path / "journal.db", story)
+
+
 def test_who_cannot_close_its_connection_keeps_nobody_waiting(tmp_path: Path) -> None:
     """The thread ends all the same, and says why."""
 
