@@ -10,12 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import wait
 from contextvars import copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 
 from ..models.calls import Status
-from ..models.errors import InvalidValue
+from ..models.errors import InvalidValue, shown
 from ..models.values import Json
 from .errors import InDoubt
 from .values import CallContext, Outcome
@@ -44,7 +44,37 @@ class Calling:
 
     fn: Callable[[CallContext], Any]
     encode: Callable[[Any], Json]
+    decode: Callable[[Json], Any]
     suspends: Suspends
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what could only fail once the call was claimed."""
+        for place in ("fn", "encode", "decode"):
+            if not callable(getattr(self, place)):
+                raise InvalidValue(
+                    place=place,
+                    cause=f"{shown(getattr(self, place))} is no function",
+                    fix="give a function of one argument",
+                )
+        if not _are_errors(self.suspends):
+            raise InvalidValue(
+                place="suspends",
+                cause=f"{shown(self.suspends)} is no tuple of exception classes",
+                fix="give (TheError,), or leave it out",
+            )
+
+    def of(self, found: Outcome[Json] | Claimed) -> Outcome[Any]:
+        """Run it in this thread, unless it has an outcome."""
+        return self._replayed(found) if isinstance(found, Outcome) else self.run(found)
+
+    async def aof(self, found: Outcome[Json] | Claimed) -> Outcome[Any]:
+        """Run it in this loop, unless it has an outcome."""
+        return self._replayed(found) if isinstance(found, Outcome) else await self.arun(found)
+
+    def _replayed(self, outcome: Outcome[Json]) -> Outcome[Any]:
+        if outcome.status is not Status.SUCCEEDED:
+            return outcome
+        return attrs.evolve(outcome, value=self.decode(outcome.value))
 
     def run(self, claimed: Claimed) -> Outcome[Any]:
         """Run it in this thread; in one of its own where its tool has a timeout."""
@@ -146,6 +176,13 @@ class Calling:
             or isinstance(error, self.suspends)
             or leaves_doubt(error)
         )
+
+
+def _are_errors(given: object) -> bool:
+    return isinstance(given, tuple) and all(
+        isinstance(it, type) and issubclass(it, BaseException)
+        for it in cast("tuple[object, ...]", given)
+    )
 
 
 def _or_dropped(claimed: Claimed, record: Callable[[], None]) -> None:

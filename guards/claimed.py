@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
 
-from ..models.calls import Status
 from ..models.errors import InvalidValue
 from ..models.values import Json, freeze
 from ..runtime.log import logger
@@ -246,19 +245,6 @@ async def hand_back(engine: Engine, found: Outcome[Json] | Claimed) -> None:
     """Give back what nobody was given; in the engine's loop."""
     if isinstance(found, Claimed):
         await found.hand_back(engine)
-
-
-def decoded(outcome: Outcome[Json], decode: Callable[[Json], T]) -> Outcome[T]:
-    """Return a recorded outcome with what `decode` makes of its value."""
-    value = decode(outcome.value) if outcome.status is Status.SUCCEEDED else None
-    return Outcome(
-        status=outcome.status,
-        value=value,
-        error=outcome.error,
-        reason=outcome.reason,
-        replayed=outcome.replayed,
-        attempt=outcome.attempt,
-    )
 
 
 def _name(at: At) -> str:

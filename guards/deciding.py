@@ -14,6 +14,7 @@ from ..engine.kernel import Kernel
 from ..models.deliveries import Decide, Match, Report, Resolution, Resolve, Scope
 from ..models.errors import InvalidValue
 from ..models.reasons import Reason
+from ..models.record import any_text, choice, flag, instance, optional, optional_json_object, record
 from ..models.values import Absent, Json, same_json
 from ..views.call_view import CallView, DecisionView
 from ..views.live import call_of
@@ -26,18 +27,18 @@ from .values import At
 from .visits import Step
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Deciding:
     """An approval or a denial of a call, for the arguments that were shown with `digest`."""
 
-    at: At
-    approved: bool
-    digest: str
-    by: str | None
-    reason: str | None
-    arguments: Mapping[str, Json] | None
-    scope: Scope
-    match: Match
+    at: At = attrs.field(validator=instance(At))
+    approved: bool = attrs.field(validator=flag)
+    digest: str = attrs.field(validator=any_text)
+    by: str | None = attrs.field(validator=optional(any_text))
+    reason: str | None = attrs.field(validator=optional(any_text))
+    arguments: Mapping[str, Json] | None = attrs.field(converter=optional_json_object)
+    scope: Scope = attrs.field(converter=choice(Scope))
+    match: Match = attrs.field(converter=choice(Match))
 
     def __attrs_post_init__(self) -> None:
         """Demand a turn."""
@@ -128,12 +129,12 @@ class Deciding:
         )
 
 
-@attrs.frozen(kw_only=True)
+@record
 class Resolving:
     """Somebody says what became of a call that is in doubt."""
 
-    at: At
-    resolution: Resolution
+    at: At = attrs.field(validator=instance(At))
+    resolution: Resolution = attrs.field(converter=choice(Resolution))
     result: Json | Absent
     error: str | None
 

@@ -16,16 +16,16 @@ from typing import Any, Final, Self, TypeVar, cast
 from ..engine.kernel import Kernel
 from ..models.calls import Call
 from ..models.deliveries import Claim, Match, Report, Resolution, Scope
-from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
+from ..models.errors import InvalidValue, TurnlockError, UnknownRun
 from ..models.ids import idempotency_key
-from ..models.run import Limits
-from ..models.values import ABSENT, Absent, Json, freeze
+from ..models.values import ABSENT, Absent, Json
+from ..runtime.declared import Declared
 from ..runtime.errors import Closed
 from ..runtime.journal.contract import Journal, open_journal
 from ..runtime.log import logger
 from ..runtime.owners import new_owner
 from ..runtime.scheduling import Clock, SteadyClock
-from ..runtime.tools.policy import Policy, is_secretive
+from ..runtime.tools.policy import Policy
 from ..runtime.workers import Worker
 from ..views.call_view import CallView
 from .claiming import Claimed, Claiming, is_running, outcome_of, refused_by_run, unknown
@@ -35,10 +35,12 @@ from .errors import GuardRefused, NotRecorded, Stale
 from .holding import Held, Holding
 from .looking import Looking, pending
 from .obstacles import Obstacles, Workers
+from .once import ONCE
 from .opening import Opening
 from .past import Past
 from .renewing import Renewals
 from .reporting import Reporting
+from .settings import Settings, check_policy
 from .values import Abandons, At, Look, Outcome, PendingApproval
 from .visits import Chooses, Step, Visit, Visits
 
@@ -59,37 +61,18 @@ CLOSING: Final = 5.0
 class Engine:
     """The guard of the runs of one journal; all of it runs in the loop that opened it."""
 
-    def __init__(  # noqa: PLR0913 - what a guard is told
-        self,
-        journal: Journal,
-        *,
-        lease: float,
-        wait: float,
-        patience: float,
-        policies: Mapping[str, Policy],
-        limits: Limits | None,
-        clock: Clock | None = None,
-    ) -> None:
-        """Hold nothing; the journal is closed with it. Raises `InvalidValue`."""
-        for place, seconds in (("lease", lease), ("wait", wait), ("patience", patience)):
-            if not 0 <= seconds < float("inf") or (place == "lease" and not seconds):
-                raise InvalidValue(
-                    place=place, cause=f"{shown(seconds)} is no time", fix="give seconds"
-                )
-        secret = [name for name, policy in policies.items() if is_secretive(policy)]
-        if secret:
-            raise InvalidValue(
-                place=f"policies[{secret[0]!r}]",
-                cause="keeps something sealed, or as a digest, and a guard has no cipher",
-                fix="keep it clear; or hand the tool a reference to its secret",
-            )
-        clock = clock or journal.clock or SteadyClock()
+    def __init__(self, journal: Journal, settings: Settings, *, clock: Clock | None = None) -> None:
+        """Hold nothing; the journal is closed with it."""
         self._journal = journal
-        self._lease = lease
-        self._wait = wait
-        self._policies = dict(policies)
+        self._lease = settings.lease
+        self._wait = settings.wait
+        self._policies = dict(settings.policies)
         self._visits = Visits(
-            journal, policies=self._policies, limits=limits, clock=clock, patience=patience
+            journal,
+            policies=self._policies,
+            limits=settings.limits,
+            clock=clock or journal.clock or SteadyClock(),
+            patience=settings.patience,
         )
         self._worker = Worker(journal=journal, meaning=new_owner())
         self._workers = Workers(journal)
@@ -106,30 +89,9 @@ class Engine:
         self._closed = False
 
     @classmethod
-    async def open(  # noqa: PLR0913 - as above
-        cls,
-        place: str | os.PathLike[str],
-        *,
-        lease: float,
-        wait: float,
-        patience: float,
-        policies: Mapping[str, Policy],
-        limits: Limits | None,
-    ) -> Self:
+    async def open(cls, place: str | os.PathLike[str], settings: Settings) -> Self:
         """Open the journal that a path or a URL names; it is made where there is none."""
-        journal = await open_journal(place)
-        try:
-            return cls(
-                journal,
-                lease=lease,
-                wait=wait,
-                patience=patience,
-                policies=policies,
-                limits=limits,
-            )
-        except BaseException:
-            await journal.close()
-            raise
+        return cls(await open_journal(place), settings)
 
     async def open_turn(
         self,
@@ -149,6 +111,16 @@ class Engine:
         opening = Opening(run=run, turn=turn, calls=calls, after=after, abandons=abandons)
         await self._brought_about(At(run, turn, ""), opening, declare=True)
 
+    async def open_alone(self, at: At, call: Call, *, policy: Policy | None) -> None:
+        """Open the one turn of a run of one call, see `open_turn`.
+
+        `policy` stands over that of the tool, this one time: what either says of approval holds.
+        """
+        if policy is not None:
+            check_policy(policy, place="policy")
+            call = await Declared.of({call.tool_name: policy}, None).gated(call)
+        await self.open_turn(at.run, ONCE, (call,), after=None, abandons=Abandons.NOTHING)
+
     async def claim(
         self,
         at: At,
@@ -164,16 +136,16 @@ class Engine:
         `NotApproved`, `StillRunning`, `InDoubt`, `Differs` and `Stale`.
         """
         self._check_open()
-        await self._worker.make_known()
         policy = policy or self._policies.get(tool)
         claiming = Claiming(
             at=at,
             tool=tool,
-            arguments=freeze(dict(arguments), place="arguments"),
+            arguments=arguments,
             worker=self._worker.name,
             policy=policy,
             lease=self._lease if policy is None else policy.lease,
         )
+        await self._worker.make_known()
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + self._wait, FIRST_LOOK
         while True:
@@ -273,8 +245,8 @@ class Engine:
     async def waiting(self, run: str) -> tuple[PendingApproval, ...]:
         """Return the calls of a run that wait for a decision, in expected order."""
         try:
-            return (await self._visit(run, pending)).answer
-        except UnknownRun:
+            return await self._about(At(run, None, ""), pending)
+        except Stale:
             return ()
 
     async def look(self, at: At) -> Look:

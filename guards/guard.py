@@ -17,7 +17,7 @@ from ..models.deliveries import Match, Resolution, Scope
 from ..models.values import ABSENT, Absent, Json
 from .background import Background
 from .calling import Calling
-from .claimed import Claimed, Claiming, decoded, from_json, hand_back, to_json
+from .claimed import Claimed, Claiming, from_json, hand_back, to_json
 from .once import CONTINUATION, continuation_at, once_at, opening_alone
 from .values import Abandons, At, CallContext, Look, Outcome, PendingApproval
 from .waiting import until_decided
@@ -60,21 +60,21 @@ class Guard:
         (unless its tool's policy says otherwise); a call that another runs is waited for `wait`; a
         run that somebody owns for a moment is tried again for `patience`. `policies` are what tools
         declare, by their names. `limits` are those of runs that are begun here. Raises
-        `JournalError` for what is no journal, is damaged, or was written by a newer version.
+        `JournalError` for what is no journal, is damaged, or was written by a newer version, and
+        `InvalidValue` for what cannot be meant.
         """
-        from .engine import Engine as Opened  # noqa: PLC0415 - see above
+        from ..runtime.journal.contract import text_of_place  # noqa: PLC0415 - see above
+        from .engine import Engine as Opened  # noqa: PLC0415
+        from .settings import Settings  # noqa: PLC0415
 
-        async def make() -> Engine:
-            return await Opened.open(
-                path,
-                lease=lease,
-                wait=wait,
-                patience=patience,
-                policies=policies,
-                limits=limits,
-            )
-
-        background = Background(f"guard {os.fspath(path)}", make=make, unmake=Opened.close)
+        settings = Settings(
+            lease=lease, wait=wait, patience=patience, policies=policies, limits=limits
+        )
+        background = Background(
+            f"guard {text_of_place(path)}",
+            make=lambda: Opened.open(path, settings),
+            unmake=Opened.close,
+        )
         try:
             background.run(_opened)
         except BaseException:
@@ -133,10 +133,8 @@ class Guard:
 
         Raises `NotApproved`, `InDoubt`, `StillRunning`, `Stale` and `Differs`: then nothing ran.
         """
-        claimed = self._claim(at, tool, arguments)
-        if isinstance(claimed, Outcome):
-            return decoded(claimed, decode)
-        return Calling(fn=fn, encode=encode, suspends=suspends).run(claimed)
+        calling = Calling(fn=fn, encode=encode, decode=decode, suspends=suspends)
+        return calling.of(self._claim(at, tool, arguments))
 
     @overload
     async def acall(
@@ -180,10 +178,8 @@ class Guard:
         runs it is in doubt; and what is being recorded is recorded before the cancellation comes
         out.
         """
-        claimed = await self._aclaim(at, tool, arguments)
-        if isinstance(claimed, Outcome):
-            return decoded(claimed, decode)
-        return await Calling(fn=fn, encode=encode, suspends=suspends).arun(claimed)
+        calling = Calling(fn=fn, encode=encode, decode=decode, suspends=suspends)
+        return await calling.aof(await self._aclaim(at, tool, arguments))
 
     def claim(self, at: At, tool: str, arguments: Mapping[str, Json]) -> Outcome[Json] | Claimed:
         """Claim a call that is run elsewhere: between a hook before it and one after it.
@@ -325,12 +321,10 @@ class Guard:
         The call has a run of its own, made from `at`: errors name it, and `decide`, `resolve` and
         `look` are asked with their `at`. `policy` stands over the tool's own. Otherwise as `call`.
         """
+        calling = Calling(fn=fn, encode=encode, decode=decode, suspends=suspends)
         here = once_at(at)
         self._background.run(opening_alone(here, tool, arguments, policy))
-        claimed = self._claim(here, tool, arguments, alone=True, policy=policy)
-        if isinstance(claimed, Outcome):
-            return decoded(claimed, decode)
-        return Calling(fn=fn, encode=encode, suspends=suspends).run(claimed)
+        return calling.of(self._claim(here, tool, arguments, alone=True, policy=policy))
 
     @overload
     async def aonce(
@@ -371,12 +365,12 @@ class Guard:
         policy: Policy | None = None,
     ) -> Outcome[Any]:
         """Run what has no turn, once, see `once` and `acall`."""
+        calling = Calling(fn=fn, encode=encode, decode=decode, suspends=suspends)
         here = once_at(at)
         await self._background.arun(opening_alone(here, tool, arguments, policy))
-        claimed = await self._aclaim(here, tool, arguments, alone=True, policy=policy)
-        if isinstance(claimed, Outcome):
-            return decoded(claimed, decode)
-        return await Calling(fn=fn, encode=encode, suspends=suspends).arun(claimed)
+        return await calling.aof(
+            await self._aclaim(here, tool, arguments, alone=True, policy=policy)
+        )
 
     def continuation(self, run: str, turn: str) -> Outcome[Json] | Claimed:
         """Claim the right to give the results of a turn to the model: one host has it.

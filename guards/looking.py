@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from ..engine.kernel import Kernel
+from ..models.record import instance
 from ..views.call_view import CallView
 from ..views.live import calls_of
 from .claiming import known_at, unknown
@@ -27,7 +28,7 @@ class Looked:
 class Looking:
     """Where one call stands."""
 
-    at: At
+    at: At = attrs.field(validator=instance(At))
 
     def __call__(self, kernel: Kernel, past: Past) -> Step[Looked | Stale]:
         """Say what its facts tell. Raises `Unread`."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ..models.calls import Call
+from ..models.errors import InvalidValue, shown
 from ..models.ids import escape
 from ..models.values import NO_ARGUMENTS, Json
-from .values import Abandons, At
+from .values import At
 
 if TYPE_CHECKING:
     from ..runtime.tools.policy import Policy
@@ -24,10 +25,16 @@ LONGEST: Final = 200
 """Characters of an id that is made here; of a longer one the digest stands for what is cut off."""
 KEPT: Final = 100
 """Characters of such an id that can still be read."""
+CUT: Final = "%~"
+"""What stands before the digest: no escaped part has it, so no other id is made alike."""
 
 
 def once_at(at: At) -> At:
     """Return where a call without a turn is run; the same for the same run, turn and call."""
+    if not isinstance(cast("object", at), At):
+        raise InvalidValue(
+            place="at", cause=f"{shown(at)} is no At", fix="give At(run=…, turn=None, call=…)"
+        )
     parts = (at.run, at.call) if at.turn is None else (at.run, at.turn, at.call)
     return At(run=joined(ONCE, *parts), turn=ONCE, call=at.call)
 
@@ -44,19 +51,19 @@ def opening_alone(
     policy: Policy | None = None,
 ) -> Callable[[Engine], Awaitable[None]]:
     """Say what opens the one turn of such a run; `policy` stands over that of the tool."""
-    call = Call(
-        invocation_id=at.call,
-        tool_name=tool,
-        arguments=arguments,
-        requires_approval=policy is not None and policy.needs_approval(arguments).needed,
-        approval_timeout=None if policy is None else policy.approval_timeout,
-    )
-    return lambda it: it.open_turn(at.run, ONCE, (call,), after=None, abandons=Abandons.NOTHING)
+    call = Call(invocation_id=at.call, tool_name=tool, arguments=arguments, requires_approval=False)
+    return lambda it: it.open_alone(at, call, policy=policy)
 
 
 def joined(*parts: str) -> str:
     """Return an id of these parts, so that others make another one (K-7), however long they are."""
+    for part in parts:
+        if not isinstance(cast("object", part), str):
+            raise InvalidValue(
+                place="run or turn", cause=f"{shown(part)} is no text", fix="give a text"
+            )
     name = "/".join(map(escape, parts))
     if len(name) <= LONGEST:
         return name
-    return f"{name[:KEPT]}/{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{name[:KEPT]}{CUT}{digest}"

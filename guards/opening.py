@@ -7,7 +7,8 @@ told what came before, and closes what nobody has started: so a stale approval f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 import attrs
 
@@ -23,7 +24,8 @@ from ..models.deliveries import (
     Resolve,
     SealTurn,
 )
-from ..models.errors import InvalidValue
+from ..models.errors import InvalidValue, shown
+from ..models.record import any_text, choice, instances, optional, record
 from ..models.values import same_json
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
@@ -39,15 +41,26 @@ NEVER_AGAIN = "it was to be run again, and the conversation went on before it wa
 """The error of a call whose retry was authorised, and not begun when the next answer came."""
 
 
-@attrs.frozen(kw_only=True)
+def _listed(given: object) -> Sequence[Call]:
+    if _is_list(given):
+        return tuple(given)
+    cause = f"{shown(given)} is no list"
+    raise InvalidValue(place="calls", cause=cause, fix="give a list of Call")
+
+
+def _is_list(given: object) -> TypeGuard[Iterable[Call]]:
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+
+
+@record
 class Opening:
     """A turn that is to be opened: the calls of one answer, and the turn that it answers."""
 
     run: str
     turn: str
-    calls: Sequence[Call]
-    after: str | None
-    abandons: Abandons
+    calls: Sequence[Call] = attrs.field(converter=_listed, validator=instances(Call))
+    after: str | None = attrs.field(validator=optional(any_text))
+    abandons: Abandons = attrs.field(converter=choice(Abandons))
 
     def __attrs_post_init__(self) -> None:
         """Refuse what no run could take. Raises `Differs` for two calls with one id."""

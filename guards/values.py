@@ -11,6 +11,7 @@ import attrs
 from ..lifecycle.phases import Phase
 from ..models.calls import Status
 from ..models.errors import InvalidValue
+from ..models.record import any_text, optional
 from ..models.values import Json
 
 T = TypeVar("T")
@@ -30,9 +31,9 @@ class At:
     demand a turn.
     """
 
-    run: str
-    turn: str | None
-    call: str
+    run: str = attrs.field(validator=any_text)
+    turn: str | None = attrs.field(validator=optional(any_text))
+    call: str = attrs.field(validator=any_text)
 
 
 class Abandons(StrEnum):

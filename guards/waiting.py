@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ..lifecycle.phases import Phase
+from ..models.record import number
 from .values import At, Look
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ LONGEST_PAUSE: Final = 0.5
 
 def until_decided(at: At, within: float) -> Callable[[Engine], Awaitable[Look]]:
     """Say what looks until a call does not wait for a decision any more, or the time is over."""
+    number(within, place="within")
 
     async def look(engine: Engine) -> Look:
         loop = asyncio.get_running_loop()

@@ -71,6 +71,11 @@ class Declared:
                 place="sealed", cause=str(error), fix="mend the cipher, and deliver it again"
             ) from error
 
+    async def gated(self, call: Call) -> Call:
+        """Return a call with the approval that its tool declares, whatever else that does."""
+        policy = None if self.policies is None else self.policies.get(call.tool_name)
+        return await self._gated(call, policy, call.arguments, _now() + ANSWER)
+
     async def _applied(self, delivery: Delivery, kernel: Kernel) -> Delivery:
         if isinstance(delivery, OpenTurn):
             until = _now() + ANSWER

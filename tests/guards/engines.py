@@ -7,6 +7,7 @@ from typing import Any
 
 from turnlock import Call, Fact, FactType, Kernel
 from turnlock.guards.engine import Engine, Held
+from turnlock.guards.settings import Settings
 from turnlock.guards.values import Abandons, At, Outcome
 from turnlock.models.values import Json
 from turnlock.runtime.journal.contract import Journal
@@ -19,16 +20,20 @@ GATED = {"pay": Policy(approval=True)}
 
 def engine(journal: Journal, **given: Any) -> Engine:
     """Return an engine whose time is that of the loop."""
+    clock = given.pop("clock", None) or LoopClock()
+    return Engine(journal, settings(**given), clock=clock)
+
+
+def settings(**given: Any) -> Settings:
     told: dict[str, Any] = {
         "lease": 30.0,
         "wait": 5.0,
         "patience": 5.0,
         "policies": {},
         "limits": None,
-        "clock": LoopClock(),
         **given,
     }
-    return Engine(journal, **told)
+    return Settings(**told)
 
 
 def call(

@@ -43,6 +43,7 @@ from turnlock.verification.traces.log import check
 
 from ..runtime.faulty_journal import WrappedJournal
 from ..runtime.virtual import LoopClock, run
+from .engines import settings
 
 HERE: Final = At("r", "t", "c")
 ONCE: Final = At("once/r/t/c", "once", "c")
@@ -154,9 +155,7 @@ async def play(begins: Begins, *, steps: int, again: int | None = None) -> tuple
     With `again` it is cancelled a second time, so many steps later.
     """
     journal = Stepped(MemoryJournal())
-    engine = Engine(
-        journal, lease=30.0, wait=30.0, patience=30.0, policies={}, limits=None, clock=LoopClock()
-    )
+    engine = Engine(journal, settings(wait=30.0, patience=30.0), clock=LoopClock())
     guard = Guard(Here(engine))
     call = Call(invocation_id="c", tool_name="pay", arguments=PAY, requires_approval=False)
     await guard.aopen_turn("r", "t", [call])

@@ -19,7 +19,7 @@ from turnlock.guards.errors import InDoubt
 from turnlock.guards.values import Abandons, At
 from turnlock.models.deliveries import Resolution
 
-from .engines import call, conforms, facts_of, starts
+from .engines import call, conforms, facts_of, settings, starts
 
 PROCESSES = 4
 CALLS = 20
@@ -35,7 +35,7 @@ def _find_this_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def opened(path: Path) -> Engine:
-    return await Engine.open(path, lease=60.0, wait=60.0, patience=60.0, policies={}, limits=None)
+    return await Engine.open(path, settings(lease=60.0, wait=60.0, patience=60.0))
 
 
 async def open_calls(guard: Engine, number: int) -> None:
