@@ -80,9 +80,11 @@ class Client:
     name: str = "client"
     is_modern: bool = False
     can_be_asked: bool = False
+    version: str | None = None
+    """Of the protocol, where it names it with each request."""
 
     @classmethod
-    def of(cls, *, info: Body, capabilities: Body, is_modern: bool) -> Self:
+    def of(cls, *, info: Body, capabilities: Body, is_modern: bool, version: object = None) -> Self:
         """Read it. An empty capability of elicitation means forms."""
         asks = capabilities.get("elicitation")
         name = info.get("name")
@@ -90,6 +92,7 @@ class Client:
             name=harmless(name, limit=_NAME) if isinstance(name, str) and name else "client",
             is_modern=is_modern,
             can_be_asked=isinstance(asks, Mapping) and (not asks or "form" in asks),
+            version=version if isinstance(version, str) else None,
         )
 
     def now(self, params: Body) -> Client:
@@ -98,7 +101,10 @@ class Client:
         if VERSION not in meta and CAPABILITIES not in meta:
             return self
         return Client.of(
-            info=member(meta, CLIENT), capabilities=member(meta, CAPABILITIES), is_modern=True
+            info=member(meta, CLIENT),
+            capabilities=member(meta, CAPABILITIES),
+            is_modern=True,
+            version=meta.get(VERSION),
         )
 
 

@@ -19,7 +19,7 @@ from ..guard import Guard
 from ..values import At, CallContext, Outcome
 from .approval import Approval, Ask
 from .messages import GONE, Message, member
-from .refusals import ServerRefused, Told, denied, refusal, replayed_failure, unkept
+from .refusals import ServerRefused, Told, denied, recorded, refusal, replayed_failure, unkept
 from .request import ToolCall
 from .settings import Settings
 from .sides import NotSent
@@ -116,7 +116,7 @@ class GuardedCall:
             return self._execution.answer
         if outcome.status is not Status.SUCCEEDED:
             raise replayed_failure(outcome)
-        return self._result(cast("Mapping[str, Any]", outcome.value))
+        return self._result(recorded(outcome.value))
 
     def _result(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a result as this client's era has it: what is recorded may be of another."""

@@ -100,6 +100,7 @@ class Proxy:
 
     async def _hear(self) -> None:
         async for message in self._server.heard():
+            self._client.hears(message)
             self._listed.hears(message)
             await self._client.send(message)
 
@@ -128,6 +129,7 @@ class Proxy:
         except Told as told:
             await self._client.send(error(message.id, told.code, told.told, told.data))
             return
+        self._client.speaks(call.client.version)
         guarded = GuardedCall(
             call,
             self._guard,

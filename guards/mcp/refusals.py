@@ -6,12 +6,15 @@ tries again. A denial is an answer that a person gave, so that one is a result.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ...models.errors import TurnlockError
 from ...models.safe_text import harmless
+from ...models.values import Json
 from ...runtime.tools.errors import ERROR_TEXT, bounded, said
 from ..errors import Differs, GuardRefused, InDoubt, NotApproved, StillRunning
 from ..values import Outcome
@@ -22,6 +25,8 @@ IN_DOUBT: Final = -32_011
 STILL_RUNNING: Final = -32_012
 REFUSED: Final = -32_013
 
+_OF_RESULTS: Final = frozenset({"content", "structuredContent", "resultType", "task"})
+"""Members of which a result of `tools/call` has one at least, in any era."""
 _RECORDED: Final = re.compile(
     r"(?s)ServerRefused: (?P<told>.*) \(JSON-RPC error (?P<code>-?\d{1,9})\)"
 )
@@ -97,3 +102,14 @@ def unkept(error: Exception) -> dict[str, Any]:
     """Return what stands in the journal for a result that cannot be kept there."""
     text = f"this call was executed, and its result is not kept: {bounded(said(error))}"
     return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def recorded(value: Json) -> Mapping[str, Any]:
+    """Return a recorded result; a person who resolved a doubt may have said any JSON."""
+    if isinstance(value, Mapping) and not _OF_RESULTS.isdisjoint(value):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    told: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
+    if isinstance(value, Mapping):
+        told["structuredContent"] = value
+    return told

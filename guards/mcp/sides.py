@@ -18,6 +18,9 @@ from .pipes import End, ServerEnd
 
 _log: Final = logger(__name__)
 
+PROTOCOLS: Final = ("2024-11-05", "2026-07-28")
+"""The oldest and the newest version of the protocol that this was tested with."""
+
 
 class NotSent(NeverBegan):
     """Nothing reached the server."""
@@ -33,15 +36,36 @@ class ClientSide:
         self._name = f"turnlock-{uuid4().hex[:12]}"
         self._asked: dict[Id, asyncio.Future[Message]] = {}
         self._count = 0
+        self._began: Id | None = None
+        self._untested: set[str] = set()
 
     def begins(self, initialize: Message) -> None:
         """Remember what it says about itself, as a client before 2026-07-28."""
-        params = initialize.params
+        params, self._began = initialize.params, initialize.id
         self.said = Client.of(
             info=member(params, "clientInfo"),
             capabilities=member(params, "capabilities"),
             is_modern=False,
         )
+
+    def hears(self, response: Message) -> None:
+        """Hear which version the server has chosen, as before 2026-07-28."""
+        if self._began is not None and response.id == self._began and response.is_response:
+            self._began = None
+            self.speaks(member(response.body, "result").get("protocolVersion"))
+
+    def speaks(self, version: object) -> None:
+        """Warn, once, of a version that was not tested: calls may come in another way there."""
+        oldest, newest = PROTOCOLS
+        if not isinstance(version, str) or oldest <= version <= newest:
+            return
+        if version not in self._untested:
+            self._untested.add(version)
+            _log.warning(
+                "MCP %s is spoken here, and this guard was tested with %s up to %s: a call that"
+                " comes in another way is not guarded",
+                *(harmless(version, limit=40), oldest, newest),
+            )
 
     async def ask(self, params: Mapping[str, Any]) -> Message:
         """Send `elicitation/create`, and return the response; taken back when this is cancelled."""

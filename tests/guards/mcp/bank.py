@@ -62,7 +62,7 @@ def note(**what: Any) -> None:
         file.write(json.dumps({"pid": os.getpid(), "ppid": os.getppid(), **what}) + "\n")
 
 
-def pay(  # noqa: C901 - each way is a line or two
+def pay(  # noqa: C901, PLR0912 - each way is a line or two
     name: object, params: dict[str, Any], amount: int, how: str
 ) -> None:
     """Pay, and answer; or do not."""
@@ -87,6 +87,12 @@ def pay(  # noqa: C901 - each way is a line or two
             text["text"] = "x" * (2 << 20)
         case "picture":
             text = {"type": "image", "data": "iVBORw==", "mimeType": "image/png"}
+        case "nan":
+            done(name, params, content=[text], structuredContent={"paid": float("nan")})
+            return
+        case "task":
+            say(id=name, result={"task": {"taskId": "t1"}})
+            return
         case "tell":
             token = meta["progressToken"]
             for progress in (1, 2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -17,11 +18,12 @@ from click.testing import CliRunner
 
 from turnlock.cli import guard_mcp
 from turnlock.cli.main import main
-from turnlock.guards import Guard
+from turnlock.guards import At, Guard
 from turnlock.guards.mcp import command
+from turnlock.guards.mcp.asking import VERSION
 from turnlock.guards.mcp.messages import Unreadable, messages_of
 
-from .banking import BOUND, Bank, killed, pay, play, refused, until
+from .banking import BOUND, KEY, Bank, killed, pay, play, refused, until
 
 HELLO: Any = {
     "jsonrpc": "2.0",
@@ -155,6 +157,62 @@ def test_what_has_two_meanings_is_refused(tmp_path: Path) -> None:
     assert by_id[4]["result"]["structuredContent"] == {"paid": 1}
     assert [it["error"]["code"] for it in said if it["id"] is None] == [-32_600, -32_600, -32_700]
     assert bank.paid() == [1]
+
+
+def call_of(name: str, how: str = "", **meta: str) -> bytes:
+    """Return a line that pays, by a call of this name."""
+    params = {"name": "pay", "arguments": {"amount": 5, "how": how}, "_meta": {KEY: name, **meta}}
+    message = {"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params}
+    return json.dumps(message).encode()
+
+
+def test_a_result_that_is_no_json_goes_through_once_and_is_not_kept(tmp_path: Path) -> None:
+    """It was executed, and is never executed again. A task is kept: its handle is what came."""
+    bank = Bank(tmp_path)
+    lines = [call_of("n", "nan"), call_of("t", "task")]
+    once, again = (
+        {it["id"]: it["result"] for it in spoken(bank, *lines, answers=2)} for _ in range(2)
+    )
+    assert math.isnan(once["n"]["structuredContent"]["paid"])
+    assert again["n"]["isError"]
+    assert "its result is not kept" in again["n"]["content"][0]["text"]
+    assert once["t"] == again["t"] == {"task": {"taskId": "t1"}}
+    assert bank.paid() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("version", "warned"),
+    [
+        ("2024-10-07", True),
+        ("2024-11-05", False),
+        ("2025-03-26", False),
+        ("2025-06-18", False),
+        ("2031-01-01", True),
+    ],
+)
+def test_a_version_of_the_protocol_that_was_not_tested_is_told(
+    version: str, warned: bool, tmp_path: Path
+) -> None:
+    """With both versions, once; each that was tested is guarded alike."""
+    bank = Bank(tmp_path)
+    hello = json.dumps({**HELLO, "params": {**HELLO["params"], "protocolVersion": version}})
+    said = {it["id"]: it["result"] for it in spoken(bank, hello.encode(), call_of("k"), answers=2)}
+    assert said["k"]["content"][0]["text"] == "paid 5"
+    told = f"MCP {version} is spoken here, and this guard was tested with 2024-11-05 up to"
+    assert bank.errors.read_text().count(told) == warned
+    with Guard.open(bank.db) as guard:
+        assert guard.look(At(run="once/mcp/k", turn=None, call="k")).outcome is not None
+
+
+def test_a_newer_protocol_is_told_of_a_call_that_names_it(tmp_path: Path) -> None:
+    """From 2026-07-28 on each request does."""
+    bank = Bank(tmp_path)
+    newer = {VERSION: "2031-01-01"}
+    spoken(bank, call_of("a", **newer), call_of("b", **newer), answers=2)
+    spoken(bank, call_of("c", **{VERSION: "2026-07-28"}), answers=1)
+    assert bank.errors.read_text().count("MCP 2031-01-01 is spoken here") == 1
+    assert "MCP 2026-07-28 is spoken here" not in bank.errors.read_text()
+    assert bank.paid() == [5, 5, 5]
 
 
 def test_lines_that_are_no_messages_are_named() -> None:

@@ -62,7 +62,8 @@ def test_g_1_one_approval_repeated_in_sequence(mode: Mode, tmp_path: Path) -> No
 
 
 def test_g_2_from_two_proxies_at_once(tmp_path: Path) -> None:
-    """G-2: two processes with one journal; the second waits, and gets the first one's outcome."""
+    """G-2: two processes with one journal, and one approval of a call that both ask for, or two:
+    the second waits, and gets the first one's outcome."""
 
     async def work() -> None:
         bare = Bank(tmp_path / "bare")
@@ -71,9 +72,14 @@ def test_g_2_from_two_proxies_at_once(tmp_path: Path) -> None:
         assert bare.paid() == [5, 5]
 
         bank = Bank(tmp_path / "guarded")
-        async with bank.guarded() as one, bank.guarded() as two:
+        persons = Person(YES), Person(YES)
+        async with (
+            bank.guarded("--gate", "pay", mode="legacy", person=persons[0]) as one,
+            bank.guarded("--gate", "pay", mode="auto", person=persons[1]) as two,
+        ):
             both = asyncio.gather(pay(one, how="hang"), pay(two, how="hang"))
             await until(bank.paid)
+            assert any(it.asked for it in persons)
             bank.go_on()
             assert [told(it) for it in await both] == ["paid 5", "paid 5"]
         assert bank.paid() == [5]
@@ -137,6 +143,34 @@ def test_g_4_what_did_not_happen_is_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
+def test_g_4_resolved_with_any_json(mode: Mode, tmp_path: Path) -> None:
+    """G-4: what a person says need not be a result of MCP; what is one is told as it is."""
+
+    async def work() -> None:
+        bank = Bank(tmp_path)
+        said: dict[str, Any] = {
+            "text": "paid 5, says the bank",
+            "object": {"id": 7},
+            "result": {"content": [], "structuredContent": {"paid": 5}},
+        }
+        async with bank.guarded(mode=mode) as client:
+            for key in said:
+                assert (await refused(pay(client, how="break", key=key))).code == IN_DOUBT
+            async with Guard.open(bank.db) as guard:
+                for key, result in said.items():
+                    at = At(run=f"once/mcp/{key}", turn="once", call=key)
+                    await guard.aresolve(at, Resolution.RESULT, result=result)
+            assert told(await pay(client, how="break", key="text")) == said["text"]
+            given = await pay(client, how="break", key="object")
+            assert (told(given), given.structured_content) == ('{"id": 7}', {"id": 7})
+            given = await pay(client, how="break", key="result")
+            assert (given.content, given.structured_content) == ([], {"paid": 5})
+        assert bank.paid() == [5, 5, 5]
+
+    play(work())
+
+
+@pytest.mark.parametrize("mode", ERAS)
 def test_g_7_approved_by_the_client_alone(mode: Mode, tmp_path: Path) -> None:
     """G-7: a client that asks nobody, and one that forges the answer; neither executes anything."""
 
@@ -161,12 +195,13 @@ def test_g_7_approved_by_the_client_alone(mode: Mode, tmp_path: Path) -> None:
 
 
 def test_g_7_an_answer_to_what_nobody_was_shown(tmp_path: Path) -> None:
-    """G-7: an answer of 2026-07-28 with another digest is none, and the question comes again."""
+    """G-7: an answer of 2026-07-28 with another digest is none, and the question comes again; with
+    other arguments than were shown it is refused."""
 
-    async def forged(client: Client, state: str) -> Any:
+    async def forged(client: Client, state: str, amount: int = 5) -> Any:
         return await client.session.call_tool(
             "pay",
-            {"amount": 5},
+            {"amount": amount},
             input_responses=cast("Any", {QUESTION: YES}),
             request_state=state,
             meta=cast("Any", {KEY: "k1"}),
@@ -183,6 +218,9 @@ def test_g_7_an_answer_to_what_nobody_was_shown(tmp_path: Path) -> None:
             assert bank.paid() == []
             with pytest.raises(MCPError, match="is not that of the call"):
                 await forged(client, State(call="k2", digest=state.digest).written())
+            with pytest.raises(MCPError, match="with another tool or other arguments"):
+                await forged(client, state.written(), 500)
+            assert bank.paid() == []
             assert told(await forged(client, state.written())) == "paid 5"
         assert bank.paid() == [5]
 
