@@ -5,7 +5,6 @@ Only a caller's own mistake raises (K-8). Whatever is expected in operation is a
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from .safe_text import harmless_lines
@@ -24,6 +23,13 @@ class TurnlockError(Exception):
         """Return the message, with what cannot be printed as escapes."""
         return harmless_lines(super().__str__())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it as it stands, so that it can cross a process pool.
+
+        An exception is built anew from its message alone otherwise, and ours take more than that.
+        """
+        return _anew, (type(self), *self.args), vars(self)
+
 
 class InvalidValue(TurnlockError, ValueError):
     """A value that a record cannot hold (K-8).
@@ -38,10 +44,6 @@ class InvalidValue(TurnlockError, ValueError):
         self.place = place
         self.cause = cause
         self.fix = fix
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a construction by keyword, so that it can cross a process pool."""
-        return partial(type(self), place=self.place, cause=self.cause, fix=self.fix), ()
 
     def inside(self, outer: str) -> InvalidValue:
         """Return the same error seen from one level further out."""
@@ -63,11 +65,6 @@ class CorruptJournal(TurnlockError):
         self.cause = cause
         self.fix = fix
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a construction by keyword, so that it can cross a process pool."""
-        build = partial(CorruptJournal, sequence=self.sequence, cause=self.cause, fix=self.fix)
-        return build, ()
-
 
 class BadTable(TurnlockError):
     """A declared machine that is no machine (K-5); the message names the row at fault."""
@@ -83,6 +80,10 @@ class UnknownRun(TurnlockError, KeyError):
 
 class InboxFull(TurnlockError):
     """The inbox holds its bound; the caller still has the delivery and may offer it again."""
+
+
+def _anew(kind: type[TurnlockError], *args: object) -> TurnlockError:
+    return kind.__new__(kind, *args)
 
 
 def shown(value: object) -> str:

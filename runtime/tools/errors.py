@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from ...models.errors import InvalidValue, TurnlockError
 
 
 class BadArguments(InvalidValue):
     """Arguments that the tool does not take; `place` is the path inside them: items[2].price."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a construction by keyword, so that it can cross a process pool."""
-        return partial(BadArguments, place=self.place, cause=self.cause, fix=self.fix), ()
 
 
 class Rejected(TurnlockError):
