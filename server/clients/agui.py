@@ -15,6 +15,7 @@ from ...runtime.journal.ledger import START, Cursor
 from ..bodies import FOREIGN_LIMIT, named
 from ..commands import STARTS
 from ..face import Face
+from ..line import conflicting
 from ..problems import Problem
 from ..routing import Asked, Endpoint, Role, Who
 from .agui_events import NAME, RESULT, Agui
@@ -59,6 +60,8 @@ async def stream(face: Face, asked: Asked) -> Response:
     """Keep what is new, and answer with what the client lacks."""
     body: RunAgentInput = asked.body
     messages = Messages(body.messages)
+    if not body.thread_id:
+        raise Problem("invalid_value", "a thread has a name", at="threadId")
     entry = await thread(face, body.thread_id, asked.who, agent=asked.query.get("agent"))
     following = Following.of(face.hub, entry)
     try:
@@ -156,21 +159,23 @@ def _said(resume: Resume) -> Saying | Mapping[str, Any] | None:
         return None
     if not isinstance(arguments, Mapping | None) or (arguments is not None and not approved):
         return None
-    if scope is not None and scope not in set(Scope):
+    if scope is not None and (not isinstance(scope, str) or scope not in set(Scope)):
         return None
     return Saying(
         approved=approved,
         reason=reason,
         arguments=arguments,
-        scope=None if scope is None else Scope(str(scope)),
+        scope=None if scope is None else Scope(scope),
     )
 
 
 def _resolution(payload: Mapping[str, Json]) -> Mapping[str, Any] | None:
     resolution, error = payload["resolution"], payload.get("error")
-    if resolution not in set(Resolution) or not isinstance(error, str | None):
+    if not isinstance(resolution, str) or resolution not in set(Resolution):
         return None
-    said: dict[str, Any] = {"resolution": Resolution(str(resolution))}
+    if not isinstance(error, str | None):
+        return None
+    said: dict[str, Any] = {"resolution": Resolution(resolution)}
     if resolution == Resolution.RESULT:
         return {**said, "result": payload["result"]} if "result" in payload else None
     if resolution == Resolution.ERROR:
@@ -192,8 +197,11 @@ def _prompt(messages: Sequence[Mapping[str, Json]], following: Following) -> tup
             break
     else:
         return None
-    message_id = cast("str", message["id"])
-    if following.story.knows(message_id):
+    message_id, at = cast("str", message["id"]), f"messages[{place}].content"
+    known = following.story.prompt(message_id)
+    if known is not None:
+        if not known.startswith(_text(message.get("content"), at)):  # of a lost stream, perhaps
+            raise conflicting(following.story.run_id, message_id)
         return None
     if message_id.startswith(OURS):
         raise Problem(
@@ -201,7 +209,7 @@ def _prompt(messages: Sequence[Mapping[str, Json]], following: Following) -> tup
             "ids of this form are those of answers; give the prompt another",
             at=f"messages[{place}].id",
         )
-    return message_id, _text(message.get("content"), f"messages[{place}].content")
+    return message_id, _text(message.get("content"), at)
 
 
 def _text(content: Json, at: str) -> str:

@@ -118,29 +118,29 @@ class Agui:
         yield _said("CONTENT", message_id, delta=text)
 
     def _prompted(self, it: Prompted) -> Iterator[Event]:
-        if self._messages.has(it.message_id) or not it.text:
-            return
-        yield from self._shut()
-        self._messages.say(it.message_id, USER, it.text)
-        yield _said("START", it.message_id, role=USER)
-        yield _said("CONTENT", it.message_id, delta=it.text)
-        yield _said("END", it.message_id)
+        if self._messages.has_parts(it.message_id):
+            return  # the page has it otherwise than as one text, and it is what was said
+        yield from self._whole(it.message_id, USER, it.text)
 
     def _answered(self, it: Answered) -> Iterator[Event]:
-        name, has = it.message_id, self._messages.text(it.message_id)
-        if self._open != name and it.text == has:
+        yield from self._whole(it.message_id, ASSISTANT, it.text)
+
+    def _whole(self, name: str, role: str, text: str) -> Iterator[Event]:
+        """Say what the client lacks of a text that is whole now."""
+        has = self._messages.text(name)
+        if self._open != name and text == has:
             return
-        is_right = it.text.startswith(has)
+        is_right = text.startswith(has)
         if self._open != name and is_right:
             yield from self._shut()
             self._open = name
-            yield _said("START", name, role=ASSISTANT)
-        if is_right and it.text != has:
-            self._messages.say(name, ASSISTANT, it.text[len(has) :])
-            yield _said("CONTENT", name, delta=it.text[len(has) :])
+            yield _said("START", name, role=role)
+        if is_right and text != has:
+            self._messages.say(name, role, text[len(has) :])
+            yield _said("CONTENT", name, delta=text[len(has) :])
         yield from self._shut()
         if not is_right:  # the model began anew, and the client has the beginning of before
-            self._messages.correct(name, it.text)
+            self._messages.correct(name, text)
             yield self._snapshot()
 
     def _snapshot(self) -> Event:

@@ -44,6 +44,10 @@ class Messages:
         """Whether there is a message of this id."""
         return message_id in self._by_id
 
+    def has_parts(self, message_id: str) -> bool:
+        """Whether a message of this id is made of parts, and not one text."""
+        return not isinstance(self._by_id.get(message_id, {}).get("content", ""), str)
+
     def text(self, message_id: str) -> str:
         """Return the text of a message, as far as it has it."""
         content = self._by_id.get(message_id, {}).get("content")

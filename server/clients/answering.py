@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -32,11 +32,14 @@ class Heard:
     detail: str | None = None
     call: Mapping[str, Any] | None = None
     """How the call stands, where that can be told (F-21, F-22)."""
+    was_said: bool = False
+    """Whether the same token has said the same before: an answer that is sent again after its
+    connection was lost comes late, and is no other one."""
 
     @property
     def holds(self) -> bool:
         """Whether what was asked for holds, by this answer or by one before."""
-        return self.accepted is not False or self.reason == "duplicate"
+        return self.accepted is not False or self.reason == "duplicate" or self.was_said
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +73,8 @@ async def answer(face: Face, asked: ApprovalId, said: Saying, who: Who) -> Heard
     try:
         return _heard(await decide(face, asked.run_id, body, who))
     except (Problem, InvalidValue, UnknownRun) as error:
-        return _refused(problem_of(error))
+        heard = _refused(problem_of(error))
+    return attrs.evolve(heard, was_said=_was_said(heard.call, said, who))
 
 
 async def settle(face: Face, asked: ApprovalId, said: Mapping[str, Any], who: Who) -> Heard:
@@ -93,6 +97,21 @@ async def settle(face: Face, asked: ApprovalId, said: Mapping[str, Any], who: Wh
 def _heard(answered: Answer) -> Heard:
     body = answered.body
     return Heard(accepted=body["accepted"], reason=body.get("reason"), call=body.get("call"))
+
+
+def _was_said(call: Mapping[str, Any] | None, said: Saying, who: Who) -> bool:
+    """Whether how a call stands is what somebody says of it, by his own decision."""
+    decision = None if call is None else call.get("decision")
+    if not isinstance(decision, Mapping):
+        return False
+    made = cast("Mapping[str, Any]", decision)
+    scope = Scope.ONCE if said.scope is None else said.scope
+    return (
+        made.get("by") == who.name
+        and made.get("approved") is said.approved
+        and made.get("arguments") == said.arguments
+        and (not said.approved or made.get("scope") == scope.value)
+    )
 
 
 def _refused(problem: Problem) -> Heard:

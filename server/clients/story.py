@@ -134,7 +134,8 @@ class Story:
         """Why it does not go on, since what happened last."""
         self._is_own = kind in {OWN, WORLD}
         self._waiting: set[str] = set()
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
+        """The texts of all prompts that were taken, by their ids."""
         self._messages: dict[str, str] = {}
         """The answers that asked for turns, by the ids of these."""
         self._replies: dict[str, int] = {}
@@ -160,6 +161,10 @@ class Story:
     def knows(self, message_id: str) -> bool:
         """Whether a prompt of this id was ever taken (F-23)."""
         return message_id in self._known
+
+    def prompt(self, message_id: str) -> str | None:
+        """Return the text of a prompt that was taken; None where none of this id was (F-23)."""
+        return self._known.get(message_id)
 
     # Where it stands.
 
@@ -241,8 +246,8 @@ class Story:
 
     def _message(self, note: Note) -> Iterator[Happening]:
         name, message_id = note.id or "", note.body.get("message_id")
-        if isinstance(message_id, str):
-            self._known.add(message_id)
+        if isinstance(message_id, str) and "text" in note.body and note.kind in _PROMPTS:
+            self._known[message_id] = str(note.body["text"])
         if note.kind == WAITING and isinstance(message_id, str):
             self.trouble = None
             if not note.body.get("steered"):
@@ -373,6 +378,7 @@ def _spoilt(answer: Answer | None) -> frozenset[str]:
 
 _HIDDEN: Final = ToolCall(call_id=None, tool_name="sealed", arguments={})
 _CONVERSED: Final = frozenset({Kind.USER, Kind.ASSISTANT, Kind.PART, Kind.STOPPED})
+_PROMPTS: Final = frozenset({WAITING, Kind.USER})
 _OVER_ELSEWHERE: Final = frozenset({"turn/completed"})
 """Observations that another runtime has ended what it was told."""
 _AT_WORK: Final = (Waits.CLAIM, Waits.REPORT, Waits.RETRY, Waits.REQUEST)
