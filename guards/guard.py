@@ -63,7 +63,7 @@ class Guard:
         `JournalError` for what is no journal, is damaged, or was written by a newer version, and
         `InvalidValue` for what cannot be meant.
         """
-        from ..runtime.journal.contract import text_of_place  # noqa: PLC0415 - see above
+        from ..runtime.journal.given import text_of_place  # noqa: PLC0415 - see above
         from .engine import Engine as Opened  # noqa: PLC0415
         from .settings import Settings  # noqa: PLC0415
 

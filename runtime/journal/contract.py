@@ -37,7 +37,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Protocol, Self, TypeGuard, cast
+from typing import Any, Final, Protocol, Self, cast
 
 import attrs
 
@@ -51,7 +51,7 @@ from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
 from .backups import Backup, Restored
 from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary
-from .given import check_batch, check_lease, check_limit
+from .given import check_batch, check_lease, check_limit, text_of_place
 from .ledger import Note
 from .ledgers import Ledgers
 from .logs import Entered, Entry, LogEntry, Logs
@@ -492,15 +492,3 @@ def _found(url: str | os.PathLike[str]) -> tuple[ModuleType, str]:
             f"journal {text}: {why}; give {known} (a file with a colon in its name: ./{text})"
         )
     return import_module(f".{backend.module}", __package__), place
-
-
-def text_of_place(url: object) -> str:
-    """Return a path or a URL as text. Raises `NoJournal` for what is neither."""
-    place = cast("object", os.fspath(url)) if _is_place(url) else url
-    if isinstance(place, str):
-        return place
-    raise NoJournal(f"journal {shown(place)}: is no text; give a path, as text or a Path, or a URL")
-
-
-def _is_place(url: object) -> TypeGuard[os.PathLike[str]]:
-    return isinstance(url, os.PathLike)

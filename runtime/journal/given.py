@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from typing import TypeGuard, cast
 
 import attrs
 
@@ -10,6 +12,7 @@ from ...models.errors import InvalidValue, shown
 from ...models.facts import Fact
 from ...models.record import number
 from ...models.values import canonical, check_text
+from ..errors import NoJournal
 from .ledger import Note, body_of
 
 
@@ -147,3 +150,15 @@ def check_worker(worker: str, meaning: str) -> None:
     for place, text in (("worker", worker), ("meaning", meaning)):
         if not check_text(text, place=place):
             raise InvalidValue(place=place, cause="is empty", fix="give a text")
+
+
+def text_of_place(url: object) -> str:
+    """Return a path or a URL as text. Raises `NoJournal` for what is neither."""
+    place = cast("object", os.fspath(url)) if _is_place(url) else url
+    if isinstance(place, str):
+        return place
+    raise NoJournal(f"journal {shown(place)}: is no text; give a path, as text or a Path, or a URL")
+
+
+def _is_place(url: object) -> TypeGuard[os.PathLike[str]]:
+    return isinstance(url, os.PathLike)
