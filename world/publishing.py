@@ -21,6 +21,7 @@ import attrs
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.ids import escape
 from ..models.values import Json, same_json
+from ..runtime.errors import CorruptLog
 from ..runtime.journal.contract import Entry, Journal
 from ..runtime.scheduling import Clock, SteadyClock
 from .chat import Chat
@@ -126,8 +127,12 @@ class World:
         return said.title == title and same_json(said.settings, settings)
 
     async def put_agent(self, agent: str, spec: AgentSpec) -> AgentConfig:
-        """Have an agent be there, or be another from now on; a new one hears what is said next."""
+        """Have an agent be there, or be another from now on; a new one hears what is said next.
+
+        Raises `InvalidValue` for no id of an agent, and for an output that is no JSON Schema.
+        """
         check_agent(agent, place="agent")
+        spec.check()
 
         async def choose(known: Configuration) -> AgentPut | None:
             there = known.agents.get(agent)
@@ -295,10 +300,17 @@ def _same(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> bool:
 
 
 async def worlds(journal: Journal) -> tuple[World, ...]:
-    """Return the worlds of a journal, by name."""
+    """Return the worlds of a journal, by name; one whose log cannot be read is there, too."""
     names = [log.name for log in await journal.logs() if "/" not in log.name]
     found = [World(journal, name) for name in names if _is_world(name)]
-    return tuple([world for world in found if await world.exists()])
+    return tuple([world for world in found if await _is_there(world)])
+
+
+async def _is_there(world: World) -> bool:
+    try:
+        return await world.exists()
+    except (InvalidValue, CorruptLog):
+        return True
 
 
 def _is_world(name: str) -> bool:

@@ -139,12 +139,6 @@ def _options(_: object, field: attrs.Attribute[Any], value: Mapping[str, Json]) 
     check_options(value, place=field.name)
 
 
-def _output(_: object, __: object, value: Mapping[str, Json] | None) -> None:
-    """Refuse what no answer can be held against: its agent could never be asked."""
-    if value is not None:
-        form_of(value)
-
-
 @record
 class AgentSpec(Record):
     """One agent: a model, told what to do, with tools and limits."""
@@ -167,9 +161,7 @@ class AgentSpec(Record):
     """What it is told."""
     start: Start = attrs.field(default=Start.WHOLE, converter=_start)
     """When its calls begin."""
-    output: Mapping[str, Json] | None = attrs.field(
-        default=None, converter=optional_json_object, validator=_output
-    )
+    output: Mapping[str, Json] | None = attrs.field(default=None, converter=optional_json_object)
     """The JSON Schema that each of its answers must fit (W-59); one whose root is no object is that
     of `value` in an object."""
     history: int | None = attrs.field(default=None, validator=optional(_positive))
@@ -178,6 +170,14 @@ class AgentSpec(Record):
         factory=dict[str, Json], converter=json_object, validator=_options
     )
     """Given to the maker of its model; nothing secret stands here."""
+
+    def check(self) -> None:
+        """Raise `InvalidValue` for an output that no answer can be held against.
+
+        Where a spec is put, and not where it is read: a log that has one already stays as it is.
+        """
+        if self.output is not None:
+            form_of(self.output)
 
     def as_json(self) -> dict[str, Json]:
         """Return it as JSON: every field that is not None."""
@@ -263,9 +263,7 @@ def spec_of(told: Mapping[str, Any]) -> WorldSpec:
     title, settings = _title_in(world), world.json("settings") or {}
     world.done()
     agents = {
-        check_agent(name, place=f"agents.{name}"): AgentSpec.from_json(
-            agents_told, place=f"agents.{name}"
-        )
+        check_agent(name, place=f"agents.{name}"): _agent(agents_told, place=f"agents.{name}")
         for name, agents_told in (tables.json("agents") or {}).items()
     }
     chats = {
@@ -279,6 +277,15 @@ def spec_of(told: Mapping[str, Any]) -> WorldSpec:
         agents=agents,
         chats=chats,
     )
+
+
+def _agent(told: object, *, place: str) -> AgentSpec:
+    spec = AgentSpec.from_json(told, place=place)
+    try:
+        spec.check()
+    except InvalidValue as error:
+        raise error.inside(place) from None
+    return spec
 
 
 def _title_in(table: Table) -> str | None:

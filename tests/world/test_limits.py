@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from turnlock.runtime import tool
 from turnlock.runtime.journal.ledger import Domain
 from turnlock.runtime.tools.toolbox import Toolbox
 from turnlock.world import AgentSpec
+from turnlock.world.entries import AgentPut, body_of
 
 from ..runtime.virtual import run
 from .playing import Played, Playing, calls, ids, play, says
@@ -242,5 +244,26 @@ def test_w_59_a_form_without_an_object_is_asked_for_inside_one() -> None:
         assert isinstance(prompt, Prompt)
         assert prompt.output is not None
         assert prompt.output["required"] == ["value"]
+
+    run(it())
+
+
+def test_w_59_an_output_that_is_no_schema_is_in_the_way_until_it_is_another() -> None:
+    """As another program may have put it: no prompt is kept under it."""
+
+    async def it() -> None:
+        played = await play({"alice": says('{"n": 1}')})
+        wrong = AgentSpec(model="test:alice", output={"type": "none"})
+        body = body_of(AgentPut(agent="alice", spec=wrong))
+        await played.journal.append_entry("demo", "x", body, at=1.0)
+        async with played.host() as host:
+            await played.chat.say("human", "@alice go", message_id="m1")
+            await asyncio.sleep(5.0)
+            (alice,) = (await host.standing("plan")).members
+            assert "output.properties.value.type" in (alice.failing or "")
+            right = AgentSpec(model="test:alice", output={"type": "object"})
+            await played.world.put_agent("alice", right)
+            await host.idle("plan")
+        assert (await played.said())[1:] == ['alice: {"n": 1}']
 
     run(it())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 from turnlock.models.errors import InvalidValue
 from turnlock.models.values import Json
-from turnlock.world import spec
+from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.world import World, spec
+from turnlock.world.entries import AgentPut, body_of
 from turnlock.world.spec import AgentSpec, ChatSpec, Hears, Start, read_spec_file
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -75,11 +78,6 @@ def test_the_defaults_are_those_of_the_text() -> None:
         ({"hears": "none"}, "hears"),
         ({"start": "late"}, "start"),
         ({"output": []}, "output"),
-        ({"output": {"type": "object", "required": 1}}, "output.required"),
-        ({"output": {"type": "none"}}, "output.properties.value.type"),
-        ({"output": {"$ref": "#/x"}}, "output.$ref"),
-        ({"output": {"$ref": 5}}, "output.properties.value.$ref"),
-        ({"output": {"$ref": "#/$defs/a", "$defs": {"a": 5}}}, "output.$defs.a"),
         ({"options": []}, "options"),
         ({"options": {"x": float("nan")}}, "options.x"),
         ({"tool": []}, "tool"),
@@ -94,6 +92,40 @@ def test_each_field_is_checked_and_unknown_ones_are_refused_by_name(
         AgentSpec.from_json({"model": "openai:x", **fields})
     assert caught.value.place == f"spec.{place}".rstrip(".")
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("output", "place"),
+    [
+        ({"type": "object", "required": 1}, "output.required"),
+        ({"type": "none"}, "output.properties.value.type"),
+        ({"$ref": "#/x"}, "output.$ref"),
+        ({"$ref": 5}, "output.properties.value.$ref"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": 5}}, "output.$defs.a"),
+    ],
+)
+def test_w_59_an_output_that_is_no_schema_is_refused_where_it_is_put(
+    output: Any, place: str
+) -> None:
+    """Its agent could never be asked; a log that has such a spec already is read."""
+    it = AgentSpec(model="openai:x", output=output)
+    with pytest.raises(InvalidValue) as caught:
+        it.check()
+    assert caught.value.place == place
+    with pytest.raises(InvalidValue) as caught:
+        spec.spec_of({"agents": {"alice": it.as_json()}})
+    assert caught.value.place == f"agents.alice.{place}"
+
+    async def put() -> None:
+        world = World(MemoryJournal(), "demo")
+        await world.make()
+        with pytest.raises(InvalidValue, match="output"):
+            await world.put_agent("alice", it)
+        body = body_of(AgentPut(agent="alice", spec=it))
+        await world.journal.append_entry("demo", "x", body, at=1.0)
+        assert (await world.configuration()).agents["alice"].spec == it
+
+    asyncio.run(put())
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 7])
