@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ..models.errors import InvalidValue
 from ..models.safe_text import harmless
 from .databases import db_option, with_journal
 
@@ -21,7 +23,8 @@ _LIST: Final = """List the worlds of a journal: their agents and their chats.
 \b
 Exit status:
   0  they were listed, or there are none
-  1  the journal failed
+  1  the journal failed, or the log of a world cannot be read: the others were
+     listed
   2  wrong usage, or no journal
 """
 
@@ -31,12 +34,30 @@ Exit status:
 @db_option
 def list_worlds(*, as_json: bool, db: str) -> None:
     """List them, a line each."""
-    from ..world.publishing import worlds  # noqa: PLC0415 - the runtime loads here
+    from ..runtime.errors import CorruptLog  # noqa: PLC0415 - the runtime loads here
+    from ..world.publishing import worlds  # noqa: PLC0415 - as above
 
-    async def work(journal: Journal) -> list[Configuration]:
-        return [await it.configuration() for it in await worlds(journal)]
+    async def work(journal: Journal) -> tuple[list[Configuration], list[str]]:
+        found: list[Configuration] = []
+        wrong: list[str] = []
+        for it in await worlds(journal):
+            try:
+                found.append(await it.configuration())
+            except (InvalidValue, CorruptLog) as error:  # one world is in no other's way
+                wrong.append(f"world {it.name} cannot be read: {error}")
+        return found, wrong
 
-    found = with_journal(db, work, read_only=True)
+    found, wrong = with_journal(db, work, read_only=True)
+    _tell(found, as_json=as_json)
+    for it in wrong:
+        click.echo(harmless(it), err=True)
+    if wrong:
+        sys.exit(1)
+    if not found and not as_json:
+        click.echo("there is no world here yet: turnlock world new makes one")
+
+
+def _tell(found: list[Configuration], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([known_as_json(it) for it in found], indent=2))
         return
@@ -45,8 +66,6 @@ def list_worlds(*, as_json: bool, db: str) -> None:
         agents = ", ".join(it.agents) or "no agents"
         chats = ", ".join(name for name, chat in it.chats.items() if not chat.closed) or "no chats"
         click.echo(harmless(f"{it.world}{title}: agents {agents}; chats {chats}"))
-    if not found:
-        click.echo("there is no world here yet: turnlock world new makes one")
 
 
 def known_as_json(known: Configuration) -> dict[str, Any]:

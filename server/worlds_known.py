@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
@@ -14,7 +13,9 @@ from ..models.errors import InvalidValue, shown
 from ..models.reasons import Reason
 from ..models.run import Run
 from ..models.safe_text import harmless
+from ..runtime.errors import CorruptLog
 from ..runtime.journal.contract import Journal
+from ..runtime.log import logger
 from ..world.chat import Chat
 from ..world.configuration import ChatConfig, Configuration
 from ..world.errors import UnknownChat, UnknownWorld
@@ -27,6 +28,8 @@ from .problems import Problem
 if TYPE_CHECKING:  # who stands on this module
     from .face import Face
     from .routing import Who
+
+_log = logger(__name__)
 
 WORLDS: Final = 256
 """Worlds whose configurations are held, so that a request reads what is new of them."""
@@ -56,12 +59,16 @@ class Worlds:
         return held, await held.configuration()
 
     async def all(self) -> list[tuple[World, Configuration]]:
-        """Return the worlds that are there, by name."""
+        """Return the worlds that are there, by name; one that cannot be read is left out."""
         found: list[tuple[World, Configuration]] = []
         for log in await self._journal.logs():
             if is_id(log.name):
-                with suppress(UnknownWorld):
+                try:
                     found.append(await self.known(log.name))
+                except UnknownWorld:
+                    continue
+                except (InvalidValue, CorruptLog) as error:
+                    _log.warning("world %s is not listed: %s", log.name, harmless(str(error)))
         return found
 
     def _hold(self, name: str, world: World) -> None:

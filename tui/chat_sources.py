@@ -16,7 +16,7 @@ import attrs
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.safe_text import harmless
 from ..models.values import Json
-from ..runtime.errors import LASTING
+from ..runtime.errors import LASTING, CorruptLog
 from ..runtime.journal.contract import Journal, open_journal
 from ..runtime.submitting import Unanswered
 from ..server.chats_client import ChatsClient
@@ -82,7 +82,11 @@ class JournalChats:
         """Return the chats, as the worlds' logs tell them."""
         found: list[ListedChat] = []
         for world in await worlds(await self._opened()):
-            known = await world.configuration()
+            try:
+                known = await world.configuration()
+            except (InvalidValue, CorruptLog):  # one world is in no other's way
+                found.append(ListedChat(world=world.name, world_title="cannot be read"))
+                continue
             empty = ListedChat(world=world.name, world_title=known.title)
             chats = [
                 attrs.evolve(

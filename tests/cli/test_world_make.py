@@ -124,6 +124,22 @@ def test_who_is_called_like_an_agent_gives_titles_all_the_same(
     assert [it["by"] for it in opened if it["kind"] == "CHAT_TITLED"] == ["human"]
 
 
+def test_w_11_a_world_that_cannot_be_read_hides_no_other(db: str) -> None:
+    """The others are listed, and it is said which it is, and why."""
+
+    async def spoil() -> None:
+        async with await open_journal(db) as journal:
+            await journal.append_entry("bad", "made", {"kind": "WORLD_MADE", "title": 5}, at=1.0)
+
+    asyncio.run(spoil())
+    listed = turnlock("world", "list", "--db", db)
+    assert listed.exit_code == 1
+    assert listed.stdout.startswith("demo")
+    assert "world bad cannot be read: log bad, entry 1 (WORLD_MADE).title: 5" in listed.stderr
+    assert "  bad\n  demo\n" in refused("show", "none", db=db)
+    assert "log bad, entry 1" in refused("show", "bad", db=db)
+
+
 async def entries_of(db: str) -> list[Any]:
     async with await open_journal(db) as journal:
         return [it.body for it in await journal.entries("demo")]

@@ -148,6 +148,22 @@ def test_w_13_chats_are_opened_closed_and_forget() -> None:
     asyncio.run(play())
 
 
+def test_w_11_a_world_that_cannot_be_read_hides_no_other() -> None:
+    """It is told of where it is asked for."""
+
+    async def play() -> None:
+        async with served() as it:
+            await it.made()
+            body: dict[str, Any] = {"kind": "WORLD_MADE", "title": 5}
+            await it.journal.append_entry("bad", "made", body, at=1.0)
+            listed = (await it.ada.get("/v1/worlds")).json()["worlds"]
+            assert [each["world"] for each in listed] == ["demo"]
+            told = await it.ada.get("/v1/worlds/bad")
+            assert told.json()["at"] == "log bad, entry 1 (WORLD_MADE).title"
+
+    asyncio.run(play())
+
+
 def test_what_is_not_there_is_not_found() -> None:
     """No world, chat or agent is made by asking for it."""
 

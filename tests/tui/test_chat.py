@@ -402,6 +402,20 @@ def test_w_71_an_interrupt_asks_whom_and_stops_that_member(tmp_path: Path) -> No
     tell(tmp_path, story, asks=False)
 
 
+def test_w_11_a_world_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    async def run() -> None:
+        db = tmp_path / "a.db"
+        await made(db)
+        async with await SqliteJournal.open(db) as journal:
+            await journal.append_entry("bad", "made", {"kind": "WORLD_MADE", "title": 5}, at=1.0)
+        source = JournalSource(str(db), who="anna")
+        listed = await source.chats.listed()
+        assert [(it.world, it.chat) for it in listed] == [("bad", None), ("demo", "plan")]
+        await source.close()
+
+    asyncio.run(run())
+
+
 def test_w_42_nothing_begins_in_the_run_of_who_is_no_member_any_more(tmp_path: Path) -> None:
     """Section 12: nor is it approved by a card that still stands; to deny is free."""
 
