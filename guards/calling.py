@@ -17,7 +17,7 @@ import attrs
 from ..models.calls import Status
 from ..models.errors import InvalidValue, shown
 from ..models.values import Json
-from .errors import InDoubt
+from .errors import GuardRefused, InDoubt, NotRecorded
 from .values import CallContext, Outcome
 
 if TYPE_CHECKING:
@@ -168,14 +168,16 @@ class Calling:
             raise
 
     def _leaves_doubt(self, error: BaseException) -> bool:
-        """Whether it says nothing of whether the call happened: control flow, a cancellation."""
+        """Whether it says nothing of whether the call happened: control flow, a cancellation.
+
+        So does what a guard inside of it refuses: as an error that the model is told it would only
+        invite it to try again under another id (guards.md 7).
+        """
         from ..runtime.tools.errors import leaves_doubt  # noqa: PLC0415 - see `guards.guard`
 
-        return (
-            not isinstance(error, Exception)
-            or isinstance(error, self.suspends)
-            or leaves_doubt(error)
-        )
+        if not isinstance(error, Exception):
+            return True
+        return leaves_doubt(error, GuardRefused, NotRecorded, *self.suspends)
 
 
 def _are_errors(given: object) -> bool:

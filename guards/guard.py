@@ -128,8 +128,9 @@ class Guard:
         `fn` runs in this thread with `context.arguments`; in a thread of its own where its tool has
         a timeout. What it returns is kept as `encode` writes it (without one it has to be plain
         JSON: `NotRecorded`), and `decode` makes of that what a replay returns. What it raises is
-        recorded as a failure, and is an outcome; but what is in `suspends`, or is no plain
-        `Exception`, says nothing of the call: it is in doubt, and the exception comes out.
+        recorded as a failure, and is an outcome; but what is in `suspends`, is no plain `Exception`
+        or was refused by a guard inside of it says nothing of the call, nor does a group that holds
+        such a one: the call is in doubt, and the exception comes out.
 
         Raises `NotApproved`, `InDoubt`, `StillRunning`, `Stale` and `Differs`: then nothing ran.
         """

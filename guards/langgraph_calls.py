@@ -220,6 +220,6 @@ def _json_or_none(value: object) -> Json:
 
 RECORDING: Final[dict[str, Any]] = {
     "encode": result_record,
-    "suspends": (GraphBubbleUp, GuardRefused),
+    "suspends": (GraphBubbleUp,),
 }
-"""How a call is recorded. Control flow, and what a nested guard refuses, leave it in doubt."""
+"""How a call is recorded. Control flow leaves it in doubt."""

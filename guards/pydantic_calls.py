@@ -18,15 +18,15 @@ from pydantic_ai.settings import ModelSettings
 
 from ..models.calls import Status
 from ..models.values import same_json
-from .errors import GuardRefused, NotApproved
+from .errors import NotApproved
 from .pydantic_turns import decode, encode
 from .values import At, CallContext, Outcome
 
 if TYPE_CHECKING:
     from .guard import Guard
 
-SUSPENDS: Final = (ai.ApprovalRequired, ai.CallDeferred, GuardRefused)
-"""What ends a call without an outcome; the last comes out of an agent that the tool asked."""
+SUSPENDS: Final = (ai.ApprovalRequired, ai.CallDeferred)
+"""What ends a call without an outcome."""
 RETRIES: Final = ("ToolRetryError: ", "ModelRetry: ")
 """How the recorded error of a call begins that told the model to ask again."""
 inside: Final[ContextVar[object]] = ContextVar("turnlock_pydantic_inside", default=None)

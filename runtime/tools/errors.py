@@ -95,12 +95,15 @@ _MEMBERS: Final = BaseExceptionGroup.__dict__["exceptions"]
 """What a group holds, whatever a subclass says."""
 
 
-def leaves_doubt(error: BaseException) -> bool:
-    """Whether it is an `OutcomeUnknown`, or a group that holds one; no code of it runs."""
+def leaves_doubt(error: BaseException, *kinds: type[BaseException]) -> bool:
+    """Whether it is an `OutcomeUnknown`, or one of `kinds`, or a group that holds such a one.
+
+    No code of it runs.
+    """
     unseen = [error]
     while unseen:
         it = unseen.pop()
-        if issubclass(type(it), OutcomeUnknown):
+        if issubclass(type(it), (OutcomeUnknown, *kinds)):
             return True
         if issubclass(type(it), BaseExceptionGroup):
             unseen += _MEMBERS.__get__(it)

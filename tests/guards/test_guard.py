@@ -141,7 +141,17 @@ class Suspended(Exception):
 
 @pytest.mark.parametrize(
     "error",
-    [Suspended("ask"), OutcomeUnknown("connection lost"), KeyboardInterrupt(), SystemExit(3)],
+    [
+        Suspended("ask"),
+        OutcomeUnknown("connection lost"),
+        KeyboardInterrupt(),
+        SystemExit(3),
+        Stale("what was asked inside of it", at=HERE, reason="late"),
+        NotRecorded("inside of it", at=HERE),
+        ExceptionGroup("tasks", [ValueError(), ExceptionGroup("more", [Suspended("ask")])]),
+        ExceptionGroup("tasks", [Differs("inside of it", at=HERE)]),
+    ],
+    ids=lambda it: type(it).__name__,
 )
 def test_what_says_nothing_of_the_call_leaves_it_in_doubt(
     guard: Guard, error: BaseException
