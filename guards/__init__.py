@@ -14,7 +14,7 @@ from ..models.lazy import imported_when_asked
 
 if TYPE_CHECKING:
     from ..models.calls import Call, Status
-    from ..models.deliveries import Match, Resolution, Scope
+    from ..models.choices import Match, Resolution, Scope
     from ..runtime.tools.policy import Policy
     from .claimed import Claimed
     from .errors import (
@@ -49,7 +49,7 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
     __getattr__ = imported_when_asked(__name__, {
         ".models.calls": "Call Status",
-        ".models.deliveries": "Match Resolution Scope",
+        ".models.choices": "Match Resolution Scope",
         ".runtime.tools.policy": "Policy",
         "claimed": "Claimed",
         "errors":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 from copy import copy, deepcopy
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -28,9 +28,11 @@ from .agent_framework_session import (
     within,
 )
 from .errors import Stale
-from .guard import Guard
 from .tested import warn_if_untested
 from .values import BEGINNING, At, CallContext, gated
+
+if TYPE_CHECKING:
+    from .guard import Guard
 
 Next = Callable[[], Awaitable[None]]
 SUSPENDS: Final = (af.MiddlewareFailure, UserInputRequiredException)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 from ..models.calls import Call
-from ..models.deliveries import Match, Resolution, Scope
+from ..models.choices import Match, Resolution, Scope
 from ..models.values import ABSENT, Absent, Json
 from .background import Background
 from .calling import Calling

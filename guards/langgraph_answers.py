@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
@@ -24,12 +24,8 @@ from pydantic_core import to_jsonable_python
 from ..models.calls import Call
 from ..models.errors import InvalidValue
 from ..models.values import Json, canonical, same_json
-from ..runtime.tools.policy import Policy
 from .errors import Differs
 from .values import BEGINNING, At
-
-_MODEL: Final = Policy(safe_to_repeat=True)
-"""Nobody needs to resolve a model that died in an answer: it is asked again."""
 
 
 def run_of(config: Mapping[str, Any]) -> str:
@@ -128,11 +124,13 @@ def recording(
     after = _after(request.state, request.messages)
     text = json.dumps([after, said], sort_keys=True, default=str)
     name = f"answer:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    from ..runtime.tools.policy import Policy  # noqa: PLC0415 - see `guards.guard`
+
     how = {
         "encode": _recorded,
         "decode": partial(_told, request.response_format),
         "suspends": (Exception,),
-        "policy": _MODEL,
+        "policy": Policy(safe_to_repeat=True),  # of a model that died in it nobody need be asked
     }
     return (At(run, None, name), "model", {"after": after}), how
 

@@ -14,11 +14,9 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import interrupt
 
 from ..models.calls import Status
-from ..models.deliveries import Decide
 from ..models.errors import InvalidValue
 from ..models.reasons import Reason
 from ..models.values import Json, canonical, same_json
-from ..runtime.tools.results import as_json
 from .errors import Differs, GuardRefused, NotApproved, NotRecorded, Stale
 from .langgraph_answers import messages_of, run_of
 from .values import At, CallContext, Outcome
@@ -153,6 +151,8 @@ class GuardedCall:
         if unknown:
             raise _bad(str(unknown[0]), "is no word of a decision", f"it has {', '.join(_DECIDES)}")
         told = {it: value for it, value in answer.items() if it in _DECIDES and value is not None}
+        from ..models.deliveries import Decide  # noqa: PLC0415 - see `guards.guard`
+
         decide = Decide(
             turn_id=str(asked.at.turn),
             invocation_id=asked.at.call,
@@ -212,6 +212,8 @@ def result_record(returned: object) -> Json:
 
 
 def _json_or_none(value: object) -> Json:
+    from ..runtime.tools.results import as_json  # noqa: PLC0415 - see `guards.guard`
+
     try:
         return as_json(value)
     except InvalidValue:

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import agents as sdk
 from openai.types.responses import ResponseFunctionToolCall
 
 from ..models.calls import Call
-from ..models.deliveries import Match, Scope
+from ..models.choices import Match, Scope
 from ..models.values import Json, arguments_digest
 from .errors import Differs, Forked, Stale
-from .guard import Guard
 from .openai_calls import Guarded, arguments_of
 from .openai_places import last_of, note, place_of, run_of
 from .tested import warn_if_untested
 from .values import At, Outcome
+
+if TYPE_CHECKING:
+    from .guard import Guard
 
 _asking: Final[WeakKeyDictionary[object, dict[str, Any]]] = WeakKeyDictionary()
 """Of a run that waits for an answer: its place, and the claim of it."""

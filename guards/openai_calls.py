@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from agents import AgentsException, FunctionTool, ModelBehaviorError, ToolOriginType
 from agents import tool as tools
@@ -26,10 +26,12 @@ from ..models.errors import TurnlockError
 from ..models.values import Json, same_json
 from .claimed import from_json
 from .errors import Stale
-from .guard import Guard
 from .openai_places import inside, last_of, run_of
 from .siblings import beside
 from .values import At, CallContext
+
+if TYPE_CHECKING:
+    from .guard import Guard
 
 _THEIRS: Final[dict[type[TurnlockError], type[TurnlockError]]] = {}
 

@@ -17,7 +17,7 @@ from pydantic_ai import (
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 from ..lifecycle.phases import Phase
-from ..models.deliveries import Resolution
+from ..models.choices import Resolution
 from ..models.reasons import Reason
 from ..models.values import arguments_digest
 from ..runtime.tools.errors import said

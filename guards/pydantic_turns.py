@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
+from functools import cache
 from typing import Any, Final, cast
 
 from pydantic import ConfigDict, TypeAdapter
@@ -32,9 +33,6 @@ GUARDED: Final = frozenset({"function", "unapproved"})
 """The kinds of tools that run here; output tools and external ones do not."""
 
 _BYTES: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
-_ANY: Final[TypeAdapter[Any]] = TypeAdapter(Any, config=_BYTES)
-_CONTENT: Final[TypeAdapter[Any]] = TypeAdapter(ToolReturnContent, config=_BYTES)
-_RETURN: Final[TypeAdapter[ToolReturn[Any]]] = TypeAdapter(ToolReturn[Any])
 
 
 def answer_in(messages: Sequence[ModelMessage]) -> tuple[int, ModelResponse] | None:
@@ -124,15 +122,30 @@ def hold(told: ToolReturnPart, look: Look) -> None:
 
 def encode(value: object) -> Json:
     """Return what a tool returned as JSON, as the framework writes it into a history."""
-    return cast("Json", _ANY.dump_python(value, mode="json"))
+    return cast("Json", _any().dump_python(value, mode="json"))
 
 
 def decode(value: Json) -> object:
     """Return a recorded value as the framework reads it from a history; `ToolReturn` as itself."""
-    plain = from_json(value)
-    if isinstance(plain, Mapping) and plain.get("kind") == "tool-return":
-        return _RETURN.validate_python(plain)
-    return _CONTENT.validate_python(plain)
+    plain: object = from_json(value)
+    if isinstance(value, Mapping) and value.get("kind") == "tool-return":
+        return _return().validate_python(plain)
+    return _content().validate_python(plain)
+
+
+@cache  # each is made when it is first needed: that takes longer than all else of this module
+def _any() -> TypeAdapter[Any]:
+    return TypeAdapter(Any, config=_BYTES)
+
+
+@cache
+def _content() -> TypeAdapter[Any]:
+    return TypeAdapter(ToolReturnContent, config=_BYTES)
+
+
+@cache
+def _return() -> TypeAdapter[ToolReturn[Any]]:
+    return TypeAdapter(ToolReturn[Any])
 
 
 def _asked(answer: ModelResponse) -> list[Json]:

@@ -7,12 +7,14 @@ can be built is never an error afterwards: the kernel accepts it or refuses it w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
 import attrs
 
 from .calls import Call
+from .choices import Match as Match  # noqa: PLC0414 - these three are of the deliveries
+from .choices import Resolution as Resolution  # noqa: PLC0414 - as above
+from .choices import Scope as Scope  # noqa: PLC0414 - as above
 from .errors import InvalidValue
 from .record import (
     Record,
@@ -31,29 +33,6 @@ from .record import (
     whole,
 )
 from .values import ABSENT, Absent, Json
-
-
-class Scope(StrEnum):
-    """How far an approval reaches (K-40)."""
-
-    ONCE = "once"
-    TURN = "turn"
-    SESSION = "session"
-
-
-class Match(StrEnum):
-    """Which calls a grant covers: those with the very arguments, or all of the tool (K-40)."""
-
-    EXACT = "exact"
-    TOOL = "tool"
-
-
-class Resolution(StrEnum):
-    """What somebody decides about an unknown outcome (K-35)."""
-
-    RETRY = "retry"
-    RESULT = "result"
-    ERROR = "error"
 
 
 @base

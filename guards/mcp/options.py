@@ -12,8 +12,7 @@ import click
 from ...models.errors import TurnlockError
 from ...models.safe_text import harmless, harmless_lines
 from ...runtime.log import show_on
-from ...runtime.tools.policy import DEFAULT_LEASE
-from .settings import RUN, WAIT, Settings
+from .settings import LEASE, RUN, WAIT, Settings
 
 _HELP: Final = """Guard the tools of an MCP server: this stands before it, and speaks MCP itself.
 
@@ -84,7 +83,7 @@ Exit status:
 @click.option(
     "--lease",
     type=click.FloatRange(min=0, min_open=True),
-    default=DEFAULT_LEASE,
+    default=LEASE,
     show_default=True,
     metavar="S",
     help="Seconds after which a call is in doubt whose proxy has fallen silent on another machine.",
