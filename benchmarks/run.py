@@ -43,6 +43,7 @@ ROUNDS: Final = {
     "console": QUICK + 1,
     "agents": QUICK + 1,
     "worlds": QUICK + 1,
+    "guards": 8,
     "closure": QUICK + 1,
     "pictures": QUICK + 1,
     "normaliser": 12,
