@@ -78,14 +78,17 @@ class Driver:
     process: subprocess.Popen[str]
     steps: dict[int, Step] = attrs.field(factory=dict[int, Step])
     number: int = 0
+    writing: threading.Lock = attrs.field(factory=threading.Lock)
 
     def begin(self, what: str, **given: Any) -> Step:
         """Begin a step, and let it go on."""
         assert self.process.stdin is not None
-        self.number += 1
-        step = self.steps[self.number] = Step(what)
-        self.process.stdin.write(json.dumps({"id": self.number, "do": what, "given": given}) + "\n")
-        self.process.stdin.flush()
+        with self.writing:
+            self.number += 1
+            step = self.steps[self.number] = Step(what)
+            line = json.dumps({"id": self.number, "do": what, "given": given})
+            self.process.stdin.write(f"{line}\n")
+            self.process.stdin.flush()
         return step
 
     def play(self, what: str, **given: Any) -> Seen:
