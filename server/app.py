@@ -38,7 +38,7 @@ MODULES: Final = (
     *("health", "signing_in", "assets", "metrics"),
     *("reading", "pages", "pictures", "deciding", "commands", "sse"),
     *("worlds", "worlds_chats", "worlds_streams"),
-    *("clients.agui", "clients.chat", "clients.mcp.endpoints"),
+    *("clients.agui", "clients.chat", "clients.mcp.endpoints", "clients.a2a.endpoints"),
 )
 """Modules beside this one that have ENDPOINTS."""
 SOCKETS: Final[Mapping[bytes, str]] = {
@@ -46,7 +46,7 @@ SOCKETS: Final[Mapping[bytes, str]] = {
     b"/v1/chat-ws": ".clients.chat_socket",
 }
 """Where a WebSocket is spoken to, and the modules that do it (F-50, F-74)."""
-FACES: Final[tuple[str, ...]] = ("agui", "chat")
+FACES: Final[tuple[str, ...]] = ("agui", "chat", "a2a")
 """The clients of others that every server speaks to (F-1)."""
 
 ServeSocket: TypeAlias = "Callable[[Face, Scope, Receive, Send, Who], Awaitable[None]]"
