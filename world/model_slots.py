@@ -6,7 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from ..agent.errors import ModelError
 from ..agent.speaking import Model, Question, Said, speaking
+from ..models.errors import TurnlockError
+from ..runtime.log import logger
+
+_log = logger(__name__)
 
 SPEAKING: Final = 16
 """Models of one process that speak at once."""
@@ -43,14 +48,24 @@ class Queued:
         self._endpoint: Final = endpoint
 
     async def speak(self, question: Question) -> AsyncIterator[Said]:
-        """Have it speak once it may; one that is not listened to any more gives way at once."""
+        """Have it speak once it may; one that is not listened to any more gives way at once.
+
+        Raises `ModelError`, also for what a model of one's own raises: it did not answer.
+        """
         async with (
             self._slots.of(self._endpoint),
             self._slots.all,
             speaking(self._model, question) as saying,
         ):
-            async for said in saying:
-                yield said
+            try:
+                async for said in saying:
+                    yield said
+            except TurnlockError:
+                raise
+            except Exception as error:
+                raised = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                _log.warning("a model of %s has raised", self._endpoint, exc_info=error)
+                raise ModelError(f"the model raised {raised}; see to that model") from error
 
     async def close(self) -> None:
         """Leave it open: it is its maker's to close."""

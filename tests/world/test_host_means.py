@@ -135,3 +135,24 @@ def test_what_is_queued_has_what_its_model_has() -> None:
     assert queued.spec == "x:y"
     with pytest.raises(AttributeError):
         assert queued.structured
+
+
+def test_a_model_that_raises_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever it raises: it is asked again, the chat is told, and nobody blames turnlock."""
+
+    async def it() -> None:
+        broken = [ValueError("no luck")] * 4
+        played = await play({"alice": says(*broken, "At last.")})
+        async with played.host() as host:
+            await played.chat.say("human", "go", message_id="m1")
+            await host.until(lambda: "no luck" in str(caplog.messages))
+            (alice,) = (await host.standing("plan")).members
+            assert alice.failing == "the model raised ValueError: no luck; see to that model"
+            await host.idle("plan")
+        assert (await played.said())[1:] == [
+            "notice: The model of alice does not answer; it is asked again.",
+            "alice: At last.",
+        ]
+
+    run(it())
+    assert "defect of turnlock" not in caplog.text
