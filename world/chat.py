@@ -29,6 +29,7 @@ from .errors import ChatClosed, SaidOtherwise, UnknownAgent, UnknownChat
 from .names import CallAt, MemberName, call_at, chat_log, doubt_at, member_of, say_entry, stop_entry
 from .people import check_person
 from .replying import Replied, replied, reply_of
+from .standing import ASKED_AGAIN
 from .streams import Events, ends_of, members_of
 
 if TYPE_CHECKING:
@@ -336,6 +337,7 @@ async def _conversation(
 ) -> Conversation:
     """Return what was said and done in a run; of one that never began, nothing."""
     conversation = Conversation(run_id)
+    conversation.asks_again = ASKED_AGAIN
     seals = Seals({}, None) if tools is None else tools.seals
     try:
         notes = await journal.notes(run_id)

@@ -161,6 +161,22 @@ def test_a_person_stops_a_model_that_only_speaks() -> None:
     run(it())
 
 
+def test_w_28_a_person_stops_a_model_that_is_asked_again() -> None:
+    """It has said nothing, and is asked once more: that is an answer that is owed, too."""
+
+    async def it() -> None:
+        played = await play({"alice": says("", "Long.", slow=5.0)})
+        async with played.host() as host:
+            await played.chat.say("human", "@alice go", message_id="m1")
+            await asyncio.sleep(7.0)
+            assert (await played.chat.interrupt("alice", reason="enough")).accepted
+            await host.idle("plan")
+        assert await played.said() == ["human: @alice go"]
+        assert [it.text for it in await played.chat.memory("alice")] == ["human: @alice go"]
+
+    run(it())
+
+
 def test_w_14_a_stop_counts_in_its_own_chat_alone() -> None:
     """What another chat's log says of a member stops nobody."""
 
