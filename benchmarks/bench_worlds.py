@@ -41,6 +41,8 @@ IDLE: Final = 0.02
 """What `MEMBERS` idle members may take of a core."""
 BYTES: Final = 20_000
 """What each of these may take of memory."""
+ANSWERS: Final = 300
+"""Answers a second that there are to be at least."""
 
 
 class Brief:
@@ -183,6 +185,12 @@ def measure(rounds: int) -> list[Line]:
             bound=None if quick else BYTES,
         ),
         Line(name=f"answers, {chats} chats of 2", value=1 / answer, unit="a second"),
+        Line(
+            name="one of these answers",
+            value=1e3 * answer,
+            unit="ms",
+            bound=None if quick else 1e3 / ANSWERS,
+        ),
         Line(name="bare appends of as much", value=1 / bare, unit="a second"),
         Line(name="an answer / its bare appends", value=answer / bare, unit="ratio"),
         Line(name="say → heard, p50", value=1e3 * statistics.median(heard), unit="ms"),
@@ -191,5 +199,6 @@ def measure(rounds: int) -> list[Line]:
             name="say → heard / two appends",
             value=statistics.median(heard) / statistics.median(appends),
             unit="ratio",
+            bound=None if quick else 1.0,
         ),
     ]
