@@ -17,8 +17,9 @@ from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameter
 
 from .errors import Forked, Stale
 from .pydantic_answers import decide, unasked
+from .pydantic_arguments import HeldArguments
 from .pydantic_calls import Watched, inside, run_once
-from .pydantic_turns import calls_in, hold, returns_in, turn_in, turn_of
+from .pydantic_turns import calls_in, hold, naming_what_opens, returns_in, turn_in, turn_of
 from .siblings import beside
 from .tested import warn_if_untested
 from .values import BEGINNING, At
@@ -30,7 +31,7 @@ __all__ = ["GuardCapability", "decide"]
 
 
 @dataclass
-class GuardCapability(AbstractCapability[Any]):
+class GuardCapability(HeldArguments):
     """Lets one approval execute once, for every tool of an agent that runs in its process."""
 
     guard: Guard
@@ -96,10 +97,12 @@ class GuardCapability(AbstractCapability[Any]):
     ) -> Any:  # noqa: ANN401 - whatever a tool returns
         """Run a call unless it was run: then tell its recorded outcome."""
         async with beside(id(self), inside.get()):
+            self.hold(ctx, call, args)
             at = await self._at(ctx, call)
-            if ctx.tool_call_approved:
-                await unasked(self.guard, at, call)
-            told = await run_once(self.guard, at, ctx, call, args=args, handler=handler)
+            with naming_what_opens():
+                if ctx.tool_call_approved:
+                    await unasked(self.guard, at, call)
+                told = await run_once(self.guard, at, ctx, call, args=args, handler=handler)
         self._ended.add(call.tool_call_id)
         return told
 

@@ -18,12 +18,13 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 from ..lifecycle.phases import Phase
 from ..models.choices import Resolution
+from ..models.errors import InvalidValue
 from ..models.reasons import Reason
 from ..models.values import arguments_digest
 from ..runtime.tools.errors import said
 from .claimed import Claimed
 from .errors import DecidedOtherwise, Differs, NotApproved, Stale
-from .pydantic_turns import encode, turn_in
+from .pydantic_turns import encode, naming_what_opens, turn_in
 from .values import At, Look
 
 if TYPE_CHECKING:
@@ -47,26 +48,36 @@ async def decide(
     `answers` by call id: of an approval a bool, `ToolApproved` (its `override_args` run instead) or
     `ToolDenied`; of any other deferred call its result, `ModelRetry` or `ToolFailed`. What is left
     out is as the journal has it: decided by somebody else, or not at all. Raises
-    `DecidedOtherwise`, `Differs` and `Stale`, and has changed nothing then.
+    `DecidedOtherwise`, `Differs` and `Stale` for the first answer that cannot be recorded, those
+    before it are; and `InvalidValue`, which changes nothing.
     """
+    asked = [*requests.approvals, *requests.calls]
+    for name in answers.keys() - {it.tool_call_id for it in asked}:
+        raise _invalid(name, "waits for no answer", f"of {[it.tool_call_id for it in asked]}")
     at = _answered(messages)
     told = DeferredToolResults()
-    for call in requests.approvals:
-        here = attrs.evolve(at, call=call.tool_call_id)
-        if call.tool_call_id in answers:
-            given = _approval(answers[call.tool_call_id])
-            await _decide(guard, here, call, given, by)
-        else:
-            found = _decided(await guard.alook(here))
-            if found is None:
-                continue
-            given = found
-        told.approvals[call.tool_call_id] = given
-    for call in requests.calls:
-        if call.tool_call_id in answers:
-            value = answers[call.tool_call_id]
-            await _resolve(guard, attrs.evolve(at, call=call.tool_call_id), call, value)
-            told.calls[call.tool_call_id] = value
+    approvals = {
+        it.tool_call_id: _approval(it.tool_call_id, answers[it.tool_call_id])
+        for it in requests.approvals
+        if it.tool_call_id in answers
+    }
+    with naming_what_opens():
+        for call in requests.approvals:
+            here = attrs.evolve(at, call=call.tool_call_id)
+            if call.tool_call_id in approvals:
+                given = approvals[call.tool_call_id]
+                await _decide(guard, here, call, given, by)
+            else:
+                found = _decided(await guard.alook(here))
+                if found is None:
+                    continue
+                given = found
+            told.approvals[call.tool_call_id] = given
+        for call in requests.calls:
+            if call.tool_call_id in answers:
+                value = answers[call.tool_call_id]
+                await _resolve(guard, attrs.evolve(at, call=call.tool_call_id), call, value)
+                told.calls[call.tool_call_id] = value
     return told
 
 
@@ -101,10 +112,16 @@ def _answered(messages: Sequence[ModelMessage]) -> At:
     return At(run, turn, "")
 
 
-def _approval(answer: object) -> ToolApproved | ToolDenied:
+def _approval(call: str, answer: object) -> ToolApproved | ToolDenied:
     if isinstance(answer, ToolApproved | ToolDenied):
         return answer
-    return ToolApproved() if answer is True else ToolDenied()
+    if not isinstance(answer, bool):
+        raise _invalid(call, f"has {answer!r}", "True, False, ToolApproved(…) or ToolDenied(…)")
+    return ToolApproved() if answer else ToolDenied()
+
+
+def _invalid(call: str, cause: str, fix: str) -> InvalidValue:
+    return InvalidValue(place=f"answers of {call!r}", cause=cause, fix=f"give one {fix}")
 
 
 def _decided(look: Look) -> ToolApproved | ToolDenied | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pydantic_ai as ai
 from pydantic_ai.capabilities import WrapToolExecuteHandler
+from pydantic_ai.exceptions import SkipToolExecution
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -19,6 +20,7 @@ from pydantic_ai.settings import ModelSettings
 from ..models.calls import Status
 from ..models.values import same_json
 from .errors import NotApproved
+from .pydantic_arguments import Changed
 from .pydantic_turns import decode, encode
 from .values import At, CallContext, Outcome
 
@@ -77,6 +79,8 @@ async def run_once(  # noqa: PLR0913 - what a call is run with
         try:
             edited = not same_json(context.arguments, arguments)
             return await handler(await _validated(ctx, call, context) if edited else args)
+        except SkipToolExecution as skipped:  # a capability has a result without the tool
+            return skipped.result
         except Exception as error:
             raised.append(error)
             raise
@@ -86,6 +90,8 @@ async def run_once(  # noqa: PLR0913 - what a call is run with
     how: dict[str, Any] = {"encode": encode, "decode": decode, "suspends": SUSPENDS}
     try:
         outcome = await guard.acall(at, call.tool_name, arguments, run, **how)
+    except Changed as changed:
+        raise changed.refused from None
     except NotApproved as refused:
         if ctx.tool_call_approved or raised:
             raise

@@ -7,7 +7,8 @@ messages are kept (`ModelMessagesTypeAdapter`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC
 from functools import cache
 from typing import Any, Final, cast
@@ -24,14 +25,19 @@ from pydantic_ai.messages import (
 
 from ..lifecycle.phases import DOUBTED, Phase
 from ..models.calls import Call
+from ..models.reasons import Reason
 from ..models.values import Json, arguments_digest
 from .claimed import from_json
-from .errors import Differs, InDoubt, StillRunning
+from .errors import Differs, InDoubt, Stale, StillRunning
 from .values import Look
 
 GUARDED: Final = frozenset({"function", "unapproved"})
 """The kinds of tools that run here; output tools and external ones do not."""
 
+_OPENS: Final = (
+    "an answer opens its calls where its agent has capabilities=[GuardCapability(guard)]: ask anew"
+    " what was asked without, and what a tool calls by itself is not run"
+)
 _BYTES: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
@@ -118,6 +124,17 @@ def hold(told: ToolReturnPart, look: Look) -> None:
             " the history that ends with the answer which asked",
             at=look.at,
         )
+
+
+@contextmanager
+def naming_what_opens() -> Generator[None]:
+    """Say of a call that was never opened what would have opened it."""
+    try:
+        yield
+    except Stale as refused:
+        if refused.reason == Reason.UNKNOWN_INVOCATION and _OPENS not in str(refused):
+            refused.args = (f"{refused.args[0]}; {_OPENS}",)
+        raise
 
 
 def encode(value: object) -> Json:
