@@ -128,12 +128,10 @@ class ChatTranslator:
         if wanted.prompt is not None:
             found = self._prompts.get(wanted.prompt)
             return self._blocking() if found is None else found
-        if wanted.has is not None:
-            number = _number_of(wanted.has.name)
-            if number is not None and number <= story.prompts:
-                return number
-            return self._blocking() or story.prompts
-        if story.has_line and self._blocking() is None:
+        number = None if wanted.has is None else _number_of(wanted.has.name)
+        if number is not None and number <= story.prompts:
+            return number
+        if story.is_about_to_be_told:
             return None
         return self._blocking() or story.prompts
 

@@ -228,9 +228,13 @@ class Story:
         return None if turn is None else self._replies.get(turn.turn_id, self.prompts)
 
     @property
-    def has_line(self) -> bool:
-        """Whether a prompt waits to be said (F-25)."""
-        return bool(self._waiting)
+    def is_about_to_be_told(self) -> bool:
+        """Whether a prompt waits to be said, and nothing goes on before it (F-25)."""
+        if not self._waiting or self.turn is not None:
+            return False
+        if self._is_own:
+            return self.conversation.owed is Owed.PROMPT
+        return not self._unanswered
 
     @property
     def next_message(self) -> int:

@@ -7,6 +7,7 @@ import {
 	DefaultChatTransport,
 	WebSocketChatTransport,
 	lastAssistantMessageIsCompleteWithApprovalResponses,
+	readUIMessageStream,
 	uiMessageChunkSchema,
 } from "ai"
 import { serve } from "./steps.mjs"
@@ -187,6 +188,18 @@ serve({
 	},
 	async look({ chat }) {
 		return told(chats.get(chat))
+	},
+	/** What the client's own fold makes of a message and these chunks. */
+	async fold({ message, chunks }) {
+		const stream = new ReadableStream({
+			start(controller) {
+				for (const chunk of chunks) controller.enqueue(chunk)
+				controller.close()
+			},
+		})
+		let last = message
+		for await (const made of readUIMessageStream({ message, stream, terminateOnError: true })) last = made
+		return last
 	},
 	/** Whether the client's own schema takes each of these chunks. */
 	async valid({ chunks }) {

@@ -331,7 +331,9 @@ def test_f_74_the_latest_reply_is_replayed_from_its_start_wherever_it_is(tmp_pat
         other = ChatPage()
         await other.resume(it.client("looker"))
         assert other.messages == page.messages[1:]
-        assert len(other.data("data-turnlock")) == len(await it.facts("c"))
+        told = [event["fact"]["sequence"] for event in other.data("data-turnlock")]
+        assert told == [*range(1, len(told) + 1)]
+        assert len(told) >= 6  # what is kept after the last word may be told, or not
 
     played(tmp_path, play)
 
