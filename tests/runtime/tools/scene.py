@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 SHORT = 0.02
 """Seconds: a real timeout or grace that a test waits out, because asyncio's clock is real."""
+AMPLE = 30.0
+"""Seconds: a grace that no test waits out, for what ends by itself."""
 
 
 def context(**fields: Any) -> ToolContext:

@@ -25,14 +25,14 @@ from turnlock.runtime.tools.results import (
 )
 from turnlock.runtime.tools.tool import Tool, tool
 
-from .scene import SHORT, Gate, context, play
+from .scene import AMPLE, SHORT, Gate, context, play
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="unset")
 
 
 def outcome_of(it: Tool, /, **arguments: Any) -> Outcome:
-    """Perform a tool from the beginning to the end."""
-    return play(lambda pool: perform(it, context(), arguments, threads=pool, grace=SHORT))
+    """Perform a tool from the beginning to the end, however busy the machine is."""
+    return play(lambda pool: perform(it, context(), arguments, threads=pool, grace=AMPLE))
 
 
 @pytest.mark.parametrize("result", [None, 0, "", False, [], {"a": [1, None]}])
