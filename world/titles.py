@@ -46,7 +46,8 @@ POOR: Final = frozenset({
 })  # fmt: skip
 """Titles that say nothing, in lower case."""
 
-_MARKS: Final = re.compile(r"[\"'`*_#~<>\[\]{}|“”„«»]+")
+_MARKS: Final = re.compile(r"""["`*#~<>\[\]{}|“”„«»]+|(?<!['\w])['_]+|['_]+(?!['\w])""")
+"""What is no part of a title: ' and _ are, within a word."""
 _TITLED: Final = re.compile(r"(?:chat\s+|conversation\s+)?title\s*[:\-–—]\s*", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"(?<!\w)@[\w-]+[,:;]?")
 _BLANKS: Final = re.compile(r"\s+")
@@ -55,8 +56,9 @@ _ENDS: Final = " .,;:-–—"
 
 def cleaned(text: str) -> str:
     """Return a title without what is none: its first line, no marks, at most 100 characters."""
-    line = next((it.strip() for it in text.splitlines() if _bare(it)), "")
-    line = _TITLED.sub("", line, count=1) if _TITLED.match(line) else line
+    line = next((bare for it in text.splitlines() if (bare := _bare(it))), "")
+    while named := _TITLED.match(line):
+        line = line[named.end() :]
     return harmless(_bare(line), limit=TITLE_LENGTH)
 
 

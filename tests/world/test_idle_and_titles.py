@@ -219,7 +219,10 @@ def test_w_70_a_title_is_one_harmless_line(text: str) -> None:
     [
         ("\n\n# **Sea trip**\nmore", "Sea trip"),
         ("Chat title - The sky", "The sky"),
+        ("# **Title:** The *plan*", "The plan"),
         ("“Quoted.”", "Quoted"),
+        ("'Quoted', _too_, and __both__", "Quoted, too, and both"),
+        ("Don't call shop__order_now", "Don't call shop__order_now"),
         ("x" * 500, "x" * 99 + "…"),
         ("a\u202eb", "a\\u202eb"),
     ],
