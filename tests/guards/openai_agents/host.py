@@ -1,58 +1,79 @@
-"""One host of an agent, as a process: `host.py DB PAID bare|guarded resume|hang STATE`.
+"""A host of an agent, twice in one process, bare and guarded: `host.py FOLDER [hang]`.
 
-Both go on with the approved state in STATE: `resume` says `ready` and waits for a line first,
-`hang` says `paying` and never ends. What is paid is a line in PAID.
+Both go on with the approved states in FOLDER. It says `there` when both are at their tool, and
+waits for a line; then what is paid is a line in FOLDER. With `hang` it says `paid`, and never ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agents import Agent, Runner, RunState, function_tool, set_tracing_disabled
+from agents import Agent, AgentHooks, Runner, RunState, function_tool, set_tracing_disabled
 from agents.testing import ScriptedModel, assistant_message
 
-from turnlock.guards import GuardRefused
 from turnlock.guards.guard import Guard
 from turnlock.guards.openai_agents import GuardHooks, guarded_tool
 
-
-def note(paid: str, amount: int) -> None:
-    with Path(paid).open("a", encoding="utf-8") as file:
-        file.write(f"{amount}\n")
+HOW = ("bare", "guarded")
 
 
-async def main(db: str, paid: str, how: str, what: str, state: str) -> None:
-    set_tracing_disabled(disabled=True)
+class Meets(AgentHooks[Any]):
+    """Has the hosts of an agent wait for each other where a tool begins."""
+
+    def __init__(self, there: Callable[[], Awaitable[object]]) -> None:
+        self._there = there
+
+    async def on_tool_start(self, *_: object, **__: object) -> None:
+        await self._there()
+
+
+async def host(folder: Path, guard: Guard | None, meets: Meets, after: asyncio.Barrier) -> str:
+    how = HOW[guard is not None]
 
     async def pay(amount: int) -> str:
-        note(paid, amount)
-        if what == "hang":
-            print("paying", flush=True)
+        with (folder / f"{how}.paid").open("a", encoding="utf-8") as ledger:
+            ledger.write(f"{amount}\n")
+        if "hang" in sys.argv:
+            if await after.wait() == 0:
+                print("paid", flush=True)
             await asyncio.Event().wait()
         return f"paid {amount}"
 
-    guard = Guard.open(db, wait=20.0) if how == "guarded" else None
-    tool = (
-        function_tool(pay, needs_approval=True)
-        if guard is None
-        else guarded_tool(guard, pay, needs_approval=True)
-    )
     hooks = None if guard is None else GuardHooks(guard)
-    model = ScriptedModel([[assistant_message("done")]])
-    agent: Agent[Any] = Agent(name="till", model=model, tools=[tool])
-    if what == "resume":
-        print("ready", flush=True)
-        sys.stdin.readline()
-    try:
-        restored = await RunState.from_string(agent, state)
-        print((await Runner.run(agent, restored, hooks=hooks)).final_output)
-    except GuardRefused as error:
-        print(f"{type(error).__name__} {error.at.run} {error.at.turn} {error.at.call}")
+    wrapped: Any = function_tool if guard is None else partial(guarded_tool, guard)
+    agent: Agent[Any] = Agent(
+        name="till",
+        model=ScriptedModel([[assistant_message("done")]]),
+        tools=[wrapped(pay, needs_approval=True)],
+        hooks=meets,
+    )
+    state: RunState[Any] = await RunState.from_string(
+        agent, (folder / f"{how}.json").read_text(encoding="utf-8")
+    )
+    return str((await Runner.run(agent, state, hooks=hooks)).final_output)
+
+
+async def hosts(folder: Path) -> None:
+    set_tracing_disabled(disabled=True)
+    both, after = asyncio.Barrier(2), asyncio.Barrier(2)
+
+    async def there() -> None:
+        if await both.wait() == 0:
+            print("there", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
+        await both.wait()
+
+    async with Guard.open(folder / "guard.db") as guard:
+        said = await asyncio.gather(
+            *(host(folder, it, Meets(there), after) for it in (None, guard))
+        )
+    print(*said)
 
 
 if __name__ == "__main__":
-    db, paid, how, what, state = sys.argv[1:]
-    asyncio.run(main(db, paid, how, what, Path(state).read_text(encoding="utf-8")))
+    asyncio.run(hosts(Path(sys.argv[1])))

@@ -1,100 +1,129 @@
-"""Two processes at once, and a real `kill -9` in the tool."""
+"""Two processes at once, and a real `kill -9` in the tool: bare and guarded beside each other."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
-import attrs
 import pytest
 
-from turnlock.guards import At, InDoubt, Resolution
+from turnlock.guards import InDoubt, Resolution
 from turnlock.guards.guard import Guard
 
-from .stage import Stage, pays
+from .host import HOW, Meets
+from .stage import Stage, pays, says, told
 
 HOST = Path(__file__).with_name("host.py")
 LONG = 120
-DEEP = os.environ.get("TURNLOCK_GUARDS") == "deep"
-"""The bare controls cost four processes more, each of which imports the SDK."""
+"""Seconds that a process may last, on however loaded a machine."""
 
 
-@attrs.frozen
-class Hosts:
-    """Processes of one agent, on one journal and one saved state."""
+@pytest.fixture
+def folder(db: Path) -> Path:
+    """Where both have asked and been approved, here, and their states are kept."""
 
-    db: Path
-    paid_file: Path
-    state: Path
-    how: str
+    async def asked(guard: Guard) -> None:
+        for how, it in zip(HOW, (None, guard), strict=True):
+            state = await Stage(it, pays(5)).approved()
+            (db.parent / f"{how}.json").write_text(state, encoding="utf-8")
 
-    def begin(self, what: str) -> subprocess.Popen[str]:
-        command = [sys.executable, str(HOST), str(self.db), str(self.paid_file), self.how, what]
-        return subprocess.Popen(
-            [*command, str(self.state)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self) -> None:
-        """Ask and approve here, and keep the state for them."""
-        if self.how == "bare":
-            state = asyncio.run(Stage(None, pays(5)).approved())
-        else:
-            with Guard.open(self.db) as guard:
-                state = asyncio.run(Stage(guard, pays(5)).approved())
-        self.state.write_text(state, encoding="utf-8")
-
-    def resume(self, number: int = 1) -> list[str]:
-        """Resume it in so many processes at once, and return what each said."""
-        hosts = [self.begin("resume") for _ in range(number)]
-        for it in hosts:
-            assert it.stdout is not None
-            assert it.stdout.readline() == "ready\n"
-        return [it.communicate("go\n", timeout=LONG)[0].strip() for it in hosts]
-
-    def killed(self) -> None:
-        """Resume it, and kill the process while it pays."""
-        host = self.begin("hang")
-        assert host.stdout is not None
-        assert host.stdout.readline() == "paying\n"
-        host.kill()
-        host.communicate(timeout=LONG)
-
-    @property
-    def paid(self) -> list[str]:
-        return self.paid_file.read_text(encoding="utf-8").split()
+    with Guard.open(db) as guard:
+        asyncio.run(asked(guard))
+    return db.parent
 
 
-@pytest.fixture(params=["bare", "guarded"] if DEEP else ["guarded"])
-def hosts(db: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Hosts:
-    hosts = Hosts(db, tmp_path / "paid", tmp_path / "state.json", request.param)
-    hosts.ask()
-    return hosts
+@contextmanager
+def another(folder: Path, *how: str) -> Generator[subprocess.Popen[str]]:
+    """A process that goes on with both states, and stands before their tools."""
+    command = [sys.executable, str(HOST), str(folder), *how]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert line(process) == "there\n"
+            yield process
+        finally:
+            process.kill()
 
 
-def test_g_2_two_processes_pay_once(hosts: Hosts) -> None:
-    assert hosts.resume(2) == ["done", "done"]
-    assert hosts.paid == (["5"] if hosts.how == "guarded" else ["5", "5"])
+def line(process: subprocess.Popen[str]) -> str:
+    return cast("IO[str]", process.stdout).readline()
+
+
+def go(process: subprocess.Popen[str]) -> None:
+    stdin = cast("IO[str]", process.stdin)
+    stdin.write("go\n")
+    stdin.flush()
+
+
+def here(folder: Path, guard: Guard | None) -> Stage:
+    """A host in this process, whose payments stand in the same ledger."""
+
+    async def pay(amount: int) -> str:
+        with (folder / f"{HOW[guard is not None]}.paid").open("a", encoding="utf-8") as ledger:
+            ledger.write(f"{amount}\n")
+        return f"paid {amount}"
+
+    return Stage(guard, says(), says(), pay=pay)
+
+
+def state(folder: Path, guard: Guard | None) -> str:
+    return (folder / f"{HOW[guard is not None]}.json").read_text(encoding="utf-8")
+
+
+def paid(folder: Path) -> list[list[str]]:
+    return [(folder / f"{it}.paid").read_text(encoding="utf-8").split() for it in HOW]
+
+
+def test_g_2_two_processes_at_once(folder: Path, db: Path) -> None:
+    """Both stand before the tool when they begin: bare it pays twice, guarded once."""
+
+    async def both(process: subprocess.Popen[str]) -> list[str]:
+        meeting = asyncio.Barrier(2)
+
+        async def there() -> None:
+            if await meeting.wait() == 0:
+                go(process)
+
+        async with Guard.open(db) as guard:
+            resumed: list[Awaitable[str]] = []
+            for it in (None, guard):
+                stage = here(folder, it)
+                stage.agent.hooks = Meets(there)
+                resumed.append(said(stage, state(folder, it)))
+            return list(await asyncio.gather(*resumed))
+
+    async def said(stage: Stage, kept: str) -> str:
+        return str((await stage.go_on(kept)).final_output)
+
+    with another(folder) as process:
+        assert asyncio.run(both(process)) == ["done", "done"]
+        assert process.communicate(timeout=LONG)[0].split() == ["done", "done"]
+    assert paid(folder) == [["5", "5"], ["5"]]
 
 
 def test_g_4_a_killed_execution_is_in_doubt_until_somebody_says_what_became_of_it(
-    hosts: Hosts,
+    folder: Path, db: Path
 ) -> None:
-    hosts.killed()
-    said = hosts.resume()
-    if hosts.how == "bare":
-        assert said == ["done"]
-        assert hosts.paid == ["5", "5"]
-        return
+    async def resumed(guard: Guard) -> list[object]:
+        await here(folder, None).go_on(state(folder, None))
+        stage = here(folder, guard)
+        with pytest.raises(InDoubt) as doubt:
+            await stage.go_on(state(folder, guard))
+        assert stage.model.remaining_steps == 2, "the model is told nothing"
+        booked = "paid 5, says the bank"
+        await guard.aresolve(doubt.value.at, Resolution.RESULT, result=booked)
+        return told(await stage.go_on(state(folder, guard)))
 
-    name, run, turn, call = said[0].split()
-    assert name == InDoubt.__name__
-    with Guard.open(hosts.db) as guard:
-        guard.resolve(At(run, turn, call), Resolution.RESULT, result="paid 5")
-    assert hosts.resume() == ["done"]
-    assert hosts.paid == ["5"]
+    with another(folder, "hang") as process:
+        go(process)
+        assert line(process) == "paid\n"
+        process.kill()
+        process.wait(LONG)
+    with Guard.open(db) as guard:
+        assert asyncio.run(resumed(guard)) == ["paid 5, says the bank"]
+    assert paid(folder) == [["5", "5"], ["5"]]
