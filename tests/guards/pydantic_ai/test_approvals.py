@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from turnlock.guards import DecidedOtherwise, Differs, Forked, GuardRefused, Not
 from turnlock.guards.guard import Guard
 
 from .bank import PAYS, Bank, Script, agent_of, answered, bare, call, guarded, kept, returned, text
+from .host import Meets
 
 
 def test_g_1_one_approval_resumed_twice_in_sequence(tmp_path: Path) -> None:
@@ -45,9 +47,14 @@ def test_g_2_one_approval_resumed_by_two_threads_at_once(tmp_path: Path) -> None
         return kept(first.all_messages()), await answered(guard, first, {"c1": True})
 
     def resume(guard: Guard | None, bank: Bank, history: list[ModelMessage], told: Any) -> Any:
-        agent = agent_of(guard, bank, Script(*PAYS))
+        agent = agent_of(guard, bank, Script(*PAYS), capabilities=[Meets(there)])
         resumed = agent.run(message_history=history, deferred_tool_results=told)
         return asyncio.run(_output(resumed))
+
+    barrier = threading.Barrier(2)
+
+    async def there() -> None:
+        barrier.wait(60)
 
     def twice(guards: list[Any]) -> list[int]:
         bank = Bank()
@@ -409,7 +416,7 @@ def test_g_15_the_first_answer_of_a_conversation_asked_for_again(tmp_path: Path)
 
 
 def test_g_16_a_second_continuation_asks_the_model_again(tmp_path: Path) -> None:
-    """The page says so: the tool runs once, the model may be asked twice."""
+    """The tool runs once, the model is asked twice; the page says so."""
 
     async def story(guard: Guard | None) -> tuple[int, int]:
         bank, script = Bank(), Script(*PAYS)
@@ -422,6 +429,8 @@ def test_g_16_a_second_continuation_asks_the_model_again(tmp_path: Path) -> None
 
     assert bare(story) == (2, 2)
     assert guarded(tmp_path, story) == (1, 2)
+    page = Path(__file__).parents[3] / "docs" / "guards-pydantic-ai.md"
+    assert "Exactly one continuation is not given" in page.read_text(encoding="utf-8")
 
 
 def test_every_refusal_ends_the_run(tmp_path: Path) -> None:

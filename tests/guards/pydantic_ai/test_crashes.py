@@ -1,19 +1,13 @@
-"""Hosts that give up, and hosts that are killed, in a tool (guards.md section 1)."""
+"""Hosts that give up in a tool, and what stands beside it (guards.md section 1)."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, DeferredToolResults, RunContext, capture_run_messages
-from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai import Agent, RunContext, capture_run_messages
 
 from turnlock.guards import At, InDoubt, Resolution, Stale, StillRunning
 from turnlock.guards.claimed import Claimed
@@ -22,9 +16,6 @@ from turnlock.guards.pydantic_turns import turn_in
 from turnlock.lifecycle.phases import Phase
 
 from .bank import PAYS, Bank, Script, agent_of, answered, bare, call, guarded, returned
-
-PATIENCE = 60.0
-"""Seconds after which a child hangs."""
 
 
 def test_g_3_host_timeout_in_the_tool_then_retry(tmp_path: Path) -> None:
@@ -78,48 +69,6 @@ def test_a_history_that_says_interrupted_of_what_is_in_doubt(tmp_path: Path) -> 
 
     assert bare(story) == ([5, 5], 3)
     assert guarded(tmp_path, story) == ([5], 1)
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose host was killed in the tool: once bare and once guarded, in one process."""
-    folder = tmp_path_factory.mktemp("killed")
-    script = Path(__file__).with_name("killed.py")
-    with subprocess.Popen([sys.executable, str(script), str(folder)]) as child:
-        try:
-            until = time.monotonic() + PATIENCE
-            while not all((folder / it).exists() for it in ("bare", "guarded")):
-                assert child.poll() is None
-                assert time.monotonic() < until
-                time.sleep(0.02)
-        finally:
-            os.kill(child.pid, signal.SIGKILL)
-    return folder
-
-
-def test_g_4_kill_9_in_the_tool_then_resume(killed: Path) -> None:
-    def ledger(name: str) -> list[int]:
-        return [int(line) for line in (killed / name).read_text().splitlines()]
-
-    async def resumed(name: str, guard: Guard | None) -> list[Any]:
-        bank = Bank()
-        agent = agent_of(guard, bank, Script(*PAYS))
-        history = ModelMessagesTypeAdapter.validate_json((killed / f"{name}.json").read_bytes())
-        told = DeferredToolResults(approvals={"c1": True})
-        if guard is not None:
-            with pytest.raises(InDoubt) as doubt:
-                await agent.run(message_history=history, deferred_tool_results=told)
-            at: At = doubt.value.at
-            assert doubt.value.attempt == 1
-            await guard.aresolve(at, Resolution.RESULT, result="paid 5, says the bank")
-        result = await agent.run(message_history=history, deferred_tool_results=told)
-        return [ledger(name) + bank.paid, returned(result.all_messages())]
-
-    assert bare(lambda guard: resumed("bare", guard)) == [[5, 5], [("success", "paid 5")]]
-    assert guarded(killed, lambda guard: resumed("guarded", guard)) == [
-        [5],
-        [("success", "paid 5, says the bank")],
-    ]
 
 
 def test_what_is_in_doubt_does_not_put_its_siblings_in_doubt(tmp_path: Path) -> None:
