@@ -14,6 +14,12 @@ _HELP: Final = """Guards that are processes: before the tools of others, with ru
 
 What a guard keeps is shown and decided like any other run: turnlock runs, show, approve, deny and
 resolve.
+
+\b
+Exit status:
+  0  the client has ended it
+  1  the server has ended, or cannot be started
+  2  wrong usage, or a journal that cannot be used
 """
 
 

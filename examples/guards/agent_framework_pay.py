@@ -93,10 +93,8 @@ async def approved_twice(guard: Guard) -> None:
     """Answer one question twice: the second is told what came of the first."""
     agent, session = agent_of(guard, Script()), AgentSession()
     asked = await agent.run("pay 5", session=session)
-    yes = [
-        await answer(guard, session, it, approved=True, by="ada")
-        for it in asked.user_input_requests
-    ]
+    requests = asked.user_input_requests
+    yes = [await answer(guard, session, it, approved=True, by="ada") for it in requests]
     kept = stored(session)
     said = [(await agent.run(yes, session=loaded(kept))).text for _ in range(2)]
     print(f"one approval, sent twice: paid {len(PAID)} times; {said}")
@@ -107,10 +105,8 @@ async def given_up_in_the_tool(guard: Guard) -> None:
     PAID.clear()
     agent, session = agent_of(guard, Script()), AgentSession()
     asked = await agent.run("pay 7", session=session)
-    yes = [
-        await answer(guard, session, it, approved=True, by="ada")
-        for it in asked.user_input_requests
-    ]
+    requests = asked.user_input_requests
+    yes = [await answer(guard, session, it, approved=True, by="ada") for it in requests]
     kept = stored(session)
     first = asyncio.ensure_future(agent.run(yes, session=loaded(kept)))
     await BOOKED.wait()
