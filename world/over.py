@@ -7,8 +7,9 @@ grants revoked, before anything else of that run (section 12). So nothing begins
 from __future__ import annotations
 
 from ..models.deliveries import Decide, Delivery, Resolution, Resolve
+from ..models.errors import UnknownRun
 from ..runtime.journal.contract import Journal
-from .names import member_of
+from .names import KIND, member_of
 from .publishing import World
 
 
@@ -20,9 +21,17 @@ def has_begin(delivery: Delivery) -> bool:
 
 
 async def is_over(journal: Journal, run_id: str) -> bool:
-    """Whether a run is below the name of a world here, and of nobody who is a member now."""
+    """Whether a run of this kind is below the name of a world, and of nobody who is a member."""
     member = member_of(run_id)
-    if member is None:
+    if member is None or not await _is_of_a_world(journal, run_id):
         return False
     world = World(journal, member.world)
     return await world.exists() and not (await world.configuration()).is_present(member)
+
+
+async def _is_of_a_world(journal: Journal, run_id: str) -> bool:
+    """Whether a run is a member's, and not one that was there before a world took its name."""
+    try:
+        return (await journal.entry(run_id)).run.kind == KIND
+    except UnknownRun:
+        return False

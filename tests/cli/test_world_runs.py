@@ -80,6 +80,15 @@ def test_w_42_nothing_begins_in_the_run_of_who_is_no_member_any_more(db: str, en
     assert turnlock("resolve", *doubt, "--error", "gone").exit_code == 0
 
 
+def test_a_run_that_was_there_before_its_world_is_decided_as_ever(tmp_path: Path) -> None:
+    """It is below the world's name, and no member's."""
+    db = str(tmp_path / "w.db")
+    deliver(db, opened("t1", PAY), run=Run(run_id=ALICE))
+    told("new", "demo", db=db)
+    asked = (ALICE, "c1", "--turn", "t1", "--digest", DIGITS, "--db", db)
+    assert turnlock("approve", *asked).exit_code == 0
+
+
 def test_w_3_only_hosts_of_its_world_perform_a_member(db: str) -> None:
     """What speaks to it, or goes on from it, says what to use; nothing is written."""
     before = facts(db, ALICE)
