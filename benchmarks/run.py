@@ -40,6 +40,7 @@ ROUNDS: Final = {
     "runtime": QUICK + 1,
     "load": QUICK + 1,
     "streams": QUICK + 1,
+    "clients": QUICK + 1,
     "console": QUICK + 1,
     "agents": QUICK + 1,
     "worlds": QUICK + 1,

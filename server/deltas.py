@@ -7,6 +7,7 @@ nobody heard in time gives way, and is counted. The message that ends the item s
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
 
 import attrs
@@ -98,11 +99,18 @@ class _Spoken:
         """Return what was said since, as one; made once for all who heard as much."""
         made = self._made
         if made is None or made[:2] != (heard, self.end):
-            text = "".join(text for at, text in self._pieces if at >= heard)
+            text = "".join(reversed([*self._after(heard)]))
             dropped = max(0, self.base - heard)
             told = shown.delta(self.run_id, self.item, self.kind, text, dropped)
             made = self._made = (heard, self.end, told)
         return made[2]
+
+    def _after(self, heard: int) -> Iterator[str]:
+        """Return what was said since, the last piece first: mostly it is that alone."""
+        for at, text in reversed(self._pieces):
+            if at < heard:
+                return
+            yield text
 
 
 class Deltas:

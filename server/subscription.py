@@ -139,6 +139,8 @@ class HubSubscription(Subscriber):
 
     async def _slowly(self) -> tuple[Shown, ...]:
         try:
+            if self._head is None:
+                await self.open()
             batch = await self._next()
         except TurnlockError as error:
             self._finish(shown.failed(self.run_id, problem_of(error).encoded()))
@@ -153,7 +155,6 @@ class HubSubscription(Subscriber):
         return batch
 
     async def _next(self) -> tuple[Shown, ...]:
-        await self.open()
         while True:
             if self._ending:
                 self._ending = False

@@ -135,7 +135,8 @@ class Following:
             return
         async for batch in self.subscription:
             events = [event for it in batch for event in self._told(it)]
-            events += self._looked()
+            if not _is_spoken(batch):
+                events += self._looked()
             if events or not batch:
                 yield events
             if translator.is_over:
@@ -171,16 +172,21 @@ class Following:
 
         It may come before the entries that it follows are read: then it waits for them.
         """
-        told = msgspec.json.decode(it.data, type=_Heard)
+        told = _heard.decode(it.data)
         digits = told.item.removeprefix(PREFIX)
         if told.kind != "text" or not told.item.startswith(PREFIX) or not digits.isdecimal():
             return ()
         number = int(digits)
         if told.dropped:
             self._first_heard = max(self._first_heard, number + 1)
-        if number >= max(self._first_heard, self.story.next_message):
+        story = self.story
+        ahead = number - story.next_message
+        if ahead < 0 or number < self._first_heard:
+            return ()
+        if ahead or self._early or not story.is_asking:
             self._early.append((number, told.text))
-        return self._flushed()
+            return self._flushed()
+        return cast("Translator", self._translator).hear(told.item, told.text)
 
     def _flushed(self) -> list[Event]:
         """Say what waited for the entries before it; what is whole by now is not waited for."""
@@ -242,11 +248,19 @@ class Following:
             self._timer = None
 
 
+def _is_spoken(batch: Sequence[Shown]) -> bool:
+    """Whether it is only said just now: nothing has happened, and nothing ends."""
+    return bool(batch) and all(isinstance(it, Delta) for it in batch)
+
+
 class _Heard(msgspec.Struct):
     item: str
     kind: str
     text: str
     dropped: int = 0
+
+
+_heard: Final = msgspec.json.Decoder(_Heard)
 
 
 class _Failure(msgspec.Struct):
