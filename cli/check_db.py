@@ -35,45 +35,46 @@ class Checked:
 
 
 def check_db(db: str, run_id: str | None) -> Checked:
+    """Check one run of a journal that a place names, or all of it, as `check_journal` does."""
+    return with_journal(db, lambda it: check_journal(it, run_id), read_only=True)
+
+
+async def check_journal(journal: Journal, run_id: str | None = None) -> Checked:
     """Check one run of a journal, or all, each by itself, and all that lies beside their facts.
 
     What cannot be read in the file is broken, too: the rule is the promise to recover (K-9).
     """
-
-    async def work(journal: Journal) -> Checked:
-        if run_id is not None:
-            ids = [(await entry_of(journal, run_id)).run.run_id]
-        else:
-            ids = [entry.run.run_id async for entry in journal.run_entries()]
-        whole = Outcome(lines=0, runs=())
-        brokens: list[Broken] = []
-        listed: list[Finding] = []
-        for it in ids:
-            with suppress(JournalError):  # its configuration is damaged: that is found below
-                outcome = await _checked_run(journal, it)
-                brokens += [] if outcome.broken is None else [outcome.broken]
-                whole = _joined(whole, outcome)
-                listed += await _listed(journal, it)
-        told = {(it.run_id, f"fact {it.line}") for it in brokens}
-        findings = [
-            it
-            for it in await journal.check()
-            if run_id in {None, it.run_id} and (it.run_id, it.what) not in told
-        ]
-        others = [
-            Finding(run_id=it.run_id, what=f"fact {it.line}", cause=f"{it.rule}: {it.cause}")
-            for it in brokens[1:]
-        ]
-        first = brokens[0] if brokens else None
-        lasts = [it.last for it in await journal.logs()] if run_id is None else []
-        return Checked(
-            outcome=attrs.evolve(whole, broken=first),
-            findings=(*others, *findings, *listed),
-            logs=len(lasts),
-            entries=sum(lasts),
-        )
-
-    return with_journal(db, work, read_only=True)
+    if run_id is not None:
+        ids = [(await entry_of(journal, run_id)).run.run_id]
+    else:
+        ids = [entry.run.run_id async for entry in journal.run_entries()]
+    whole = Outcome(lines=0, runs=())
+    brokens: list[Broken] = []
+    listed: list[Finding] = []
+    for it in ids:
+        with suppress(JournalError):  # its configuration is damaged: that is found below
+            outcome = await _checked_run(journal, it)
+            brokens += [] if outcome.broken is None else [outcome.broken]
+            whole = _joined(whole, outcome)
+            listed += await _listed(journal, it)
+    told = {(it.run_id, f"fact {it.line}") for it in brokens}
+    findings = [
+        it
+        for it in await journal.check()
+        if run_id in {None, it.run_id} and (it.run_id, it.what) not in told
+    ]
+    others = [
+        Finding(run_id=it.run_id, what=f"fact {it.line}", cause=f"{it.rule}: {it.cause}")
+        for it in brokens[1:]
+    ]
+    first = brokens[0] if brokens else None
+    lasts = [it.last for it in await journal.logs()] if run_id is None else []
+    return Checked(
+        outcome=attrs.evolve(whole, broken=first),
+        findings=(*others, *findings, *listed),
+        logs=len(lasts),
+        entries=sum(lasts),
+    )
 
 
 async def _listed(journal: Journal, run_id: str) -> list[Finding]:
