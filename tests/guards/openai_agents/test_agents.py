@@ -209,6 +209,26 @@ def test_agents_as_tools_side_by_side_do_not_close_each_others_turns(guard: Guar
     assert asyncio.run(story()) == [5, 6]
 
 
+@pytest.mark.parametrize("amounts", [(5, 6), (5, 5)])
+def test_agents_as_tools_that_ask_with_the_same_ids(guard: Guard, amounts: tuple[int, int]) -> None:
+    """What was shown tells them apart; where that is the same, too, nobody can say which it is."""
+
+    async def story() -> list[int]:
+        answers = [pays(it) for it in amounts]
+        office = Office(guard, [till("t1", "t2"), says()], *answers, says(), says())
+        state = (await office.ask()).to_state()
+        if amounts == (5, 5):
+            with pytest.raises(Stale, match="2 calls 'c1' of this state are guarded"):
+                await approve(guard, state, state.get_interruptions()[0])
+            return office.stage.paid
+        for it in state.get_interruptions():
+            await approve(guard, state, it)
+        assert (await office.go_on(kept(state))).final_output == "done"
+        return sorted(office.stage.paid)
+
+    assert asyncio.run(story()) == ([5, 6] if amounts == (5, 6) else [])
+
+
 def test_what_is_refused_in_an_agent_as_a_tool_ends_the_outer_run(guard: Guard) -> None:
     async def story() -> None:
         office = Office(guard, [till("t1"), says()], pays(5), says())

@@ -178,6 +178,21 @@ def test_g_15_a_state_resumed_twice_goes_on_in_one_way(guard: Guard) -> None:
     assert asyncio.run(story()) == [5, 6]
 
 
+def test_g_15_a_late_text_executes_nothing_and_closes_nothing(guard: Guard) -> None:
+    """The first continuation asked on; the second only said something."""
+
+    async def story() -> list[int]:
+        stage = Stage(guard, pays(5), pays(6, ids="d"), says("all done"), says())
+        state = await stage.approved()
+        asked = (await stage.go_on(state)).to_state()
+        assert (await stage.go_on(state)).final_output == "all done"
+        await stage.approve(asked)
+        await stage.go_on(asked)
+        return stage.paid
+
+    assert asyncio.run(story()) == [5, 6]
+
+
 def test_g_16_bare_a_second_continuation_asks_the_model_again() -> None:
     async def story() -> int:
         bare = Stage(None, pays(5), says(), says())
@@ -200,6 +215,22 @@ def test_g_16_with_one_continuation_only_one_host_asks_the_model(guard: Guard) -
         return len(stage.model.calls) - 1
 
     assert asyncio.run(story()) == 1
+
+
+def test_g_16_a_state_in_memory_whose_model_failed_is_asked_on_by_who_has_it(guard: Guard) -> None:
+    """Nobody has an answer: the same state goes on without anybody's word."""
+
+    async def story() -> list[int]:
+        stage = Stage(guard, pays(5), ConnectionError(), says(), one_continuation=True)
+        state = (await stage.ask()).to_state()
+        await stage.approve(state)
+        hooks = stage.hooks
+        with pytest.raises(ConnectionError):
+            await stage.go_on(state, hooks=hooks)
+        assert (await stage.go_on(state, hooks=hooks)).final_output == "done"
+        return stage.paid
+
+    assert asyncio.run(story()) == [5]
 
 
 def test_g_16_a_continuation_whose_model_failed_is_resolved_by_somebody(guard: Guard) -> None:
