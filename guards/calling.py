@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import wait
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import attrs
 
 from ..models.calls import Status
-from ..models.errors import InvalidValue, shown
+from ..models.errors import InvalidValue, TurnlockError, shown
 from ..models.values import Json
 from .errors import GuardRefused, InDoubt, NotRecorded
 from .values import CallContext, Outcome
@@ -81,31 +82,38 @@ class Calling:
         try:
             value = self._value(claimed.handed_over())
         except _Late:
-            claimed.lost()
+            with _leaving(claimed):
+                claimed.lost()
             raise _in_doubt(claimed) from None
         except NeverBegan:
-            claimed.never_began()
+            with _leaving(claimed):
+                claimed.never_began()
             raise
         except BaseException as error:
             if self._leaves_doubt(error):
-                claimed.lost()
+                with _leaving(claimed):
+                    claimed.lost()
                 raise
             text = _said(error)
-            _or_dropped(claimed, lambda: claimed.failed(text))
+            with _recording(claimed):
+                claimed.failed(text)
             return Outcome(status=Status.FAILED, error=text, attempt=claimed.attempt)
         if inspect.isawaitable(value):
-            if inspect.iscoroutine(value):  # nothing of it has run
-                value.close()
-                claimed.never_began()
-            else:
-                claimed.lost()
+            with _leaving(claimed):
+                if inspect.iscoroutine(value):  # nothing of it has run
+                    value.close()
+                    claimed.never_began()
+                else:
+                    claimed.lost()
             raise _awaitable(claimed)
         try:
             result = claimed.encoded(value, self.encode)
         except BaseException:
-            claimed.lost()
+            with _leaving(claimed):
+                claimed.lost()
             raise
-        _or_dropped(claimed, lambda: claimed.record(result))
+        with _recording(claimed):
+            claimed.record(result)
         return Outcome(status=Status.SUCCEEDED, value=value, attempt=claimed.attempt)
 
     async def arun(self, claimed: Claimed) -> Outcome[Any]:
@@ -113,35 +121,33 @@ class Calling:
         try:
             value = await self._awaited(claimed.handed_over())
         except _Late:
-            await claimed.alost()
+            with _leaving(claimed):
+                await claimed.alost()
             raise _in_doubt(claimed) from None
         except NeverBegan:
-            await claimed.anever_began()
+            with _leaving(claimed):
+                await claimed.anever_began()
             raise
         except GeneratorExit:  # nobody runs this coroutine any more: it can await nothing
             claimed.drop()
             raise
         except BaseException as error:
             if self._leaves_doubt(error):
-                await claimed.alost()
+                with _leaving(claimed):
+                    await claimed.alost()
                 raise
             text = _said(error)
-            try:
+            with _recording(claimed):
                 await claimed.afailed(text)
-            except BaseException:
-                claimed.drop()
-                raise
             return Outcome(status=Status.FAILED, error=text, attempt=claimed.attempt)
         try:
             result = claimed.encoded(value, self.encode)
         except BaseException:
-            await claimed.alost()
+            with _leaving(claimed):
+                await claimed.alost()
             raise
-        try:
+        with _recording(claimed):
             await claimed.arecord(result)
-        except BaseException:
-            claimed.drop()
-            raise
         return Outcome(status=Status.SUCCEEDED, value=value, attempt=claimed.attempt)
 
     def _value(self, claimed: Claimed) -> Any:  # noqa: ANN401 - whatever it returns
@@ -187,10 +193,30 @@ def _are_errors(given: object) -> bool:
     )
 
 
-def _or_dropped(claimed: Claimed, record: Callable[[], None]) -> None:
-    """Record how it ended; where that cannot be kept it is let go: lost, if that can be kept."""
+@contextmanager
+def _leaving(claimed: Claimed) -> Generator[None]:
+    """Let out what ended a call, though no more could be recorded: it is tried again, or lapses."""
     try:
-        record()
+        yield
+    except TurnlockError:
+        claimed.drop()
+
+
+@contextmanager
+def _recording(claimed: Claimed) -> Generator[None]:
+    """Let go of a call whose end cannot be kept: lost, if that can be kept; and say that it ran."""
+    try:
+        yield
+    except GuardRefused:  # somebody has said otherwise meanwhile
+        raise
+    except TurnlockError as error:
+        claimed.drop()
+        raise NotRecorded(
+            f"{claimed.at} ({claimed.context.tool}) ran, and what became of it could not be"
+            f" recorded ({error}): it is in doubt, and never run again; find out, and say so with"
+            " turnlock resolve, or Guard.resolve",
+            at=claimed.at,
+        ) from error
     except BaseException:
         claimed.drop()
         raise
@@ -211,8 +237,8 @@ def _in_doubt(claimed: Claimed) -> InDoubt:
 
     timeout = _timeout_of(claimed)
     return InDoubt(
-        f"call {claimed.at.call!r} ({claimed.context.tool}) of run {claimed.at.run!r} has not ended"
-        f" within its timeout of {timeout:g} s: nobody knows whether it happened; resolve it",
+        f"{claimed.at} ({claimed.context.tool}) has not ended within its timeout of {timeout:g} s:"
+        " nobody knows whether it happened; resolve it",
         at=claimed.at,
         attempt=claimed.attempt,
         worker=short_name(new_owner()),

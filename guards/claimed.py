@@ -13,7 +13,7 @@ from ..models.errors import InvalidValue
 from ..models.values import Json, freeze
 from ..runtime.log import logger
 from .background import Background
-from .errors import NotRecorded
+from .errors import GuardRefused, NotRecorded
 from .values import At, CallContext, Outcome
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Claimed:
 
             async def let_go(engine: Engine) -> None:
                 if handed:
-                    _log.warning("%s was dropped without a word: it is in doubt", _name(held.at))
+                    _log.warning("%s was let go without a recorded end: it is in doubt", held.at)
                     await engine.lost(held)
                 else:
                     await engine.never_began(held)
@@ -183,7 +183,7 @@ class Claimed:
             return encode(value)
         except Exception as error:
             raise NotRecorded(
-                f"{_name(self.at)} ran, and what it returned cannot be kept ({error}): it is in"
+                f"{self.at} ran, and what it returned cannot be kept ({error}): it is in"
                 " doubt, and never run again; give encode= (and decode=), or return plain JSON",
                 at=self.at,
             ) from error
@@ -192,13 +192,13 @@ class Claimed:
         with self._telling:
             if self._told is not None:
                 raise InvalidValue(
-                    place=_name(self.at),
+                    place=f"the claim of {self.at}",
                     cause=f"its end was told already: {self._told}; and now: {how}",
                     fix="say once how a claim ended",
                 )
             if self._process != os.getpid():
                 raise InvalidValue(
-                    place=_name(self.at),
+                    place=f"the claim of {self.at}",
                     cause="its claim is held by the process that made this one by a fork",
                     fix="say there how it ended",
                 )
@@ -209,6 +209,8 @@ class Claimed:
         self._tell(how)
         try:
             self._background.run(do)
+        except GuardRefused:  # somebody has said otherwise meanwhile, and that stays
+            raise
         except Exception:
             self._told = None  # nothing was kept: it may be said again, or is lost when dropped
             raise
@@ -217,6 +219,8 @@ class Claimed:
         self._tell(how)
         try:
             await self._background.arun(do)
+        except GuardRefused:
+            raise
         except Exception:
             self._told = None
             raise
@@ -245,7 +249,3 @@ async def hand_back(engine: Engine, found: Outcome[Json] | Claimed) -> None:
     """Give back what nobody was given; in the engine's loop."""
     if isinstance(found, Claimed):
         await found.hand_back(engine)
-
-
-def _name(at: At) -> str:
-    return f"the claim of call {at.call!r} of turn {at.turn!r} of run {at.run!r}"

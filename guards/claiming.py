@@ -142,7 +142,7 @@ def is_running(call: CallView) -> bool:
 def not_approved(at: At, call: CallView) -> NotApproved:
     """Return the refusal of a call that waits for a decision."""
     return NotApproved(
-        f"{_of(at)} ({call.tool_name}) waits for a decision: nothing was executed;"
+        f"{at} ({call.tool_name}) waits for a decision: nothing was executed;"
         f" decide with turnlock approve, or Guard.decide",
         at=at,
         digest=call.arguments_digest or "",
@@ -153,7 +153,7 @@ def not_approved(at: At, call: CallView) -> NotApproved:
 def differs(at: At, tool: str) -> Differs:
     """Return the refusal of other arguments, or another tool, than were opened."""
     return Differs(
-        f"{_of(at)} was opened for {tool!r} with other arguments, or another tool: nothing was"
+        f"{at} was opened for {tool!r} with other arguments, or another tool: nothing was"
         " executed; run what was opened, or have the edited arguments approved (Guard.decide)",
         at=at,
     )
@@ -162,7 +162,7 @@ def differs(at: At, tool: str) -> Differs:
 def unknown(at: At) -> Stale:
     """Return the refusal of a call that no turn has."""
     return Stale(
-        f"{_of(at)} was never opened: nothing was executed; is the guard's hook that opens turns"
+        f"{at} was never opened: nothing was executed; is the guard's hook that opens turns"
         " in place, and is this the journal of that conversation?",
         at=at,
         reason=Reason.UNKNOWN_INVOCATION,
@@ -172,8 +172,7 @@ def unknown(at: At) -> Stale:
 def late(at: At) -> Stale:
     """Return the refusal of a call whose turn was closed before it was started."""
     return Stale(
-        f"{_of(at)} is over: the conversation went on before it was started, and nothing was"
-        " executed",
+        f"{at} is over: its turn was closed before it was started, and nothing was executed",
         at=at,
         reason=Reason.LATE,
     )
@@ -182,13 +181,8 @@ def late(at: At) -> Stale:
 def refused_by_run(at: At, reason: Reason) -> Stale:
     """Return the refusal of what no other rule has foreseen; whatever it is, it did not happen."""
     return Stale(
-        f"{_of(at)}: the run has refused it ({reason}: {REASONS[reason]}), and nothing was executed"
+        f"{at}: the run has refused it ({reason}: {REASONS[reason]}), and nothing was executed"
         " or changed; look at the run with turnlock show",
         at=at,
         reason=reason,
     )
-
-
-def _of(at: At) -> str:
-    turn = "" if at.turn is None else f" of turn {at.turn!r}"
-    return f"call {at.call!r}{turn} of run {at.run!r}"

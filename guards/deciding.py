@@ -91,13 +91,12 @@ class Deciding:
         at = self.at
         if call.arguments_digest is None:
             return Stale(
-                f"call {at.call!r} of turn {at.turn!r} never waited for a decision",
+                f"{at} never waited for a decision",
                 at=at,
                 reason=Reason.NOT_AWAITING_APPROVAL,
             )
         return DecidedOtherwise(
-            f"call {at.call!r} of turn {at.turn!r} {_decided(call)}: this decision came too late,"
-            " and changes nothing",
+            f"{at} {_decided(call)}: this decision came too late, and changes nothing",
             at=at,
             reason=Reason.ALREADY_DECIDED,
         )
@@ -123,8 +122,8 @@ class Deciding:
     def _other_digest(self) -> Differs:
         at = self.at
         return Differs(
-            f"call {at.call!r} of turn {at.turn!r}: the digest {self.digest!r} is not that of the"
-            " arguments that wait; show them again, and decide about those",
+            f"{at}: the digest {self.digest!r} is not that of the arguments that wait; show them"
+            " again, and decide about those",
             at=at,
         )
 
@@ -190,23 +189,22 @@ class Resolving:
         if call.attempt == 0:
             return self._not_in_doubt()
         return DecidedOtherwise(
-            f"call {self.at.call!r} of turn {self.at.turn!r} has {ended.status} meanwhile: this"
-            " resolution changes nothing",
+            f"{self.at} has {ended.status} meanwhile: this resolution changes nothing",
             at=self.at,
             reason=Reason.ALREADY_SETTLED,
         )
 
     def _interrupted(self) -> Stale:
         return Stale(
-            f"call {self.at.call!r} of turn {self.at.turn!r} cannot be run again: its turn is being"
-            " interrupted; say what became of it, its result or its error",
+            f"{self.at} cannot be run again: its turn is being interrupted; say what became of it,"
+            " its result or its error",
             at=self.at,
             reason=Reason.INTERRUPTING,
         )
 
     def _not_in_doubt(self) -> Stale:
         return Stale(
-            f"call {self.at.call!r} of turn {self.at.turn!r} is in no doubt: it was not started",
+            f"{self.at} is in no doubt: it was not started",
             at=self.at,
             reason=Reason.NOT_IN_DOUBT,
         )

@@ -84,7 +84,10 @@ class Differs(GuardRefused):
 
 
 class NotRecorded(TurnlockError):
-    """It ran, and its value is no JSON: its claim ended in doubt, and it is never run again."""
+    """It ran, and what came of it is not recorded: it is in doubt, and never run again.
+
+    Its value is no JSON, or the journal failed, which is then its `__cause__`.
+    """
 
     def __init__(self, message: str, *, at: At) -> None:
         """Keep which call it is about."""

@@ -392,7 +392,10 @@ class Guard:
         return found if isinstance(found, Outcome) else found.handed_over()
 
     def close(self) -> None:
-        """Let the journal go. What runs still is in doubt; who waits for it is told `Closed`."""
+        """Let the journal go. What runs still is in doubt; who waits for it is told `Closed`.
+
+        Who runs it is told `NotRecorded` when it ends.
+        """
         self._background.close()
 
     async def aclose(self) -> None:

@@ -109,7 +109,7 @@ class Obstacles:
     async def refusal(self, call: CallView) -> GuardRefused:
         """Return the refusal for a call that has not ended."""
         at = At(call.run_id, call.turn_id, call.invocation_id)
-        what = f"call {at.call!r} ({call.tool_name}) of turn {at.turn!r} of run {at.run!r}"
+        what = f"{at} ({call.tool_name})"
         if call.waits is Waits.APPROVAL:
             return not_approved(at, call)
         if not call.in_doubt:

@@ -91,8 +91,8 @@ async def unasked(guard: Guard, at: At, call: ToolCallPart) -> None:
     if look.phase is Phase.REQUESTED and look.digest is None:
         arguments = call.args_as_dict()
         raise NotApproved(
-            f"call {at.call!r} ({call.tool_name}) of run {at.run!r} was approved in the framework"
-            " alone: give the answer to turnlock.guards.pydantic_ai.decide",
+            f"{at} ({call.tool_name}) was approved in the framework alone:"
+            " give the answer to turnlock.guards.pydantic_ai.decide",
             at=at,
             digest=arguments_digest(arguments),
             arguments=arguments,
@@ -150,15 +150,15 @@ async def _decide(
         return
     if edited is not None:
         raise Differs(
-            f"call {at.call!r} ({call.tool_name}) of run {at.run!r} asked for approval by itself:"
-            " its arguments can be edited only where the tool has requires_approval, or its policy",
+            f"{at} ({call.tool_name}) asked for approval by itself: its arguments can be edited"
+            " only where the tool has requires_approval, or its policy",
             at=at,
         )
     decided = _decided(look)
     if decided is not None and type(decided) is not type(answer):
         raise DecidedOtherwise(
-            f"call {at.call!r} ({call.tool_name}) of run {at.run!r}: another decision was there"
-            " first, and this one changes nothing",
+            f"{at} ({call.tool_name}): another decision was there first, and this one changes"
+            " nothing",
             at=at,
             reason=Reason.ALREADY_DECIDED,
         )

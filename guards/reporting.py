@@ -51,9 +51,8 @@ class Reporting:
     def refused(self, reason: Reason) -> Stale:
         """Return the refusal of a report that came after somebody else's word."""
         return Stale(
-            f"call {self.at.call!r} of turn {self.at.turn!r} ran, and what became of it was not"
-            f" recorded ({reason}): somebody has said otherwise meanwhile, or has it run again;"
-            " look at the call",
+            f"{self.at} ran, and what became of it was not recorded ({reason}): somebody has said"
+            " otherwise meanwhile, or has it run again; look at the call",
             at=self.at,
             reason=reason,
         )

@@ -35,6 +35,11 @@ class At:
     turn: str | None = attrs.field(validator=optional(any_text))
     call: str = attrs.field(validator=any_text)
 
+    def __str__(self) -> str:
+        """Name it in a message."""
+        turn = "" if self.turn is None else f" of turn {self.turn!r}"
+        return f"call {self.call!r}{turn} of run {self.run!r}"
+
 
 class Abandons(StrEnum):
     """What becomes of a turn that is open when the next answer of the model comes."""

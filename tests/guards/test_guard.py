@@ -1,5 +1,7 @@
 """The face of a guard: calls from threads and loops, outcomes, decisions, doubt, and its end."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -435,9 +437,29 @@ def test_a_claim_that_is_dropped_is_let_go(
     if handed:
         with pytest.raises(InDoubt):
             guard.claim(HERE, "pay", PAY)
-        assert "dropped without a word" in caplog.text
+        assert "without a recorded end" in caplog.text
     else:
         assert isinstance(guard.claim(HERE, "pay", PAY), Claimed)
+
+
+def test_an_end_that_somebody_has_forestalled_is_stale_and_leaves_no_doubt(
+    guard: Guard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process slept beyond its lease, say, and a person said meanwhile what became of it."""
+    guard.open_turn("r", "t", [call()])
+    claim = guard.claim(HERE, "pay", PAY)
+    assert isinstance(claim, Claimed)
+    held = claim._held
+    guard._background.run(lambda engine: engine.lost(held))
+    guard.resolve(HERE, Resolution.RESULT, result="not paid")
+    with pytest.raises(Stale) as refused:
+        claim.succeeded("paid")
+    assert refused.value.reason == "conflicting_duplicate"
+    with pytest.raises(InvalidValue, match="told already"):
+        claim.lost()
+    del claim
+    assert guard.call(HERE, "pay", PAY, Tool()).value == "not paid"
+    assert "without a recorded end" not in caplog.text
 
 
 def test_many_threads_and_loops_race_for_the_same_calls(guard: Guard) -> None:
@@ -522,8 +544,9 @@ def test_a_close_while_a_tool_runs_leaves_it_in_doubt(tmp_path: Path) -> None:
         assert runs.wait(BOUND)
         guard.close()
         goes_on.set()
-        with pytest.raises(Closed):
+        with pytest.raises(NotRecorded, match="ran, and what became of it") as told:
             running.result(BOUND)
+        assert isinstance(told.value.__cause__, Closed)
     with (
         Guard.open(tmp_path / "agent.db") as other,
         pytest.raises(InDoubt),
