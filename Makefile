@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint lint-ruff lint-mypy lint-pyright docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash codex guards verify selftest foreign check-models check-formal check-traces mutants clean
+.PHONY: help test demo lint lint-ruff lint-mypy lint-pyright docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash codex guards mcp-conformance verify selftest foreign check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -23,6 +23,7 @@ help:
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
 	@echo 'make codex   the real Codex, from npm, against a model of ours, offline; 0.5 GB in ~/.cache'
 	@echo 'make guards  guards on the newest versions of the frameworks, in build/guards-venv'
+	@echo 'make mcp-conformance  /mcp against the conformance suite of MCP, from npm: two minutes'
 	@echo 'make verify        the proof kit on our own kernel; ARGS="--profile nightly"'
 	@echo 'make selftest      every technique against every planted bug'
 	@echo 'make foreign       a kernel that is not ours, right and with a thousand mistakes'
@@ -128,6 +129,10 @@ codex: $(VENV)/.installed-dev
 # The gate has the versions that were measured; the newest come from PyPI, anew each time.
 guards: $(VENV)/.installed-dev
 	$(BIN)/python tools/newest_guards.py $(ARGS)
+
+# What fails is listed, with the reason, in the tool itself; anything else is an error.
+mcp-conformance: $(VENV)/.installed-dev
+	$(BIN)/python tools/mcp_conformance.py
 
 verify: $(VENV)/.installed-dev
 	$(RUN) turnlock verify $(ARGS)

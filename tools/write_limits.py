@@ -24,6 +24,12 @@ PARTS: Final = {
     "Programs": ("toolkits/shell_cmd.py", "toolkits/running.py"),
     "MCP servers": ("toolkits/mcp",),
     "Worlds": ("world",),
+    "Clients of MCP and A2A": (
+        "server/clients/mcp",
+        "server/clients/a2a/listing.py",
+        "server/clients/a2a/methods.py",
+        "server/clients/a2a/tasks.py",
+    ),
 }
 """The sections of the page, and the folders and modules whose bounds stand in them."""
 NO_BOUNDS: Final = {"agent/script.py": "how long recorded tools take, in demonstrations"}

@@ -12,7 +12,9 @@ from .tasks import PREFIX_OF_RUNS, Name, State
 from .wire import INVALID_PARAMS, Body, Refused, flag_of, number_of, text_of
 
 PAGE: Final = 50
+"""Tasks of a page, unless the client says."""
 LONGEST_PAGE: Final = 100
+"""Tasks of a page at most."""
 _UNSPECIFIED: Final = "TASK_STATE_UNSPECIFIED"
 _FOREIGN: Final = frozenset({"TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"})
 """States that no task is in here."""

@@ -44,6 +44,7 @@ from .wire import (
 )
 
 HISTORY: Final = 2**31 - 1
+"""Messages of a history that may be asked for: a whole number of protobuf."""
 CANCELS: Final = 15.0
 """Seconds in which a task that is stopped comes to its end, or is told as it stands."""
 

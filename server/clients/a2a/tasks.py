@@ -50,7 +50,7 @@ class Status:
     """How a task stands, since when, and what its agent says about it."""
 
     state: State
-    at: float
+    at: float = attrs.field(eq=False)
     parts: tuple[Mapping[str, Any], ...] = ()
     message_id: str = ""
 
@@ -105,7 +105,8 @@ class Task:
         """One for each fact, in their order."""
         self.history: list[Mapping[str, Any]] = []
         self._story = story
-        self._asks: dict[tuple[str, str], msgspec.Raw] = {}
+        self._asks: dict[tuple[str, str], tuple[int, msgspec.Raw]] = {}
+        """The fact that asks about each call, and its sequence."""
         self._owed: set[str] = set()
         """Turns that have settled, and whose results nobody has taken."""
         self._said: Answered | None = None
@@ -173,7 +174,7 @@ class Task:
     def _take_fact(self, entry: Entry) -> None:
         fact = entry.fact
         if isinstance(fact, ToolApprovalRequested | ExecutionInDoubt):
-            self._asks[fact.turn_id, fact.invocation_id] = entry.raw
+            self._asks[fact.turn_id, fact.invocation_id] = entry.cursor.sequence, entry.raw
         elif isinstance(fact, TurnSettled):
             self._owed.add(fact.turn_id)
         elif isinstance(fact, ContinuationTaken):
@@ -205,14 +206,15 @@ class Task:
     def _asking(self) -> Status:
         story = self._story
         parts: list[Mapping[str, Any]] = []
+        names = ["ask"]
         for call in (*story.questions, *story.doubts):
             name = harmless(call.tool_name, limit=80)
             what = "waits for approval" if call in story.questions else "is in doubt"
-            raw = self._asks.get((call.turn_id, call.invocation_id), msgspec.Raw(b"null"))
+            sequence, raw = self._asks[call.turn_id, call.invocation_id]
             parts += [_part(text=f"{name} {what}"), _part(data={"ask": raw})]
-        message_id = f"ask/{self.at!r}"
+            names.append(str(sequence))
         return Status(
-            state=State.INPUT_REQUIRED, at=self.at, parts=tuple(parts), message_id=message_id
+            state=State.INPUT_REQUIRED, at=self.at, parts=tuple(parts), message_id="/".join(names)
         )
 
     def _message(

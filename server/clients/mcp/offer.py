@@ -45,9 +45,11 @@ _log = logger(__name__)
 INVOCATION: Final = "call"
 """The one invocation of each."""
 WAIT: Final = 30.0
+"""Seconds that a call waits for a console where nobody can be asked at its client; then it is
+answered, and waits on."""
 PATIENCE: Final = 10.0
 """Seconds in which a call that another process begins just now has to be there."""
-PAUSE: Final = 0.05
+_PAUSE: Final = 0.05
 _NAMES: Final = b"turnlock mcp call 1"
 
 
@@ -164,7 +166,7 @@ class Offer:
                     return Place(run_id=run_id, turn_id=asked[0])
                 if loop.time() > until:
                     raise Problem(verdict.reason.value, "the call cannot be begun")
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(_PAUSE)
 
     async def _opened_as(self, run_id: str) -> str | None:
         """Return the turn that a run was begun with; None where it was not."""
