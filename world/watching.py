@@ -80,6 +80,8 @@ class _Watch:
                 for follower in tuple(self.followers):
                     follower.listener.wake()  # it finds that for itself
             except TurnlockError as error:
+                if not len(self.followers):  # who has gone may have closed it, too
+                    return
                 _log.warning("what others do in chats cannot be seen: %s", error)
 
     async def _look(self, journal: Journal) -> None:

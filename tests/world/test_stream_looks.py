@@ -102,3 +102,28 @@ def test_w_71_what_happens_while_one_begins_to_follow_is_seen() -> None:
                 assert name_of(told[-1])[0] == "demo/plan/bob"
 
     run(play())
+
+
+def test_a_look_for_nobody_that_fails_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever followed has gone, and closed the journal while it was looked into."""
+
+    async def play(goes: bool) -> None:
+        journal = Looked()
+        scene = await Scene.begin("alice", journal=journal)
+        await scene.ask("alice")
+        events = scene.chat.events()
+        await live(events)
+
+        async def act() -> None:
+            if goes:
+                await events.aclose()
+            raise JournalError("it was closed")
+
+        journal.before = {0: act}
+        await asyncio.sleep(1)
+        assert journal.before == {}
+
+    for goes in (False, True):
+        caplog.clear()
+        run(play(goes))
+        assert ("it was closed" in caplog.text) is not goes
