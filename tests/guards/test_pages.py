@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import runpy
@@ -10,13 +11,18 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 from click.testing import CliRunner
 
 from turnlock.cli.main import main
+from turnlock.guards import At, CallContext, Guard, Outcome, Status
+from turnlock.models.values import Json
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "guards"
@@ -115,6 +121,38 @@ def test_the_examples_of_a_page_print_what_it_says(
     for it in journals:
         checked = CliRunner().invoke(main, ["check", "--db", str(it)])
         assert checked.exit_code == 0, checked.output
+
+
+def unclaimed(
+    _: Guard, at: At, tool: str, arguments: Mapping[str, Json], fn: Any, **__: Any
+) -> Any:
+    """Run a call as if nothing had been: no claim, no record, no approval."""
+    value = fn(CallContext(at=at, tool=tool, arguments=arguments, attempt=1, idempotency_key=""))
+    return Outcome(status=Status.SUCCEEDED, value=value, attempt=1)
+
+
+async def aunclaimed(*given: Any, **options: Any) -> Any:
+    """As `unclaimed`."""
+    outcome = unclaimed(*given, **options)
+    value = await outcome.value if inspect.isawaitable(outcome.value) else outcome.value
+    return attrs.evolve(outcome, value=value)
+
+
+@pytest.mark.parametrize("framework", ["agent_framework", "openai", "pydantic_ai"])
+def test_with_the_claim_switched_off_an_example_pays_twice(
+    framework: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The negative control of what a page shows, where the framework asks by itself."""
+    example = EXAMPLES / f"{framework}_pay.py"
+    monkeypatch.setattr(sys, "argv", [str(example), str(tmp_path / "agent.db")])
+    monkeypatch.setattr(Guard, "call", unclaimed)
+    monkeypatch.setattr(Guard, "acall", aunclaimed)
+    with suppress(Exception):  # what is not in doubt cannot be resolved, and is not refused
+        runpy.run_path(str(example), run_name="__main__")
+    assert "sent twice: paid 2 times" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
