@@ -25,7 +25,8 @@ HEADERS: Final = {
 """Of every answer (F-16)."""
 PREFLIGHT: Final = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID, A2A-Version,"
+    " Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id",
     "Access-Control-Max-Age": "600",
 }
 _SAFE: Final = frozenset({"GET", "HEAD"})
@@ -153,7 +154,7 @@ class Guard:
         return {
             **HEADERS,
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Expose-Headers": "Location, Retry-After",
+            "Access-Control-Expose-Headers": "Location, Mcp-Session-Id, Retry-After",
             "Vary": "Origin",
         }
 

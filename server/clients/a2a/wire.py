@@ -11,6 +11,7 @@ import attrs
 
 from ....models.errors import InvalidValue, TurnlockError
 from ....models.strict_json import examine
+from ....models.values import check_text
 from ....runtime.log import logger
 from ...problems import Problem, problem_of
 
@@ -142,7 +143,7 @@ def text_of(params: Body, name: str, *, needed: bool = True) -> str:
         raise Refused(
             INVALID_PARAMS, f"{name} is a text" + (" that is not empty" if needed else "")
         )
-    return found
+    return check_text(found, place=name)
 
 
 def object_of(params: Body, name: str) -> Body:

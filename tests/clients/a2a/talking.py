@@ -169,12 +169,14 @@ async def talking(
     *,
     who: str = APP,
     streams: bool = True,
+    agent: str | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncGenerator[Talking]:
     """Connect as somebody, by the card."""
     headers = {"Authorization": f"Bearer {secret_of(who)}"}
     async with httpx.AsyncClient(headers=headers, timeout=30.0, transport=transport) as http:
-        card = await A2ACardResolver(http, f"{server.url}/v1/a2a").get_agent_card()
+        path = ".well-known/agent-card.json" + ("" if agent is None else f"?agent={agent}")
+        card = await A2ACardResolver(http, f"{server.url}/v1/a2a", path).get_agent_card()
         config = ClientConfig(httpx_client=http, streaming=streams)
         client = ClientFactory(config).create(card)
         yield Talking(client, card)

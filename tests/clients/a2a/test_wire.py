@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -147,3 +148,31 @@ def test_f_82_history_is_as_long_as_is_asked_for(server: Clients) -> None:
         assert len(task.get("history", ())) == count
         kept = ask(server, "GetTask", {"id": task["id"], "historyLength": length})["result"]
         assert len(kept.get("history", ())) == count
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"contextId": "\ud800"},
+        {"messageId": "\ud800"},
+        {"parts": [{"text": "\ud800"}]},
+        {"contextId": "a\nb\u202e"},
+        {"contextId": "\x00"},
+        {"taskId": "\ud800"},
+        {"taskId": "a2a/%/" + "0" * 32},
+        {"taskId": "a2a/\ud800/" + "0" * 32},
+    ],
+)
+def test_f_5_hostile_text_is_no_mistake_of_ours(change: Mapping[str, Any], server: Clients) -> None:
+    """Half of a pair, control characters, other directions: refused, or taken as they are."""
+    message = {**MESSAGE, "messageId": f"h{sorted(change)}", **change}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    answer = post(server, json.dumps(body).encode())
+    told = answer.json()
+    assert answer.status_code == 200
+    assert "error" not in told or told["error"]["code"] in {-32_602, -32_001}
+    for task in (change.get("taskId"),):
+        if task is not None:
+            found = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": task}}
+            kept = post(server, json.dumps(found).encode()).json()
+            assert kept["error"]["code"] in {-32_602, -32_001}

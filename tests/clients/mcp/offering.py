@@ -124,7 +124,12 @@ def tools_of(ledger: list[str]) -> Toolbox:
 
 @asynccontextmanager
 async def offering(
-    folder: Path, *, port: int = 0, tools: Toolbox | None = None, wait: float = 30.0, **more: Any
+    folder: Path,
+    *,
+    tools: Toolbox | None = None,
+    wait: float = 30.0,
+    origins: tuple[str, ...] = (),
+    **more: Any,
 ) -> AsyncGenerator[Offering]:
     """Serve until the block is left; the same folder goes on."""
     ledger: list[str] = []
@@ -133,7 +138,7 @@ async def offering(
     options = Options(
         db=str(folder / "agent.db"),
         agents={},
-        settings=ServerSettings(answer=0.3, drain=1.0, undecided=wait),
+        settings=ServerSettings(answer=5.0, drain=1.0, undecided=wait, origins=origins),
         listen=("127.0.0.1",),
         tokens=folder / "tokens",
         mcp=tools or tools_of(ledger),
@@ -141,7 +146,7 @@ async def offering(
     )
     async with (
         opened(options) as it,
-        listening(App(it.face), port) as listener,
+        listening(App(it.face)) as listener,
         httpx.AsyncClient(timeout=30.0) as http,
     ):
         yield Offering(it.face, f"http://127.0.0.1:{listener.port}", http, ledger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any, Final
 import pytest
 
 from turnlock.guards.mcp.asking import KEY, QUESTION
+from turnlock.runtime.tools.tool import tool
+from turnlock.runtime.tools.toolbox import Toolbox
 
+from ...runtime.secrets import TestCipher
 from ..served import secret_of
 from .offering import ANNA, APP, RUNNER, Offering, offering, play
 
@@ -37,7 +41,7 @@ async def post(
     }
     if key is not None:
         meta[KEY] = key
-    body = {
+    body: dict[str, Any] = {
         "jsonrpc": "2.0",
         "id": number,
         "method": "tools/call",
@@ -45,9 +49,10 @@ async def post(
     }
     found = await it.http.post(
         f"{it.url}/mcp",
-        json=body,
+        content=json.dumps(body).encode(),
         headers={
             "Authorization": f"Bearer {secret_of(who)}",
+            "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "mcp-protocol-version": MODERN,
             "mcp-method": "tools/call",
@@ -220,6 +225,69 @@ def test_f_14_names_origins_and_tokens_are_held_before_anything_else(tmp_path: P
     play(work())
 
 
+def test_f_14_a_page_of_an_origin_that_may_ask_may_speak_mcp(tmp_path: Path) -> None:
+    """What its client sends and reads is let through; of a foreign page nothing is."""
+
+    async def work() -> None:
+        page = "https://desk.example"
+        async with offering(tmp_path, origins=(page,)) as it:
+            wanted = {"Origin": page, "Access-Control-Request-Method": "POST"}
+            asked = await it.http.request("OPTIONS", f"{it.url}/mcp", headers=wanted)
+            allowed = asked.headers["access-control-allow-headers"].lower()
+            assert {"mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"} <= {
+                name.strip() for name in allowed.split(",")
+            }
+            assert asked.headers["access-control-allow-origin"] == page
+            found = await it.http.request(
+                "OPTIONS", f"{it.url}/mcp", headers={**wanted, "Origin": "https://evil.example"}
+            )
+            assert found.status_code == 403
+
+    play(work())
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "a\u202eb", "x" * 100_000])
+def test_f_5_hostile_text_is_no_mistake_of_ours(text: str, tmp_path: Path) -> None:
+    """As a key, as an argument, as a tool: refused, or taken as it is."""
+
+    async def work() -> None:
+        async with offering(tmp_path, wait=0.1) as it:
+            for params, key in (
+                ({"arguments": {"to": text, "amount": 1}}, None),
+                ({"arguments": {text: 1}}, None),
+                ({}, text),
+            ):
+                told = await post(it, params, key=key)
+                assert told.get("error", {}).get("code", 0) != -32_603, told
+            assert it.ledger == []
+
+    play(work())
+
+
+def test_f_81_a_session_is_of_the_token_that_began_it(tmp_path: Path) -> None:
+    """Before 2026-07-28: another token's answer in it is that to a session that is not there."""
+
+    async def work() -> None:
+        async with offering(tmp_path) as it:
+            client = {"name": "c", "version": "1"}
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+            begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+            accept = {"Accept": "application/json, text/event-stream"}
+
+            async def send(body: Any, who: str, **more: str) -> Any:
+                token = {"Authorization": f"Bearer {secret_of(who)}"}
+                headers = {**token, **accept, **more}
+                return await it.http.post(f"{it.url}/mcp", json=body, headers=headers)
+
+            begun = await send(begin, APP)
+            session = {"mcp-session-id": begun.headers["mcp-session-id"]}
+            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+            statuses = [(await send(ping, who, **session)).status_code for who in (ANNA, APP)]
+            assert statuses == [404, 200]
+
+    play(work())
+
+
 def test_f_1_a_server_without_tools_has_no_mcp(tmp_path: Path) -> None:
     async def work() -> None:
         async with offering(tmp_path) as it:
@@ -229,3 +297,48 @@ def test_f_1_a_server_without_tools_has_no_mcp(tmp_path: Path) -> None:
             assert answer["title"] == "shutting_down"
 
     play(work())
+
+
+def test_f_81_two_servers_of_one_journal_know_each_others_calls(tmp_path: Path) -> None:
+    """Asked by one, answered at the other: the owner judges, and both tell the one outcome."""
+
+    async def work() -> None:
+        async with offering(tmp_path) as one, offering(tmp_path) as other:
+            asked = await post(one, {}, key="k1")
+            again = await post(other, {}, key="k1")
+            state = again["result"]["resultType"]
+            assert state == "input_required"
+            paid = await post(other, answering(asked, YES), key="k1")
+            assert paid["result"]["structuredContent"] == {"to": "ann", "paid": 3}
+            assert (await post(one, answering(again, NO), key="k1"))["result"] == paid["result"]
+            assert (one.ledger, other.ledger) == (["pay ann 3"], [])
+
+    play(work())
+
+
+def test_w_65_what_is_kept_sealed_is_shown_and_told_to_its_client_alone(tmp_path: Path) -> None:
+    """Arguments and result are sealed in the journal; a key tells calls apart all the same."""
+
+    async def work() -> None:
+        tools = Toolbox.of(pay, cipher=TestCipher())
+        async with offering(tmp_path, tools=tools) as it:
+            asked = await post(it, {}, key="k1")
+            (question,) = asked["result"]["inputRequests"].values()
+            assert '"to": "ann"' in question["params"]["message"]
+            told = await post(it, answering(asked, YES), key="k1")
+            assert told["result"]["content"][0]["text"] == "secretly paid ann"
+            assert (await post(it, {}, key="k1"))["result"] == told["result"]
+            other = await post(it, {"arguments": {"to": "eve", "amount": 3}}, key="k1")
+            assert other["error"]["code"] == -32_602
+            (run,) = await it.runs()
+            facts = str(await it.facts(run))
+            assert "ann" not in facts
+            assert "secretly" not in facts
+
+    play(work())
+
+
+@tool(approval=True, keep_arguments="sealed", keep_result="sealed")
+async def pay(to: str, amount: int) -> str:
+    """Pay, and keep it to yourself."""
+    return f"secretly paid {to}"
