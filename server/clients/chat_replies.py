@@ -12,6 +12,7 @@ from typing import Any, Final
 import attrs
 
 from ...agent.messages import Stop
+from ...engine.new_facts import DENIED
 from ...models.calls import Status
 from ...models.values import ABSENT
 from ...views.call_view import CallView
@@ -101,7 +102,10 @@ class Replies:
 
     def reply(self, number: int) -> Reply:
         """Return what followed a prompt; of 0: what came before the first one."""
-        return self._replies.setdefault(number, Reply(number))
+        found = self._replies.get(number)
+        if found is None:
+            found = self._replies[number] = Reply(number)
+        return found
 
     def _answered(self, it: Answered) -> None:
         reply = self.reply(it.reply)
@@ -142,8 +146,11 @@ def _approval_of(call: CallView) -> Approval | None:
     if call.arguments_digest is None:
         return None
     name = str(ApprovalId.of_question(call))
-    if call.decision is not None:
-        return Approval(id=name, approved=call.decision.approved, reason=call.decision.reason)
+    decision = call.decision
+    if decision is not None:
+        # a denial always says why in its fact: where nobody gave a reason, this is nobody's word
+        reason = None if decision.reason == DENIED else decision.reason
+        return Approval(id=name, approved=decision.approved, reason=reason)
     outcome = call.outcome
     if outcome is None:
         return Approval(id=name)

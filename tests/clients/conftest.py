@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from .drivers import Driver, driving
-from .installed import NotReached, installed
+from .installed import HERE, NotReached, installed
 from .served import Clients, served
 
 Drive = Callable[[str], Driver]
 
 
-def clients() -> Path:
+def clients(source: Path = HERE) -> Path:
     """Where the clients are installed. In CI they are not missing; elsewhere the tests skip."""
     try:
-        return installed()
+        return installed(source)
     except NotReached as missing:
         if os.environ.get("CI"):
             pytest.fail(str(missing))

@@ -124,7 +124,7 @@ def test_f_110_a_lock_file_that_npm_refuses_is_one(source: Path, tmp_path: Path)
 def test_f_110_tests_skip_where_it_is_not_reached_and_the_gate_does_not_let_them(
     ci: str, ends: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away() -> Path:
+    def away(_: Path) -> Path:
         raise NotReached("npm's registry is not reached: ENOTFOUND")
 
     monkeypatch.setenv("CI", ci)

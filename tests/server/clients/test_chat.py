@@ -99,6 +99,23 @@ def test_f_72_a_decision_of_somebody_else_is_told(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+def test_f_72_a_decision_of_this_client_is_not_told_to_it(tmp_path: Path) -> None:
+    """Nor is a reason that it has not given."""
+
+    async def play(it: Served, ledger: Ledger) -> None:
+        page = await asked_to_pay(it)
+        page.answer("1.c1", approved=False)
+        await page.post(it.client())
+        other = ChatPage()
+        await other.resume(it.client())
+
+        assert page.kinds()[:2] == ["start", "tool-output-denied"]
+        assert "reason" not in page.card()["approval"]
+        assert other.messages == page.messages[1:]
+
+    played(tmp_path, play)
+
+
 async def deny(it: Served, who: str, *, reason: str | None = None, chat: str = "c") -> None:
     body = {"turn_id": "t1", "invocation_id": "c1", "approved": False, "reason": reason}
     answer = await it.client(who).post(f"/v1/runs/{chat}/decisions", json=body)
