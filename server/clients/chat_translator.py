@@ -88,9 +88,12 @@ class ChatTranslator:
         return ()
 
     def hear(self, message_id: str, text: str) -> Iterable[Chunk]:
-        """Take some more of an answer that is not whole yet."""
-        self._replies.hear(self._story.prompts, message_id, text)
-        return ()
+        """Say some more of an answer that is not whole yet."""
+        number = self._story.prompts
+        self._replies.hear(number, message_id, text)
+        if number != self._number:
+            return ()
+        return self._shown.lacks(self._replies.reply(number).steps)
 
     def look(self, *, is_late: bool) -> Iterator[Chunk]:
         """Say what is lacking, and the end where a person has the word."""

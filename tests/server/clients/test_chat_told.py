@@ -70,6 +70,43 @@ def test_f_72_words_are_told_as_they_are_said(tmp_path: Path) -> None:
     ]
 
 
+def test_f_72_each_word_is_told_before_the_next_is_said(tmp_path: Path) -> None:
+    """Not only once something is kept: a word is no entry."""
+
+    @attrs.define
+    class Counting:
+        heard: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+        async def speak(self, question: Question) -> AsyncIterator[Said]:
+            for number in range(5):
+                self.heard.clear()
+                yield Text(f"{number} ")
+                await self.heard.wait()
+            yield Ended(Answer(text="0 1 2 3 4 ", stop=Stop.DONE))
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    async def play() -> None:
+        model = Counting()
+        async with serving(tmp_path, Agent(model=model)) as it:
+            page = ChatPage()
+            page.say("count", "m1")
+            asking = asyncio.create_task(page.post(it.client()))
+            heard, told = "", list[str]()
+            async with asyncio.timeout(30):
+                while heard != "0 1 2 3 4 ":
+                    await asyncio.sleep(0.002)
+                    told = [it["delta"] for it in page.chunks if it["type"] == "text-delta"]
+                    if "".join(told) != heard:
+                        heard = "".join(told)
+                        model.heard.set()
+                await asking
+            assert told == ["0 ", "1 ", "2 ", "3 ", "4 "]
+
+    asyncio.run(play())
+
+
 def test_f_72_what_was_said_and_is_not_what_was_kept_is_told_anew(tmp_path: Path) -> None:
     """A model that broke off and began anew, say: the last step is emptied, and told whole."""
     page = play_halting(tmp_path, Halting(rest="night."))
