@@ -19,7 +19,6 @@ from ..models.values import Absent, Json, same_json
 from ..views.call_view import CallView, DecisionView
 from ..views.live import call_of
 from .claiming import ended_call, is_closed_unstarted, is_running, late, unknown
-from .doubting import may_run_again
 from .errors import DecidedOtherwise, Differs, GuardRefused, Stale
 from .past import Past
 from .reporting import is_said
@@ -153,7 +152,7 @@ class Resolving:
             return Step(answer=self._afterwards(kernel, past))
         if call.retry_authorised and self.resolution is Resolution.RETRY:
             return Step(answer=None)
-        if call.in_doubt and self.resolution is Resolution.RETRY and not may_run_again(kernel):
+        if call.in_doubt and self.resolution is Resolution.RETRY and call.interrupting:
             return Step(answer=self._interrupted())
         if call.in_doubt:
             return Step(deliveries=(self._delivery(call.attempt),), answer=None)

@@ -18,7 +18,6 @@ from ..runtime.tools.policy import InDoubt, Policy
 from ..runtime.tools.results import Failed, Happened, NeverHappened
 from ..runtime.tools.threads import Threads
 from ..runtime.tools.tool import Tool
-from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of
 from .past import Past
@@ -31,11 +30,6 @@ NOT_BEGUN: Final = "it was not begun, and its turn was interrupted"
 """The error of an attempt that surely never began, where none may follow it."""
 
 
-def may_run_again(kernel: Kernel) -> bool:
-    """Whether the kernel lets one more attempt of the open turn be made (K-53)."""
-    return kernel.turn is None or kernel.turn.phase is not TurnPhase.INTERRUPTING
-
-
 @attrs.frozen
 class Losing:
     """An attempt whose executor is surely gone, or knows that it never began."""
@@ -45,7 +39,7 @@ class Losing:
     began: bool = True
     """Whether it may have happened; where it surely never began, one more is authorised at once.
 
-    In a turn that is being interrupted none may follow: there it has failed.
+    In a turn that is being interrupted none may follow (K-53): there it has failed.
     """
 
     def __call__(self, kernel: Kernel, _: Past) -> Step[None]:
@@ -64,11 +58,10 @@ class Losing:
                 )
             )
         if not self.began and not call.retry_authorised:
-            again = may_run_again(kernel)
             found.append(
-                _resolve(call, Resolution.RETRY)
-                if again
-                else _resolve(call, Resolution.ERROR, error=NOT_BEGUN)
+                _resolve(call, Resolution.ERROR, error=NOT_BEGUN)
+                if call.interrupting
+                else _resolve(call, Resolution.RETRY)
             )
         return Step(deliveries=tuple(found), answer=None)
 
@@ -85,7 +78,7 @@ class Settling:
         call = call_of(kernel, turn_id=told.turn_id, invocation_id=told.invocation_id)
         if call is None or call.waits is not Waits.RESOLUTION or call.attempt != told.attempt:
             return Step(answer=True)
-        if told.resolution is Resolution.RETRY and not may_run_again(kernel):
+        if told.resolution is Resolution.RETRY and call.interrupting:
             return Step(answer=False)
         return Step(deliveries=(told,), answer=True)
 

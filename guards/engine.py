@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar, cast
 from ..engine.kernel import Kernel
 from ..models.calls import Call
 from ..models.deliveries import Claim, Match, Report, Resolution, Scope
-from ..models.errors import InvalidValue, TurnlockError, UnknownRun
+from ..models.errors import TurnlockError, UnknownRun
 from ..models.ids import idempotency_key
 from ..models.values import ABSENT, Absent, Json
 from ..runtime.declared import Declared
@@ -31,7 +31,7 @@ from ..views.call_view import CallView
 from .claiming import Claimed, Claiming, is_running, outcome_of, refused_by_run, unknown
 from .deciding import Deciding, Resolving
 from .doubting import Losing
-from .errors import GuardRefused, NotRecorded, Stale
+from .errors import GuardRefused, Stale
 from .holding import Held, Holding
 from .looking import Looking, pending
 from .obstacles import Obstacles, Workers
@@ -163,22 +163,13 @@ class Engine:
             pause = min(2 * pause, LONGEST_LOOK)
 
     async def succeeded(self, held: Held, result: Json, *, acknowledge: bool = False) -> None:
-        """Record what it returned. Raises `NotRecorded` for what is no JSON: then it is in doubt.
+        """Record what it returned, which is plain JSON.
 
         With `acknowledge` the results of its turn are taken, too, if it is the last of them: so
         that a run of one call ends. Raises `Stale` where somebody has said meanwhile that something
         else became of it.
         """
-        try:
-            report = _report(held, result=result)
-        except InvalidValue as error:
-            await self.lost(held)
-            raise NotRecorded(
-                f"{held.tool} ran, and what it returned cannot be recorded ({error}): it is in"
-                " doubt, and not run again; let it return JSON, or encode it",
-                at=held.at,
-            ) from error
-        await self._told(held, report, acknowledge=acknowledge)
+        await self._told(held, _report(held, result=result), acknowledge=acknowledge)
 
     async def failed(self, held: Held, error: str, *, acknowledge: bool = False) -> None:
         """Record that it has failed, and how. Raises as `succeeded` does."""

@@ -8,7 +8,7 @@ import pytest
 
 from turnlock import FactType
 from turnlock.guards.engine import Held
-from turnlock.guards.errors import Differs, InDoubt, NotApproved, NotRecorded, Stale, StillRunning
+from turnlock.guards.errors import Differs, InDoubt, NotApproved, Stale, StillRunning
 from turnlock.guards.values import At, Outcome
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.calls import Status
@@ -311,19 +311,6 @@ def test_what_never_began_is_run_by_whoever_comes_next() -> None:
         with pytest.raises(Stale) as refused:
             await guard.succeeded(held, 1)
         assert refused.value.reason == "stale_attempt"
-
-    run(play())
-
-
-def test_what_cannot_be_recorded_is_in_doubt() -> None:
-    async def play() -> None:
-        guard = engine(MemoryJournal())
-        await open_turn(guard, "t1", call("a"))
-        with pytest.raises(NotRecorded) as told:
-            await guard.succeeded(await claimed(guard, "a"), object())  # type: ignore[arg-type]
-        assert told.value.at == At("r", "t1", "a")
-        with pytest.raises(InDoubt):
-            await claimed(guard, "a")
 
     run(play())
 
