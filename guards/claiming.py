@@ -52,12 +52,9 @@ class Claiming:
         call = call_of(kernel, turn_id=turn_id, invocation_id=at.call)
         if call is None or call.ended:
             return Step(answer=self._ended(at, kernel, past))
-        if self._differs(call, lambda: past.told(turn_id).opened[at.call]):
-            return Step(answer=differs(at, call.tool_name))
-        if call.gated:
-            return Step(answer=not_approved(at, call))
-        if not call.owed:
-            return Step(answer=call)
+        refused = self._refused(at, call, past)
+        if refused is not None or not call.owed:
+            return Step(answer=refused or call)
         claim = Claim(
             run_id=at.run,
             turn_id=turn_id,
@@ -67,6 +64,15 @@ class Claiming:
             lease=self.lease,
         )
         return Step(deliveries=(claim,), answer=call)
+
+    def _refused(self, at: At, call: CallView, past: Past) -> GuardRefused | None:
+        """Say why a call that has not ended is not run here. Raises `Unread`."""
+        if self._differs(call, lambda: past.told(call.turn_id).opened[at.call]):
+            return differs(at, call.tool_name)
+        if call.gated:
+            return not_approved(at, call)
+        declared = self.policy is not None and self.policy.approval is True
+        return ungated(at) if declared and call.owed and not call.requires_approval else None
 
     def _ended(self, at: At, kernel: Kernel, past: Past) -> Claimed:
         """Return the outcome of a call that has ended, or why there is none."""
@@ -155,6 +161,15 @@ def differs(at: At, tool: str) -> Differs:
     return Differs(
         f"{at} was opened for {tool!r} with other arguments, or another tool: nothing was"
         " executed; run what was opened, or have the edited arguments approved (Guard.decide)",
+        at=at,
+    )
+
+
+def ungated(at: At) -> Differs:
+    """Return the refusal of a call that was opened without the approval that it needs here."""
+    return Differs(
+        f"{at} was opened by a guard that asked for no approval, and here it needs one: nothing was"
+        " executed; let all guards of the journal declare the same, and have it asked for again",
         at=at,
     )
 

@@ -30,6 +30,7 @@ from ..models.values import same_json
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
+from .claiming import ungated
 from .errors import Differs, Forked, GuardRefused
 from .past import Past
 from .values import BEGINNING, Abandons, At
@@ -156,6 +157,10 @@ class Opening:
         """Hold the calls against those of the turn that was opened under this name."""
         turn = kernel.turn
         if turn is not None and turn.turn_id == self.turn:
+            gated = {call.invocation_id for call in self.calls if call.requires_approval}
+            for it in turn.order:
+                if it.invocation_id in gated and it.owed and not it.requires_approval:
+                    return ungated(At(self.run, self.turn, it.invocation_id))
             known = {
                 it.invocation_id: (it.tool_name, it.arguments)
                 for it in turn.order

@@ -24,6 +24,7 @@ from .engines import (
     facts_of,
     open_turn,
     replayed,
+    starts,
     types_of,
 )
 
@@ -315,5 +316,52 @@ def test_what_a_tool_declares_is_asked_whoever_opens_the_turn() -> None:
         with pytest.raises(NotApproved):
             await claimed(guard, "a", "pay")
         await claimed(guard, "b")
+
+    run(play())
+
+
+def test_what_another_guard_opened_without_its_approval_does_not_run_here() -> None:
+    """Two versions of a program on one journal: the older one knows of no approval."""
+
+    async def play() -> None:
+        journal = MemoryJournal()
+        older, newer = engine(journal), engine(journal, policies=GATED)
+        await open_turn(older, "t1", call("a", "pay"), call("b"))
+        await open_turn(newer, "t1", call("a", "pay"), call("b"))
+        with pytest.raises(Differs, match="asked for no approval") as refused:
+            await claimed(newer, "a", "pay")
+        assert refused.value.at == At("r", "t1", "a")
+        await newer.succeeded(await claimed(newer, "b"), 1)
+        assert starts(await facts_of(journal)) == 1
+        await open_turn(newer, "t2", call("a", "pay"), after="t1")
+        with pytest.raises(NotApproved):
+            await claimed(newer, "a", "pay", turn="t2")
+        await conforms(journal)
+
+    run(play())
+
+
+def test_opened_again_with_an_approval_it_does_not_pass_for_the_same() -> None:
+    async def play() -> None:
+        journal = MemoryJournal()
+        guard = engine(journal)
+        await open_turn(guard, "t1", call("a"), call("b"))
+        with pytest.raises(Differs, match="asked for no approval"):
+            await open_turn(guard, "t1", call("a", requires_approval=True), call("b"))
+        await guard.succeeded(await claimed(guard, "a"), 1)
+        await open_turn(guard, "t1", call("a", requires_approval=True), call("b"))
+
+    run(play())
+
+
+def test_the_control_what_was_opened_with_an_approval_may_be_opened_without() -> None:
+    """What is recorded counts, and it asks for more."""
+
+    async def play() -> None:
+        guard = engine(MemoryJournal())
+        await open_turn(guard, "t1", call("a", requires_approval=True))
+        await open_turn(guard, "t1", call("a"))
+        with pytest.raises(NotApproved):
+            await claimed(guard, "a")
 
     run(play())
