@@ -51,7 +51,9 @@ class Translator(Protocol):
         ...
 
     def look(self, *, is_late: bool) -> Iterable[Event]:
-        """Say the end, if that is reached: all that has happened is told.
+        """Say what else there is to say, and the end, if that is reached.
+
+        It is asked once all that has happened is told, and again behind each batch.
 
         `is_late`: a question was there for `PATIENCE`, or a trouble for `RESTARTS`.
         """
@@ -135,8 +137,7 @@ class Following:
             return
         async for batch in self.subscription:
             events = [event for it in batch for event in self._told(it)]
-            if not _is_spoken(batch):
-                events += self._looked()
+            events += self._looked()
             if events or not batch:
                 yield events
             if translator.is_over:
@@ -246,11 +247,6 @@ class Following:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _is_spoken(batch: Sequence[Shown]) -> bool:
-    """Whether it is only said just now: nothing has happened, and nothing ends."""
-    return bool(batch) and all(isinstance(it, Delta) for it in batch)
 
 
 class _Heard(msgspec.Struct):

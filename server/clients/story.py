@@ -209,9 +209,9 @@ class Story:
         """Whether a person has the word, and nothing waits to be said."""
         if self._waiting:
             return False
-        if self._is_own:
-            return self.conversation.owed is Owed.PROMPT
-        return not self._unanswered and self.turn is None
+        if self.turn is not None:
+            return False
+        return self.conversation.owed is Owed.PROMPT if self._is_own else not self._unanswered
 
     @property
     def was_interrupted(self) -> bool:
