@@ -112,14 +112,20 @@ class Http:
 
 @asynccontextmanager
 async def http(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Http]:
-    """Give the server at this URL. The transport's scopes are those of a task of its own."""
+    """Give the server at this URL. The transport's scopes are those of a task of its own.
+
+    Raises ImportError, with what to install.
+    """
+    try:
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        message = "a server at a URL needs a library: pip install 'turnlock[guard-mcp]'"
+        raise ImportError(message) from error
     warn_if_untested("mcp")
     ready: asyncio.Future[Http] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def live() -> None:
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - an extra
-
         try:
             async with (
                 http_client(headers) as client,

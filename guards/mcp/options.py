@@ -102,6 +102,7 @@ def command(**told: Any) -> None:  # noqa: ANN401 - the options, by their names
     settings = _settings(**told)
     show_on(sys.stderr)
     from ..guard import Guard  # noqa: PLC0415 - help needs no journal
+    from .pipes import NoPipes  # noqa: PLC0415 - as above
     from .serving import serve  # noqa: PLC0415 - as above
 
     try:
@@ -109,7 +110,10 @@ def command(**told: Any) -> None:  # noqa: ANN401 - the options, by their names
     except TurnlockError as error:
         raise click.UsageError(harmless_lines(str(error))) from error
     with guard:
-        over = serve(guard, settings)
+        try:
+            over = serve(guard, settings)
+        except NoPipes as error:
+            raise click.UsageError(str(error)) from error
     if over is not None:
         click.echo(f"turnlock guard mcp: {harmless(over)}", err=True)
         sys.exit(1)

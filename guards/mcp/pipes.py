@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol
 
+from ...models.errors import TurnlockError
 from .messages import Message, Unreadable, messages_of
 
 LINE: Final = 16 << 20
 """Bytes of one message; who sends a longer one has its connection ended."""
 ENDING: Final = 2.0
 """Seconds that whoever is to read, or to end, has for it."""
+
+
+class NoPipes(TurnlockError):
+    """Nobody can speak MCP by this process's standard input and output."""
 
 
 class End(Protocol):
@@ -98,7 +104,12 @@ class Pipes:
 
 @asynccontextmanager
 async def standard_pipes() -> AsyncGenerator[Pipes]:
-    """Give the client that started this process. Raises OSError and ValueError for other files."""
+    """Give the client that started this process. Raises `NoPipes` where there is none."""
+    if not all(_can_be_heard(it.fileno()) for it in (sys.stdin, sys.stdout)):
+        raise NoPipes(
+            "standard input and output must be pipes: an MCP client starts this command, and speaks"
+            " with it by them"
+        )
     loop = asyncio.get_running_loop()
     ours = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what prints is no protocol
@@ -122,3 +133,9 @@ async def standard_pipes() -> AsyncGenerator[Pipes]:
                     await writer.wait_closed()
     finally:
         reading.close()
+
+
+def _can_be_heard(file: int) -> bool:
+    """Whether an event loop can wait for it: a terminal, too, and no file of a disk."""
+    mode = os.fstat(file).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(file)

@@ -105,11 +105,13 @@ def unkept(error: Exception) -> dict[str, Any]:
 
 
 def recorded(value: Json) -> Mapping[str, Any]:
-    """Return a recorded result; a person who resolved a doubt may have said any JSON."""
+    """Return a recorded result; a person who resolved a doubt may have said any JSON.
+
+    Structured content is an object; what is none stands in it as the official SDKs have it, whose
+    tools declare such a schema even for a text: their clients refuse a result without.
+    """
     if isinstance(value, Mapping) and not _OF_RESULTS.isdisjoint(value):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    told: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
-    if isinstance(value, Mapping):
-        told["structuredContent"] = value
-    return told
+    structured = value if isinstance(value, Mapping) else {"result": value}
+    return {"content": [{"type": "text", "text": text}], "structuredContent": structured}

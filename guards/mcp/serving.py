@@ -42,7 +42,7 @@ async def _serve(guard: Guard, settings: Settings) -> str | None:
                 return None
             over = running.result()
             return None if over is None else f"the server {name!r} is gone: {over}"
-    except OSError as error:
+    except (OSError, ImportError) as error:
         return f"the server {name!r} cannot be used: {said(error)}"
 
 

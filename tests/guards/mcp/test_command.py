@@ -122,6 +122,45 @@ def test_a_server_that_cannot_be_started_or_ends_is_told(tmp_path: Path) -> None
     assert b"is gone: it ended with code 7" in errors
 
 
+def test_who_starts_it_without_pipes_is_told_who_should(tmp_path: Path) -> None:
+    """A person who tries it, or a log that takes its output."""
+    bank = Bank(tmp_path)
+    with (tmp_path / "out").open("wb") as out:
+        ended = subprocess.run(
+            bank.proxy(),
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            timeout=BOUND,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert b"must be pipes: an MCP client starts this command" in ended.stderr
+    ended = subprocess.run(
+        bank.proxy(), stdin=subprocess.DEVNULL, capture_output=True, timeout=BOUND, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, b"")
+
+
+def test_a_library_that_is_missing_is_told(tmp_path: Path) -> None:
+    """Servers over stdio need none."""
+    code = (
+        "import sys; sys.modules['mcp'] = None\n"
+        "from turnlock.guards.mcp import command; command(sys.argv[1:])"
+    )
+    options = ["--db", str(tmp_path / "agent.db"), "--url", "http://127.0.0.1:9/mcp"]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *options],
+        input=b"",
+        capture_output=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (1, b"")
+    assert b"pip install 'turnlock[guard-mcp]'" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+
+
 def test_told_to_end_it_leaves_a_doubt_at_once(tmp_path: Path) -> None:
     """SIGTERM: what runs is in doubt, not running for ever."""
 

@@ -160,7 +160,11 @@ def test_g_4_resolved_with_any_json(mode: Mode, tmp_path: Path) -> None:
                 for key, result in said.items():
                     at = At(run=f"once/mcp/{key}", turn="once", call=key)
                     await guard.aresolve(at, Resolution.RESULT, result=result)
-            assert told(await pay(client, how="break", key="text")) == said["text"]
+            given = await pay(client, how="break", key="text")
+            assert (told(given), given.structured_content) == (
+                said["text"],
+                {"result": said["text"]},
+            )
             given = await pay(client, how="break", key="object")
             assert (told(given), given.structured_content) == ('{"id": 7}', {"id": 7})
             given = await pay(client, how="break", key="result")
