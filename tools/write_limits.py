@@ -24,8 +24,10 @@ PARTS: Final = {
     "Programs": ("toolkits/shell_cmd.py", "toolkits/running.py"),
     "MCP servers": ("toolkits/mcp",),
     "Worlds": ("world",),
-    "Clients of MCP and A2A": (
+    "Clients of others": (
         "server/clients/mcp",
+        "server/clients/approval_ids.py",
+        "server/clients/following.py",
         "server/clients/a2a/listing.py",
         "server/clients/a2a/methods.py",
         "server/clients/a2a/tasks.py",
