@@ -120,7 +120,7 @@ fuzz: $(VENV)/.installed-dev
 
 # Eight seeds of 50 kills, every use case in each form, 1,000 power losses of each story: minutes on one processor.
 crash: $(VENV)/.installed-dev
-	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/world/crash tests/tui/test_looks.py tests/adapters/codex/test_faults_of_messages.py tests/adapters/codex/test_decided_otherwise.py $(ARGS)
+	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/world/crash tests/tui/test_looks.py tests/adapters/codex/test_faults_of_messages.py tests/adapters/codex/test_decided_otherwise.py tests/clients/mcp/test_cut.py tests/clients/a2a/test_cut.py $(ARGS)
 
 # 404 MB and 90 MB, once, into the cache. Node.js and npm come with pyright[nodejs].
 codex: $(VENV)/.installed-dev

@@ -7,6 +7,7 @@ once.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ import pytest
 
 from .offering import ERAS, NO, YES, Offering, offering, play, run_of, talking
 
+DEEP = os.environ.get("TURNLOCK_CRASHES") == "deep"
+"""`make crash`: what is denied is cut, too."""
 ANN = {"to": "ann", "amount": 3}
 SOON = 3.0
 """Seconds in which a client that was cut notices it, or gives up by itself."""
@@ -85,7 +88,7 @@ async def cut(it: Offering, era: str, at: int, says: types.ElicitResult) -> bool
     return cutting.has_cut
 
 
-@pytest.mark.parametrize("says", [YES, NO], ids=["approved", "denied"])
+@pytest.mark.parametrize("says", [YES, NO] if DEEP else [YES], ids=lambda it: str(it.content))
 @pytest.mark.parametrize("era", ERAS)
 def test_f_112_cut_after_every_event_the_call_has_run_once(
     era: str, says: types.ElicitResult, tmp_path: Path
