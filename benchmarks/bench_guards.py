@@ -3,8 +3,9 @@
 A guarded call is a turn of one call that is opened, claimed, run and recorded by a `Guard` on a
 file: three appends. Beside each stand three commits of the same bytes by SQLite alone, in the same
 folder and of the same durability (WAL, synchronous FULL), one call after the other and in turn, so
-that both meet the same disk. That is wall time, because both wait for the disk; what they take of
-the processor is told apart.
+that both meet the same disk. That is wall time, because both wait for the disk. A guarded call goes
+through three threads, each of which waits for a processor where others are busy; so what they take
+of it is told apart.
 
 A first look is what a process does that has never seen a run: of 550 turns of one call, with the
 snapshot that its guards have kept, or with none. An import is what a guard's adapter takes in a
@@ -116,6 +117,12 @@ def _calling(rounds: int, calls: int) -> list[Line]:
             unit="ratio",
             bound=TIMES,
             note="median of each call over the commits right after it",
+        ),
+        Line(
+            name="– were a processor always free",
+            value=1 + max(0.0, cpu.median - bare_cpu.median) / bare.median,
+            unit="ratio",
+            note="the commits, and all that a call takes of the processor besides",
         ),
         cpu.line("of the processor: a guarded call", "ms", scale=1e3),
         bare_cpu.line(f"of the processor: {COMMITS} bare commits", "ms", scale=1e3),
@@ -295,6 +302,10 @@ def _importing(rounds: int) -> list[Line]:
             for name in FRAMEWORKS
         ),
         samples["attrs"].line("– of each: import attrs", "ms", scale=1e3),
+        *(
+            samples[name].over(samples["attrs"], f"guards.{name} / import attrs")
+            for name in FRAMEWORKS
+        ),
         samples["guard"].line("what Guard.open imports then", "ms", scale=1e3),
     ]
 
