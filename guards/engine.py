@@ -50,6 +50,7 @@ _log = logger(__name__)
 T = TypeVar("T")
 
 FIRST_LOOK: Final = 0.02
+"""Seconds after which a call that another runs is looked at again, first."""
 LONGEST_LOOK: Final = 0.5
 """Seconds between two looks at a call that another runs: doubled each time."""
 TRIES: Final = 3

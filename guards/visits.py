@@ -39,6 +39,7 @@ LIMITS: Final = Limits(remembered=4_096, remember_for=100 * 365 * 86_400.0)
 SNAPSHOT_EVERY: Final = 500
 """Facts after which a snapshot is kept: whoever comes next folds less than that."""
 FIRST_PAUSE: Final = 0.02
+"""Seconds after which a run that somebody owns is tried again, first."""
 LONGEST_PAUSE: Final = 0.5
 """Seconds between two tries where somebody owns the run: doubled each time."""
 

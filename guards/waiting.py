@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 FIRST_PAUSE: Final = 0.02
+"""Seconds after which a call that waits for a decision is looked at again, first."""
 LONGEST_PAUSE: Final = 0.5
 """Seconds between two looks: each pause is half as long again as the one before."""
 

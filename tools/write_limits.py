@@ -32,6 +32,7 @@ PARTS: Final = {
         "server/clients/a2a/methods.py",
         "server/clients/a2a/tasks.py",
     ),
+    "Guards": ("guards",),
 }
 """The sections of the page, and the folders and modules whose bounds stand in them."""
 NO_BOUNDS: Final = {"agent/script.py": "how long recorded tools take, in demonstrations"}
@@ -102,13 +103,22 @@ def _rows(path: Path) -> Iterator[str]:
 
 
 def named(source: str) -> Iterator[tuple[str, str]]:
-    """Yield the public names in capitals that a module gives to values, and the text below each."""
+    """Yield the names in capitals that a module gives to what may be numbers, with their texts."""
     body = ast.parse(source).body
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name = node.target.id
-            if name.isupper() and not name.startswith("_"):
+            if name.isupper() and not name.startswith("_") and _may_be_bound(node.value):
                 yield name, _text(after)
+
+
+def _may_be_bound(value: ast.expr | None) -> bool:
+    """Whether it can be a number as it is written: else its module, or a framework, is imported."""
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, int | float)
+    if isinstance(value, ast.Tuple):
+        return all(isinstance(it, ast.Constant) and _may_be_bound(it) for it in value.elts)
+    return isinstance(value, ast.BinOp | ast.UnaryOp | ast.Name | ast.Attribute)
 
 
 def _text(node: ast.stmt | None) -> str:
