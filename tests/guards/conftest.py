@@ -11,6 +11,7 @@ from .conforming import hold, seeing
 
 OTHERS = {
     "test_a_journal_of_a_newer_version_is_refused_and_left_as_it_is": "this version reads it not",
+    "test_wrong_usage_is_told_on_the_standard_error": "newer.db is of a newer version",
 }
 """Tests that make what is no journal on purpose, and why."""
 

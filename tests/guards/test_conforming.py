@@ -15,6 +15,7 @@ from turnlock.runtime.journal.memory import MemoryJournal
 
 from ..runtime.virtual import run
 from .conforming import Seen, hold, seeing
+from .conftest import OTHERS
 from .engines import call, claimed, engine, facts_of, open_turn
 
 READ = Call(invocation_id="c1", tool_name="read", arguments={}, requires_approval=False)
@@ -88,6 +89,11 @@ def test_a_file_that_another_process_has_made_is_found_below_the_folder(tmp_path
     with pytest.raises(AssertionError, match=r"a\.db"):
         hold(Seen(), tmp_path)
     path.unlink()
+
+
+def test_what_is_not_held_is_there_still() -> None:
+    source = "".join(it.read_text(encoding="utf-8") for it in Path(__file__).parent.rglob("test_*"))
+    assert [name for name in OTHERS if f"def {name}(" not in source] == []
 
 
 def test_each_test_of_guards_is_held(request: pytest.FixtureRequest) -> None:
