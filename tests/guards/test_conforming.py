@@ -92,7 +92,9 @@ def test_a_file_that_another_process_has_made_is_found_below_the_folder(tmp_path
 
 
 def test_what_is_not_held_is_there_still() -> None:
-    source = "".join(it.read_text(encoding="utf-8") for it in Path(__file__).parent.rglob("test_*"))
+    source = "".join(
+        it.read_text(encoding="utf-8") for it in Path(__file__).parent.rglob("test_*.py")
+    )
     assert [name for name in OTHERS if f"def {name}(" not in source] == []
 
 
