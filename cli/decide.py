@@ -32,8 +32,8 @@ from ..views.call_view import CallView
 from ..views.meanings import refused
 from ..views.turn_view import TurnView
 from .asking import at_terminal, confirm, person
-from .guarded import GOES_ON, is_guarded
 from .naming import run_argument
+from .others_runs import GOES_ON, interrupted_member, is_guarded, refuse_over
 from .places import Place, place_options
 from .runs_at import Choose, RunsAt, with_runs
 from .shown import (
@@ -48,7 +48,6 @@ from .shown import (
     whole,
     whole_arguments,
 )
-from .world_runs import interrupted_member, refuse_over
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,11 +16,10 @@ from ..runtime.forking import Forked, NotForked
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import Domain, Noted
 from .databases import db_option, entry_of, with_journal
-from .guarded import refuse_guarded
 from .naming import run_argument
+from .others_runs import refuse_below_worlds, refuse_guarded, refuse_member
 from .run import EXAMPLE
 from .run_resume import recording_of, spec_of
-from .world_runs import refuse_below_worlds, refuse_member
 
 _HELP: Final = """Go on from an earlier turn of RUN, as a new run; RUN stays as it is.
 

@@ -14,8 +14,8 @@ from ..runtime.journal.contract import Journal
 from ..runtime.recovery import Recovered, recover
 from ..views.call_view import CallView, Waits
 from .databases import db_option, entry_of, with_journal
-from .guarded import GOES_ON, is_guarded
 from .naming import run_argument
+from .others_runs import GOES_ON, is_guarded
 
 _HELP: Final = """Let each RUN go on whose journal ends before what it acknowledged.
 

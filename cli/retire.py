@@ -17,9 +17,8 @@ from ..runtime.journal.contract import Journal
 from ..runtime.retention import Retired, archive_runs, forget_runs
 from .databases import entry_of, named_db_option, with_journal
 from .durations import duration
-from .guarded import close_answered
 from .naming import run_argument, run_ids_of_db
-from .world_runs import without_members
+from .others_runs import close_answered, without_members
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -33,12 +33,11 @@ from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView
-from .guarded import refuse_guarded
+from .others_runs import refuse_below_worlds, refuse_guarded, refuse_member
 from .run_prompts import PROBED
 from .run_resume import end_of, has_begun, opening_of, recording_of
 from .run_session import Came, End, SessionSettings, farewell, opened
 from .run_terminal import Terminal
-from .world_runs import refuse_below_worlds, refuse_member
 
 if TYPE_CHECKING:  # an extra's
     from ..toolkits.mcp import McpServer, McpServers

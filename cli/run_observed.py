@@ -41,11 +41,10 @@ from ..server.bounds import SessionSettings as Bounds
 from ..server.performed import Performed
 from ..server.sessions import Sessions
 from ..views.call_view import CallView
-from .guarded import refuse_guarded
+from .others_runs import refuse_below_worlds, refuse_guarded, refuse_member
 from .run_resume import quoted
 from .run_screen import Screen
 from .run_session import Came, End, SessionSettings, farewell, opened
-from .world_runs import refuse_below_worlds, refuse_member
 
 GRACE: Final = 5.0
 """Seconds in which what runs may still report when its turn is interrupted (K-53)."""

@@ -12,8 +12,8 @@ from ..runtime.journal.contract import RUNS, RunEntry
 from ..runtime.leases import Leases
 from ..runtime.owners import short_name
 from .durations import told_duration
-from .guarded import is_guarded
 from .naming import run_ids
+from .others_runs import is_guarded
 from .places import Place, place_options
 from .runs_at import with_runs
 

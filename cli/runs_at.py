@@ -21,11 +21,10 @@ from ..models.sealed import ID
 from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.listing import list_runs
-from ..runtime.owners import is_dead
+from ..runtime.owners import is_dead, meaning_of
 from ..runtime.scheduling import SteadyClock
 from ..runtime.submitting import Submitted, submit
 from ..runtime.tools.toolbox import Toolbox
-from ..runtime.workers import meaning_of
 from ..runtime.writer import fold_run
 from ..views.call_view import CallView
 from ..views.grants import GrantView, grants_in_force
@@ -33,7 +32,7 @@ from ..views.live import turn_of
 from ..views.run_view import RunView
 from ..views.turn_view import TurnView
 from .databases import ended, entry_of, facts_of, with_journal
-from .guarded import is_guarded
+from .others_runs import is_guarded
 from .places import Place
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from ..models.workers import opaque
 from ..runtime.leases import is_owned
 from ..runtime.owners import short_name
 from ..views.call_view import CallView
-from .guarded import GOES_ON, is_guarded
 from .naming import run_argument
+from .others_runs import GOES_ON, is_guarded
 from .places import Place, place_options
 from .runs_at import Told, with_runs
 from .shown import SEALED, bound_by, command_line, deciding_line

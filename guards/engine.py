@@ -23,10 +23,9 @@ from ..runtime.declared import Declared
 from ..runtime.errors import Closed
 from ..runtime.journal.contract import Journal, open_journal
 from ..runtime.log import logger
-from ..runtime.owners import new_owner
+from ..runtime.owners import Worker, new_owner
 from ..runtime.scheduling import Clock, SteadyClock
 from ..runtime.tools.policy import Policy
-from ..runtime.workers import Worker
 from ..views.call_view import CallView
 from .claiming import Claimed, Claiming, is_running, outcome_of, refused_by_run, unknown
 from .deciding import Deciding, Resolving

@@ -11,9 +11,8 @@ from typing import Final
 
 from ..models.deliveries import Resolution
 from ..runtime.journal.contract import Journal
-from ..runtime.owners import is_dead, short_name
+from ..runtime.owners import is_dead, meaning_of, short_name
 from ..runtime.tools.policy import Policy
-from ..runtime.workers import meaning_of
 from ..views.call_view import CallView, Waits
 from .claiming import not_approved
 from .doubting import Losing, Settling, answer_of

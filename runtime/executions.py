@@ -28,6 +28,7 @@ from .actor import Actor
 from .actors import Actors
 from .correlating import Correlate
 from .log import logger
+from .owners import Worker
 from .reporting import Key, Lost, Reporting, key_of
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
@@ -42,7 +43,6 @@ from .tools.sealing import Place, SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import ToolsOf
-from .workers import Worker
 
 if TYPE_CHECKING:
     from .dispatcher import OnContinue, Performer

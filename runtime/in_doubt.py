@@ -16,14 +16,13 @@ from ..views.live import call_of, calls_of
 from .actor import Actor
 from .executions import Executions, RuntimeContext
 from .journal.contract import Journal
-from .owners import was_ours
+from .owners import meaning_of, was_ours
 from .reporting import Key
 from .tools.calling import ToolContext
 from .tools.performing import probe
 from .tools.policy import InDoubt
 from .tools.results import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
 from .tools.tool import Tool
-from .workers import meaning_of
 
 UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows whether it happened"
 """The error of an execution in doubt whose tool declares that it has then failed."""

@@ -1,9 +1,10 @@
-"""Who owns runs: a name for each runtime, and whether the process behind a name lives.
+"""Who owns runs and claims calls: a name for each runtime, and whether the process behind it lives.
 
-The name of an owner is never used twice. The worker of the owner's claims stands for it (`workers`;
-in facts of older versions it is the name itself), so that they can be told from those of any other
-(K-34, K-35). What a dead runtime ran is lost; executors of other makes keep their claims until the
-lease is over.
+The name of an owner is never used twice. A claim names its worker by an opaque id (F-6), which
+stands for the owner: who takes a run over has to know whether that was a runtime, which is gone or
+fenced by then (K-34, K-35), so the journal keeps the owner's name before the first claim is made.
+In facts of older versions the worker is that name itself. What a dead runtime ran is lost;
+executors of other makes keep their claims until the lease is over.
 
 A lease keeps two processes from performing one run. After a crash nobody wants to wait for it; but
 to take a run from a living process would put its running tools in doubt (the fence keeps the
@@ -21,13 +22,17 @@ journal whole either way). So a lease is cut short only on proof, never on a gue
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import secrets
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ..models.workers import OLDER
+from ..models.workers import OLDER, OPAQUE
 from .processes import UNKNOWN, boot, has_ended, namespaces, nobody_has, started_at
+
+if TYPE_CHECKING:  # it is below: its clocks and its guard ask who lives
+    from .journal.contract import Journal
 
 OWNER_PREFIX: Final = OLDER
 """Begins the name of every owner."""
@@ -108,3 +113,31 @@ def _seen_from_here(owner: str) -> tuple[int, str] | None:
     if [boot(), namespaces()] != parts[2:4]:
         return None
     return int(parts[1]), parts[4]
+
+
+class Worker:
+    """The worker of the claims of one runtime."""
+
+    def __init__(self, *, journal: Journal, meaning: str) -> None:
+        """Choose an id; `meaning` is what it stands for: the name of the owner."""
+        self.name: Final = f"{OPAQUE}{secrets.token_hex(7)}"
+        self._meaning = meaning
+        self._journal = journal
+        self._is_known = False
+        self._telling = asyncio.Lock()
+
+    async def make_known(self) -> None:
+        """Have the journal keep what it stands for, unless it does. Raises `JournalError`."""
+        if self._is_known:
+            return
+        async with self._telling:
+            if not self._is_known:
+                await self._journal.put_worker(self.name, self._meaning)
+                self._is_known = True
+
+
+async def meaning_of(worker: str | None, journal: Journal) -> str | None:
+    """Return what a worker stands for: of one of ours the name of its process; None: not known."""
+    if worker is None or was_ours(worker):
+        return worker
+    return await journal.worker(worker)

@@ -44,7 +44,7 @@ from .journal.contract import Journal
 from .journal.ledger import Domain, Note, Noted
 from .leases import clock_of_leases
 from .log import logger
-from .owners import new_owner
+from .owners import Worker, new_owner
 from .ownership import Ownership
 from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
 from .settings import Settings
@@ -56,7 +56,6 @@ from .tools.sealing import Place
 from .tools.threads import Threads
 from .tools.toolbox import Toolbox, ToolsOf
 from .watchdog import Watchdog
-from .workers import Worker
 from .writer import fold_run
 
 _log = logger(__name__)

@@ -27,9 +27,9 @@ from ..models.verdicts import Verdict
 from ..runtime.dispatcher import Performer
 from ..runtime.errors import JournalError
 from ..runtime.log import logger
+from ..runtime.owners import Worker
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import backoff, retried
-from ..runtime.workers import Worker
 from ..views.call_view import CallView
 from .line import Line, Waiting
 from .manifests import Kept

@@ -25,8 +25,8 @@ from ..runtime.journal.contract import PAGE, Journal
 from ..runtime.journal.ledger import START, Cursor, Domain, Note, Noted
 from ..runtime.journal.pruning import turn_there
 from ..runtime.log import logger
+from ..runtime.owners import Worker
 from ..runtime.runtime import Runtime
-from ..runtime.workers import Worker
 from ..runtime.writer import fold_run
 from ..views.call_view import Waits
 from ..views.live import calls_of

@@ -16,9 +16,8 @@ from turnlock.models.facts import ToolExecutionStarted
 from turnlock.models.workers import OPAQUE, opaque
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.memory import MemoryJournal
-from turnlock.runtime.owners import new_owner
+from turnlock.runtime.owners import Worker, meaning_of, new_owner
 from turnlock.runtime.submitting import SharedRun
-from turnlock.runtime.workers import Worker, meaning_of
 
 from .faulty_journal import Fault, FaultyJournal
 from .test_runtime import World

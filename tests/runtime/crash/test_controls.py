@@ -16,9 +16,9 @@ from turnlock.runtime import dispatcher, ownership, writer
 from turnlock.runtime.actor import Actor
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.in_doubt import InDoubtResolver
+from turnlock.runtime.owners import Worker
 from turnlock.runtime.tenure import Tenure
 from turnlock.runtime.tools import performing
-from turnlock.runtime.workers import Worker
 
 from . import controls
 from .checks import violations
