@@ -16,7 +16,7 @@ import attrs
 
 @attrs.frozen
 class Range:
-    """From `first` on, below `end`: the release that was measured, and the patches of it."""
+    """From `first` on, below `end`: the releases that were measured, and the patches of them."""
 
     first: str
     end: str
@@ -28,7 +28,7 @@ class Range:
 
 TESTED: Final[Mapping[str, Range]] = {
     "agent-framework-core": Range("1.23", "1.24"),
-    "langchain": Range("1.4", "1.5"),
+    "langchain": Range("1.4", "1.6"),
     "langgraph": Range("1.2", "1.3"),
     "mcp": Range("2.3", "2.4"),
     "openai-agents": Range("0.24", "0.25"),

@@ -283,6 +283,10 @@ def needed_never(*_: object) -> ApprovalNeed:
     return ApprovalNeed(needed=False)
 
 
+def nobody_refused(_: At) -> None:
+    """A second gate that lets through what was opened without the first."""
+
+
 def test_the_control_without_claims_a_call_runs_twice() -> None:
     with (
         patch.object(claiming.Claiming, "__call__", unclaimed),
@@ -291,9 +295,11 @@ def test_the_control_without_claims_a_call_runs_twice() -> None:
         play_machine(Guards, settings=examples(200, phases=(Phase.generate,)))
 
 
-def test_the_control_without_the_gate_it_runs_unapproved() -> None:
+def test_the_control_without_either_gate_it_runs_unapproved() -> None:
+    """Neither where a turn is opened, nor where a call of a turn of others is claimed."""
     with (
         patch.object(Policy, "needs_approval", needed_never),
+        patch.object(claiming, "ungated", nobody_refused),
         pytest.raises(AssertionError, match="nobody approved it"),
     ):
         play_machine(Guards, settings=examples(200, phases=(Phase.generate,)))
