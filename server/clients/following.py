@@ -53,7 +53,8 @@ class Translator(Protocol):
     def look(self, *, is_late: bool) -> Iterable[Event]:
         """Say what else there is to say, and the end, if that is reached.
 
-        It is asked once all that has happened is told, and again behind each batch.
+        It is asked once all that has happened is told, and again behind each batch that brings
+        more than text.
 
         `is_late`: a question was there for `PATIENCE`, or a trouble for `RESTARTS`.
         """
@@ -137,7 +138,8 @@ class Following:
             return
         async for batch in self.subscription:
             events = [event for it in batch for event in self._told(it)]
-            events += self._looked()
+            if not (batch and all(isinstance(it, Delta) for it in batch)):
+                events += self._looked()  # some more of a text changes nothing else
             if events or not batch:
                 yield events
             if translator.is_over:
