@@ -2,76 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Final
 
-import attrs
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from ..server.console.conftest import WITHIN, chromium
+from . import pages
 from .conftest import clients
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-EXAMPLE: Final = ROOT / "examples" / "clients" / "chat"
-WRITTEN: Final = os.environ.get("TURNLOCK_PICTURES") == "write"
-"""Whether the picture of docs/clients.md is made anew."""
-
-
-@attrs.frozen
-class Started:
-    """What the command has printed."""
-
-    url: str
-    server: str
-    token: str
-
-
-def free_ports() -> int:
-    """A port that is free now, and so is the next."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port: int = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
+from .pages import EXAMPLES, PICTURES, WRITTEN, Started
 
 
 @pytest.fixture(scope="module")
 def started() -> Generator[Started]:
     """The example, as its command starts it."""
-    packages = clients(EXAMPLE) / "node_modules"
-    port = free_ports()
-    command = [sys.executable, str(EXAMPLE / "start.py"), "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--packages", str(packages)],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    told: dict[str, str] = {}
-    while not {"page", "token"} <= told.keys():
-        line = process.stdout.readline()
-        assert line, "it has ended"
-        name, _, value = line.strip().partition(" ")
-        told[name] = value.strip()
-    yield Started(told["page"], f"http://127.0.0.1:{port}", told["token"])
-    os.killpg(process.pid, signal.SIGINT)
-    try:
-        process.wait(30)
-    finally:
-        process.stdout.close()
+    with pages.started("chat", clients(EXAMPLES / "chat") / "node_modules") as it:
+        yield it
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +64,7 @@ def test_f_73_a_person_decides_on_a_page_with_use_chat(
     page.get_by_label("Message").fill("pay Eve 7")
     page.get_by_label("Message").press("Enter")
     expect(cards.last.get_by_role("button", name="Approve")).to_be_visible()
-    picture = (ROOT / "docs" / "pictures" if WRITTEN else tmp_path) / "clients-chat.png"
+    picture = (PICTURES if WRITTEN else tmp_path) / "clients-chat.png"
     page.screenshot(path=picture, animations="disabled", full_page=True)
     assert picture.stat().st_size > 10_000
     page.reload()

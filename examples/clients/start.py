@@ -1,8 +1,9 @@
-"""Serve an agent and a page with AG-UI's HttpAgent, which is unmodified and not built.
+"""Serve an agent and a page with a client of others, which is unmodified and not built.
 
-    python examples/clients/agui/start.py
+    python examples/clients/start.py chat    # the AI SDK's useChat
+    python examples/clients/start.py agui    # AG-UI's HttpAgent
 
-It needs Node's npm (22 or later) once, to install what package-lock.json names, and
+It needs Node's npm (22 or later) once, to install what the page's package-lock.json names, and
 `pip install 'turnlock[server]'`. The page asks for the token that is printed. ^C ends both.
 """
 
@@ -21,68 +22,74 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-AGENTS = HERE.parents[1] / "server" / "agents.py"
+PAGES = ("chat", "agui")
+AGENTS = HERE.parent / "server" / "agents.py"
 PACKAGES = "/node_modules/"
 
 
 class Page(SimpleHTTPRequestHandler):
     """The files of the page, and of the packages that it is made of; nothing else."""
 
-    def __init__(self, *args: Any, packages: Path, server_url: str, **more: Any) -> None:  # noqa: ANN401
-        """Serve from here; packages lie where npm has put them."""
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401
+        folder: Path,
+        packages: Path,
+        server_url: str,
+        **more: Any,  # noqa: ANN401
+    ) -> None:
+        """Serve a folder; packages lie where npm has put them."""
+        self._folder = folder
         self._packages = packages
         self._server_url = server_url
-        super().__init__(*args, directory=str(HERE), **more)
+        super().__init__(*args, directory=str(folder), **more)
 
     def do_GET(self) -> None:
         """Answer with a file, or with where the server is."""
-        if self.path != "/where.json":
+        if self.path == "/where.json":
+            told = json.dumps({"server": self._server_url}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(told)
+        else:
             super().do_GET()
-            return
-        told = json.dumps({"server": self._server_url}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(told)
 
     def translate_path(self, path: str) -> str:
         """Return the file of a path; the server's own class keeps it below its folder."""
-        found = Path(super().translate_path(path)).relative_to(HERE)
+        found = Path(super().translate_path(path)).relative_to(self._folder)
         if path.startswith(PACKAGES):
             return str(self._packages.joinpath(*found.parts[1:]))
-        return str(HERE / found)
+        return str(self._folder / found)
 
-    def log_message(self, *_: Any) -> None:  # noqa: ANN401
+    def log_message(self, format: str, *_: Any) -> None:  # noqa: A002, ANN401 - the class calls it so
         """Say nothing of each file."""
 
 
-def page_server(port: int, *, packages: Path, server_url: str) -> ThreadingHTTPServer:
-    """Return what serves the page on the loopback."""
-    handler = partial(Page, packages=packages, server_url=server_url)
-    return ThreadingHTTPServer(("127.0.0.1", port), handler)
-
-
-def installed() -> Path:
-    """Return where the packages are: installed beside this file, once."""
-    packages = HERE / "node_modules"
+def installed(folder: Path) -> Path:
+    """Return where the packages are: installed beside the page, once."""
+    packages = folder / "node_modules"
     if not packages.is_dir():
         npm = shutil.which("npm")
         if npm is None:
             sys.exit("npm is missing: install Node.js 22 or later")
-        subprocess.run([npm, "ci", "--ignore-scripts"], cwd=HERE, check=True)  # noqa: S603 - ours
+        subprocess.run([npm, "ci", "--ignore-scripts"], cwd=folder, check=True)  # noqa: S603 - ours
     return packages
 
 
 def main() -> int:
     """Serve both, and say where."""
-    asked = argparse.ArgumentParser(description="An AG-UI page on turnlock serve.")
+    asked = argparse.ArgumentParser(description="A page of another client on turnlock serve.")
+    asked.add_argument("page", choices=PAGES)
     asked.add_argument("--port", type=int, default=8420, help="the server's; the page has the next")
     asked.add_argument("--packages", type=Path, help="where npm has installed them already")
     given = asked.parse_args()
-    packages = given.packages or installed()
+    folder = HERE / given.page
+    packages = given.packages or installed(folder)
     server, page = (f"http://127.0.0.1:{given.port + more}" for more in (0, 1))
-    with TemporaryDirectory(prefix="turnlock-agui-") as folder:
-        db = Path(folder) / "agent.db"
+    handler = partial(Page, folder=folder, packages=packages, server_url=server)
+    with TemporaryDirectory(prefix="turnlock-page-") as kept:
+        db = Path(kept) / "agent.db"
         options = ["--db", str(db), "--agent", str(AGENTS), "--port", str(given.port)]
         command = [sys.executable, "-m", "turnlock", "serve", *options, "--origin", page]
         with subprocess.Popen(command) as serving:  # noqa: S603 - ours
@@ -93,7 +100,7 @@ def main() -> int:
                 time.sleep(0.05)
             print(f"  page     {page}/\n  token    {token.read_text().strip()}", flush=True)
             try:
-                page_server(given.port + 1, packages=packages, server_url=server).serve_forever()
+                ThreadingHTTPServer(("127.0.0.1", given.port + 1), handler).serve_forever()
             except KeyboardInterrupt:
                 serving.terminate()
     return 0
