@@ -84,6 +84,9 @@ def arguments(words: tuple[str, ...], text: str, db: str) -> Iterator[list[str]]
     for it in command.params:  # what must be given
         if isinstance(it, click.Option) and it.required and it.name != "db":
             words = (*words, it.opts[0], "out.file")
+    if words == ("serve",):  # alone it serves, and does not end
+        yield from ([*words, "--db", db, *more] for more in (["--world", text], ["--", text]))
+        return
     names = [text if it.name in {"run_id", "call", "run"} else "1" for it in places]
     for given in (names, ["nope" + text for _ in names], []):
         if words == ("run",):
