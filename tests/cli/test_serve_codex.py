@@ -158,7 +158,7 @@ def test_s_85_without_the_executable_the_server_starts_and_says_so(tmp_path: Pat
         (("--runtime", "codex", "--root", ".", "--kind-default", "own"), "is not performed here"),
         (
             ("--headless",),
-            "this server performs, which is nothing; leave it out, or give --agent FILE",
+            "which is nothing; leave it out, or give --agent, --runtime codex, --world or --mcp",
         ),
     ],
 )

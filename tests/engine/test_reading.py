@@ -27,6 +27,8 @@ def is_told_alike(kernel: Kernel) -> bool:
         and kernel.continuations == tuple(owed.effect for owed in snapshot.continuations)
         and kernel.busy == (snapshot.turn is not None or bool(snapshot.continuations))
         and told(kernel.turn) == told(snapshot.turn)
+        and [(it.turn_id, it.invocation_ids) for it in kernel.closings]
+        == [(it.turn_id, it.invocation_ids) for it in snapshot.closings]
     )
 
 
@@ -44,6 +46,7 @@ def test_a_live_kernel_says_what_its_snapshot_says() -> None:
         play.reports(invocation_id, 1)
         assert is_told_alike(play.kernel)
     assert (play.kernel.turn, play.kernel.busy) == (None, True)
+    assert [it.turn_id for it in play.kernel.closings] == ["T1"]
     assert len(play.kernel.grants) == 1
 
 

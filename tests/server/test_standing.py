@@ -31,7 +31,7 @@ def test_f_1_the_root_says_what_this_is() -> None:
         async with opened() as it:
             told = json.loads((await ask(it.app, "/v1", headers=[OWN, TOKEN])).body)
             assert told["api"] == 1
-            assert told["faces"] == ["agui", "chat"]
+            assert told["faces"] == ["agui", "chat", "a2a"]  # and mcp, where tools are offered
             assert set(told) == {"turnlock", "api", "faces"}
 
     asyncio.run(play())
