@@ -13,16 +13,14 @@ from __future__ import annotations
 import json
 import selectors
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 from clients_server import SECRET
+from servers import served
 from timing import QUICK, Line
 
 STREAMS: Final = 100
@@ -39,7 +37,7 @@ def measure(rounds: int) -> list[Line]:
     quick = rounds <= QUICK
     streams, tokens = (4, 5) if quick else (STREAMS, TOKENS)
     lines: list[Line] = []
-    with TemporaryDirectory() as folder, _served(Path(folder), tokens) as port:
+    with TemporaryDirectory() as folder, served("clients_server.py", Path(folder), tokens) as port:
         for name, kind in CLIENTS.items():
             took: dict[str, list[float]] = {"/bare": [], "/v1": []}
             cost: dict[str, list[float]] = {"/bare": [], "/v1": []}
@@ -63,20 +61,6 @@ def _told(name: str, took: dict[str, list[float]]) -> list[Line]:
         Line(name=name, value=ours, unit="s"),
         Line(name=f"{name}, ours / bare", value=ours / bare, unit="ratio", bound=1.25, note=note),
     ]
-
-
-@contextmanager
-def _served(folder: Path, tokens: int) -> Generator[int]:
-    script = Path(__file__).with_name("clients_server.py")
-    with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, str(script), str(folder), str(tokens)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        if process.stdin is None or process.stdout is None:
-            raise AssertionError
-        yield json.loads(process.stdout.readline())["port"]
-        process.stdin.close()
 
 
 def _together(port: int, prefix: str, kind: str, runs: Sequence[str]) -> tuple[float, float]:

@@ -16,13 +16,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
+from servers import served
 from stream_server import SECRET
 from timing import QUICK, Line
 
@@ -44,7 +44,7 @@ def measure(rounds: int) -> list[Line]:
     quick = rounds <= QUICK
     past = 2_000 if quick else PAST
     lines: list[Line] = []
-    with TemporaryDirectory() as folder, _served(Path(folder), past) as port:
+    with TemporaryDirectory() as folder, served("stream_server.py", Path(folder), past) as port:
         for count in SUBSCRIBERS[:1] if quick else SUBSCRIBERS:
             lines += _fan_out(port, count, events=3 if quick else EVENTS)
         lines += _catch_up(port, past)
@@ -52,20 +52,6 @@ def measure(rounds: int) -> list[Line]:
     with TemporaryDirectory() as folder:
         lines += _memory(Path(folder), 20 if quick else 500)
     return lines
-
-
-@contextmanager
-def _served(folder: Path, past: int) -> Generator[int]:
-    script = Path(__file__).with_name("stream_server.py")
-    with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, str(script), str(folder), str(past)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        if process.stdin is None or process.stdout is None:
-            raise AssertionError
-        yield json.loads(process.stdout.readline())["port"]
-        process.stdin.close()
 
 
 class _Clients:
@@ -172,7 +158,7 @@ def _memory(folder: Path, count: int) -> list[Line]:
     for number, (path, name, bound, note) in enumerate(cases):
         place = folder / str(number)
         place.mkdir()
-        with _served(place, STALLS) as port:
+        with served("stream_server.py", place, STALLS) as port:
             before = _control(port, "stand")["resident"]
             clients = _Clients(port)
             clients.connect(count, path, reads=False)
