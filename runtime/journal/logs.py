@@ -20,6 +20,7 @@ from ...models.values import Json, canonical, check_text, freeze
 from ..errors import CorruptLog, Overloaded
 from ..log import logger
 from .entries import PAGE, Finding
+from .rows import KEEP
 
 ENTRY_BYTES: Final = 2 * 1024 * 1024
 """Bytes of JSON that the body of an entry may have: a message of 256 kB, however it is escaped."""
@@ -269,12 +270,12 @@ def check_room(log: str, last: int) -> None:
 
 
 def damaged_entry(log: str, number: int, cause: str, *, where: str) -> CorruptLog:
-    """Return the error for an entry that is not as it was written; `where` says in which file."""
+    """Return the error for an entry that is not as it was written; `where` says where."""
     return CorruptLog(
         log=log,
         number=number,
         cause=f"{cause}, in {where}",
-        fix="keep the file and its -wal file as they are, and restore them from a copy",
+        fix=KEEP,
     )
 
 

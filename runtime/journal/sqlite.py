@@ -12,7 +12,7 @@ The file belongs to nobody as a whole. Any number of processes may open it at th
 and to post; each run has one owner at most (`own`), and then only the owner's appends are kept.
 
 What is asked of the file is in `sqlite_statements`, its tables in `sqlite_schema`, its rows in
-`sqlite_rows`, how it is opened in `sqlite_file`, and its threads in `sqlite_worker`.
+`rows`, how it is opened in `sqlite_file`, and its threads in `sqlite_worker`.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ from .contract import (
 )
 from .given import ends_of, given_notes
 from .latest import place_read
+from .rows import row_of
 from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
 from .sqlite_clock import FileClock
@@ -74,7 +75,6 @@ from .sqlite_heads import Heads, lost_tails
 from .sqlite_ledgers import SqliteLedgers
 from .sqlite_logs import SqliteLogs
 from .sqlite_reading import ReadOnly
-from .sqlite_rows import row_of
 from .sqlite_worker import Worker, reading, writing
 
 T = TypeVar("T")

@@ -14,12 +14,12 @@ from ...views.status import Status
 from .contract import Finding, Post, findings_of
 from .ledger import START, Cursor
 from .logs import finding
+from .rows import STRANGE, Row, chained, checksum, facts_in, lines_in, missing
 from .sqlite_entries import entries
 from .sqlite_heads import is_log, log_name, lost_tails
 from .sqlite_logs import check_logs
 from .sqlite_notes import NotedRow, rows_after, worker
 from .sqlite_posts import read_post
-from .sqlite_rows import STRANGE, Row, chained, checksum, facts_in, lines_in, missing
 from .sqlite_runs import Head, head_of
 from .sqlite_schema import MIGRATIONS, differing, version_of
 

@@ -19,7 +19,7 @@ from typing import Final
 from ..errors import ClockMoved
 from ..processes import time_line
 from ..scheduling import SteadyClock, since_boot
-from .sqlite_rows import checksum
+from .rows import checksum
 from .sqlite_schema import keep_meta
 
 TOLERATED: Final = 1.0

@@ -24,8 +24,8 @@ from ..errors import JournalError
 from .contract import RunEntry, RunsPage, not_removed, run_differs
 from .latest import Place
 from .ledger import Cursor
+from .rows import checksum, damaged
 from .sqlite_notes import PARTS, SHOWN
-from .sqlite_rows import checksum, damaged
 from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
 _ENTRY: Final = HEAD.replace(

@@ -1,6 +1,6 @@
 """The file of a SQLite journal: how it is made and opened, and what can be wrong with it.
 
-What is not whole is never made anew. Its tables are in `sqlite_schema`, its rows in `sqlite_rows`.
+What is not whole is never made anew. Its tables are in `sqlite_schema`, its rows in `rows`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ...models.safe_text import harmless
 from ..errors import JournalError, NoJournal
 from ..log import logger
 from . import sqlite_schema as schema
+from .rows import STRANGE
 from .sqlite_guard import BETWEEN, LOOKS, Guard, beside, check_wal
-from .sqlite_rows import STRANGE
 from .sqlite_runs import head_sum
 
 PRIVATE: Final = 0o600

@@ -37,7 +37,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from ..errors import JournalError, JournalReplaced
-from .sqlite_rows import checksum
+from .rows import checksum
 from .sqlite_schema import APPLICATION_ID, IDENTITY, keep_meta, meta
 
 NUMBER: Final = "wal"

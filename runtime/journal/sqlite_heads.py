@@ -34,9 +34,9 @@ import attrs
 
 from ..errors import JournalError
 from ..log import logger
+from .rows import Row, chained
 from .sqlite_file import PRIVATE, failed, sync_folder
 from .sqlite_guard import Guard, beside
-from .sqlite_rows import Row, chained
 from .sqlite_runs import mark_lost, mark_rewound
 from .sqlite_schema import IDENTITY, meta
 

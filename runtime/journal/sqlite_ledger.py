@@ -10,8 +10,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 from .ledger import Cursor, Domain, Gap, LedgerEntry, LedgerPage
+from .rows import entries_in, missing
 from .sqlite_notes import NOTED, PARTS, SHOWN, NotedRow, rows_after
-from .sqlite_rows import entries_in, missing
 from .sqlite_runs import Head, head_of, is_text
 from .sqlite_statements import PAGE_BYTES
 

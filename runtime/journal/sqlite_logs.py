@@ -38,8 +38,8 @@ from .logs import (
     first_won,
     given_entry,
 )
+from .rows import checksum
 from .sqlite_heads import Heads, head_of_log, log_key
-from .sqlite_rows import checksum
 
 T = TypeVar("T")
 

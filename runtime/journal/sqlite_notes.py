@@ -24,7 +24,7 @@ from .ledger import LASTING, Cursor, Domain, LedgerEntry, Note, Noted
 from .named import note_of
 from .pruning import Spared, turn_of
 from .refusals import another_worker
-from .sqlite_rows import checksum, damaged, trusted_fact
+from .rows import checksum, damaged, trusted_fact
 from .sqlite_runs import Head, head_of, is_text, where_of, writable
 
 _LAST: Final = (

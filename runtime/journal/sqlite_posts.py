@@ -27,7 +27,7 @@ from .contract import (
     Post,
     too_many_posts,
 )
-from .sqlite_rows import checksum, damaged
+from .rows import checksum, damaged
 from .sqlite_runs import head_of, writable
 
 _PROBLEM_SHOWN: Final = 500

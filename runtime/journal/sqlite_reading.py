@@ -26,6 +26,7 @@ import attrs
 
 from ..errors import JournalError, JournalReplaced
 from . import sqlite_schema as schema
+from .rows import STRANGE
 from .sqlite_file import (
     acquaint,
     check_file,
@@ -35,7 +36,6 @@ from .sqlite_file import (
     strange,
 )
 from .sqlite_guard import beside, check_wal
-from .sqlite_rows import STRANGE
 from .sqlite_worker import Outcome, Work, reading
 
 TRIES: Final = 5

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from .contract import Busy, Summary, owned, rewound, run_forgotten, unknown_run
-from .sqlite_rows import Row, damaged
+from .rows import Row, damaged
 from .sqlite_schema import keep_meta, meta
 
 HEAD: Final = (

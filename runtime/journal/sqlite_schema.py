@@ -22,8 +22,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from .rows import checksum, damaged
 from .sqlite_named import drop_named, place_named
-from .sqlite_rows import checksum, damaged
 
 APPLICATION_ID: Final = 0x74726E6C
 """Stands in the header of each journal ("trnl"); ``file`` and we tell by it whose file it is."""

@@ -17,10 +17,10 @@ from ...models.errors import InvalidValue
 from ...models.fact import Fact
 from .contract import Appended, Busy, run_differs
 from .given import Given
+from .rows import Row, chained, checksum, facts_in, missing
 from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
 from .sqlite_notes import keep_notes, not_kept
-from .sqlite_rows import Row, chained, checksum, facts_in, missing
 from .sqlite_runs import Head, head_of, head_sum, readmit, told_of, writable
 
 PAGE_BYTES: Final = 16_000_000

@@ -26,10 +26,10 @@ import attrs
 from ...models.errors import TurnlockError
 from ..errors import JournalError, JournalReplaced
 from ..log import logger
+from .rows import STRANGE
 from .sqlite_file import failed, is_full, strange
 from .sqlite_guard import Guard
 from .sqlite_heads import Heads
-from .sqlite_rows import STRANGE
 
 T = TypeVar("T")
 

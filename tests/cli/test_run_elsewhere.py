@@ -261,7 +261,7 @@ def test_show_tells_doubt_from_an_authorised_retry(tmp_path: Path) -> None:
 
 def test_check_finds_a_journal_that_cannot_have_happened(waiting: tuple[str, list[str]]) -> None:
     """A fact forged with its checksum is named by its number; a damaged row as well."""
-    from turnlock.runtime.journal.sqlite_rows import checksum  # noqa: PLC0415 - one test's
+    from turnlock.runtime.journal.rows import checksum  # noqa: PLC0415 - one test's
 
     db, _ = waiting
     assert turnlock("check", "--db", db, "--run", "agent", "--json").exit_code == 0

@@ -17,8 +17,8 @@ import attrs
 
 from turnlock import Tick
 from turnlock.models.codec import to_json
+from turnlock.runtime.journal.rows import checksum
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_rows import checksum
 
 from .kills import LEASE, Child, child
 

@@ -11,7 +11,7 @@ from typing import Final
 from turnlock.models.codec import to_json
 from turnlock.models.fact import Fact
 from turnlock.models.values import Json, canonical
-from turnlock.runtime.journal.sqlite_rows import checksum, row_of
+from turnlock.runtime.journal.rows import checksum, row_of
 from turnlock.runtime.journal.sqlite_schema import APPLICATION_ID, MIGRATIONS
 
 from .stage import RUN

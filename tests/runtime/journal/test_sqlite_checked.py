@@ -19,8 +19,8 @@ from turnlock.models.errors import TurnlockError
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal import sqlite_runs
 from turnlock.runtime.journal.contract import PROBLEM, Appended, Finding
+from turnlock.runtime.journal.rows import checksum
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_rows import checksum
 
 from .stage import LEASE, NOW, OTHER, RUN, everything, facts, kept, owned, said, told_run
 

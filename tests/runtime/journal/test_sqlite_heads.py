@@ -23,8 +23,8 @@ from turnlock.models.fact import Fact
 from turnlock.runtime.errors import JournalError, JournalRewound
 from turnlock.runtime.journal import sqlite_heads
 from turnlock.runtime.journal.contract import Appended
+from turnlock.runtime.journal.rows import checksum
 from turnlock.runtime.journal.sqlite import SqliteJournal
-from turnlock.runtime.journal.sqlite_rows import checksum
 from turnlock.runtime.journal.sqlite_schema import IDENTITY, keep_meta
 
 from .stage import OTHER, RUN, everything, facts, kept, owned

@@ -26,7 +26,7 @@ from turnlock.runtime import (
     tool,
 )
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.sqlite_rows import checksum
+from turnlock.runtime.journal.rows import checksum
 from turnlock.runtime.journal.sqlite_schema import MIGRATIONS
 
 NEXT: Final = len(MIGRATIONS) + 1

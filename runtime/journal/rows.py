@@ -1,4 +1,7 @@
-"""The rows of a SQLite journal: how facts are written into them and read out, how damage shows.
+"""The rows of a journal: how facts are written into them and read out, and how damage shows.
+
+They are the same in SQLite and in PostgreSQL, checksums included, so that rows can be copied from
+one to the other (D-20).
 
 One row of `appends` holds the facts of one append as lines of JSON: a row for each fact took 1.7
 times as long to write in batches of 100 (measured: 6.8 and 4.0 µs a fact, with the disk).
@@ -200,7 +203,7 @@ def checksum(content: object, *key: object) -> int:
 
 
 def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> list[Fact]:
-    """Return the facts of a row behind `after`, at most `limit`; `where` says which file it is.
+    """Return the facts of a row behind `after`, at most `limit`; `where` says which journal it is.
 
     Raises `CorruptJournal` when the row does not follow, is not as it was written, or was written
     by a newer version, which is no damage: then that is said.
@@ -224,12 +227,13 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> li
     return found
 
 
+KEEP: Final = "keep it as it is (a file with its -wal file), and restore it from a copy"
+"""What is to be done about damage, wherever the journal is kept."""
+
+
 def damaged(where: str, what: str, cause: str) -> JournalError:
-    """Return the error for what is not as it was written; `where` says in which file."""
-    return JournalError(
-        f"journal {where}: {what} is damaged ({cause}); keep the file and its -wal file as they"
-        " are, and restore them from a copy"
-    )
+    """Return the error for what is not as it was written; `where` says in which journal."""
+    return JournalError(f"journal {where}: {what} is damaged ({cause}); {KEEP}")
 
 
 def missing(sequence: int, where: str) -> CorruptJournal:
@@ -249,7 +253,7 @@ def _corrupt(sequence: int, cause: str) -> CorruptJournal:
     return CorruptJournal(
         sequence=sequence,
         cause=cause,
-        fix="keep the file and its -wal file as they are, and restore them from a copy",
+        fix=KEEP,
     )
 
 
