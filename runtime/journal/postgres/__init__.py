@@ -1,0 +1,1 @@
+"""Runs in a schema of a PostgreSQL database, which many hosts share (docs/spec/distributed.md)."""
