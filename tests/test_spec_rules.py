@@ -1,4 +1,4 @@
-"""The numbered rules of docs/spec/{world,server,face}.md, and the tests that name them."""
+"""The numbered rules of the texts of docs/spec/, and the tests that name them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from spec_rules import TEXTS, named_in, rules_of  # noqa: E402 - a script's own 
 
 CLIENTS = frozenset({"F-82", "F-83"})
 """Of the clients of others: those that are not here yet."""
-
+REASONS = frozenset({"D-2", "D-3", "D-70", "D-73", "D-74", "D-75", "D-83", "D-85"})
+"""Of the distributed form: why it is as it is, what others do, and figures on paper."""
+SHARDS = frozenset({"D-80", "D-81", "D-82", "D-84"})
+"""Of the distributed form: beyond one primary, which is not here yet."""
+UNTESTED = frozenset(
+    {f"D-{number}" for number in (*range(1, 6), *range(10, 19), *range(20, 23))}
+    | {f"D-{number}" for number in (*range(30, 40), *range(40, 57), *range(58, 64), 71, 72)}
+)
+"""Of the distributed form: being built. Whoever names one in a test may take it off."""
+LEFT_OUT = CLIENTS | REASONS | SHARDS | UNTESTED
 
 RULES = tuple(rule.id for letter in TEXTS for rule in rules_of(letter))
 
@@ -30,7 +39,7 @@ def rules_tested() -> set[str]:
     return {it for it in found if it[0] in TEXTS}
 
 
-@pytest.mark.parametrize("rule", [it for it in RULES if it not in CLIENTS])
+@pytest.mark.parametrize("rule", [it for it in RULES if it not in LEFT_OUT])
 def test_every_rule_has_a_test_that_names_it(rule: str) -> None:
     """A rule without a test is a wish."""
     name = rule.lower().replace("-", "_")
@@ -44,12 +53,12 @@ def test_no_test_names_a_rule_that_does_not_exist() -> None:
 
 def test_what_is_not_built_is_stated() -> None:
     """What is left out here is a rule of the texts."""
-    assert set(RULES) >= CLIENTS
+    assert set(RULES) >= LEFT_OUT
 
 
 def test_the_reader_of_names_reads_names() -> None:
     """The negative control: a helper, a mention elsewhere and a comment are no tests."""
-    told = "def test_a():\n    '''W-7: this, F-33a and S-4.'''"
+    told = "def test_a():\n    '''W-7: this, F-33a, D-3 and S-4.'''"
     found = dict(named_in(f"{told}\nasync def test_s_42a_y(): ..."))
-    assert found == {"test_a": {"W-7", "F-33a", "S-4"}, "test_s_42a_y": {"S-42a"}}
+    assert found == {"test_a": {"W-7", "F-33a", "D-3", "S-4"}, "test_s_42a_y": {"S-42a"}}
     assert not [*named_in("def w_1_x(): ...\n# S-2\ndef test_b():\n    return 'F-3'")]

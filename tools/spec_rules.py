@@ -11,16 +11,16 @@ from typing import Final
 import attrs
 
 SPEC: Final = Path(__file__).resolve().parents[1] / "docs" / "spec"
-TEXTS: Final = {"W": "world.md", "S": "server.md", "F": "face.md"}
+TEXTS: Final = {"W": "world.md", "S": "server.md", "F": "face.md", "D": "distributed.md"}
 """By the letter of their rules; kernel.md has a reader of its own, `turnlock explain` uses it."""
 
 _STATED: Final = re.compile(
-    r"(?:^ *-|(?<=\.)) (\*\*)?(?P<id>[WSF]-\d+a?)(?(1)\*\*) "
+    r"(?:^ *-|(?<=\.)) (\*\*)?(?P<id>[WSFD]-\d+a?)(?(1)\*\*) "
     r"(?P<sentence>.+?(?:[.](?=\s|$)|:(?=\n\n)))",
     re.MULTILINE | re.DOTALL,
 )
-_NAME: Final = re.compile(r"^test_([kwsf])_(\d+a?)_")
-_TOLD: Final = re.compile(r"\b([KWSF]-\d+a?)\b")
+_NAME: Final = re.compile(r"^test_([kwsfd])_(\d+a?)_")
+_TOLD: Final = re.compile(r"\b([KWSFD]-\d+a?)\b")
 
 
 @attrs.frozen

@@ -56,6 +56,11 @@ The rules of [server.md](server.md). Those without a test are of runtimes that a
 
 The rules of [face.md](face.md). Those without a test are of clients that are not here yet.
 """,
+    "D": """\
+## The distributed form
+
+The rules of [distributed.md](distributed.md). Those without a test are of what is not here yet.
+""",
 }
 
 REASONS_HEAD: Final = """\
