@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .postgres.servers import drop_schemas
+
 os.environ.pop("COLUMNS", None)  # some runners set it, and then tables are as wide as it says
 
 # Background jobs of a shell inherit that SIGINT is ignored, and tests interrupt what they start.
@@ -40,6 +42,12 @@ LONGEST = frozenset({"catalogue", "verification", "views", "wire"})
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: many tests wait, for other processes and for time."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """What a test has kept in PostgreSQL goes with it."""
+    drop_schemas()
 
 
 @pytest.hookimpl(trylast=True)
