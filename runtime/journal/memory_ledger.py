@@ -11,11 +11,10 @@ import attrs
 
 from ...models.codec import to_json
 from ...models.facts import Fact
-from . import ledger
 from .entries import Appended
 from .given import Given
 from .ledger import START, Cursor, Domain, Gap, LedgerEntry, LedgerPage, Noted
-from .pruning import Spared, is_observation, turn_of
+from .pruning import Spared, is_observation, joined, old_of, turn_of
 
 _BEFORE_NOTES: Final = 0
 
@@ -146,25 +145,11 @@ class MemoryLedger:
         latest = next((it for it in about if it is not None), None)
         spared = Spared.by(reversed(facts), latest=latest)
         observed = [kept for kept in self._notes if is_observation(kept.noted.note)]
-        beyond = len(observed) - ledger.OBSERVATIONS
         gone = {
             kept.noted.cursor
-            for number, kept in enumerate(observed)
-            if (number < beyond or kept.noted.note.at < now - ledger.OBSERVED_FOR)
-            and not spared.has(kept.noted.cursor.sequence, turn_of(kept.noted.note.correlation))
+            for kept in old_of([(kept, kept.noted.note.at) for kept in observed], now=now)
+            if not spared.has(kept.noted.cursor.sequence, turn_of(kept.noted.note.correlation))
         }
         self._notes = [kept for kept in self._notes if kept.noted.cursor not in gone]
-        self._gaps = _joined([*self._gaps, *(Gap(first=it, last=it) for it in gone)])
+        self._gaps = joined([*self._gaps, *(Gap(first=it, last=it) for it in gone)])
         return len(gone)
-
-
-def _joined(gaps: Sequence[Gap]) -> list[Gap]:
-    """Return gaps in order, those that follow one another behind one fact as one."""
-    found: list[Gap] = []
-    for gap in sorted(gaps, key=lambda gap: gap.first):
-        last = found[-1].last if found else START
-        if gap.first == Cursor(last.sequence, last.part + 1) and last.part:
-            found[-1] = attrs.evolve(found[-1], last=gap.last)
-        else:
-            found.append(gap)
-    return found

@@ -1,14 +1,23 @@
-"""Which notes may be pruned (S-64)."""
+"""Which notes may be pruned, and the gaps that stay in their places (S-64)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 
+from ...models.errors import InvalidValue
 from ...models.facts import Fact, TurnInterrupted, TurnOpened, TurnSettled
-from .ledger import LASTING, Note
+from ...models.strict_json import parse
+from . import ledger
+from .ledger import LASTING, START, Cursor, Gap, Note
+from .rows import trusted_fact
+
+T = TypeVar("T")
+
+TURN_FACTS: Final = b'"TURN_'
+"""What the line of each fact of a turn holds; others may, too."""
 
 
 def is_observation(note: Note) -> bool:
@@ -25,6 +34,43 @@ def turn_of(correlation: Mapping[str, Any] | None) -> str | None:
     """Return the turn of another runtime that a note is about; None: of none that is known."""
     turn_id = None if correlation is None else correlation.get("turn_id")
     return turn_id if isinstance(turn_id, str) else None
+
+
+def turn_in(correlation: bytes | None) -> str | None:
+    """Return the turn that a correlation names; None where it is damaged: the row says so."""
+    if correlation is None:
+        return None
+    try:
+        about: Any = parse(correlation)
+    except (InvalidValue, ValueError):
+        return None
+    return turn_of(cast("dict[str, Any]", about)) if isinstance(about, dict) else None
+
+
+def turn_facts(facts: bytes) -> Iterator[Fact]:
+    """Yield the facts of turns among the lines of an append, the latest first."""
+    for line in reversed(facts.split(b"\n")):
+        if TURN_FACTS in line:
+            yield trusted_fact(line)
+
+
+def old_of(observed: Sequence[tuple[T, float]], *, now: float) -> list[T]:
+    """Return which of the observations, in order and each with its time, are old enough to go."""
+    beyond = len(observed) - ledger.OBSERVATIONS
+    oldest = now - ledger.OBSERVED_FOR
+    return [it for place, (it, at) in enumerate(observed) if place < beyond or at < oldest]
+
+
+def joined(gaps: Iterable[Gap]) -> list[Gap]:
+    """Return gaps in order, those that touch or overlap behind one fact as one."""
+    found: list[Gap] = []
+    for gap in sorted(gaps, key=lambda gap: gap.first):
+        last = found[-1].last if found else START
+        if last.part and gap.first <= Cursor(last.sequence, last.part + 1):
+            found[-1] = attrs.evolve(found[-1], last=max(last, gap.last))
+        else:
+            found.append(gap)
+    return found
 
 
 @attrs.frozen

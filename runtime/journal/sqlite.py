@@ -383,13 +383,7 @@ class SqliteJournal(SqliteLedgers, SqliteLogs):
         found, unreadable = await self._read(partial(posts.posts, run_ids=run_ids, after=after))
         if unreadable:
             for it in unreadable:
-                _log.error(
-                    "journal %s: post %d for run %r is set aside: %s",
-                    self._where,
-                    it.number,
-                    it.run_id,
-                    it.problem,
-                )
+                _log.error("%s", it.logged(self._where))
             if self._writer is not None:
                 await self._write(partial(posts.set_aside, unreadable=unreadable))
         return found

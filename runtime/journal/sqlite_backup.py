@@ -30,12 +30,13 @@ from ...models.errors import TurnlockError
 from ..errors import JournalError, NoJournal
 from .backups import Backup, Restored
 from .entries import Finding
+from .post_rows import Unreadable
 from .rows import STRANGE
 from .sqlite_check import check
 from .sqlite_file import acquaint, check_file, check_place, failed, make_private, sync_folder
 from .sqlite_guard import beside, opened_alone
 from .sqlite_heads import HEADS
-from .sqlite_posts import Unreadable, set_aside
+from .sqlite_posts import set_aside
 from .sqlite_reading import ReadOnly
 from .sqlite_runs import FENCES_SKIPPED
 from .sqlite_schema import identify, keep_meta, meta, migrate

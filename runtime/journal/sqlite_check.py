@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from ...engine.snapshot import Snapshot
-from ...models.codec import record_from_json
-from ...models.errors import CorruptJournal, InvalidValue, TurnlockError
-from ...views.status import Status
-from .contract import Finding, Post, findings_of
-from .ledger import START, Cursor
+from ...models.errors import TurnlockError
+from .checked import DAMAGED, FactsChecked, NotesChecked, post_checked, snapshot_checked
+from .contract import Finding, findings_of
+from .ledger import START
 from .logs import finding
-from .rows import STRANGE, Row, chained, checksum, facts_in, lines_in, missing
+from .noted import NotedRow
+from .rows import STRANGE, Row, chained, checksum
 from .sqlite_entries import entries
 from .sqlite_heads import is_log, log_name, lost_tails
 from .sqlite_logs import check_logs
-from .sqlite_notes import NotedRow, rows_after, worker
-from .sqlite_posts import read_post
+from .sqlite_notes import rows_after, worker
 from .sqlite_runs import Head, head_of
 from .sqlite_schema import MIGRATIONS, differing, version_of
 
 FOUND: Final = 1_000
 """What SQLite itself finds is told up to so many."""
-_OTHER_TIME: Final = "when it happened is told otherwise beside its row"
-_DAMAGED: Final = "it is damaged: the checksum does not fit"
 
 Step: TypeAlias = Callable[[sqlite3.Connection, str], Iterator[Finding]]
 
@@ -79,7 +75,7 @@ def _schema(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
 def _meta(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
     for name, value, kept in connection.execute("SELECT name, value, checksum FROM meta"):
         if checksum(value, name) != kept:
-            yield _finding(None, f"meta {name!r}", _DAMAGED)
+            yield _finding(None, f"meta {name!r}", DAMAGED)
 
 
 def _rows(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
@@ -111,50 +107,29 @@ def _facts(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
 
 def _facts_of(connection: sqlite3.Connection, head: Head, where: str) -> Iterator[Finding]:
     """Look at each append by itself: whether it follows, fits its checksum, and can be read."""
-    after, digest = 0, None
-    times: list[float] = []
+    checked, digest = FactsChecked(head.run_id, where), None
     for kept in connection.execute(
         "SELECT first, last, facts, checksum, beside FROM appends WHERE run = ? ORDER BY last",
         (head.number,),
     ):
         row = Row(*kept)
-        try:
-            facts = facts_in(row, head.run_id, after=after, limit=row.last, where=where)
-            times = [(times or [facts[0].at])[0], facts[-1].at]
-            for fact, line in zip(
-                facts, lines_in(row, head.run_id, after=after, where=where), strict=True
-            ):
-                if line.at != fact.at:
-                    yield _finding(head.run_id, f"fact {fact.sequence}", _OTHER_TIME)
-        except CorruptJournal as error:
-            yield _finding(head.run_id, f"fact {error.sequence}", error.cause)
-        except (TurnlockError, *STRANGE) as error:
-            yield _finding(head.run_id, f"fact {after + 1}", str(error))
+        yield from checked.next(row)
         digest = _digest(head, digest, row)
-        after = row.last
-    if head.problem is None and after < head.sequence:
-        gone = missing(after + 1, where)
-        yield _finding(head.run_id, f"fact {gone.sequence}", gone.cause)
-    if head.digested == after and head.digest not in {None, digest}:
+    if head.problem is None:
+        yield from checked.of_end(head.sequence)
+    if head.digested == checked.after and head.digest not in {None, digest}:
         yield _finding(head.run_id, "facts", "they are others than were kept: the digest differs")
-    if times and after == head.sequence:
-        yield from _listed(connection, head, times)
-
-
-def _listed(
-    connection: sqlite3.Connection, head: Head, times: Sequence[float]
-) -> Iterator[Finding]:
-    """Hold what a list shows against the facts, as far as nothing has to be folded for it."""
     began, changed, status, told = connection.execute(
         "SELECT began, changed, status, told FROM runs WHERE number = ?", (head.number,)
     ).fetchone()
-    at = began in {None, times[0]} and (told != head.sequence or changed == times[1])
-    if not at:
-        yield _finding(head.run_id, "row", "when it began or changed is not when its facts say")
-    known = status is None or status in frozenset(Status)
-    ends = (isinstance(it, int) and 0 <= it <= head.sequence for it in (told, head.digested))
-    if not (known and all(ends)):
-        yield _finding(head.run_id, "row", "what its row tells of it is damaged")
+    yield from checked.of_row(
+        head.sequence,
+        began=began,
+        changed=changed,
+        status=status,
+        told=told,
+        digested=head.digested,
+    )
 
 
 def _digest(head: Head, before: bytes | None, row: Row) -> bytes | None:
@@ -171,37 +146,16 @@ def _snapshots(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
         "SELECT run_id, snapshots.sequence, snapshot, snapshots.checksum"
         " FROM snapshots JOIN runs ON runs.number = snapshots.run"
     ):
-        if checksum(content, run_id) != kept:
-            yield _finding(run_id, "snapshot", _DAMAGED)
-            continue
-        try:
-            found = record_from_json(Snapshot, content)
-        except InvalidValue as error:
-            yield _finding(run_id, "snapshot", f"it cannot be read: {error}")
-        else:
-            if found.sequence != sequence:
-                yield _finding(run_id, "snapshot", f"it is of {found.sequence}, not {sequence}")
+        yield from snapshot_checked(run_id, sequence=sequence, content=content, kept=kept)
 
 
 def _notes(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
     """Look at each note and gap by itself, and whether any is missing between them."""
     for run_id in _runs(connection):
         head = head_of(connection, run_id)
-        ends = Cursor()
+        checked = NotesChecked(run_id, where, sequence=head.usable.sequence)
         for kept in rows_after(connection, head, START).fetchall():
-            row = NotedRow(*kept)
-            what = f"note {row.id or str(row.cursor)!r}"
-            if row.sum_of(run_id) != row.kept:
-                yield _finding(run_id, what, _DAMAGED)
-            elif row.pruned is None:
-                try:
-                    row.entry(run_id, where)
-                except TurnlockError as error:
-                    yield _finding(run_id, what, str(error))
-            follows = ends.part + 1 if row.sequence == ends.sequence else 1
-            if row.part != follows or row.sequence > head.usable.sequence:
-                yield _finding(run_id, what, "a note before it is missing")
-            ends = Cursor(row.sequence, row.part if row.pruned is None else row.pruned)
+            yield from checked.next(NotedRow(*kept))
 
 
 def _workers(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
@@ -209,7 +163,7 @@ def _workers(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
         try:
             worker(connection, worker=name, where=where)
         except TurnlockError:
-            yield _finding(None, f"worker {name!r}", _DAMAGED)
+            yield _finding(None, f"worker {name!r}", DAMAGED)
 
 
 def _posts(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
@@ -218,13 +172,15 @@ def _posts(connection: sqlite3.Connection, _: str) -> Iterator[Finding]:
         "SELECT posts.number, run_id, delivery, posts.checksum, problem, receipt, receipt_checksum"
         " FROM posts JOIN runs ON runs.number = posts.run"
     ):
-        what = f"post {number}"
-        if problem is not None:
-            yield _finding(run_id, what, f"it was set aside: {problem}")
-        elif not isinstance(read := read_post(number, run_id, delivery, kept), Post):
-            yield _finding(run_id, what, read.problem)
-        if receipt_kept is not None and checksum(receipt, number) != receipt_kept:
-            yield _finding(run_id, f"answer to {what}", _DAMAGED)
+        yield from post_checked(
+            number,
+            run_id,
+            delivery=delivery,
+            kept=kept,
+            problem=problem,
+            receipt=receipt,
+            receipt_kept=receipt_kept,
+        )
 
 
 def _logs(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:

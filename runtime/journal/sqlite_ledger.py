@@ -6,14 +6,15 @@ All of a page is of one moment: it is read in one transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from .ledger import Cursor, Domain, Gap, LedgerEntry, LedgerPage
+from .ledger import Cursor, Domain, LedgerEntry, LedgerPage
+from .noted import NotedRow
+from .pages import Told, page_of
 from .rows import entries_in, missing
-from .sqlite_notes import NOTED, PARTS, SHOWN, NotedRow, rows_after
+from .sqlite_notes import NOTED, PARTS, SHOWN, rows_after
 from .sqlite_runs import Head, head_of, is_text
-from .sqlite_statements import PAGE_BYTES
 
 _ASKED: int = 500
 """Runs that one statement asks for."""
@@ -48,46 +49,11 @@ def _page(  # noqa: PLR0913 - what is asked
         (head.number,),
     ).fetchone()
     ends = Cursor(head.usable.sequence, parts or 0)
-    entries: list[LedgerEntry] = []
-    gaps: list[Gap] = []
-    size = 0
     with (
         closing(_facts(connection, head, after.sequence, where)) as facts,
         closing(_notes(connection, head, after, where, manifests=manifests)) as notes,
     ):
-        for it in _merged(facts, notes):
-            if isinstance(it, Gap):
-                gaps.append(it)
-                continue
-            entries.append(it)
-            size += len(it.content)
-            if len(entries) >= limit or size >= PAGE_BYTES:
-                break
-    return LedgerPage(entries=entries, head=ends, gaps=gaps)
-
-
-def _merged(
-    facts: Iterator[Sequence[LedgerEntry]], notes: Iterator[LedgerEntry | Gap]
-) -> Iterator[LedgerEntry | Gap]:
-    """Yield both in order; what follows a page is not looked at."""
-    note = next(notes, None)
-    for row in facts:
-        if note is None or _sequence(note) >= row[-1].cursor.sequence:
-            yield from row
-            continue
-        for fact in row:
-            sequence = fact.cursor.sequence
-            while note is not None and _sequence(note) < sequence:
-                yield note
-                note = next(notes, None)
-            yield fact
-    while note is not None:
-        yield note
-        note = next(notes, None)
-
-
-def _sequence(it: LedgerEntry | Gap) -> int:
-    return it.first.sequence if isinstance(it, Gap) else it.cursor.sequence
+        return page_of(facts, notes, head=ends, limit=limit)
 
 
 def _facts(
@@ -111,7 +77,7 @@ def _facts(
 
 def _notes(
     connection: sqlite3.Connection, head: Head, after: Cursor, where: str, *, manifests: bool
-) -> Generator[LedgerEntry | Gap]:
+) -> Generator[Told]:
     if after.part:
         row = connection.execute(
             f"{NOTED} AND sequence = ? AND part <= ? ORDER BY part DESC LIMIT 1",
@@ -119,19 +85,13 @@ def _notes(
         ).fetchone()
         gap = None if row is None else NotedRow(*row)
         if gap is not None and gap.pruned is not None and gap.pruned > after.part:
-            yield _gap(gap, first=after.part + 1)
+            yield gap.gap(first=after.part + 1)
     but = None if manifests else Domain.SESSION
     rows = rows_after(connection, head, after, but=but)
     with closing(rows):
         for kept in rows:
             row = NotedRow(*kept).checked(head.run_id, where)
-            yield _gap(row) if row.pruned is not None else row.entry(head.run_id, where)
-
-
-def _gap(row: NotedRow, *, first: int | None = None) -> Gap:
-    """Return a gap; from its own first part on, or from a later one."""
-    last = row.part if row.pruned is None else row.pruned
-    return Gap(first=Cursor(row.sequence, first or row.part), last=Cursor(row.sequence, last))
+            yield row.gap() if row.pruned is not None else row.entry(head.run_id, where)
 
 
 def ends(connection: sqlite3.Connection, *, run_ids: Sequence[str]) -> Mapping[str, Cursor]:

@@ -14,13 +14,9 @@ from contextlib import closing
 from functools import cached_property, partial
 from typing import Final, TypeVar
 
-import attrs
-
-from ...models.errors import InvalidValue, shown
-from ...models.strict_json import parse
-from ...models.values import Json, freeze
-from ..errors import CorruptLog
+from ...models.values import Json
 from .contract import PAGE, Finding, Journal
+from .log_rows import EntryRow, LogChecked, LogRow, entry_sum, log_sum
 from .logs import (
     MOST,
     Entered,
@@ -33,74 +29,17 @@ from .logs import (
     check_page,
     check_prefix,
     check_room,
-    damaged_entry,
-    finding,
-    first_won,
     given_entry,
 )
-from .rows import checksum
 from .sqlite_heads import Heads, head_of_log, log_key
 
 T = TypeVar("T")
 
-PAGE_BYTES: Final = 16_000_000
-"""Bytes of JSON after which a page of entries ends, whatever its limit."""
 LISTS: Final = 16
 """Answers of `logs` that are remembered, each of its own prefix."""
 
-_UNFIT: Final = "the checksum does not fit"
-
-
-@attrs.frozen
-class EntryRow:
-    """A row of `entries`; the order is that of `_ENTRIES`. Damage may turn any into another."""
-
-    number: int
-    entry_id: str
-    at: float
-    body: bytes
-    kept: int
-
-    def entry(self, log: str, where: str) -> Entry:
-        """Return the entry. Raises `CorruptLog` where it is not as it was written."""
-        if entry_sum(self.body, log, self.number, self.entry_id, self.at) != self.kept:
-            raise damaged_entry(log, self.number, f"it is damaged ({_UNFIT})", where=where)
-        try:
-            body = freeze(parse(self.body), place="body")
-        except InvalidValue as error:
-            cause = f"it cannot be read ({error})"
-            raise damaged_entry(log, self.number, cause, where=where) from error
-        return Entry(self.number, self.entry_id, self.at, body)
-
-
 _LOGS: Final = "SELECT number, name, last, checksum FROM logs"
 _ENTRIES: Final = "SELECT number, entry_id, at, body, checksum FROM entries WHERE log = ?"
-
-
-def entry_sum(body: object, log: str, number: int, entry_id: str, at: float) -> int:
-    """Return the checksum of an entry."""
-    return checksum(body, log, number, entry_id, at)
-
-
-def log_sum(name: object, last: int) -> int:
-    """Return the checksum of where a log ends."""
-    return checksum(name.encode() if isinstance(name, str) else None, last)
-
-
-@attrs.frozen
-class LogRow:
-    """A row of `logs`: its key, the number of the last entry, and the checksum that it bears."""
-
-    key: int
-    name: str
-    last: int
-    kept: int
-
-    @property
-    def problem(self) -> str | None:
-        """What is wrong with the row itself."""
-        fits = log_sum(self.name, self.last) == self.kept
-        return None if fits else f"where it ends is damaged ({_UNFIT})"
 
 
 def log_of(connection: sqlite3.Connection, log: str) -> LogRow | None:
@@ -125,9 +64,8 @@ def append_entry(
     if row is not None:
         found = _of_id(connection, row, given.entry_id)
         if found is not None:
-            found.entry(given.log, where)
-            return first_won(given, found.body, found.number)
-        _check_end(connection, row, where)
+            return found.again(given, where)
+        row.check_end(_end_of(connection, row), where)
         check_room(given.log, row.last)
     number = 1 if row is None else row.last + 1
     key = _moved(connection, given.log, row, number)
@@ -143,16 +81,6 @@ def append_entry(
 def _of_id(connection: sqlite3.Connection, row: LogRow, entry_id: str) -> EntryRow | None:
     found = connection.execute(f"{_ENTRIES} AND entry_id = ?", (row.key, entry_id)).fetchone()
     return None if found is None else EntryRow(*found)
-
-
-def _check_end(connection: sqlite3.Connection, row: LogRow, where: str) -> None:
-    """Raise `CorruptLog` for a log that does not end where it says: a number would come again."""
-    ends = _end_of(connection, row)
-    cause = row.problem
-    if cause is None and ends != row.last:
-        cause = f"it is missing: the log ends with {ends}, and should with {row.last}"
-    if cause is not None:
-        raise damaged_entry(row.name, ends + 1, cause, where=where)
 
 
 def _moved(connection: sqlite3.Connection, name: str, row: LogRow | None, last: int) -> int:
@@ -178,39 +106,11 @@ def entries(
     row = log_of(connection, log)
     if row is None:
         return ()
-    found: list[Entry] = []
-    size = 0
     rows = connection.execute(
         f"{_ENTRIES} AND number > ? ORDER BY number LIMIT ?", (row.key, after, limit)
     )
     with closing(rows):
-        for expected, kept in enumerate(rows, after + 1):
-            it = EntryRow(*kept)
-            try:
-                found.append(_following(it, log, expected, where))
-            except CorruptLog:
-                if found:  # those before it are as they should be
-                    return tuple(found)
-                raise
-            size += len(it.body)
-            if size >= PAGE_BYTES:
-                return tuple(found)
-    if not found and row.problem is not None:
-        raise damaged_entry(log, after + 1, row.problem, where=where)
-    if not found and after < row.last:
-        raise _missing(log, after + 1, where)
-    return tuple(found)
-
-
-def _following(row: EntryRow, log: str, expected: int, where: str) -> Entry:
-    """Return an entry that has this number. Raises `CorruptLog`."""
-    if row.number != expected:
-        raise _missing(log, expected, where)
-    return row.entry(log, where)
-
-
-def _missing(log: str, number: int, where: str) -> CorruptLog:
-    return damaged_entry(log, number, "it is missing", where=where)
+        return row.page((EntryRow(*kept) for kept in rows), after=after, where=where)
 
 
 def find_entry(
@@ -282,9 +182,7 @@ def read_logs(connection: sqlite3.Connection, prefix: str, where: str) -> Sequen
 def _listed(connection: sqlite3.Connection, rows: sqlite3.Cursor, where: str) -> Sequence[LogEntry]:
     found = [LogRow(*row) for row in rows.fetchall()]
     return [
-        LogEntry(it.name, it.last)
-        if (problem := it.problem) is None
-        else LogEntry(it.name, _end_of(connection, it), f"{problem}, in {where}")
+        it.listed(0 if it.problem is None else _end_of(connection, it), where)
         for it in found
         if type(it.name) is str  # a damaged one can be anything, and `check` tells of it
     ]
@@ -294,27 +192,13 @@ def check_logs(connection: sqlite3.Connection, where: str) -> Iterator[Finding]:
     """Look at each log and each entry by itself, and whether any is missing between them."""
     for kept in connection.execute(f"{_LOGS} ORDER BY number").fetchall():
         row = LogRow(*kept)
-        if row.problem is not None:
-            yield finding(str(row.name), None, row.problem)
-        after = 0
+        checked = LogChecked(row, where)
+        yield from checked.of_row()
         rows = connection.execute(f"{_ENTRIES} ORDER BY number", (row.key,))
         with closing(rows):
             for fields in rows:
-                it = EntryRow(*fields)
-                if it.number != after + 1:
-                    yield finding(row.name, after + 1, _gap(after + 1, it.number))
-                try:
-                    it.entry(row.name, where)
-                except CorruptLog as error:
-                    yield finding(row.name, it.number, error.cause)
-                after = it.number if type(it.number) is int else after + 1
-        if row.problem is None and after != row.last:
-            cause = f"the log ends with {after}, and should with {row.last}"
-            yield finding(row.name, after + 1, cause)
-
-
-def _gap(first: int, found: object) -> str:
-    return f"it is missing: the next one there is {shown(found)}, not {first}"
+                yield from checked.next(EntryRow(*fields))
+        yield from checked.of_end()
 
 
 class SqliteLogs(Journal):

@@ -1,30 +1,21 @@
-"""The notes of a SQLite journal: kept, found, and pruned.
-
-A row of `noted` is a note, or a gap: what was pruned from its part on, `pruned` being the last. One
-that is `named` holds the value that an older version kept under its name, with the checksum that
-the older one made; what it is as a note is said when it is read (see `named`).
-"""
+"""The notes of a SQLite journal: kept, found, and pruned. What a row of them is, `noted` says."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, Final, cast
+from typing import Final
 
-import attrs
-
-from ...models.errors import InvalidValue
-from ...models.strict_json import parse
-from ...models.values import freeze
-from . import ledger
+from ...models.fact import Fact
+from . import noted
 from .contract import Appended
 from .given import Given
-from .ledger import LASTING, Cursor, Domain, LedgerEntry, Note, Noted
-from .named import note_of
-from .pruning import Spared, turn_of
+from .ledger import LASTING, Cursor, Domain, Gap, Noted
+from .noted import NotedRow, ids_of, placed
+from .pruning import Spared, joined, old_of, turn_facts, turn_in
 from .refusals import another_worker
-from .rows import checksum, damaged, trusted_fact
+from .rows import checksum, damaged
 from .sqlite_runs import Head, head_of, is_text, where_of, writable
 
 _LAST: Final = (
@@ -40,76 +31,7 @@ NOTED: Final = (
     "SELECT sequence, part, at, domain, id, named, pruned, checksum, correlation, content"
     " FROM noted WHERE run = ?"
 )
-"""What a `Row` is made of."""
-
-
-@attrs.frozen
-class NotedRow:
-    """A row of `noted`; the order is that of `NOTED`."""
-
-    sequence: int
-    part: int
-    at: float
-    domain: str
-    id: str | None
-    named: int
-    pruned: int | None
-    kept: int
-    correlation: bytes | None
-    content: bytes
-
-    @property
-    def cursor(self) -> Cursor:
-        """Where it stands, a gap where it begins."""
-        return Cursor(self.sequence, self.part)
-
-    def sum_of(self, run_id: str) -> int:
-        """Return the checksum that it must have."""
-        if self.named:
-            return checksum(self.content, run_id, self.id)
-        return checksum(
-            self.content, run_id, self.sequence, self.part, self.at, self.domain, self.id,
-            self.pruned, self.correlation,
-        )  # fmt: skip
-
-    def checked(self, run_id: str, where: str) -> NotedRow:
-        """Return it. Raises `JournalError` where it is not as it was written."""
-        if self.sum_of(run_id) != self.kept:
-            raise damaged(where, self.named_for(run_id), "the checksum does not fit")
-        return self
-
-    def named_for(self, run_id: str) -> str:
-        """Return it as a message calls it."""
-        return f"the note {self.id or str(self.cursor)!r} of run {run_id!r}"
-
-    def note(self, run_id: str, where: str) -> Note:
-        """Return the note. Raises `JournalError` for one that cannot be read."""
-        try:
-            return self._note()
-        except (InvalidValue, LookupError, TypeError, ValueError) as error:
-            raise damaged(where, self.named_for(run_id), str(error)) from error
-
-    def _note(self) -> Note:
-        value: Any = freeze(parse(self.content), place="note")
-        if self.named:
-            return note_of(self.id or "", value, at=self.at)
-        about = None if self.correlation is None else parse(self.correlation)
-        return Note(
-            domain=value["domain"],
-            kind=value["kind"],
-            body=value["body"],
-            at=self.at,
-            id=self.id,
-            correlation=None if about is None else freeze(about, place="correlation"),
-        )
-
-    def entry(self, run_id: str, where: str) -> LedgerEntry:
-        """Return it as an entry; its bytes are the ones that were kept, unless it is `named`."""
-        if self.named:
-            note = self.note(run_id, where)
-            return LedgerEntry(self.cursor, self.at, note.content(), None, note.domain)
-        domain = Domain(self.domain)
-        return LedgerEntry(self.cursor, self.at, self.content, self.correlation, domain)
+"""What a `NotedRow` is made of."""
 
 
 def note(
@@ -136,49 +58,19 @@ def not_kept(
     connection: sqlite3.Connection, head: Head, given: Sequence[Given]
 ) -> list[Given] | None:
     """Return those of the notes that are not kept yet; None where an id has other content."""
-    fresh: list[Given] = []
-    names: dict[str, bytes] = {}
-    for it in given:
-        name = it.note.id
-        if name is None:
-            fresh.append(it)
-            continue
-        known = names.get(name) or _content(connection, head, name)
-        if known is None:
-            fresh.append(it)
-            names[name] = it.content
-        elif known != it.content:
-            return None
-    return fresh
-
-
-def _content(connection: sqlite3.Connection, head: Head, name: str) -> bytes | None:
-    """Return the content of the note of this id, as `Note.content` says it."""
-    row = connection.execute(f"{NOTED} AND id = ?", (head.number, name)).fetchone()
-    if row is None:
-        return None
-    where = where_of(connection)
-    found = NotedRow(*row).checked(head.run_id, where)
-    return found.note(head.run_id, where).content() if found.named else found.content
+    known: dict[str, bytes] = {}
+    for name in ids_of(given):
+        row = connection.execute(f"{NOTED} AND id = ?", (head.number, name)).fetchone()
+        if row is not None:
+            known[name] = NotedRow(*row).told(head.run_id, where_of(connection))
+    return noted.not_kept(given, known)
 
 
 def keep_notes(connection: sqlite3.Connection, head: Head, given: Sequence[Given]) -> None:
     """Keep notes, each after its fact, or after the last."""
-    ends: dict[int, int] = {}
-    for it in given:
-        sequence = head.sequence if it.after is None else it.after
-        if sequence not in ends:
-            ends[sequence] = _last_part(connection, head, sequence)
-        ends[sequence] += 1
-        note = it.note
-        _insert(
-            connection,
-            head,
-            NotedRow(
-                sequence, ends[sequence], note.at, str(note.domain), note.id, 0, None, 0,
-                it.correlation, it.content,
-            ),
-        )  # fmt: skip
+    part = _last_part(connection, head, head.sequence)
+    for row in placed(given, sequence=head.sequence, part=part):
+        _insert(connection, head, row)
 
 
 def _insert(connection: sqlite3.Connection, head: Head, row: NotedRow) -> None:
@@ -212,7 +104,7 @@ def notes(
     """Return the notes of a run, in order."""
     rows = rows_after(connection, head_of(connection, run_id), after, pruned=False, domain=domain)
     with closing(rows):
-        return tuple([_noted(row, run_id, where) for row in rows])
+        return tuple([NotedRow(*row).noted(run_id, where) for row in rows])
 
 
 def rows_after(  # noqa: PLR0913 - what is asked
@@ -233,11 +125,6 @@ def rows_after(  # noqa: PLR0913 - what is asked
     )
 
 
-def _noted(row: Any, run_id: str, where: str) -> Noted:  # noqa: ANN401 - a column
-    kept = NotedRow(*row).checked(run_id, where)
-    return Noted(cursor=kept.cursor, note=kept.note(run_id, where))
-
-
 def find_note(
     connection: sqlite3.Connection, run_id: str, *, note_id: str, where: str
 ) -> Noted | None:
@@ -246,7 +133,7 @@ def find_note(
     if not is_text(note_id):
         return None
     row = connection.execute(f"{NOTED} AND id = ?", (number, note_id)).fetchone()
-    return None if row is None else _noted(row, run_id, where)
+    return None if row is None else NotedRow(*row).noted(run_id, where)
 
 
 _OBSERVED: Final = "pruned IS NULL AND id IS NULL AND domain NOT IN ({})".format(
@@ -266,17 +153,13 @@ def prunable(
         " ORDER BY sequence, part",
         (head.number,),
     ).fetchall()
-    beyond = len(observed) - ledger.OBSERVATIONS
-    oldest = now - ledger.OBSERVED_FOR
-    gone = [
-        (number, sequence, about)
-        for place, (number, sequence, at, about) in enumerate(observed)
-        if place < beyond or at < oldest
-    ]
+    gone = old_of(
+        [((number, sequence, about), at) for number, sequence, at, about in observed], now=now
+    )
     if not gone:
         return []
     spared = Spared.by(_turn_facts(connection, head), latest=_latest_turn(connection, head))
-    return [number for number, sequence, about in gone if not spared.has(sequence, _turn_in(about))]
+    return [number for number, sequence, about in gone if not spared.has(sequence, turn_in(about))]
 
 
 def _latest_turn(connection: sqlite3.Connection, head: Head) -> str | None:
@@ -287,22 +170,11 @@ def _latest_turn(connection: sqlite3.Connection, head: Head) -> str | None:
         (head.number,),
     )
     with closing(rows):
-        about = (_turn_in(correlation) for (correlation,) in rows)
+        about = (turn_in(correlation) for (correlation,) in rows)
         return next((it for it in about if it is not None), None)
 
 
-def _turn_in(correlation: bytes | None) -> str | None:
-    """Return the turn that a correlation names; None where it is damaged: the row says so."""
-    if correlation is None:
-        return None
-    try:
-        about: Any = parse(correlation)
-    except (InvalidValue, ValueError):
-        return None
-    return turn_of(cast("dict[str, Any]", about)) if isinstance(about, dict) else None
-
-
-def _turn_facts(connection: sqlite3.Connection, head: Head) -> Iterator[Any]:
+def _turn_facts(connection: sqlite3.Connection, head: Head) -> Iterator[Fact]:
     """Yield the facts of turns, the latest first."""
     rows = connection.execute(
         "SELECT facts FROM appends WHERE run = ? AND instr(facts, CAST('\"TURN_' AS BLOB))"
@@ -311,9 +183,7 @@ def _turn_facts(connection: sqlite3.Connection, head: Head) -> Iterator[Any]:
     )
     with closing(rows):
         for (lines,) in rows:
-            yield from (
-                trusted_fact(line) for line in reversed(lines.split(b"\n")) if b'"TURN_' in line
-            )
+            yield from turn_facts(lines)
 
 
 def prune(
@@ -323,39 +193,34 @@ def prune(
     head = writable(connection, run_id)
     if not head.admits(fence):
         return 0
-    gone = 0
+    gone: list[Gap] = []
+    touching: list[Gap] = []
     for number in numbers:
         row = connection.execute(
             f"SELECT sequence, part FROM noted WHERE number = ? AND {_OBSERVED}",  # noqa: S608 - ours
             (number,),
         ).fetchone()
         if row is not None:
-            _leave_gap(connection, head, Cursor(*row))
-            gone += 1
-    return gone
+            gone.append(Gap(first=Cursor(*row), last=Cursor(*row)))
+            touching += _touching(connection, head, Cursor(*row))
+    for gap in joined([*gone, *touching]):
+        connection.execute(
+            "DELETE FROM noted WHERE run = ? AND sequence = ? AND part BETWEEN ? AND ?",
+            (head.number, gap.first.sequence, gap.first.part, gap.last.part),
+        )
+        _insert(connection, head, NotedRow.of_gap(gap))
+    return len(gone)
 
 
-def _leave_gap(connection: sqlite3.Connection, head: Head, cursor: Cursor) -> None:
-    """Put a gap in the place of a note; one that it touches goes on in it."""
-    key = (head.number, cursor.sequence)
-    before = connection.execute(
-        "SELECT part, pruned FROM noted WHERE run = ? AND sequence = ? AND part < ?"
-        " ORDER BY part DESC LIMIT 1",
-        (*key, cursor.part),
-    ).fetchone()
-    behind = connection.execute(
-        "SELECT pruned FROM noted WHERE run = ? AND sequence = ? AND part = ?",
-        (*key, cursor.part + 1),
-    ).fetchone()
-    first = before[0] if before is not None and before[1] is not None else cursor.part
-    last = behind[0] if behind is not None and behind[0] is not None else cursor.part
-    connection.execute(
-        "DELETE FROM noted WHERE run = ? AND sequence = ? AND part BETWEEN ? AND ?",
-        (*key, first, last),
-    )
-    _insert(
-        connection, head, NotedRow(cursor.sequence, first, 0.0, "", None, 0, last, 0, None, b"")
-    )
+def _touching(connection: sqlite3.Connection, head: Head, cursor: Cursor) -> Iterator[Gap]:
+    """Yield the gaps right before and behind a note: what goes between them joins them."""
+    before = (f"{NOTED} AND sequence = ? AND part < ? ORDER BY part DESC LIMIT 1", cursor.part)
+    behind = (f"{NOTED} AND sequence = ? AND part = ?", cursor.part + 1)
+    for select, part in (before, behind):
+        kept = connection.execute(select, (head.number, cursor.sequence, part)).fetchone()
+        row = None if kept is None else NotedRow(*kept)
+        if row is not None and row.pruned is not None:
+            yield row.gap()
 
 
 def put_worker(connection: sqlite3.Connection, *, worker: str, meaning: str) -> None:

@@ -1,46 +1,22 @@
-"""Posts in a SQLite journal: what others left for the owners of runs, and the answers.
-
-A post that nobody here can read – damaged, or of a newer version – is set aside: it is answered
-with its problem, so that its poster waits no longer, and stands in nobody's way.
-"""
+"""Posts in a SQLite journal: what others left for the owners of runs, and the answers."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any, Final
 
-import attrs
-import msgspec
-
-from ...models.codec import read_delivery, upgraded
-from ...models.errors import InvalidValue
-from ...models.safe_text import harmless
-from ...models.strict_json import parse
 from .contract import (
     ANSWERS,
     POSTS,
     POSTS_WAITING,
-    PROBLEM,
     Finding,
     Post,
     too_many_posts,
 )
-from .rows import checksum, damaged
+from .post_rows import Unreadable, aside, read_post, receipt_in
+from .rows import checksum
 from .sqlite_runs import head_of, writable
-
-_PROBLEM_SHOWN: Final = 500
-"""Characters of a problem that are kept."""
-
-
-@attrs.frozen(kw_only=True)
-class Unreadable:
-    """A post that waits, and that nobody here can read."""
-
-    number: int
-    run_id: str
-    problem: str
 
 
 def posts(
@@ -74,24 +50,10 @@ def posts(
     return tuple(found), tuple(unreadable)
 
 
-def read_post(number: int, run_id: str, content: Any, kept: int | None) -> Post | Unreadable:  # noqa: ANN401 - a column
-    """Return a post, or what is wrong with it; without a checksum an older process wrote it."""
-    if kept is not None and checksum(content, run_id) != kept:
-        problem = "it is damaged: the checksum does not fit"
-    else:
-        try:
-            delivery = read_delivery(upgraded(parse(content)))
-        except (InvalidValue, TypeError) as error:  # not even bytes
-            problem = harmless(f"it cannot be read: {error}", limit=_PROBLEM_SHOWN)
-        else:
-            return Post(number=number, run_id=run_id, delivery=delivery)
-    return Unreadable(number=number, run_id=run_id, problem=problem)
-
-
 def set_aside(connection: sqlite3.Connection, unreadable: Sequence[Unreadable]) -> None:
     """Answer posts with their problem, unless somebody who can read them has."""
     for it in unreadable:
-        receipt = msgspec.json.encode({"accepted": False, PROBLEM: it.problem, "facts": []})
+        receipt = it.receipt()
         connection.execute(
             "UPDATE posts SET problem = ?, receipt = ?, receipt_checksum = ?"
             " WHERE number = ? AND receipt IS NULL",
@@ -107,14 +69,11 @@ def put_aside(connection: sqlite3.Connection, run_id: str) -> tuple[Finding, ...
         " WHERE run = ? AND (problem IS NOT NULL OR receipt IS NULL) ORDER BY number",
         (number,),
     )
-    found: list[Finding] = []
-    for post_number, kept_problem, delivery, kept in rows:
-        read = read_post(post_number, run_id, delivery, kept)
-        problem = kept_problem or (read.problem if isinstance(read, Unreadable) else None)
-        if problem is not None:
-            cause = f"it was set aside: {problem}"
-            found.append(Finding(run_id=run_id, what=f"post {post_number}", cause=cause))
-    return tuple(found)
+    told = (
+        aside(post_number, run_id, delivery, kept, problem=problem)
+        for post_number, problem, delivery, kept in rows
+    )
+    return tuple(it for it in told if it is not None)
 
 
 def post(connection: sqlite3.Connection, run_id: str, delivery: bytes) -> int:
@@ -151,12 +110,7 @@ def answered(connection: sqlite3.Connection, number: int, *, where: str) -> byte
     row = connection.execute(
         "SELECT receipt, receipt_checksum FROM posts WHERE number = ?", (number,)
     ).fetchone()
-    if row is None:
-        return None
-    receipt: bytes | None = row[0]
-    if receipt is not None and row[1] is not None and checksum(receipt, number) != row[1]:
-        raise damaged(where, f"the answer to post {number}", "the checksum does not fit")
-    return receipt
+    return None if row is None else receipt_in(row[0], row[1], number=number, where=where)
 
 
 def posted(connection: sqlite3.Connection, *, number: int) -> str | None:

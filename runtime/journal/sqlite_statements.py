@@ -9,12 +9,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Final
 
 from ...engine.snapshot import Snapshot
 from ...models.codec import record_from_json
 from ...models.errors import InvalidValue
 from ...models.fact import Fact
+from . import pages
 from .contract import Appended, Busy, run_differs
 from .given import Given
 from .rows import Row, chained, checksum, facts_in, missing
@@ -22,9 +22,6 @@ from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
 from .sqlite_notes import keep_notes, not_kept
 from .sqlite_runs import Head, head_of, head_sum, readmit, told_of, writable
-
-PAGE_BYTES: Final = 16_000_000
-"""Bytes of JSON after which a page of facts ends, whatever its limit."""
 
 
 def facts(
@@ -48,7 +45,7 @@ def facts(
                 row, run_id, after=after + len(found), limit=limit - len(found), where=where
             )
             size += len(row.facts)
-            if len(found) >= limit or size >= PAGE_BYTES:
+            if len(found) >= limit or size >= pages.PAGE_BYTES:
                 return tuple(found)
     if head.problem is None and after + len(found) < head.sequence:
         raise missing(after + len(found) + 1, where)

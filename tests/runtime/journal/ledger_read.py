@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from turnlock.models.codec import to_json
 from turnlock.models.errors import InvalidValue
-from turnlock.runtime.journal import ledger
+from turnlock.runtime.journal import ledger, pages
 from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, Gap, LedgerEntry, Note
 
@@ -214,9 +214,7 @@ class LedgerRead(Stories):
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A page fits into memory, and is never empty for that."""
-        from turnlock.runtime.journal import sqlite_ledger  # noqa: PLC0415 - where it is bounded
-
-        monkeypatch.setattr(sqlite_ledger, "PAGE_BYTES", 300)
+        monkeypatch.setattr(pages, "PAGE_BYTES", 300)
 
         async def story(journal: Journal) -> None:
             fence = await owned(journal)

@@ -48,7 +48,7 @@ def test_an_append_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_page_of_large_facts_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes end a page, too, and nothing is lost by it."""
-    monkeypatch.setattr("turnlock.runtime.journal.sqlite_statements.PAGE_BYTES", 500)
+    monkeypatch.setattr("turnlock.runtime.journal.pages.PAGE_BYTES", 500)
 
     async def story(journal: SqliteJournal) -> None:
         fence = await owned(journal)

@@ -86,7 +86,7 @@ def test_a_flipped_bit_in_a_fact_is_found_when_it_is_read(tmp_path: Path) -> Non
     assert content.count(b'"turn-2"') == 1
     path.write_bytes(content.replace(b'"turn-2"', b'"turn-6"'))
 
-    with pytest.raises(CorruptJournal, match=r"fact 1: .*checksum.*restore them") as caught:
+    with pytest.raises(CorruptJournal, match=r"fact 1: .*checksum.*restore it") as caught:
         read_all(path)
     assert str(path) in str(caught.value)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from turnlock.models.errors import TurnlockError
 from turnlock.runtime.errors import CorruptLog, JournalError, JournalReplaced
-from turnlock.runtime.journal import sqlite_heads, sqlite_logs
+from turnlock.runtime.journal import log_rows, pages, sqlite_heads, sqlite_logs
 from turnlock.runtime.journal.contract import (
     Entered,
     Entry,
@@ -190,7 +190,7 @@ def test_without_its_checksum_a_damaged_entry_is_believed(
     """The negative control: the check off, and somebody has said what he never said."""
     path = told(tmp_path / "journal.db")
     change(path, DAMAGES["a body"][0])
-    monkeypatch.setattr(sqlite_logs, "entry_sum", _as_kept(path))
+    monkeypatch.setattr(log_rows, "entry_sum", _as_kept(path))
 
     async def story(journal: SqliteJournal) -> None:
         assert (await journal.entries(LOG, after=2))[0].body == {"text": "word 8"}
@@ -374,7 +374,7 @@ def test_another_entry_than_was_acknowledged_is_told(tmp_path: Path) -> None:
 
 def test_large_entries_make_smaller_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page fits into memory, and is never empty for that."""
-    monkeypatch.setattr(sqlite_logs, "PAGE_BYTES", 30)
+    monkeypatch.setattr(pages, "PAGE_BYTES", 30)
     path = told(tmp_path / "journal.db")
 
     async def story(journal: SqliteJournal) -> None:
