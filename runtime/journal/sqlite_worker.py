@@ -27,6 +27,7 @@ from ...models.errors import TurnlockError
 from ..errors import JournalError, JournalReplaced
 from ..log import logger
 from .rows import STRANGE
+from .settling import Settling
 from .sqlite_file import failed, is_full, strange
 from .sqlite_guard import Guard
 from .sqlite_heads import Heads
@@ -257,14 +258,6 @@ def _deliver(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
                 job.future.set_result(outcome.value)
             else:
                 job.future.set_exception(outcome.error)
-
-
-class Settling(asyncio.Future[T]):
-    """A future that nobody who waits for it can cancel: he is told only when it is settled."""
-
-    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - as a future has it
-        """Cancel nothing. The task that waits notes it, and raises it when it goes on."""
-        return False
 
 
 def writing(path: str, *, guard: Guard, heads: Heads) -> Perform:

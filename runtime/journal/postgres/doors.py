@@ -20,10 +20,12 @@ and whatever it wrote before is rolled back.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from ..contract import Journal
+from ..contract import Appended, Busy, Journal
+from ..given import Given
+from ..rows import Row
 from .tables import Tables
 
 if TYPE_CHECKING:
@@ -60,4 +62,14 @@ class Doors(Journal):
         `run` is the run that it writes under: as for `_read`. It is done again where the server
         asks for that (D-32). A `JournalError` says whether nothing was kept, or that this is not
         known (D-40). Such a work locks runs in the order of their numbers, then owners (D-32).
+        """
+
+    @abstractmethod
+    async def _append_noted(
+        self, run_id: str, row: Row, *, fence: int | None, busy: Busy, notes: Sequence[Given]
+    ) -> Appended:
+        """Keep the facts of an append and the notes that come with them, all or nothing.
+
+        In one work (`_write`): the head is `writable`, admits the fence, ends before the row, and
+        has none of the notes with other content; then `appends.keep_row`, then the notes.
         """

@@ -25,7 +25,7 @@ class Head:
     """What changes in the row of a run. The order is that of `HEAD`; `owner` is a row's number."""
 
     number: int
-    run_id: str = attrs.field(converter=text_of)
+    run_id: str
     sequence: int
     part: int
     """Notes that were kept after its last fact, those included that were pruned since."""
@@ -36,7 +36,7 @@ class Head:
     fence: int
     settle: int
     owner: int | None
-    rewound: str | None = attrs.field(converter=attrs.converters.optional(text_of))
+    rewound: str | None
     forgotten: float | None
 
     def admits(self, fence: int | None) -> bool:
@@ -46,6 +46,16 @@ class Head:
     def is_owned(self, fence: int) -> bool:
         """Say whether this is the fence of an owner who has not let go."""
         return self.owner is not None and fence == self.fence
+
+
+def head_in(row: Any) -> Head:  # noqa: ANN401 - a record of `HEAD`
+    """Return the head that a row says."""
+    head = Head(*row)
+    return attrs.evolve(
+        head,
+        run_id=text_of(row["run_id"]),
+        rewound=None if row["rewound"] is None else text_of(row["rewound"]),
+    )
 
 
 async def head_of(
@@ -67,7 +77,7 @@ async def head_of(
     )
     if row is None:
         raise unknown_run(run_id)
-    head = Head(*row)
+    head = head_in(row)
     if head.forgotten is not None and not even_forgotten:
         raise run_forgotten(run_id, at=head.forgotten)
     return head

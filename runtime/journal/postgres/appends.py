@@ -1,0 +1,195 @@
+"""Appends of many runs in one statement: locked, judged, kept (D-31).
+
+What is judged is a locked row's own columns: after a wait READ COMMITTED gives the newest version
+of that row, and of no other. A statement that was lost on its way and arrives late is STALE, once
+somebody has raised `settle` (D-41).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+import attrs
+
+from ..contract import Busy, Summary
+from ..rows import Row
+from .doors import Connection
+from .heads import Head
+from .lanes import Body, Outcome
+from .tables import Tables, bytes_of
+
+
+class Verdict(StrEnum):
+    """How an append is judged, in this order."""
+
+    FORGOTTEN = "forgotten"
+    REWOUND = "rewound"
+    FENCED = "fenced"
+    STALE = "stale"
+    CONFLICT = "conflict"
+    OK = "ok"
+
+
+@attrs.frozen(kw_only=True)
+class Asked:
+    """An append as its lane is given it."""
+
+    number: int
+    fence: int | None
+    settle: int
+    row: Row
+    busy: Busy
+
+
+@attrs.frozen
+class Judged:
+    """What became of it, and what it was judged by."""
+
+    verdict: Verdict
+    sequence: int
+    rewound: bytes | None
+    forgotten: float | None
+
+
+SUMMED: Final[Mapping[str, str]] = {
+    "busy": "boolean",
+    "told": "boolean",
+    "status": "text",
+    "waiting": "bigint",
+    "doubts": "bigint",
+    "trouble": "bytea",
+    "turn_id": "bytea",
+    "asked_id": "bytea",
+    "asked_tool": "bytea",
+    "asked_since": "double precision",
+}
+"""What is kept of where a run stands, with the types."""
+
+
+def summed(busy: Busy) -> Sequence[Any]:
+    """Return what is kept of where a run stands, in the order of `SUMMED`."""
+    if not isinstance(busy, Summary):
+        return [busy, *[None] * (len(SUMMED) - 1)]
+    asked = busy.asked
+    return [
+        busy.busy,
+        str(busy.status),
+        busy.waiting,
+        busy.doubts,
+        None if busy.trouble is None else busy.trouble.encode(errors="surrogatepass"),
+        None if busy.turn_id is None else bytes_of(busy.turn_id),
+        None if asked is None else bytes_of(asked.invocation_id),
+        None if asked is None else bytes_of(asked.tool_name),
+        None if asked is None else asked.since,
+    ]
+
+
+SET_SUMMED: Final = (
+    "status = j.status, waiting = j.waiting, doubts = j.doubts, trouble = j.trouble,"
+    " turn_id = j.turn_id, asked_id = j.asked_id, asked_tool = j.asked_tool,"
+    " asked_since = CASE WHEN r.asked_id = j.asked_id AND r.turn_id = j.turn_id"
+    " AND r.asked_since < j.asked_since THEN r.asked_since ELSE j.asked_since END"
+)
+"""How an UPDATE of runs `r` keeps it from `j`: a call that waited before has waited since then."""
+
+_TYPES: Final[Mapping[str, str]] = {
+    "number": "bigint",
+    "fence": "bigint",
+    "settle": "bigint",
+    "first": "bigint",
+    "last": "bigint",
+    "facts": "bytea",
+    "checksum": "bigint",
+    "beside": "bytea",
+    "began": "double precision",
+    "changed": "double precision",
+    **SUMMED,
+}
+
+
+def _columns(it: Asked) -> Sequence[Any]:
+    row = it.row
+    return [
+        it.number, it.fence, it.settle, row.first, row.last, row.facts, row.checksum, row.beside,
+        row.began, row.changed, *summed(it.busy),
+    ]  # fmt: skip
+
+
+def appending(tables: Tables) -> Body:
+    """Return what does a group of appends, each of another run."""
+    statement = _statement(tables)
+
+    async def body(connection: Connection, works: Sequence[Asked]) -> Sequence[Outcome]:
+        columns = zip(*map(_columns, works), strict=True)
+        rows: Sequence[Any] = await connection.fetch(statement, *columns)
+        judged = {
+            number: Judged(Verdict(verdict), *more) for number, verdict, *more in map(tuple, rows)
+        }
+        return [Outcome(judged.get(it.number)) for it in works]
+
+    return body
+
+
+def _statement(tables: Tables) -> str:
+    arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_TYPES.values(), 1))
+    return f"""
+        WITH asked AS (
+            SELECT * FROM unnest({arrays}) AS a({", ".join(_TYPES)})
+        ), locked AS (
+            SELECT number, sequence, epoch, settle, owner, rewound, forgotten
+            FROM {tables.runs} WHERE number = ANY ($1) ORDER BY number FOR NO KEY UPDATE
+        ), judged AS (
+            SELECT a.*, l.sequence AS ends, l.rewound, l.forgotten, CASE
+                WHEN l.forgotten IS NOT NULL THEN 'forgotten'
+                WHEN l.rewound IS NOT NULL THEN 'rewound'
+                WHEN CASE WHEN a.fence IS NULL THEN l.owner IS NOT NULL
+                    ELSE l.owner IS NULL OR l.epoch <> a.fence END THEN 'fenced'
+                WHEN l.settle <> a.settle THEN 'stale'
+                WHEN l.sequence <> a.first - 1 THEN 'conflict'
+                ELSE 'ok' END AS verdict
+            FROM asked a JOIN locked l USING (number)
+        ), kept AS (
+            INSERT INTO {tables.appends} (run, first, last, facts, checksum, beside)
+            SELECT number, first, last, facts, checksum, beside FROM judged WHERE verdict = 'ok'
+        ), changed AS (
+            UPDATE {tables.runs} r SET sequence = j.last, busy = j.busy, part = 0, shown = 0,
+                began = coalesce(r.began, j.began), changed = j.changed, told = j.last,
+                {SET_SUMMED}
+            FROM judged j WHERE r.number = j.number AND j.verdict = 'ok'
+        )
+        SELECT number, verdict, ends, rewound, forgotten FROM judged"""  # noqa: S608 - ours
+
+
+async def keep_row(
+    connection: Connection, tables: Tables, head: Head, row: Row, *, busy: Busy
+) -> Head:
+    """Keep facts under a run whose row is locked and judged; return what its row is then.
+
+    For what has more to write than facts, in the same transaction.
+    """
+    await insert_row(connection, tables, head, row)
+    columns = ", ".join(
+        f"${n}::{kind} AS {name}" for n, (name, kind) in enumerate(SUMMED.items(), 5)
+    )
+    await connection.execute(
+        f"UPDATE {tables.runs} r SET sequence = $2, busy = j.busy, part = 0, shown = 0,"  # noqa: S608 - ours
+        f" began = coalesce(r.began, $3), changed = $4, told = $2, {SET_SUMMED}"
+        f" FROM (SELECT {columns}) j WHERE r.number = $1",
+        head.number,
+        row.last,
+        row.began,
+        row.changed,
+        *summed(busy),
+    )
+    return attrs.evolve(head, sequence=row.last, busy=bool(busy), part=0, shown=0)
+
+
+async def insert_row(connection: Connection, tables: Tables, head: Head, row: Row) -> None:
+    """Keep the facts of an append."""
+    await connection.execute(
+        f"INSERT INTO {tables.appends} (run, first, last, facts, checksum, beside)"  # noqa: S608 - ours
+        " VALUES ($1, $2, $3, $4, $5, $6)",
+        head.number, row.first, row.last, row.facts, row.checksum, row.beside,
+    )  # fmt: skip

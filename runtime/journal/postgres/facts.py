@@ -1,0 +1,55 @@
+"""Facts as they are read: in pages that fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ....models.fact import Fact
+from ..rows import Row, facts_in, missing
+from .doors import Connection
+from .heads import Head, head_of
+from .tables import Tables
+
+PAGE_BYTES: Final = 16_000_000
+"""Bytes of JSON after which a page of facts ends, whatever its limit."""
+
+
+async def rows_after(
+    connection: Connection, tables: Tables, head: Head, *, after: int, limit: int
+) -> Sequence[Any]:
+    """Return the rows of appends that hold the next facts, as `Row` has its fields.
+
+    Those of a page: the first in any case, and the others as long as they fit into `PAGE_BYTES`.
+    """
+    rows: Sequence[Any] = await connection.fetch(
+        "SELECT first, last, facts, checksum, beside FROM ("  # noqa: S608 - ours
+        "SELECT first, last, facts, checksum, beside,"
+        " sum(octet_length(facts)) OVER (ORDER BY last) - octet_length(facts) AS before"
+        f" FROM {tables.appends} WHERE run = $1 AND last > $2 AND first <= $3 ORDER BY last) a"
+        " WHERE before < $4 ORDER BY last",
+        head.number,
+        after,
+        after + limit,
+        PAGE_BYTES,
+    )
+    return rows
+
+
+async def facts(  # noqa: PLR0913 - what is asked
+    connection: Connection, tables: Tables, run_id: str, *, after: int, limit: int, where: str
+) -> tuple[Fact, ...]:
+    """Return the next facts. Where the run ends is asked first: rows can only be added since."""
+    head = await head_of(connection, tables, run_id)
+    if after >= head.sequence:
+        return ()
+    found: list[Fact] = []
+    for kept in await rows_after(connection, tables, head, after=after, limit=limit):
+        found += facts_in(
+            Row(*kept), run_id, after=after + len(found), limit=limit - len(found), where=where
+        )
+        if len(found) >= limit:
+            break
+    if not found:
+        raise missing(after + 1, where)
+    return tuple(found)

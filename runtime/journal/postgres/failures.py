@@ -1,0 +1,100 @@
+"""What became of a statement that failed: nothing was kept, or nobody knows (D-40).
+
+What the server has answered is an answer: then nothing was kept. Where the connection was lost, or
+the server was going down, it may have kept what it did not say, once COMMIT was under way.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import asyncpg
+
+from ...errors import JournalError
+
+Failure: TypeAlias = asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError
+FAILURES: Final = (
+    asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError,
+    TimeoutError,
+)  # fmt: skip
+"""What the driver raises where the server, the way to it or a statement has failed."""
+
+RETRIED: Final = frozenset({"40001", "40P01", "55P03"})
+"""What the server says of a transaction that others stood in the way of (D-32)."""
+
+_LOST: Final = ("08", "57P0", "57P")
+
+
+class Away(JournalError):
+    """The server cannot be reached; nothing was written (D-42)."""
+
+
+class OutcomeUnknown(JournalError):
+    """What was asked may be kept or not: the next read tells (D-18, D-41)."""
+
+
+def state_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE that a server gave; None where it was not the server."""
+    state = getattr(error, "sqlstate", None) if isinstance(error, asyncpg.PostgresError) else None
+    return state if isinstance(state, str) else None
+
+
+def was_lost(error: BaseException) -> bool:
+    """Whether the connection is lost, or the server going down: nothing is known of a COMMIT."""
+    state = state_of(error)
+    if state is not None:
+        return state.startswith(_LOST)
+    if isinstance(error, asyncpg.DataError):  # said by the driver, of what it was given
+        return False
+    return isinstance(error, FAILURES)
+
+
+def is_retried(error: BaseException) -> bool:
+    """Whether to do the same again."""
+    return state_of(error) in RETRIED
+
+
+def not_kept(where: str, error: BaseException) -> JournalError:
+    """Return the error for what the server refused: nothing of it is kept."""
+    state = state_of(error)
+    fix = _FIXES.get(state or "", "")
+    return JournalError(
+        f"journal {where}: nothing was written: {cause_of(error)}{f'; {fix}' if fix else ''}"
+    )
+
+
+def not_read(where: str, error: BaseException) -> JournalError:
+    """Return the error for what could not be read."""
+    return JournalError(f"journal {where}: it could not be read: {cause_of(error)}")
+
+
+def not_known(where: str, error: BaseException) -> OutcomeUnknown:
+    """Return the error for what may be kept or not."""
+    return OutcomeUnknown(
+        f"journal {where}: it is not known whether this was written: {cause_of(error)}; what is"
+        " read next is what was kept"
+    )
+
+
+def away(where: str, error: BaseException) -> Away:
+    """Return the error for a server that cannot be reached."""
+    return Away(f"journal {where}: nothing was written: the server is away: {cause_of(error)}")
+
+
+def cause_of(error: BaseException) -> str:
+    """Return what happened, in words that hold no secret: the driver tells of no password."""
+    state = state_of(error)
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, TimeoutError):
+        text = "no answer in time"
+    return f"{text} ({state})" if state else text
+
+
+_FIXES: Final = {
+    "53100": "the server's disk is full: make room there",
+    "25006": "this server takes no writes: it is a standby, or not promoted yet",
+    "42501": "give this user the rights that turnlock journal grants ROLE prints",
+    "42P01": "its tables are not there: make them with turnlock journal init --db URL",
+    "3F000": "its schema is not there: make it with turnlock journal init --db URL",
+}
+"""What helps, by SQLSTATE."""

@@ -1,0 +1,96 @@
+"""Making the tables of a journal, and bringing older ones up to date, one version a transaction.
+
+Who does it holds an advisory lock of the schema, and waits at most five seconds for a lock of those
+who write (D-56). Tables of a newer version are refused by name (D-57).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from ...errors import JournalError, NoJournal
+from .doors import Connection
+from .failures import not_kept, was_lost
+from .links import Link
+from .tables import MIGRATIONS, Tables
+from .timeline import TIMELINE
+
+LOCK_TIMEOUT: Final = "5s"
+"""For which a lock is waited for: whoever writes meanwhile must not wait behind us for long."""
+
+
+async def version_of(connection: Connection, tables: Tables) -> int | None:
+    """Return the version of the tables; None where there are none."""
+    there = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", tables.meta)
+    if not there:
+        return None
+    version: int | None = await connection.fetchval(f"SELECT version FROM {tables.meta}")  # noqa: S608 - ours
+    return version
+
+
+async def prepare(link: Link, tables: Tables, where: str, *, create: bool, changes: bool) -> None:
+    """See that the tables are there and of today; make them, if `create`, or migrate, if `changes`.
+
+    Raises `NoJournal` where there are none, and `JournalError` for those of a newer version.
+    """
+    version = await version_of(link.connection, tables)
+    if version is None and not create:
+        raise NoJournal(
+            f"journal {where}: there is none in this schema; make it with turnlock journal init"
+            " --db URL"
+        )
+    newest = len(MIGRATIONS)
+    if version is not None and version > newest:
+        raise JournalError(
+            f"journal {where}: its tables are of version {version}, and this turnlock knows"
+            f" {newest}; use the newer turnlock that made them"
+        )
+    if version == newest:
+        return
+    if not changes:
+        raise JournalError(
+            f"journal {where}: its tables are of version {version}, and this turnlock reads"
+            f" {newest}; bring them up to date with turnlock journal init --db URL"
+        )
+    try:
+        while (await link.transaction(lambda it: _step(it, tables))) < newest:
+            pass
+    except JournalError:
+        raise
+    except Exception as error:
+        if was_lost(error) or hasattr(error, "sqlstate"):
+            raise not_kept(where, error) from error
+        raise
+
+
+async def _step(connection: Connection, tables: Tables) -> int:
+    """Do what leads to the next version, and return it; another process may have been quicker."""
+    await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    await connection.execute("SELECT pg_advisory_xact_lock($1)", _lock_of(tables))
+    there = await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", tables.schema
+    )
+    if not there:  # to ask for it IF NOT EXISTS needs the right to make one
+        await connection.execute(f"CREATE SCHEMA {tables.quoted}")
+    version = await version_of(connection, tables)
+    if version is None:
+        await connection.execute(
+            f"CREATE TABLE {tables.meta}"
+            " (version int NOT NULL, journal uuid NOT NULL, timeline bigint NOT NULL)"
+        )
+        await connection.execute(
+            f"INSERT INTO {tables.meta} VALUES (0, gen_random_uuid(), {TIMELINE})"  # noqa: S608 - ours
+        )
+        version = 0
+    if version >= len(MIGRATIONS):
+        return version
+    for statement in MIGRATIONS[version](tables):
+        await connection.execute(statement)
+    await connection.execute(f"UPDATE {tables.meta} SET version = $1", version + 1)  # noqa: S608 - ours
+    return version + 1
+
+
+def _lock_of(tables: Tables) -> int:
+    digest = hashlib.sha256(f"turnlock {tables.schema}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
