@@ -9,7 +9,7 @@ lock the row before they write, so that waiting for the lock is enough for them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from ...errors import JournalError
@@ -39,7 +39,7 @@ class Database:
         self.tables: Final[Tables] = place.tables
         self.where: Final = place.shown
         self.counts: Final = Counts(where=place.shown)
-        self._read_only = read_only
+        self.read_only = read_only
         self._closed = False
         self._readers = Readers(self.where, self.reading_link, counts=self.counts)
         self._facts: Sequence[Lane] = ()
@@ -85,7 +85,7 @@ class Database:
 
     async def reading_link(self) -> Link:
         """Return a new connection to read; of a journal that is written, from where it is."""
-        return await open_link(self.place, reads=self._read_only)
+        return await open_link(self.place, reads=self.read_only)
 
     # The doors.
 
@@ -96,17 +96,30 @@ class Database:
             await self._settle(run)
         return await self._readers.ask(ask, whole=whole)
 
-    async def write(self, work: Ask[T], *, run: str | None = None) -> T:
+    async def write(
+        self,
+        work: Ask[T],
+        *,
+        run: str | None = None,
+        settled: Callable[[T], None] | None = None,
+    ) -> T:
         """Do a work in a transaction of its own; see `Doors`."""
-        done: T = await self.do(ALONE, work, run=run)
+        done: T = await self.do(ALONE, work, run=run, settled=settled)
         return done
 
-    async def do(self, kind: Kind, asked: Any, *, run: str | None = None) -> Any:  # noqa: ANN401 - whatever the kind returns
+    async def do(
+        self,
+        kind: Kind,
+        asked: Any,  # noqa: ANN401 - whatever the kind is given
+        *,
+        run: str | None = None,
+        settled: Callable[[Any], None] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the kind returns
         """Do a work together with the others of its kind."""
         lane = self._writable()
         if run in self._unsettled:
             await self._settle(run)
-        return await lane.do(kind, asked, run=run)
+        return await lane.do(kind, asked, run=run, settled=settled)
 
     async def append(self, kind: Kind, asked: Any, *, run: str, number: int, size: int) -> Any:  # noqa: ANN401
         """Do a work on facts, in the lane of its run (D-33)."""
@@ -118,7 +131,7 @@ class Database:
 
     def _writable(self) -> Lane:
         self._check_open()
-        if self._read_only or self._all_else is None:
+        if self.read_only or self._all_else is None:
             raise only_read(self.where)
         return self._all_else
 

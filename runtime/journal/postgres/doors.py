@@ -56,9 +56,16 @@ class Doors(Journal):
         """
 
     @abstractmethod
-    async def _write(self, work: Ask[T], *, run: str | None = None) -> T:
+    async def _write(
+        self,
+        work: Ask[T],
+        *,
+        run: str | None = None,
+        settled: Callable[[T], None] | None = None,
+    ) -> T:
         """Do a work in a transaction of its own, and return once it is settled (D-35).
 
+        `settled` is told what it returned before this does, and even where it is cancelled.
         `run` is the run that it writes under: as for `_read`. It is done again where the server
         asks for that (D-32). A `JournalError` says whether nothing was kept, or that this is not
         known (D-40). Such a work locks runs in the order of their numbers, then owners (D-32).
@@ -68,8 +75,4 @@ class Doors(Journal):
     async def _append_noted(
         self, run_id: str, row: Row, *, fence: int | None, busy: Busy, notes: Sequence[Given]
     ) -> Appended:
-        """Keep the facts of an append and the notes that come with them, all or nothing.
-
-        In one work (`_write`): the head is `writable`, admits the fence, ends before the row, and
-        has none of the notes with other content; then `appends.keep_row`, then the notes.
-        """
+        """Keep the facts of an append and the notes that come with them, all or nothing."""

@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -125,6 +126,7 @@ class Lane:
         *,
         run: Hashable | None = None,
         size: int = 0,
+        settled: Callable[[Any], None] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the kind returns
         """Have a work done, and return or raise what it does; ends only when it is settled."""
         if self._closing or self._task.done():
@@ -135,6 +137,8 @@ class Lane:
                 " written, try again later"
             )
         work = Work(kind, asked, run, size, Settling(loop=asyncio.get_running_loop()))
+        if settled is not None:
+            work.future.add_done_callback(partial(_tell, settled))
         self._waiting.append(work)
         self._wake.set()
         return await work.future
@@ -265,6 +269,11 @@ class Lane:
                 self._why_away = error
                 pause = min(RECONNECT_MOST, 2 * pause)
         self._reconnecting = None
+
+
+def _tell(settled: Callable[[Any], None], future: asyncio.Future[Any]) -> None:
+    if future.exception() is None:
+        settled(future.result())
 
 
 def _group(waiting: deque[Work]) -> Sequence[Work]:

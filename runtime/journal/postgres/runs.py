@@ -1,0 +1,97 @@
+"""The part of the journal that knows runs: whose they are, and how they are listed."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ....models.run import Run
+from ..contract import RUNS, RunEntry, Summary, check_lease, check_limit
+from . import entries, owning
+from .database import Database
+from .doors import Doors
+from .known import Known
+from .lanes import Kind
+from .owning import Lease, Taken
+
+
+class PostgresRuns(Doors):
+    """The rows of runs."""
+
+    _database: Database
+
+    @cached_property
+    def _owning(self) -> Kind:
+        return Kind(owning.owning(self._tables))
+
+    async def declare(self, run: Run) -> None:
+        """Make a run known."""
+        await self._write(lambda it: entries.declare(it, self._tables, run, where=self._where))
+
+    async def own(
+        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
+    ) -> int:
+        """Take a run."""
+        check_lease(owner, now=now, lease=lease)
+        asked = Lease(run_id=run_id, owner=owner, now=now, until=float(now + lease), gone=gone)
+        taken: Taken = await self._database.do(self._owning, asked, run=run_id)
+        self._database.learn(run_id, Known(taken.number, taken.settle))
+        return taken.fence
+
+    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
+        """Renew the leases of an owner."""
+        check_lease(owner, now=now, lease=lease)
+        until = float(now + lease)
+        return await self._write(
+            lambda it: owning.renew(it, self._tables, owner=owner, until=until)
+        )
+
+    async def release(self, run_id: str, *, fence: int) -> None:
+        """Let a run go."""
+        await self._write(
+            lambda it: owning.release(it, self._tables, run_id, fence=fence), run=run_id
+        )
+
+    async def runs(
+        self,
+        *,
+        busy: bool | None = None,
+        kind: str | None = None,
+        forgotten: bool = False,
+        after: str | None = None,
+        limit: int = RUNS,
+    ) -> tuple[RunEntry, ...]:
+        """List the next runs."""
+        check_limit(limit=limit)
+        return await self._read(
+            lambda it: entries.entries(
+                it,
+                self._tables,
+                busy=busy,
+                kind=kind,
+                forgotten=forgotten,
+                after=after,
+                limit=limit,
+                where=self._where,
+            )
+        )
+
+    async def entry(self, run_id: str) -> RunEntry:
+        """Return one run's entry."""
+        return await self._read(
+            lambda it: entries.entry(it, self._tables, run_id, where=self._where), run=run_id
+        )
+
+    async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
+        """Keep where a run stands, if nobody has said it."""
+        await self._write(
+            lambda it: entries.tell(
+                it, self._tables, run_id, after=after, summary=summary, changed=changed
+            ),
+            run=run_id,
+        )
+
+    async def mark_rewound(self, run_id: str, *, why: str) -> None:
+        """Mark a run as one that nobody may go on with."""
+        await self._write(
+            lambda it: owning.mark_rewound(it, self._tables, run_id, why=why), run=run_id
+        )

@@ -1,0 +1,146 @@
+"""The part of the journal that keeps facts, and reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from ....models.fact import Fact
+from ...errors import Overloaded
+from ..contract import (
+    PAGE,
+    Appended,
+    Busy,
+    Note,
+    check_batch,
+    check_limit,
+    rewound,
+    run_forgotten,
+    unknown_run,
+)
+from ..given import ends_of, given_notes
+from ..rows import Row, row_of
+from .appends import Asked, Judged, Verdict, appending
+from .database import Database
+from .doors import Doors
+from .facts import facts
+from .known import Remembered
+from .lanes import Kind
+from .recovering import recover
+from .tables import text_of
+
+APPEND_BYTES: Final = 256_000_000
+"""Bytes of JSON that one append may bring."""
+STALE_TRIES: Final = 10
+"""Times that an append is judged anew because somebody has settled its run meanwhile."""
+
+
+class PostgresFacts(Doors):
+    """Facts."""
+
+    _database: Database
+
+    @cached_property
+    def _appending(self) -> Kind:
+        return Kind(appending(self._tables), single=True)
+
+    @cached_property
+    def _acknowledged(self) -> Remembered[int]:
+        """The last fact of each run that this process was told is kept (D-62)."""
+        return Remembered[int]()
+
+    async def append(  # noqa: PLR0913 - what is asked
+        self,
+        run_id: str,
+        *,
+        fence: int | None,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        notes: Sequence[Note] = (),
+        correlations: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        """Keep facts, with those of other runs that are appended at the same time."""
+        check_batch(run_id, after=after, facts=facts)
+        given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
+        row = row_of(run_id, facts, correlations)
+        self._check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
+        if given:
+            return await self._append_noted(run_id, row, fence=fence, busy=busy, notes=given)
+        return await self._append(run_id, row, fence=fence, busy=busy)
+
+    async def _append(self, run_id: str, row: Row, *, fence: int | None, busy: Busy) -> Appended:
+        """Append until the answer is not that somebody has settled the run meanwhile."""
+        known = await self._database.known(run_id)
+        for _ in range(STALE_TRIES):
+            asked = Asked(number=known.number, fence=fence, settle=known.settle, row=row, busy=busy)
+            judged: Judged | None = await self._database.append(
+                self._appending, asked, run=run_id, number=known.number, size=len(row.facts)
+            )
+            if judged is None:
+                self._database.forget(run_id)
+                raise unknown_run(run_id)
+            if judged.verdict is not Verdict.STALE:
+                return await self._answer(run_id, row, judged)
+            known = await self._database.known(run_id, anew=True)
+        raise Overloaded(
+            f"run {run_id!r}: others settle it all the time; nothing was written, try again"
+        )
+
+    async def _answer(self, run_id: str, row: Row, judged: Judged) -> Appended:
+        """Return what an append is told. One that was told more than there is finds out (D-62)."""
+        if judged.forgotten is not None:
+            raise run_forgotten(run_id, at=judged.forgotten)
+        if judged.rewound is not None:
+            raise rewound(run_id, why=text_of(judged.rewound))
+        told = self._acknowledged.get(run_id) or 0
+        if judged.verdict is Verdict.OK:
+            self._acknowledged.put(run_id, row.last)
+        elif judged.verdict is Verdict.CONFLICT and judged.sequence < told:
+            why = f"it had acknowledged fact {told}, and ends with fact {judged.sequence}"
+            await self.mark_rewound(run_id, why=why)
+            raise rewound(run_id, why=why)
+        return _ANSWERS[judged.verdict]
+
+    def _check_size(self, run_id: str, size: int) -> None:
+        if size > APPEND_BYTES:
+            raise Overloaded(
+                f"run {run_id!r}: an append of {size:,} bytes; APPEND_BYTES is"
+                f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
+            )
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
+        """Return the next facts."""
+        check_limit(after=after, limit=limit)
+        return await self._read(
+            lambda it: facts(it, self._tables, run_id, after=after, limit=limit, where=self._where),
+            run=run_id,
+        )
+
+    async def recover(
+        self,
+        run_id: str,
+        *,
+        after: int,
+        facts: Sequence[Fact],
+        busy: Busy,
+        correlations: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        """Keep what was decided about a run, and free it."""
+        if facts:
+            check_batch(run_id, after=after, facts=facts)
+        row = row_of(run_id, facts, correlations) if facts else None
+        answer = await self._write(
+            lambda it: recover(it, self._tables, run_id, row, after=after, busy=busy), run=run_id
+        )
+        self._acknowledged.drop(run_id)
+        self._database.forget(run_id)
+        return answer
+
+
+_ANSWERS: Final[Mapping[Verdict, Appended]] = {
+    Verdict.OK: Appended.OK,
+    Verdict.CONFLICT: Appended.CONFLICT,
+    Verdict.FENCED: Appended.FENCED,
+}
