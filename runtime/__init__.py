@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .tools.sealing import Cipher, SealBroken
     from .tools.tool import Tool, tool
     from .tools.toolbox import Toolbox
+    from .waking import Sweep, Woken
 
 __all__ = [
     "Appended", "ArchiveError", "Backup", "BadArguments", "BadToolFile", "CallView", "Cipher",
@@ -77,7 +78,7 @@ __all__ = [
     "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
     "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate",
     "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary",
-    "Telemetry", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered",
+    "Sweep", "Telemetry", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "Woken",
     "archive_runs", "forget_runs", "list_runs", "open_journal", "open_telemetry", "recover",
     "restore_journal", "submit", "tool",
 ]  # fmt: skip
@@ -114,6 +115,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "tools.sealing": "Cipher SealBroken",
         "tools.tool": "Tool tool",
         "tools.toolbox": "Toolbox",
+        "waking": "Sweep Woken",
     })  # fmt: skip
 
 

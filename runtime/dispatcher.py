@@ -88,11 +88,14 @@ class Dispatcher(Listener):
 
     def noted(self, actor: Actor) -> None:
         """Tell whoever heeds it that something was kept."""
+        self._stir(actor.run.run_id)
+
+    def _stir(self, run_id: str) -> None:
         for heed in tuple(self._heeds.values()):
             try:
-                heed(actor.run.run_id)
+                heed(run_id)
             except Exception:  # noqa: BLE001 - the host's own code
-                _log.exception("who was told that run %r has grown failed", actor.run.run_id)
+                _log.exception("who was told that run %r has grown failed", run_id)
 
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         """Publish the facts and refusals of a batch, and perform the effects of its verdicts."""
@@ -144,9 +147,10 @@ class Dispatcher(Listener):
             self._runtime.actors.fail(actor.stopped)
 
     def forget(self, run_id: str) -> None:
-        """Drop the timer and the gauges of a run that is not performed here any more."""
+        """Drop the timer and the gauges of a run that is not performed here any more, and say so."""
         self.timers.set(run_id, None)
         self.approval_ages.forget(run_id)
+        self._stir(run_id)
 
     def observed(self) -> Observed:
         """Read the gauges; may be called from any thread."""

@@ -54,7 +54,7 @@ from .telemetry import FailsafeTelemetry, Telemetry
 from .tenure import Tenure
 from .tools.sealing import Place
 from .tools.threads import Threads
-from .tools.toolbox import Toolbox, ToolsOf
+from .tools.toolbox import Toolbox, ToolsOf, tools_of_each
 from .watchdog import Watchdog
 from .writer import fold_run
 
@@ -125,7 +125,7 @@ class Runtime:
             worker=Worker(journal=journal, meaning=self.owner),
             actors=self._actors,
             tenure=self.tenure,
-            tools_of=_tools_of(tools),
+            tools_of=tools_of_each(tools),
             on_continue=on_continue,
             kind=kind,
             performer=performer,
@@ -188,7 +188,7 @@ class Runtime:
         that no run can have written.
         """
         self._check_open()
-        tools_of = None if tools is None else _tools_of(tools)
+        tools_of = None if tools is None else tools_of_each(tools)
         await self._ownership.own(run, tools_of=tools_of, on_continue=on_continue)
 
     async def close_run(self, run_id: str, *, drain: float | None = None) -> tuple[str, ...]:
@@ -419,7 +419,8 @@ class Runtime:
     def when_kept(self, heed: Callable[[str], None]) -> Callable[[], None]:
         """Call this, on the loop, with a run's id after facts or notes of it were kept here.
 
-        It must neither wait nor raise; it may be told of more than was kept. Returns what ends it.
+        It is called, too, when the run is owned here no more. It must neither wait nor raise; it
+        may be told of more than was kept. Returns what ends it.
         """
         return self._dispatcher.when_kept(heed)
 
@@ -447,6 +448,11 @@ class Runtime:
     def owns(self, run_id: str) -> bool:
         """Whether a run is owned here."""
         return run_id in self._actors
+
+    def busy(self, run_id: str) -> bool:
+        """Whether a run is owned here and has something under way."""
+        actor = self._actors.get(run_id)
+        return actor is not None and actor.kernel.busy
 
     def _actor(self, run_id: str) -> Actor:
         self._check_open()
@@ -489,10 +495,3 @@ class Runtime:
             _log.info("%s ended: %s", name, error)
         else:
             _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
-
-
-def _tools_of(tools: Toolbox | ToolsOf | None) -> ToolsOf:
-    if callable(tools):
-        return tools
-    toolbox = Toolbox() if tools is None else tools
-    return lambda _: toolbox

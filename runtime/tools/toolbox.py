@@ -99,6 +99,14 @@ is at hand, the same toolbox as long as nothing has changed. One that raises lea
 open with those it had."""
 
 
+def tools_of_each(tools: Toolbox | ToolsOf | None) -> ToolsOf:
+    """Return the tools of each run: these for all, those that a function gives, or none."""
+    if callable(tools):
+        return tools
+    toolbox = Toolbox() if tools is None else tools
+    return lambda _: toolbox
+
+
 def load_tools(path: Path) -> tuple[Tool, ...]:
     """Run the file and return its tools, see `tools_of`.
 
