@@ -147,7 +147,7 @@ class Dispatcher(Listener):
             self._runtime.actors.fail(actor.stopped)
 
     def forget(self, run_id: str) -> None:
-        """Drop the timer and the gauges of a run that is not performed here any more, and say so."""
+        """Drop timer and gauges of a run that is not performed here any more, and tell of it."""
         self.timers.set(run_id, None)
         self.approval_ages.forget(run_id)
         self._stir(run_id)

@@ -2,8 +2,8 @@
 
 An engine says when and where; the journal judges. A process that enters its runtime with
 `Settings(takes_over=False)` performs what it is woken for, with `Woken`, and nothing else. Whatever
-a waker does – twice, late, on two hosts – claims and fences hold. What it never does, `Sweep` finds:
-runs that are busy and that nobody performs.
+a waker does – twice, late, on two hosts – claims and fences hold. What it never does, `Sweep`
+finds: runs that are busy and that nobody performs.
 """
 
 from __future__ import annotations

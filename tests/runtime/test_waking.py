@@ -3,20 +3,23 @@
 Hosts that are woken share one journal; wakers are functions of the tests.
 """
 
+# Looks inside: to switch a count off.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import attrs
 import pytest
 
-from turnlock import FactType, OpenTurn, Run
+from turnlock import FactType, OpenTurn, Run, TurnlockError
 from turnlock.runtime import Sweep, Woken
 from turnlock.runtime.dispatcher import Continuation
-from turnlock.runtime.errors import Closed, JournalReplaced
+from turnlock.runtime.errors import Closed, JournalError, JournalReplaced
 from turnlock.runtime.journal.contract import RunEntry
-from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.owners import new_owner
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
@@ -24,7 +27,6 @@ from turnlock.runtime.submitting import submit
 from turnlock.runtime.tools.tool import Tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
-from .faulty_journal import Fault, FaultyJournal
 from .test_runtime import World, calls, crash
 from .virtual import LoopClock, run, settled
 
@@ -86,7 +88,8 @@ def test_d_70_woken_twice_on_one_host() -> None:
         async with world.process(slow(world), settings=WOKEN) as runtime:
             await opened(world, "slow")
             woken = Woken(runtime)
-            assert await asyncio.gather(woken.perform("r"), woken.perform("r")) == [True, False]
+            first, second = await asyncio.gather(woken.perform("r"), woken.perform("r"))
+            assert (first, second) == (True, False)
             assert not await woken.perform("r")
             await once(world, "slow")
 
@@ -223,7 +226,7 @@ def test_a_turn_that_opens_while_its_run_is_let_go_is_performed() -> None:
                     await opened(world, "two", turn_id="t2")
                     assert not await woken.perform("r")
                     if not counts:
-                        woken._wakings["r"] = 0  # noqa: SLF001
+                        woken._wakings["r"] = 0
                 return found
 
             journal.entry = entry  # type: ignore[method-assign]
@@ -364,38 +367,42 @@ def test_a_run_that_cannot_be_woken_keeps_no_other_from_it(
     assert "run 'a' could not be woken" in caplog.text
 
 
-def test_a_sweep_outlives_a_journal_that_fails_and_not_one_that_is_gone() -> None:
-    """The first is told in the log; after the second there is nothing to look at."""
+def failing(method: Callable[..., Awaitable[Any]], *errors: TurnlockError) -> Any:
+    """A journal's method that fails so often before it does what it should."""
+    left = list(errors)
 
-    async def play() -> None:
-        faulty = FaultyJournal(MemoryJournal())
-        world = World(journal=faulty)
+    async def call(**asked: Any) -> Any:
+        if left:
+            raise left.pop()
+        return await method(**asked)
+
+    return call
+
+
+def test_a_sweep_outlives_a_journal_that_fails_and_not_one_that_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The first is told in the log, and was no look; after the second there is nothing to see."""
+
+    async def play() -> list[str]:
+        world = World()
         await opened(world, "pay")
         woken: list[str] = []
 
         async def wake(entry: RunEntry) -> None:
             woken.append(entry.run.run_id)
 
-        faulty.plan["runs", faulty.calls["runs"] + 1] = Fault.LOST
+        runs = world.journal.runs
+        world.journal.runs = failing(runs, JournalError("it is away"))  # type: ignore[method-assign]
         watching = asyncio.create_task(swept(world, wake).watch())
         await asyncio.sleep(15)
-        assert woken == []  # what failed was no look
+        assert woken == []
         await asyncio.sleep(10)
-        assert woken == ["r"]
         watching.cancel()
-
-    async def gone() -> None:
-        world = World()
-
-        async def wake(_: RunEntry) -> None:
-            """Nobody."""
-
-        def runs(**_: object) -> None:
-            raise JournalReplaced("a test")
-
-        world.journal.runs = runs  # type: ignore[assignment]
+        world.journal.runs = failing(runs, JournalReplaced("gone"))  # type: ignore[method-assign]
         with pytest.raises(JournalReplaced):
             await swept(world, wake).watch()
+        return woken
 
-    run(play())
-    run(gone())
+    assert run(play()) == ["r"]
+    assert "not known which runs nobody performs: it is away" in caplog.text
