@@ -339,7 +339,7 @@ class Mailbox:
 
     async def _serve(self, actor: Actor, post: Post) -> None:
         try:
-            await self._answer(post.number, await self._judged(actor, post))
+            await self._answer(post, await self._judged(actor, post))
         except (JournalError, Overloaded):
             return  # the post is unanswered, so the next poll finds it again
         finally:
@@ -351,9 +351,12 @@ class Mailbox:
         except InvalidValue as error:
             return receipt_of_unfit(error)
 
-    async def _answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+    async def _answer(self, post: Post, receipt: Mapping[str, Any]) -> None:
         """Write the answer until it is kept: a second judgement would be a refusal."""
-        await retried(lambda: self._journal.answer(number, receipt), pauses=backoff(self._settings))
+        await retried(
+            lambda: self._journal.answer(post.run_id, post.number, receipt),
+            pauses=backoff(self._settings),
+        )
 
 
 class ApprovalAges:

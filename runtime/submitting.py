@@ -235,7 +235,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
         delivery = await Declared.of(policies, tools).apply(delivery, kernel)
     number = await journal.post(run_id, delivery)
     give_up = time.monotonic() + within
-    while (receipt := await journal.answered(number)) is None:
+    while (receipt := await journal.answered(run_id, number)) is None:
         if time.monotonic() >= give_up:
             raise Unanswered(
                 f"run {run_id!r}: its owner {entry.owner or 'somebody'} has not answered post"

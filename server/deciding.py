@@ -163,9 +163,9 @@ async def post_of(face: Face, run_id: str, number: str) -> Answer:
     """Return what became of a delivery that another process was asked to judge (F-26)."""
     entry = await known(face.journal, run_id)
     post = int(number) if number.isascii() and number.isdecimal() and len(number) < _DIGITS else 0
-    if str(post) != number or await face.journal.posted(post) != run_id:
+    if str(post) != number or not await face.journal.posted(run_id, post):
         raise Problem("unknown_post", "there is no such post of this run, or it is forgotten")
-    receipt = await face.journal.answered(post)
+    receipt = await face.journal.answered(run_id, post)
     if receipt is None:
         return posted(run_id, post)
     judged = judged_by_owner(receipt, run_id, post)

@@ -11,7 +11,8 @@ runtime:
 
 - **Atomic and durable.** When `append` says OK, all its facts are kept, whatever happens next; when
   it says anything else, or raises, none is. (The exceptions are a crash while it answers, and an
-  error whose message says so: then the next `read` tells.)
+  error whose message says so: then the next `read` tells, exactly: what was read after such an
+  error stays so, however late what was asked for arrives, D-18.)
 - **Fenced.** Each owner of a run has a fencing token (`fence`), which only grows. An append under
   an older one is FENCED, inside the same transaction that would have kept it: a stopped process
   that wakes up after its run was taken over writes nothing. Whoever released a run is fenced, too.
@@ -33,28 +34,29 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Protocol, Self, cast
+from typing import Final, Protocol, Self, cast
 
 import attrs
 
 from ...engine.snapshot import Snapshot
-from ...models.deliveries import Delivery
 from ...models.errors import TurnlockError, shown
 from ...models.facts import Fact
 from ...models.run import Run
-from ...views.status import Status
 from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
 from .backups import Backup, Restored
-from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary
+from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary, Told
 from .given import check_batch, check_lease, check_limit, text_of_place
 from .ledger import Note
 from .ledgers import Ledgers
+from .lists import RUNS
 from .logs import Entered, Entry, LogEntry, Logs
+from .owning import FREE, Owning
+from .posting import ANSWERS, POSTS, POSTS_WAITING, PROBLEM, Posting
 from .refusals import (
     closed,
     findings_of,
@@ -68,33 +70,20 @@ from .refusals import (
     too_many_posts,
     unknown_run,
 )
+from .rewinding import Rewinding
 
 __all__ = [
-    "PAGE", "Appended", "Backup", "Busy", "Entered", "Entry", "Finding", "LogEntry", "Note", "Post",
-    "Restored", "RunEntry", "RunsPage", "Summary", "check_batch", "check_lease", "check_limit",
-    "closed", "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs",
-    "run_forgotten", "too_many_posts", "unknown_run",
+    "ANSWERS", "FREE", "PAGE", "POSTS", "POSTS_WAITING", "PROBLEM", "RUNS", "Appended", "Backup",
+    "Busy", "Entered", "Entry", "Finding", "LogEntry", "Note", "Post", "Restored", "RunEntry",
+    "RunsPage", "Summary", "Told", "check_batch", "check_lease", "check_limit", "closed",
+    "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs", "run_forgotten",
+    "too_many_posts", "unknown_run",
 ]  # fmt: skip
 """What is from the modules beside this one, for whoever implements or asks a journal; all else here
 is, too."""
 
-RUNS: Final = 1_000
-"""Entries that `runs` returns at most unless told otherwise."""
 
-POSTS: Final = 100
-"""Posts that `posts` returns at most."""
-
-POSTS_WAITING: Final = 1_000
-"""Posts of one run that may wait for an answer."""
-
-ANSWERS: Final = 10_000
-"""Posts whose answers are kept, counted back from the latest post."""
-
-PROBLEM: Final = "problem"
-"""The field of an answer that says why a post could not be read."""
-
-
-class Journal(Ledgers, Logs):
+class Journal(Owning, Posting, Ledgers, Rewinding, Logs):
     """A place where runs are kept. Its methods may be called by many tasks of one loop at once.
 
     All raise `JournalError` when the place fails, and `Closed` after `close`; those that take a
@@ -104,11 +93,22 @@ class Journal(Ledgers, Logs):
 
     @property
     def clock(self) -> Clock | None:
-        """Its own clock, which all who use it share; None where it has none."""
+        """Its own clock, which all who use it share; None where it has none.
+
+        Leases count by it, whatever other clock a process goes by (D-44).
+        """
         return None
 
+    @property
+    def patience(self) -> float:
+        """Seconds for which takers wait beyond a lease: its clock is off by less (D-44)."""
+        return 0.0
+
     def time(self) -> float:
-        """Return the time by which leases count in it, Unix time in seconds; from any thread."""
+        """Return the time by which leases count in it, Unix time in seconds (D-11).
+
+        It may be asked in any thread.
+        """
         return (self.clock or SteadyClock()).now()
 
     async def __aenter__(self) -> Self:
@@ -126,29 +126,6 @@ class Journal(Ledgers, Logs):
         Raises `RunForgotten` for one that was removed: its idempotency keys and its sequence
         numbers would come again.
         """
-
-    @abstractmethod
-    async def own(
-        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
-    ) -> int:
-        """Take a run for `lease` seconds, and return the fencing token: one more than any before.
-
-        A run that is free, whose lease is over at `now`, that is the same owner's already, or whose
-        owner is `gone` is taken; otherwise raises `JournalOwned`. `gone` is an owner of whom the
-        caller knows that it is dead (see `owners`): its lease need not be waited for.
-        """
-
-    @abstractmethod
-    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
-        """Renew the lease of every run of this owner, and return their ids.
-
-        A lease that is over is renewed, too, as long as nobody else has taken the run; that of a
-        run that stands still is not.
-        """
-
-    @abstractmethod
-    async def release(self, run_id: str, *, fence: int) -> None:
-        """Let a run go; without effect when another owner has it."""
 
     @abstractmethod
     async def append(  # noqa: PLR0913 - what is asked
@@ -192,62 +169,6 @@ class Journal(Ledgers, Logs):
             last = page[-1].sequence
 
     @abstractmethod
-    async def runs(
-        self,
-        *,
-        busy: bool | None = None,
-        kind: str | None = None,
-        forgotten: bool = False,
-        after: str | None = None,
-        limit: int = RUNS,
-    ) -> tuple[RunEntry, ...]:
-        """List the next runs, in the order in which they were declared, at most `limit`.
-
-        `after` is the id of the last run of the page before; None begins. `busy` and `kind` pick
-        those. Runs that were removed are left out, unless `forgotten`. Nothing is folded.
-        """
-
-    async def run_entries(
-        self, *, busy: bool | None = None, kind: str | None = None, forgotten: bool = False
-    ) -> AsyncIterator[RunEntry]:
-        """Iterate over all runs, page by page; see `runs`."""
-        page = await self.runs(busy=busy, kind=kind, forgotten=forgotten)
-        while page:
-            for entry in page:
-                yield entry
-            page = await self.runs(
-                busy=busy, kind=kind, forgotten=forgotten, after=page[-1].run.run_id
-            )
-
-    @abstractmethod
-    async def latest(
-        self,
-        *,
-        status: Status | None = None,
-        waiting: bool | None = None,
-        before: str | None = None,
-        limit: int = 50,
-    ) -> RunsPage:
-        """List runs for people, those first that wait for one (F-30).
-
-        At the top is the one that waits longest; the others follow by their latest fact, the latest
-        first. `status` and `waiting` pick those; runs that were removed are left out. `before` is
-        the `next` of the page before, and stays a place whatever happens to the runs meanwhile.
-        Raises `InvalidValue` for any other. Nothing is folded.
-        """
-
-    async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
-        """Keep where a run stands after this fact, where its append did not say it (F-30).
-
-        Whoever has folded the run says so, with when that fact happened. Nothing is changed where
-        the run ends elsewhere by now, or where it was told. Here nothing is kept.
-        """
-
-    @abstractmethod
-    async def entry(self, run_id: str) -> RunEntry:
-        """Return one run's entry."""
-
-    @abstractmethod
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot instead of the run's older one.
 
@@ -258,40 +179,6 @@ class Journal(Ledgers, Logs):
     @abstractmethod
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
-
-    @abstractmethod
-    async def post(self, run_id: str, delivery: Delivery) -> int:
-        """Leave a delivery for whoever owns the run, and return its number.
-
-        Raises `Overloaded` when `POSTS_WAITING` of the run wait already.
-        """
-
-    @abstractmethod
-    async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
-        """Return the posts for these runs that nobody has answered, in order, at most `POSTS`.
-
-        One that cannot be read – damaged, or of a newer version – is set aside: it is answered with
-        its `PROBLEM`, and stands in nobody's way. Runs that are not known have none. Meant to be
-        asked often: nothing waiting costs little.
-        """
-
-    @abstractmethod
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
-        """Answer a post, with the receipt as the wire writes it; the first answer stays.
-
-        A post that is not there any more, or never was, is answered without effect.
-        """
-
-    @abstractmethod
-    async def answered(self, number: int) -> Mapping[str, Any] | None:
-        """Return the answer to a post, None as long as there is none.
-
-        Of the answered posts, those older than the latest `ANSWERS` posts may be forgotten.
-        """
-
-    @abstractmethod
-    async def posted(self, number: int) -> str | None:
-        """Return the run that a post is for; None for one that is not remembered any more."""
 
     async def forget(
         self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
@@ -307,35 +194,6 @@ class Journal(Ledgers, Logs):
         raise JournalError(
             f"run {shown(run_id)}: this journal removes nothing (fence {fence}, fact {after},"
             f" {shown_time(at)}, {gone}); give one that does"
-        )
-
-    async def mark_rewound(self, run_id: str, *, why: str) -> None:
-        """Have nobody go on with a run before a person has decided; the first reason stays.
-
-        From now on `own`, `append`, `keep_snapshot`, `note` and `post` raise `JournalRewound`; what
-        reads does not; and it is not renewed. Here it raises `JournalError`: no mark can be kept.
-        """
-        raise JournalError(f"run {run_id!r}: this journal cannot mark it as rewound ({why})")
-
-    async def recover(
-        self,
-        run_id: str,
-        *,
-        after: int,
-        facts: Sequence[Fact],
-        busy: Busy,
-        correlations: Sequence[bytes | None] | None = None,
-    ) -> Appended:
-        """Keep what was decided about a run that is rewound, or whose row is damaged, and free it.
-
-        All or nothing: the facts, if there are any, are kept, the mark is taken off, the row is
-        written anew, and whoever owned the run is fenced. CONFLICT where the facts do not end at
-        `after`. `correlations` are as for `append`. Here it raises `JournalError`: this journal
-        marks no run.
-        """
-        raise JournalError(
-            f"run {run_id!r}: this journal marks no run as rewound, so there is nothing to recover"
-            f" after fact {after} ({len(facts)} facts, {correlations}, busy: {busy})"
         )
 
     async def findings(self, run_id: str) -> tuple[Finding, ...]:

@@ -9,10 +9,11 @@ from typing import Final, TypeAlias
 import attrs
 
 from ...models.deliveries import Delivery
+from ...models.fact import Fact
 from ...models.run import Run
 from ...views.status import Status
 from ...views.tally import Asked
-from .ledger import START, Cursor
+from .ledger import START, Cursor, Note
 
 PAGE: Final = 1_000
 """Facts that `read`, and entries that `ledger` returns at most unless told otherwise."""
@@ -56,6 +57,18 @@ class Summary:
 
 Busy: TypeAlias = bool | Summary
 """Whether a run has something under way, or that and more."""
+
+
+@attrs.frozen(kw_only=True)
+class Told:
+    """What one append, or notes by themselves, were told is kept, to keep it anew (D-62)."""
+
+    facts: Sequence[Fact] = ()
+    notes: Sequence[Note] = ()
+    """In order; beside facts each says which one it stands `after`."""
+    correlations: Sequence[bytes | None] | None = None
+    busy: Busy = False
+    """What the append said; without facts it says nothing."""
 
 
 @attrs.frozen(kw_only=True)

@@ -407,23 +407,24 @@ class MemoryJournal(MemoryLogs):
         ]
         return tuple(found[:POSTS])
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
         """Answer a post."""
         await self._turn()
-        if self._waiting.pop(number, None) is not None:
+        if self._posted_for.get(number) == run_id and self._waiting.pop(number, None) is not None:
             self._answers[number] = dict(receipt)
 
-    async def answered(self, number: int) -> Mapping[str, Any] | None:
+    async def answered(self, run_id: str, number: int) -> Mapping[str, Any] | None:
         """Return the answer."""
         await self._turn()
-        return self._answers.get(number)
+        return self._answers.get(number) if self._is_posted(run_id, number) else None
 
-    async def posted(self, number: int) -> str | None:
-        """Return the run that a post is for."""
+    async def posted(self, run_id: str, number: int) -> bool:
+        """Say whether this is a post for this run."""
         await self._turn()
-        run_id = self._posted_for.get(number)
-        gone = run_id is None or self._runs[run_id].forgotten is not None
-        return None if gone else run_id
+        return self._is_posted(run_id, number)
+
+    def _is_posted(self, run_id: str, number: int) -> bool:
+        return self._posted_for.get(number) == run_id and self._runs[run_id].forgotten is None
 
     async def mark_rewound(self, run_id: str, *, why: str) -> None:
         """Mark a run as one that nobody may go on with."""

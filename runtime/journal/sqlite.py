@@ -388,19 +388,21 @@ class SqliteJournal(SqliteLedgers, SqliteLogs):
                 await self._write(partial(posts.set_aside, unreadable=unreadable))
         return found
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
         """Answer a post."""
         content = msgspec.json.encode(receipt)
-        await self._write(partial(posts.answer, number=number, receipt=content))
+        await self._write(partial(posts.answer, run_id=run_id, number=number, receipt=content))
 
-    async def answered(self, number: int) -> Mapping[str, Any] | None:
+    async def answered(self, run_id: str, number: int) -> Mapping[str, Any] | None:
         """Return the answer."""
-        content = await self._read(partial(posts.answered, number=number, where=self._where))
+        content = await self._read(
+            partial(posts.answered, run_id=run_id, number=number, where=self._where)
+        )
         return None if content is None else parse(content)
 
-    async def posted(self, number: int) -> str | None:
-        """Return the run that a post is for."""
-        return await self._read(partial(posts.posted, number=number))
+    async def posted(self, run_id: str, number: int) -> bool:
+        """Say whether this is a post for this run."""
+        return await self._read(partial(posts.posted, run_id=run_id, number=number))
 
     async def mark_rewound(self, run_id: str, *, why: str) -> None:
         """Mark a run as one that nobody may go on with."""

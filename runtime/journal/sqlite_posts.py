@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from typing import Any, Final
 
 from .contract import (
     ANSWERS,
@@ -16,7 +17,7 @@ from .contract import (
 )
 from .post_rows import Unreadable, aside, read_post, receipt_in
 from .rows import checksum
-from .sqlite_runs import head_of, writable
+from .sqlite_runs import head_of, is_text, writable
 
 
 def posts(
@@ -97,26 +98,33 @@ def post(connection: sqlite3.Connection, run_id: str, delivery: bytes) -> int:
     return posted
 
 
-def answer(connection: sqlite3.Connection, number: int, receipt: bytes) -> None:
+_OF_RUN: Final = " WHERE number = ? AND run = (SELECT number FROM runs WHERE run_id = ?)"
+"""A number means something only with its run (D-82)."""
+
+
+def answer(connection: sqlite3.Connection, run_id: str, number: int, receipt: bytes) -> None:
     """Answer a post, if nobody has."""
-    connection.execute(
-        "UPDATE posts SET receipt = ?, receipt_checksum = ? WHERE number = ? AND receipt IS NULL",
-        (receipt, checksum(receipt, number), number),
-    )
+    if is_text(run_id):
+        connection.execute(
+            f"UPDATE posts SET receipt = ?, receipt_checksum = ?{_OF_RUN} AND receipt IS NULL",  # noqa: S608 - ours
+            (receipt, checksum(receipt, number), number, run_id),
+        )
 
 
-def answered(connection: sqlite3.Connection, number: int, *, where: str) -> bytes | None:
+def answered(
+    connection: sqlite3.Connection, run_id: str, number: int, *, where: str
+) -> bytes | None:
     """Return the answer to a post as JSON. Raises `JournalError` for a damaged one."""
-    row = connection.execute(
-        "SELECT receipt, receipt_checksum FROM posts WHERE number = ?", (number,)
-    ).fetchone()
+    row = _of_run(connection, "receipt, receipt_checksum", run_id, number)
     return None if row is None else receipt_in(row[0], row[1], number=number, where=where)
 
 
-def posted(connection: sqlite3.Connection, *, number: int) -> str | None:
-    """Return the run that a post is for, None where it is forgotten."""
-    row = connection.execute(
-        "SELECT run_id FROM posts JOIN runs ON runs.number = posts.run WHERE posts.number = ?",
-        (number,),
-    ).fetchone()
-    return None if row is None else str(row[0])
+def posted(connection: sqlite3.Connection, run_id: str, number: int) -> bool:
+    """Say whether this is a post for this run."""
+    return _of_run(connection, "number", run_id, number) is not None
+
+
+def _of_run(connection: sqlite3.Connection, what: str, run_id: str, number: int) -> Any:  # noqa: ANN401 - a row
+    if not is_text(run_id):
+        return None
+    return connection.execute(f"SELECT {what} FROM posts{_OF_RUN}", (number, run_id)).fetchone()  # noqa: S608 - ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, Final, TypeVar, cast
 
@@ -15,6 +15,7 @@ from turnlock.models.run import Run
 from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import (
+    FREE,
     PAGE,
     RUNS,
     Appended,
@@ -30,6 +31,7 @@ from turnlock.runtime.journal.contract import (
     Summary,
 )
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, LedgerPage, Note, Noted
+from turnlock.runtime.journal.owning import nobody
 from turnlock.runtime.scheduling import Clock
 from turnlock.views.status import Status
 
@@ -72,11 +74,40 @@ class WrappedJournal(Journal):
     ) -> int:
         return await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
 
+    async def free(
+        self,
+        *,
+        now: float,
+        gone: Callable[[str], bool] = nobody,
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = FREE,
+    ) -> tuple[RunEntry, ...]:
+        return await self.inner.free(now=now, gone=gone, kind=kind, after=after, limit=limit)
+
+    async def take(
+        self,
+        seen: Sequence[RunEntry],
+        *,
+        owner: str,
+        now: float,
+        lease: float,
+        gone: Collection[str] = (),
+    ) -> Mapping[str, int]:
+        return await self.inner.take(seen, owner=owner, now=now, lease=lease, gone=gone)
+
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         return await self.inner.renew(owner=owner, now=now, lease=lease)
 
+    async def release_all(self, *, owner: str) -> frozenset[str]:
+        return await self.inner.release_all(owner=owner)
+
     async def release(self, run_id: str, *, fence: int) -> None:
         await self.inner.release(run_id, fence=fence)
+
+    @property
+    def patience(self) -> float:
+        return self.inner.patience
 
     async def append(
         self,
@@ -173,8 +204,15 @@ class WrappedJournal(Journal):
     async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:
         await self.inner.tell(run_id, after=after, summary=summary, changed=changed)
 
-    async def posted(self, number: int) -> str | None:
-        return await self.inner.posted(number)
+    async def posted(self, run_id: str, number: int) -> bool:
+        return await self.inner.posted(run_id, number)
+
+    @property
+    def hears(self) -> bool:
+        return self.inner.hears
+
+    async def heard(self, timeout: float, *, answer: int | None = None) -> None:  # noqa: ASYNC109 - D-10
+        await self.inner.heard(timeout, answer=answer)
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         return await self.inner.post(run_id, delivery)
@@ -182,11 +220,11 @@ class WrappedJournal(Journal):
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         return await self.inner.posts(run_ids, after=after)
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
-        await self.inner.answer(number, receipt)
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
+        await self.inner.answer(run_id, number, receipt)
 
-    async def answered(self, number: int) -> Mapping[str, Any] | None:
-        return await self.inner.answered(number)
+    async def answered(self, run_id: str, number: int) -> Mapping[str, Any] | None:
+        return await self.inner.answered(run_id, number)
 
     async def forget(
         self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None
@@ -203,6 +241,13 @@ class WrappedJournal(Journal):
         self, run_id: str, *, after: int, facts: Sequence[Fact], busy: Busy, **more: Any
     ) -> Appended:
         return await self.inner.recover(run_id, after=after, facts=facts, busy=busy, **more)
+
+    @property
+    def rewinds(self) -> bool:
+        return self.inner.rewinds
+
+    async def restore(self, run_id: str, **more: Any) -> int:
+        return await self.inner.restore(run_id, **more)
 
     async def check(self) -> tuple[Finding, ...]:
         return await self.inner.check()
@@ -300,8 +345,8 @@ class FaultyJournal(WrappedJournal):
     async def logs(self, prefix: str = "") -> tuple[LogEntry, ...]:
         return await self._with_fault("logs", lambda: self.inner.logs(prefix))
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
-        await self._with_fault("answer", lambda: self.inner.answer(number, receipt))
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
+        await self._with_fault("answer", lambda: self.inner.answer(run_id, number, receipt))
 
     async def _with_fault(self, method: str, call: Callable[[], Awaitable[T]]) -> T:
         self.calls[method] += 1

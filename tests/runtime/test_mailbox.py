@@ -29,7 +29,7 @@ def test_an_answer_that_cannot_be_kept_is_given_again_as_it_was() -> None:
             posted = await faulty.post("r", APPROVE)
             await asyncio.sleep(5)
 
-        answer = await faulty.answered(posted)
+        answer = await faulty.answered("r", posted)
         assert answer is not None
         assert answer["accepted"] is True
         assert world.ledger == {"pay": 1}
@@ -56,6 +56,6 @@ def test_posts_that_cannot_be_read_are_asked_for_more_and_more_rarely() -> None:
             await asyncio.sleep(31)
             await settled()
 
-        assert await faulty.answered(posted) is not None
+        assert await faulty.answered("r", posted) is not None
 
     run(play())

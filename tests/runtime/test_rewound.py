@@ -288,7 +288,7 @@ def test_who_posted_what_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch)
         await journal.declare(RUN)
         await journal.own("r", owner="somebody", now=LoopClock().now(), lease=60.0)
 
-        async def answered(_: int) -> dict[str, Any]:
+        async def answered(*_: object) -> dict[str, Any]:
             return {"accepted": False, PROBLEM: "it is damaged", "facts": []}
 
         monkeypatch.setattr(journal, "answered", answered)

@@ -132,7 +132,7 @@ def test_who_is_quicker_is_asked() -> None:
         )
         await settled()
         posts = await inner.posts(["r"])
-        await inner.answer(posts[0].number, {"accepted": True})
+        await inner.answer(posts[0].run_id, posts[0].number, {"accepted": True})
         assert (await answering).by_owner
         assert FactType.TOOL_APPROVED not in [fact.type async for fact in inner.facts("r")]
 

@@ -277,11 +277,11 @@ class MortalJournal(WrappedJournal):
         if not self.died.is_set():
             await self.inner.release(run_id, fence=fence)
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
         """Answer a post, unless it is dead."""
         if self.died.is_set():
             raise Dead("killed before")
-        await self.inner.answer(number, receipt)
+        await self.inner.answer(run_id, number, receipt)
 
 
 async def messages(journal: Journal, run_id: str = "r", *kinds: str) -> list[Noted]:

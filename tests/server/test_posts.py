@@ -119,7 +119,7 @@ def test_f_26_unanswered_is_202_and_the_outcome_is_found_there() -> None:
 
                 waits = await client.get(place)
                 assert (waits.status_code, waits.json()) == (202, answer.json())
-                await journal.answer(1, {"accepted": False, "reason": "late", "facts": []})
+                await journal.answer("r", 1, {"accepted": False, "reason": "late", "facts": []})
                 done = await client.get(place)
                 assert (done.status_code, done.json()["reason"]) == (200, "late")
 
@@ -154,7 +154,7 @@ def test_f_26_the_place_tells_what_a_direct_answer_does() -> None:
                     await journal.release("r", fence=(await journal.entry("r")).fence)
                     (post,) = await journal.posts(["r"])
                     _, (verdict,) = await shared(journal, post.delivery)
-                    await journal.answer(post.number, receipt_of(verdict))
+                    await journal.answer("r", post.number, receipt_of(verdict))
                     answer = (await client.get(place)).json()
                     assert answer["accepted"]
                     if told_beside == "call":
@@ -199,7 +199,7 @@ def test_f_26_what_an_owner_found_wrong_is_told_as_it_would_have_been() -> None:
                 async with facing(journal, within=0.01) as it:
                     client = it.client(Role.DECIDE)
                     place = (await client.post(DECISIONS, json=approval())).headers["location"]
-                    await journal.answer(1, receipt)
+                    await journal.answer("r", 1, receipt)
                     answer = await client.get(place)
                     assert (answer.status_code, answer.json()["title"]) == (status, code)
 

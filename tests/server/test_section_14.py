@@ -412,7 +412,7 @@ def test_f_26_what_was_posted_to_an_owner_that_died_is_judged_by_the_next() -> N
         number = await it.journal.post("r", decision)
         async with it.restored():
             await asyncio.sleep(5)
-            answer = await it.journal.answered(number)
+            answer = await it.journal.answered("r", number)
             assert answer is not None
             assert answer["accepted"] is False
             assert await it.failed() == {"c1": NEVER}

@@ -123,7 +123,7 @@ def answers(folder: Path, posted: Posted) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {"unanswered": [], "believed": []}
         async with await SqliteJournal.open(folder / "journal.db", create=False) as journal:
             for number in (*posted.good, *posted.bad):
-                answer = await journal.answered(number)
+                answer = await journal.answered("r", number)
                 if answer is None:
                     found["unanswered"].append(number)
                 elif answer["accepted"] is (number in posted.bad):

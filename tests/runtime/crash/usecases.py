@@ -220,7 +220,7 @@ async def _posts(world: World) -> None:
             decision = Decide(run_id="r", turn_id="t1", invocation_id=name, approved=name == "a")
             world.posted[name] = await world.memory.post("r", decision)
     for number in world.posted.values():
-        while await world.memory.answered(number) is None:  # noqa: ASYNC110 - another process can only look
+        while await world.memory.answered("r", number) is None:  # noqa: ASYNC110 - another process can only look
             await asyncio.sleep(1)
     world.counts["answered"] = 1
 

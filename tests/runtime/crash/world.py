@@ -244,8 +244,8 @@ class LivingJournal(WrappedJournal):
     async def put_worker(self, worker: str, meaning: str) -> None:
         await self._between("put_worker", super().put_worker(worker, meaning))
 
-    async def answer(self, number: int, receipt: Any) -> None:
-        await self._between("answer", super().answer(number, receipt))
+    async def answer(self, run_id: str, number: int, receipt: Any) -> None:
+        await self._between("answer", super().answer(run_id, number, receipt))
 
     async def _between(self, name: str, call: Any) -> None:
         try:

@@ -251,11 +251,11 @@ class LastAnswer(WrappedJournal):
         super().__init__(inner)
         self.answers: dict[int, Mapping[str, Any]] = {}
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
         self.answers[number] = receipt
-        await self.inner.answer(number, receipt)
+        await self.inner.answer(run_id, number, receipt)
 
-    async def answered(self, number: int) -> Mapping[str, Any] | None:
+    async def answered(self, run_id: str, number: int) -> Mapping[str, Any] | None:
         return self.answers.get(number)
 
 
@@ -273,7 +273,7 @@ class EndlessPosts(WrappedJournal):
     async def post(self, run_id: str, delivery: Delivery) -> int:
         for post in (await self.inner.posts([run_id]))[:1]:
             if post.number % 100 == 1:
-                await self.inner.answer(post.number, {})
+                await self.inner.answer(run_id, post.number, {})
         return await self.inner.post(run_id, delivery)
 
 

@@ -253,8 +253,8 @@ class WaitsSinceNow(WrappedJournal):
 class AnybodysPosts(WrappedJournal):
     """A post that never was is somebody's."""
 
-    async def posted(self, number: int) -> str | None:
-        return await self.inner.posted(number) or "run-1"
+    async def posted(self, run_id: str, number: int) -> bool:
+        return await self.inner.posted(run_id, number) or run_id == "run-1"
 
 
 class CorrelatesNoNotes(WrappedJournal):

@@ -24,12 +24,14 @@ from .logs_stories import LogsOutliving, LogStories
 from .ownership import Ownership
 from .rewinding import Rewinding
 from .stories import Stories
+from .taking import Taking
 
 
 class JournalContract(
     Ownership,
     Appends,
     Listing,
+    Taking,
     Loads,
     Keeping,
     LedgerKept,

@@ -148,7 +148,7 @@ class Keeping(JournalStage):
             assert await journal.posts([RUN.run_id], after=numbers[0]) == waiting[1:]
             assert await journal.posts([]) == ()
 
-            await journal.answer(numbers[1], {"accepted": False, "reason": "late"})
+            await journal.answer(RUN.run_id, numbers[1], {"accepted": False, "reason": "late"})
             assert await journal.posts([RUN.run_id]) == (waiting[0], waiting[2])
             everybodys = await journal.posts([OTHER.run_id, RUN.run_id])
             assert [post.number for post in everybodys] == [numbers[0], numbers[2], other]
@@ -162,17 +162,52 @@ class Keeping(JournalStage):
         async def story(journal: Journal) -> None:
             await journal.declare(RUN)
             number = await journal.post(RUN.run_id, DECISION)
-            before = await journal.answered(number)
+            before = await journal.answered(RUN.run_id, number)
             receipt = {"accepted": True, "facts": [{"type": "é", "n": 1}], "none": None}
-            await journal.answer(number, receipt)
-            await journal.answer(number, {"accepted": False})
-            await journal.answer(number + 1, {"accepted": False})
+            await journal.answer(RUN.run_id, number, receipt)
+            await journal.answer(RUN.run_id, number, {"accepted": False})
+            await journal.answer(RUN.run_id, number + 1, {"accepted": False})
 
             assert before is None
-            assert await journal.answered(number) == receipt
-            assert await journal.answered(number + 1) is None
+            assert await journal.answered(RUN.run_id, number) == receipt
+            assert await journal.answered(RUN.run_id, number + 1) is None
             assert await journal.post(RUN.run_id, DECISION) == number + 1
-            assert await journal.answered(number + 1) is None
+            assert await journal.answered(RUN.run_id, number + 1) is None
+
+        self.play(tmp_path, story)
+
+    def test_d_82_a_number_means_something_only_with_its_run(self, tmp_path: Path) -> None:
+        """Of two runs one number is not the same post: an answer to the other's answers none."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            await journal.declare(OTHER)
+            number = await journal.post(RUN.run_id, DECISION)
+            for stranger in (OTHER.run_id, "nobody", "\ud800"):
+                await journal.answer(stranger, number, {"accepted": False})
+                assert await journal.answered(stranger, number) is None
+                assert not await journal.posted(stranger, number)
+            assert [post.number for post in await journal.posts([RUN.run_id])] == [number]
+
+            await journal.answer(RUN.run_id, number, {"accepted": True})
+            assert await journal.answered(RUN.run_id, number) == {"accepted": True}
+            assert await journal.answered(OTHER.run_id, number) is None
+
+        self.play(tmp_path, story)
+
+    def test_d_10_who_waits_is_told_at_the_latest_after_the_time(self, tmp_path: Path) -> None:
+        """Whether or not anything happens; and looking then finds what there is (D-51)."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            async with asyncio.timeout(60):
+                await journal.heard(0.01)
+                number = await journal.post(RUN.run_id, DECISION)
+                while not await journal.posts([RUN.run_id]):
+                    await journal.heard(0.01)
+                await journal.answer(RUN.run_id, number, {"accepted": True})
+                while await journal.answered(RUN.run_id, number) is None:
+                    await journal.heard(0.01, answer=number)
 
         self.play(tmp_path, story)
 
@@ -195,12 +230,14 @@ class Keeping(JournalStage):
                 found += [post.number for post in page]
             assert found == sorted(numbers)
 
-            await journal.answer(numbers[0], {})
+            await journal.answer(RUN.run_id, numbers[0], {})
             await journal.post(RUN.run_id, Tick())
 
         self.play(tmp_path, story)
 
-    @pytest.mark.parametrize("asked", [*ASKED, "declare", "runs", "renew", "posts", "answered"])
+    @pytest.mark.parametrize(
+        "asked", [*ASKED, "declare", "runs", "renew", "posts", "answered", "free"]
+    )
     def test_a_closed_journal_says_so(self, tmp_path: Path, asked: str) -> None:
         """Closing twice is harmless; everything else raises."""
         more: dict[str, Callable[[Journal, str], Awaitable[Any]]] = {
@@ -208,7 +245,8 @@ class Keeping(JournalStage):
             "runs": lambda journal, _: journal.runs(),
             "renew": lambda journal, _: journal.renew(owner="ada", now=NOW, lease=LEASE),
             "posts": lambda journal, _: journal.posts([RUN.run_id]),
-            "answered": lambda journal, _: journal.answered(1),
+            "answered": lambda journal, _: journal.answered(RUN.run_id, 1),
+            "free": lambda journal, _: journal.free(now=NOW),
         }
 
         async def story(journal: Journal) -> None:
@@ -250,7 +288,8 @@ class Outliving(JournalStage):
             await journal.keep_snapshot(_snapshot(3), fence=fence)
             await journal.note(RUN.run_id, fence=fence, notes=[said("hello")])
             await journal.put_worker("w/1", "host:7")
-            await journal.answer(await journal.post(RUN.run_id, DECISION), {"accepted": True})
+            number = await journal.post(RUN.run_id, DECISION)
+            await journal.answer(RUN.run_id, number, {"accepted": True})
             await journal.post(RUN.run_id, Tick())
 
         async def read(journal: Journal) -> None:
@@ -262,7 +301,7 @@ class Outliving(JournalStage):
             assert [it.note for it in await journal.notes(RUN.run_id)] == [said("hello")]
             assert await journal.worker("w/1") == "host:7"
             assert [post.delivery for post in await journal.posts([RUN.run_id])] == [Tick()]
-            assert await journal.answered(1) == {"accepted": True}
+            assert await journal.answered(RUN.run_id, 1) == {"accepted": True}
             await kept(journal, facts(1, after=7), entry.fence)
 
         self.play(tmp_path, write)

@@ -165,11 +165,14 @@ class LatestRuns(JournalStage):
             decide = Decide(turn_id="t", invocation_id="c", approved=True)
             one = await journal.post(RUN.run_id, decide)
             two = await journal.post(OTHER.run_id, decide)
-            assert [await journal.posted(it) for it in (one, two)] == [RUN.run_id, OTHER.run_id]
-            await journal.answer(two, {"accepted": True})
-            assert await journal.posted(two) == OTHER.run_id
+            assert await journal.posted(RUN.run_id, one)
+            assert await journal.posted(OTHER.run_id, two)
+            await journal.answer(OTHER.run_id, two, {"accepted": True})
+            assert await journal.posted(OTHER.run_id, two)
             await journal.forget(OTHER.run_id, fence=0, after=0, at=1.0)
-            assert [await journal.posted(it) for it in (0, two, two + 1, -1)] == [None] * 4
+            assert not await journal.posted(OTHER.run_id, two)
+            assert await journal.answered(OTHER.run_id, two) is None
+            assert not any([await journal.posted(RUN.run_id, it) for it in (0, two, two + 1, -1)])
 
         self.play(tmp_path, story)
 

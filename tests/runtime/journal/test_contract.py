@@ -48,6 +48,7 @@ from .broken_lists import (
 )
 from .broken_logs import CAUGHT as LOGS_CAUGHT
 from .broken_logs import UNTOLD
+from .broken_takers import CAUGHT as TAKERS_CAUGHT
 from .contract import JournalContract
 
 CAUGHT: list[tuple[type[WrappedJournal], str]] = [
@@ -82,6 +83,7 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     (ComesAgain, "test_a_removed_run_is_not_declared_again"),
     *LEDGERS_CAUGHT,
     *LOGS_CAUGHT,
+    *TAKERS_CAUGHT,
 ]
 
 

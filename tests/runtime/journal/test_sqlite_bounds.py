@@ -23,10 +23,10 @@ def test_old_answers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         await journal.declare(RUN)
         numbers = [await journal.post(RUN.run_id, Tick()) for _ in range(4)]
         for number in numbers[1:]:
-            await journal.answer(number, {"n": number})
+            await journal.answer(RUN.run_id, number, {"n": number})
         numbers += [await journal.post(RUN.run_id, Tick()) for _ in range(2)]
 
-        found = [await journal.answered(number) for number in numbers]
+        found = [await journal.answered(RUN.run_id, number) for number in numbers]
         assert found == [None, None, None, {"n": 4}, None, None]
         assert [post.number for post in await journal.posts([RUN.run_id])] == [1, 5, 6]
 

@@ -53,7 +53,7 @@ def told(path: Path) -> None:
         for run in (RUN, OTHER):
             for _ in range(2):
                 await journal.post(run.run_id, APPROVE)
-        await journal.answer(2, {"accepted": True, "facts": []})
+        await journal.answer(RUN.run_id, 2, {"accepted": True, "facts": []})
 
     play(path, story)
 
@@ -234,12 +234,12 @@ def test_a_post_that_nobody_can_read_is_set_aside(
         for _ in range(2):
             posts = await journal.posts([RUN.run_id, OTHER.run_id])
             assert [post.number for post in posts] == [3, 4]
-        answer = await journal.answered(1)
+        answer = await journal.answered(RUN.run_id, 1)
         assert answer is not None
         assert answer["accepted"] is False
         assert why in answer[PROBLEM]
-        await journal.answer(1, {"accepted": True})
-        assert await journal.answered(1) == answer
+        await journal.answer(RUN.run_id, 1, {"accepted": True})
+        assert await journal.answered(RUN.run_id, 1) == answer
         (found,) = await journal.check()
         assert (found.run_id, found.what) == (RUN.run_id, "post 1")
         assert why in found.cause
@@ -256,7 +256,7 @@ def test_a_damaged_answer_is_told_to_its_poster(tmp_path: Path) -> None:
 
     async def story(journal: SqliteJournal) -> None:
         with pytest.raises(JournalError, match="the answer to post 2 is damaged"):
-            await journal.answered(2)
+            await journal.answered(RUN.run_id, 2)
 
     play(path, story)
 
@@ -347,7 +347,7 @@ async def all_of_it(journal: SqliteJournal) -> list[Any]:
                 entry, changed=None, status=None, waiting=None, doubts=None, trouble=None
             )
             found.append((listed, kept_, notes, posts))
-    return [*found, await journal.answered(2)]
+    return [*found, await journal.answered(RUN.run_id, 2)]
 
 
 def test_no_flipped_bit_is_handed_out_in_silence(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_nothing_of_what_was_removed_is_left_in_the_file(
                 await kept(journal, beside, None, busy=False)
             await journal.note("gone", fence=None, notes=[said(words), note(words)])
             post = await journal.post("gone", Interrupt(turn_id="t", reason=words))
-            await journal.answer(post, {"reason": words})
+            await journal.answer("gone", post, {"reason": words})
             await asyncio.to_thread(_closed_once, path)
             assert words.encode() in await asyncio.to_thread(path.read_bytes)
             await journal.forget("gone", fence=0, after=3, at=1.0)

@@ -282,8 +282,8 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
 
             number = await other.post(RUN.run_id, Tick())
             (post,) = await journal.posts([RUN.run_id])
-            await journal.answer(post.number, {"accepted": True})
-            assert await other.answered(number) == {"accepted": True}
+            await journal.answer(RUN.run_id, post.number, {"accepted": True})
+            assert await other.answered(RUN.run_id, number) == {"accepted": True}
 
             with pytest.raises(JournalOwned, match="host-7:4242"):
                 await other.own(RUN.run_id, owner="host-8:1", now=NOW, lease=LEASE)

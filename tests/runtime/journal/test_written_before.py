@@ -90,7 +90,7 @@ def test_the_journal_is_read_to_its_end() -> None:
             (post,) = await journal.posts(["story"])
             assert isinstance(post.delivery, Decide)
             assert (post.number, post.delivery.invocation_id) == (1, "waits")
-            assert await journal.answered(2) == {"accepted": True, "facts": []}
+            assert await journal.answered("story", 2) == {"accepted": True, "facts": []}
             await journal.check()
 
     with copied() as path:

@@ -144,8 +144,8 @@ class NotedJournal(WrappedJournal):
         self._ledger.tell(run_id, "posts", to_json(delivery), number)
         return number
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
-        await super().answer(number, receipt)
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
+        await super().answer(run_id, number, receipt)
         run_id = self._runs.get(number, "story")
         self._ledger.tell(run_id, "answers", receipt, number)
 
@@ -200,7 +200,7 @@ async def _of_run(
     ]
     waiting = {post.number: to_json(post.delivery) for post in await journal.posts([run_id])}
     for number, delivery in promised.posts.items():
-        answer = await journal.answered(number)
+        answer = await journal.answered(run_id, number)
         if number in promised.answers and answer != promised.answers[number]:
             wrong.append(f"lost: the answer to post {number}")
         elif answer is None and waiting.get(number) != delivery:

@@ -73,7 +73,7 @@ class Hand:
         elif what < 0.95:
             number = await journal.post(run_id, Tick())
             if self._draw.random() < 0.5:
-                await journal.answer(number, {"accepted": True})
+                await journal.answer(run_id, number, {"accepted": True})
         else:
             await journal.renew(owner="me", now=NOW, lease=LEASE)
 
@@ -179,4 +179,4 @@ async def migration(folder: Path, ledger: Ledger) -> None:
         facts = kernel.receive(waiting, NOW).facts
         said = await journal.append("story", fence=fence, after=after, facts=facts, busy=True)
         assert said is Appended.OK
-        await journal.answer(1, {"accepted": True})
+        await journal.answer("story", 1, {"accepted": True})

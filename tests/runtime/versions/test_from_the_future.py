@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,7 +104,7 @@ def test_a_process_goes_on_when_its_file_is_migrated_under_it(tmp_path: Path) ->
             await performed(journal, runtime, "r", "t2")
             await runtime.open_run(Run(run_id="s"))
             number = await journal.post("r", Tick())
-            await until(lambda: journal.answered(number))
+            await until(lambda: journal.answered("r", number))
 
             async def is_renewed() -> bool:
                 until_when = (await journal.entry("r")).owned_until
@@ -186,15 +187,15 @@ def test_a_post_of_a_newer_version_stands_in_nobodys_way(tmp_path: Path) -> None
                 await runtime.open_run(Run(run_id=run_id))
             content = newer(to_json(Tick()), type="TELEPORT")
             strange = await journal.post("r", Tick())
-            while await journal.answered(strange) is None:  # noqa: ASYNC110 - polled
+            while await journal.answered("r", strange) is None:  # noqa: ASYNC110 - polled
                 await asyncio.sleep(0.01)
             fits = checksum(content, "r")
             add = "INSERT INTO posts (run, delivery, checksum) VALUES (1, ?, ?)"
             written(path, add, given=(content, fits))
             for run_id in ("r", "s"):
                 number = await journal.post(run_id, Tick())
-                await until(lambda number=number: journal.answered(number))  # type: ignore[misc]
-            said = await journal.answered(strange + 1)
+                await until(partial(journal.answered, run_id, number))
+            said = await journal.answered("r", strange + 1)
             assert said is not None
             assert not said["accepted"]
 

@@ -95,8 +95,8 @@ class LivingJournal(WrappedJournal):
         kind = type(delivery).__name__
         return await self._around(f"post {run_id} {kind}", self.inner.post(run_id, delivery))
 
-    async def answer(self, number: int, receipt: Mapping[str, Any]) -> None:
-        await self._around("answer", self.inner.answer(number, receipt))
+    async def answer(self, run_id: str, number: int, receipt: Mapping[str, Any]) -> None:
+        await self._around("answer", self.inner.answer(run_id, number, receipt))
 
     async def _around(self, name: str, writing: Awaitable[T]) -> T:
         try:

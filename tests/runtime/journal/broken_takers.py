@@ -1,0 +1,153 @@
+"""Journals that list or take free runs wrongly, or mix up posts, each in one way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+from turnlock.runtime.errors import JournalOwned
+from turnlock.runtime.journal.contract import FREE, RunEntry
+from turnlock.runtime.journal.owning import nobody
+
+from ..faulty_journal import WrappedJournal
+
+
+class FreeAnyway(WrappedJournal):
+    """Leases in force count as over."""
+
+    async def free(
+        self,
+        *,
+        now: float,
+        gone: Callable[[str], bool] = nobody,
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = FREE,
+    ) -> tuple[RunEntry, ...]:
+        return (await self.inner.runs(busy=True, kind=kind, after=after))[:limit]
+
+
+class CutsFirst(WrappedJournal):
+    """A page is cut before the free ones are picked: it may be empty, and more come behind."""
+
+    async def free(
+        self,
+        *,
+        now: float,
+        gone: Callable[[str], bool] = nobody,
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = FREE,
+    ) -> tuple[RunEntry, ...]:
+        page = await self.inner.runs(busy=True, kind=kind, after=after, limit=limit)
+        found = await self.inner.free(now=now, gone=gone, kind=kind, after=after, limit=limit)
+        return tuple(entry for entry in found if entry in page)
+
+
+class AnyKind(WrappedJournal):
+    """Runs of all kinds are listed."""
+
+    async def free(
+        self,
+        *,
+        now: float,
+        gone: Callable[[str], bool] = nobody,
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = FREE,
+    ) -> tuple[RunEntry, ...]:
+        return await self.inner.free(now=now, gone=gone, after=after, limit=limit)
+
+
+class TakesTheRenewed(WrappedJournal):
+    """What was seen to be over is taken, whatever has happened since."""
+
+    async def take(
+        self,
+        seen: Sequence[RunEntry],
+        *,
+        owner: str,
+        now: float,
+        lease: float,
+        gone: Collection[str] = (),
+    ) -> Mapping[str, int]:
+        now_owned = [await self.inner.entry(entry.run.run_id) for entry in seen]
+        holders = {entry.owner for entry in now_owned if entry.owner is not None}
+        return await self.inner.take(seen, owner=owner, now=now, lease=lease, gone=holders)
+
+
+class AllOrNone(WrappedJournal):
+    """One that is another's keeps all of them from being taken."""
+
+    async def take(
+        self,
+        seen: Sequence[RunEntry],
+        *,
+        owner: str,
+        now: float,
+        lease: float,
+        gone: Collection[str] = (),
+    ) -> Mapping[str, int]:
+        taken = await self.inner.take(seen, owner=owner, now=now, lease=lease, gone=gone)
+        if len(taken) < len(seen):
+            for run_id, fence in taken.items():
+                await self.inner.release(run_id, fence=fence)
+            raise JournalOwned("one of them is another's")
+        return taken
+
+
+class TakesInTurn(WrappedJournal):
+    """Whoever takes the same runs later is told that it has them, too."""
+
+    async def take(
+        self,
+        seen: Sequence[RunEntry],
+        *,
+        owner: str,
+        now: float,
+        lease: float,
+        gone: Collection[str] = (),
+    ) -> Mapping[str, int]:
+        taken = await self.inner.take(seen, owner=owner, now=now, lease=lease, gone=gone)
+        return taken or {entry.run.run_id: entry.fence + 1 for entry in seen}
+
+
+class LetsAllGo(WrappedJournal):
+    """Runs of others go with it."""
+
+    async def release_all(self, *, owner: str) -> frozenset[str]:
+        for entry in await self.inner.runs():
+            await self.inner.release(entry.run.run_id, fence=entry.fence)
+        return frozenset()
+
+
+class AnybodysAnswer(WrappedJournal):
+    """A number alone tells a post."""
+
+    async def answered(self, run_id: str, number: int) -> Mapping[str, Any] | None:
+        found = [
+            await self.inner.answered(entry.run.run_id, number) for entry in await self.inner.runs()
+        ]
+        return next(filter(None, found), None)
+
+
+class HearsOnlyHints(WrappedJournal):
+    """Who waits is told of something, or never."""
+
+    async def heard(self, timeout: float, *, answer: int | None = None) -> None:  # noqa: ASYNC109 - D-10
+        await asyncio.sleep(1_000 * timeout)
+        raise TimeoutError(answer)
+
+
+CAUGHT: Final[list[tuple[type[WrappedJournal], str]]] = [
+    (FreeAnyway, "test_d_12_what_may_be_taken_is_listed"),
+    (CutsFirst, "test_d_12_what_may_be_taken_is_listed_in_pages"),
+    (AnyKind, "test_d_12_only_runs_of_the_kind_are_listed"),
+    (TakesTheRenewed, "test_d_13_what_was_lost_meanwhile_is_left_out"),
+    (AllOrNone, "test_d_13_what_was_lost_meanwhile_is_left_out"),
+    (TakesInTurn, "test_d_13_of_many_who_take_the_same_runs_each_gets_others"),
+    (LetsAllGo, "test_d_46_all_runs_of_an_owner_are_let_go"),
+    (AnybodysAnswer, "test_d_82_a_number_means_something_only_with_its_run"),
+    (HearsOnlyHints, "test_d_10_who_waits_is_told_at_the_latest_after_the_time"),
+]
