@@ -148,10 +148,10 @@ def test_a_request_to_cancel_is_counted(way: Proxy) -> None:
         connection = await connected(way)
         with pytest.raises(TimeoutError):
             await connection.execute("SELECT pg_sleep(60)", timeout=0.05)
+        await asyncio.to_thread(until, lambda: way.cancels == 1)
         connection.terminate()
 
     asyncio.run(story())
-    until(lambda: way.cancels == 1)
 
 
 def test_who_is_refused_comes_in_later(way: Proxy) -> None:
