@@ -11,6 +11,7 @@ import click
 
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Backup, Finding, Journal, restore_journal
+from ..runtime.journal.places import shown_place
 from .databases import db_option, ended, named_db_option, with_journal
 
 _BACKUP: Final = """Copy the journal into FILE, as one moment has it, while others go on writing.
@@ -73,12 +74,13 @@ def backup(*, db: str, output: Path, force: bool) -> None:
 def restore(*, file: Path, db: str) -> None:
     """Put it there, and say what is to be decided."""
     restored = ended(restore_journal(file, db))
-    told = [f"{db}: restored from {file}, {restored.runs:,} runs{_logs(restored.entries)}"]
+    place = shown_place(db)
+    told = [f"{place}: restored from {file}, {restored.runs:,} runs{_logs(restored.entries)}"]
     if restored.kept is not None:
         told.append(f"what was there is kept: {restored.kept}")
     for run_id in restored.rewound:
         told.append(f"rewound: run {run_id}; look at it, then turnlock recover")
-        told.append(f"  turnlock recover --db {shlex.quote(db)} -- {shlex.quote(run_id)}")
+        told.append(f"  turnlock recover --db {shlex.quote(place)} -- {shlex.quote(run_id)}")
     for line in told:
         click.echo(harmless(line))
     _end(restored.findings, file)

@@ -59,7 +59,7 @@ RUNS_SHOWN: Final = 20
 
 @click.command("check", help=_HELP, short_help="Check a recorded log against the specification.")
 @click.argument("log", metavar="LOG", type=click.Path(), required=False)
-@click.option("--db", metavar="JOURNAL", help="Check this journal instead: a file, or sqlite:FILE.")
+@click.option("--db", metavar="JOURNAL", help="Check this journal instead, as others have --db.")
 @click.option(
     "--run", "run_id", metavar="ID", shell_complete=run_ids, help="With --db: this run alone."
 )

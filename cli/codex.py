@@ -21,6 +21,7 @@ from ..models.codec import to_json
 from ..models.fact import FactType, TurnFact
 from ..models.facts import CallAdded, TurnOpened
 from ..models.safe_text import harmless
+from ..runtime.journal.places import shown_place
 from ..verification.replay.lines import LINE_LIMIT, opened
 from ..verification.traces.log import check
 from ..views.wording import counted
@@ -332,11 +333,14 @@ def _verdict(played: Sequence[Outcome], unread: int) -> str:
 
 def _keep(db: str, played: Iterable[Outcome]) -> None:
     """Keep the runs in a journal of their own."""
-    from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - where it is asked for
+    from ..runtime.errors import NoJournal  # noqa: PLC0415 - where it is asked for
+    from ..runtime.journal.contract import open_journal  # noqa: PLC0415
     from .databases import ended  # noqa: PLC0415
 
     async def keep() -> None:
         async with await open_journal(db) as journal:
+            if await journal.runs(limit=1):
+                raise NoJournal(f"--db: {shown_place(db)} holds runs already; name a new journal")
             for outcome in played:
                 for run in outcome.runs:
                     await _keep_run(journal, run)

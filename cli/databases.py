@@ -14,7 +14,7 @@ from ..models.run import Run
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.errors import NoJournal
 from ..runtime.journal.contract import Journal, RunEntry, open_journal
-from .naming import DB
+from .naming import DB, JOURNAL
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ db_option = click.option(
     envvar=DB,
     show_envvar=True,
     metavar="JOURNAL",
-    help="The journal: a file, or sqlite:FILE.",
+    help=JOURNAL,
 )
 
 
@@ -43,7 +43,7 @@ named_db_option = click.option(
     "--db",
     metavar="JOURNAL",
     callback=_named,
-    help=f"The journal: a file, or sqlite:FILE. {DB} is not read here.  [required]",
+    help=f"{JOURNAL} {DB} is not read here.  [required]",
 )
 """Of commands that replace a journal or remove runs: a variable may have been set long ago."""
 

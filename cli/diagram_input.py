@@ -21,6 +21,7 @@ from ..models.errors import InvalidValue
 from ..models.facts import TurnOpened
 from ..models.safe_text import harmless
 from ..models.strict_json import parse
+from ..runtime.journal.places import shown_place
 from ..verification.replay.host import Settings, replay_conversation, run_of
 from ..verification.replay.lines import Problems, numbered_lines, unique
 from ..verification.replay.recording import Conversation, read_recording
@@ -124,7 +125,9 @@ def candidates_of_db(db: str) -> dict[str, Candidate]:
         for entry in entries_of_db(db)
     }
     if not found:
-        raise Unreadable(f"{harmless(db)}: holds no run yet; `turnlock run --db` begins one")
+        raise Unreadable(
+            f"{harmless(shown_place(db))}: holds no run yet; `turnlock run --db` begins one"
+        )
     return found
 
 

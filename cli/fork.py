@@ -15,6 +15,7 @@ from ..models.safe_text import harmless, harmless_lines
 from ..runtime.forking import Forked, NotForked
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import Domain, Noted
+from ..runtime.journal.places import shown_place
 from .databases import db_option, entry_of, with_journal
 from .naming import run_argument
 from .others_runs import refuse_below_worlds, refuse_guarded, refuse_member
@@ -66,7 +67,7 @@ def command(*, run_id: str, at: str, into: str | None, db: str) -> None:
     told = f"{new} was there before, whole: " if made.before else f"{new}: "
     revoked = f"; {made.revoked} granted there and revoked here" if made.revoked else ""
     click.echo(harmless(f"{told}{what}{revoked}"))
-    command = f"turnlock run --db {shlex.quote(db)} --run {shlex.quote(new)}"
+    command = f"turnlock run --db {shlex.quote(shown_place(db))} --run {shlex.quote(new)}"
     click.echo(harmless(f"  {command}{_needed(notes)}"))
 
 

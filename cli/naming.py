@@ -21,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DB: Final = "TURNLOCK_DB"
 """The variable that says which journal is meant where --db does not."""
+JOURNAL: Final = "The journal: a file, sqlite:FILE, or postgresql://[USER@]HOST/DATABASE."
+"""What --db says of itself."""
 URL: Final = "TURNLOCK_URL"
 """The variable that says which server is meant where neither --db nor --url does."""
 _OFFERED: Final = 200

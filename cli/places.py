@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
-from .naming import DB, URL
+from .naming import DB, JOURNAL, URL
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,10 +30,12 @@ class Place:
 
     @property
     def option(self) -> tuple[str, str]:
-        """The option that names it, for commands that are printed; a token is never among them."""
+        """The option that names it, for commands that are printed: no secret is in it."""
+        from ..runtime.journal.places import shown_place  # noqa: PLC0415 - as below
+
         if self.url is not None:
             return "url", self.url
-        return "db", self.db or ""
+        return "db", shown_place(self.db or "")
 
     def token(self) -> str | None:
         """Return the token that a server is asked with."""
@@ -72,7 +74,7 @@ def place_options(command: F) -> F:
             envvar=DB,
             show_envvar=True,
             metavar="JOURNAL",
-            help="The journal: a file, or sqlite:FILE.",
+            help=JOURNAL,
         ),
     ):
         decorated = option(decorated)

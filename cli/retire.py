@@ -14,6 +14,7 @@ import click
 
 from ..models.safe_text import harmless, harmless_lines
 from ..runtime.journal.contract import Journal
+from ..runtime.journal.places import shown_place
 from ..runtime.retention import Retired, archive_runs, forget_runs
 from .databases import entry_of, named_db_option, with_journal
 from .durations import duration
@@ -143,7 +144,7 @@ def _ask(db: str, named: Sequence[str] | None) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("what is removed is gone: give --yes, as nobody can be asked here")
     what = "all runs that are that old" if named is None else f"{len(named)} of its runs"
-    click.confirm(f"Remove {what} from {harmless(db)} for good?", abort=True)
+    click.confirm(f"Remove {what} from {harmless(shown_place(db))} for good?", abort=True)
 
 
 def _tell(retired: Retired, done: str, *, as_json: bool) -> None:

@@ -26,7 +26,7 @@ from .codex_options import (
     codex_options,
     runtime_option,
 )
-from .naming import DB, run_ids
+from .naming import DB, JOURNAL, run_ids
 from .recorded import Gate, script_of, shipped_script
 
 if TYPE_CHECKING:  # what loads asyncio and the runtime is imported where it is used
@@ -117,7 +117,7 @@ Exit status:
     envvar=DB,
     show_envvar=True,
     metavar="JOURNAL",
-    help="Keep all in this journal: a file, or sqlite:FILE.",
+    help=f"Keep all in it. {JOURNAL}",
 )
 @click.option(
     "--run",

@@ -207,7 +207,7 @@ def with_runs(
     """
     if place.url is None:
         return with_journal(
-            place.option[1], lambda journal: work(RunsOfJournal(journal)), read_only=read_only
+            place.db or "", lambda journal: work(RunsOfJournal(journal)), read_only=read_only
         )
     from .runs_of_server import asked  # noqa: PLC0415 - an extra's, where a server is asked
 

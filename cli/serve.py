@@ -15,6 +15,7 @@ import click
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.run import OWN
 from ..models.safe_text import harmless, harmless_lines
+from ..runtime.journal.places import shown_place
 from ..runtime.log import show_on
 from ..runtime.tools.toolbox import Toolbox
 from .codex_options import CODEX, CodexOptions, codex_options, runtime_option
@@ -48,9 +49,10 @@ All that happens is in the journal before anybody is shown it. It prints the con
 a code that lets in once, within 10 minutes; SIGHUP prints another one.
 
 Who may ask for what is said by tokens. Without --tokens there is one, which may do everything, in a
-file beside the journal that its owner alone may read (JOURNAL.token): --token-file of the other
-commands. Other machines are let in with --tokens alone: a file with a line for each person, NAME
-ROLES SHA256, as turnlock token prints it. It is read anew when it changes.
+file beside the journal that its owner alone may read (JOURNAL.token; of a URL it is in
+~/.local/state/turnlock): --token-file of the other commands. Other machines are let in with
+--tokens alone: a file with a line for each person, NAME ROLES SHA256, as turnlock token prints it.
+It is read anew when it changes.
 
 TLS ends in front of it: give the name that the proxy is asked for as --host.
 
@@ -109,7 +111,8 @@ Exit status:
     "--keys",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Keys that seal cookies, made where there are none.  [default: JOURNAL.keys]",
+    help="Keys that seal cookies, made where there are none.  [default: JOURNAL.keys; of a"
+    " URL a file in ~/.local/state/turnlock]",
 )
 @click.option(
     "--origin",
@@ -358,7 +361,7 @@ async def _tell(it: Open, options: Options, port: int, again: asyncio.Event) -> 
         offers = ["tools for MCP"] if options.mcp is not None else []
         performs = ", ".join([*options.agents, *others, *worlds, *offers])
         how = f"with {performs}" if performs else "and performs nothing: people look and decide"
-        click.echo(f"turnlock serves {harmless(options.db)} {how}")
+        click.echo(f"turnlock serves {harmless(shown_place(options.db))} {how}")
         way_in = it.way_in()
         once = "  (lets in once, within 10 minutes)" if way_in else "  (sign in with a token)"
         click.echo(f"  console  {address}/console/{way_in}{once}")

@@ -72,7 +72,7 @@ def command(*, run_id: str | None, chat: tuple[str, str] | None, place: Place) -
     else:
         from .databases import with_journal  # noqa: PLC0415 - the runtime loads here
 
-        name = place.option[1]
+        name = place.db or ""
         with_journal(name, lambda journal: journal.runs(limit=1), read_only=True)
         source = JournalSource(name, who=name_of_person())
     console = Console(source, run_id=run_id, chat=chat)

@@ -10,7 +10,7 @@ import click
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
 from .databases import db_option, ended
-from .naming import DB
+from .naming import DB, JOURNAL
 from .world_naming import (
     agent_argument,
     chat_argument,
@@ -72,7 +72,7 @@ Exit status:
     envvar=DB,
     show_envvar=True,
     metavar="JOURNAL",
-    help="The journal: a file, or sqlite:FILE; made where there is none.",
+    help=f"{JOURNAL} Made where there is none.",
 )
 def new(*, world: str, spec: str | None, title: str | None, db: str) -> None:
     """Make it, and say what is in it."""

@@ -11,7 +11,7 @@ from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
 from ..views.wording import counted
 from .databases import db_option, ended
-from .naming import DB
+from .naming import DB, JOURNAL
 from .world_naming import with_world, world_argument
 
 if TYPE_CHECKING:  # they would load the runtime
@@ -79,7 +79,7 @@ def export(*, world: str, file: Path, db: str) -> None:
     envvar=DB,
     show_envvar=True,
     metavar="JOURNAL",
-    help="The journal: a file, or sqlite:FILE; made where there is none.",
+    help=f"{JOURNAL} Made where there is none.",
 )
 def import_world(*, file: Path, world: str | None, db: str) -> None:
     """Take it, and say what became of it."""

@@ -35,6 +35,7 @@ from .listening import is_local
 from .routing import Role
 from .secret_files import check_secret, write_secret
 from .sessions import Sessions
+from .state_files import state_file
 from .tokens import Token, Tokens, TokensFile
 from .worlds_performed import check_worlds, performing_worlds
 
@@ -128,10 +129,10 @@ async def opened(options: Options) -> AsyncGenerator[Open]:
     async with await open_journal(options.db) as journal:
         made, place = None, None
         if file is None:
-            made, place = _made_token(journal)
+            made, place = _made_token(options, journal)
         tokens = Tokens([made]) if made is not None else file.tokens if file else Tokens()
         settings = options.settings
-        keys = _keys(options.keys, journal)
+        keys = _keys(options, journal)
         guard = Guard(
             tokens,
             keys=keys,
@@ -268,23 +269,17 @@ async def _offering(options: Options, hub: Hub, keys: Keys) -> AsyncGenerator[Se
         yield serving
 
 
-def _beside(journal: Journal, what: str) -> Path | None:
-    """Return a file beside the journal's; None for one that is in memory."""
-    path: Path | None = getattr(journal, "path", None)
-    return None if path is None else path.with_name(f"{path.name}.{what}")
-
-
-def _keys(named: Path | None, journal: Journal) -> Keys:
-    path = named or _beside(journal, "keys")
+def _keys(options: Options, journal: Journal) -> Keys:
+    path = options.keys or state_file(options.db, journal, "keys")
     return Keys.made() if path is None else Keys.of_file(path)
 
 
-def _made_token(journal: Journal) -> tuple[Token, Path | None]:
+def _made_token(options: Options, journal: Journal) -> tuple[Token, Path | None]:
     """Return the one token of a server without a file of tokens, and where it is kept.
 
     It stays the same when the server starts anew, so that a console need not sign in again.
     """
-    path = _beside(journal, "token")
+    path = state_file(options.db, journal, "token")
     if path is None:
         secret = secrets.token_urlsafe(32)
     else:

@@ -22,6 +22,7 @@ from ..models.safe_text import harmless
 from ..runtime.errors import LASTING, RunForgotten
 from ..runtime.journal.contract import Journal, RunEntry, open_journal
 from ..runtime.journal.ledger import Cursor
+from ..runtime.journal.places import shown_place
 from ..runtime.leases import is_owned
 from ..runtime.listing import told_entry
 from ..runtime.submitting import Unanswered, submit
@@ -96,7 +97,8 @@ class JournalSource:
 
     def __init__(self, db: str, *, who: str, poll: float = POLL) -> None:
         """Know the journal; `who` decides."""
-        self.place: Final = db
+        self.place: Final = shown_place(db)
+        self._db: Final = db
         self._who = who
         self._poll = poll
         self._journal: Journal | None = None
@@ -150,7 +152,7 @@ class JournalSource:
         if isinstance(delivery, Decide):
             delivery = changed(delivery, decided_by=self._who)
         try:
-            async with await open_journal(self.place, create=False) as journal:
+            async with await open_journal(self._db, create=False) as journal:
                 if has_begin(delivery) and await is_over(journal, run_id):
                     return Answered(accepted=False, reason=Reason.NO_ACTIVE_TURN.value)
                 submitted = await submit(
@@ -170,7 +172,7 @@ class JournalSource:
     async def _opened(self) -> Journal:
         async with self._opening:
             if self._journal is None:
-                self._journal = await open_journal(self.place, create=False, read_only=True)
+                self._journal = await open_journal(self._db, create=False, read_only=True)
             return self._journal
 
     async def let_go(self) -> None:

@@ -57,6 +57,7 @@ from .lists import RUNS
 from .logs import Entered, Entry, LogEntry, Logs
 from .owning import FREE, Owning
 from .posting import ANSWERS, POSTS, POSTS_WAITING, PROBLEM, Posting
+from .places import shown_place
 from .refusals import (
     closed,
     findings_of,
@@ -327,7 +328,7 @@ async def restore_journal(backup: str | os.PathLike[str], url: str | os.PathLike
     restore = getattr(module, "restore_place", None)
     if restore is None:
         raise JournalError(
-            f"journal {os.fspath(url)}: it offers no restore; use the means of the place where it"
+            f"journal {shown_place(url)}: it offers no restore; use the means of the place where it"
             " is kept"
         )
     return await cast("RestorePlace", restore)(place, Path(backup))
@@ -347,6 +348,7 @@ def _found(url: str | os.PathLike[str]) -> tuple[ModuleType, str]:
             else f"no journal is called {scheme!r}"
         )
         raise NoJournal(
-            f"journal {text}: {why}; give {known} (a file with a colon in its name: ./{text})"
+            f"journal {shown_place(text)}: {why}; give {known} (a file with a colon in its name:"
+            f" ./{shown_place(text)})"
         )
     return import_module(f".{backend.module}", __package__), place
