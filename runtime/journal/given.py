@@ -137,6 +137,14 @@ def check_limit(*, after: int = 0, limit: int) -> None:
         )
 
 
+def check_parts(parts: int) -> None:
+    """Raise `InvalidValue` for what is no gap of notes."""
+    if type(parts) is not int or parts < 1:
+        raise InvalidValue(
+            place="parts", cause=f"is {shown(parts)}, which is no gap", fix="give 1 or more"
+        )
+
+
 def check_lease(owner: str, *, now: float, lease: float) -> None:
     """Raise `InvalidValue` for an owner that is no text, or a time that is no number."""
     if not check_text(owner, place="owner"):

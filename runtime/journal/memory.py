@@ -40,7 +40,7 @@ from .contract import (
     too_many_posts,
     unknown_run,
 )
-from .given import check_correlations, check_worker, ends_of, given_notes
+from .given import check_correlations, check_parts, check_worker, ends_of, given_notes
 from .latest import longest, place_of, place_read
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 from .memory_ledger import MemoryLedger
@@ -369,6 +369,16 @@ class MemoryJournal(MemoryLogs):
         await self._turn()
         kept = self._writable(run_id)
         return kept.ledger.prune(kept.facts, now=now) if kept.admits(fence) else 0
+
+    async def skip(self, run_id: str, *, fence: int | None, parts: int) -> Appended:
+        """Keep a gap."""
+        check_parts(parts)
+        await self._turn()
+        kept = self._writable(run_id)
+        if not kept.admits(fence):
+            return Appended.FENCED
+        kept.ledger.skip(parts, sequence=kept.sequence)
+        return Appended.OK
 
     async def put_worker(self, worker: str, meaning: str) -> None:
         """Keep what a worker stands for."""

@@ -84,6 +84,13 @@ class MemoryLedger:
         if given.note.id is not None:
             self._ids[given.note.id] = kept
 
+    def skip(self, parts: int, *, sequence: int) -> None:
+        """Keep a gap behind the last entry."""
+        part = self._ends.part if self._ends.sequence == sequence else _BEFORE_NOTES
+        self._ends = Cursor(sequence, part + parts)
+        first = Cursor(sequence, part + 1)
+        self._gaps = joined([*self._gaps, Gap(first=first, last=self._ends)])
+
     def correlate(self, after: int, correlations: Sequence[bytes | None] | None) -> None:
         """Keep what facts behind `after` are about."""
         for sequence, line in enumerate(correlations or (), after + 1):

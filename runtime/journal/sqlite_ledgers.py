@@ -12,7 +12,7 @@ from . import sqlite_ledger as ledgers
 from . import sqlite_notes as notes_
 from . import sqlite_runs as runs
 from .contract import PAGE, Appended, Journal, Note, Summary, check_limit
-from .given import check_worker, given_notes
+from .given import check_parts, check_worker, given_notes
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 
 T = TypeVar("T")
@@ -75,6 +75,11 @@ class SqliteLedgers(Journal):
                 partial(notes_.prune, run_id=run_id, fence=fence, numbers=some)
             )
         return gone
+
+    async def skip(self, run_id: str, *, fence: int | None, parts: int) -> Appended:
+        """Keep a gap."""
+        check_parts(parts)
+        return await self._write(partial(notes_.skip, run_id=run_id, fence=fence, parts=parts))
 
     async def put_worker(self, worker: str, meaning: str) -> None:
         """Keep what a worker stands for."""

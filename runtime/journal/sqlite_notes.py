@@ -203,13 +203,29 @@ def prune(
         if row is not None:
             gone.append(Gap(first=Cursor(*row), last=Cursor(*row)))
             touching += _touching(connection, head, Cursor(*row))
-    for gap in joined([*gone, *touching]):
+    _keep_gaps(connection, head, [*gone, *touching])
+    return len(gone)
+
+
+def skip(connection: sqlite3.Connection, run_id: str, *, fence: int | None, parts: int) -> Appended:
+    """Keep a gap behind the last entry."""
+    head = writable(connection, run_id)
+    if not head.admits(fence):
+        return Appended.FENCED
+    part = _last_part(connection, head, head.sequence)
+    first, last = Cursor(head.sequence, part + 1), Cursor(head.sequence, part + parts)
+    _keep_gaps(connection, head, [Gap(first=first, last=last), *_touching(connection, head, first)])
+    return Appended.OK
+
+
+def _keep_gaps(connection: sqlite3.Connection, head: Head, gaps: Sequence[Gap]) -> None:
+    """Keep gaps instead of what stands there, those that touch as one."""
+    for gap in joined(gaps):
         connection.execute(
             "DELETE FROM noted WHERE run = ? AND sequence = ? AND part BETWEEN ? AND ?",
             (head.number, gap.first.sequence, gap.first.part, gap.last.part),
         )
         _insert(connection, head, NotedRow.of_gap(gap))
-    return len(gone)
 
 
 def _touching(connection: sqlite3.Connection, head: Head, cursor: Cursor) -> Iterator[Gap]:

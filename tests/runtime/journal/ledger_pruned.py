@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 import pytest
 
-from turnlock import Call, Interrupt, OpenTurn
+from turnlock import Call, Interrupt, InvalidValue, OpenTurn
 from turnlock.models.values import Json
 from turnlock.runtime.journal import ledger
 from turnlock.runtime.journal.contract import Appended, Journal
@@ -71,6 +71,43 @@ class LedgerPruned(JournalStage):
             page = await journal.ledger(RUN.run_id)
             assert [*page.gaps] == [gap(1, 1, 5)]
             assert [str(it.cursor) for it in page.entries] == ["1", "1.6", "1.7", "1.8", "1.9"]
+
+        self.play(tmp_path, story)
+
+    def test_s_64_a_gap_is_kept_as_if_notes_had_been_there(self, tmp_path: Path) -> None:
+        """So that a run which is copied keeps its cursors; those that touch are one."""
+
+        async def story(journal: Journal) -> None:
+            fence = await owned(journal)
+            assert await journal.skip(RUN.run_id, fence=fence, parts=2) is Appended.OK
+            await noted(journal, fence, said("m"))
+            await kept(journal, facts(1), fence)
+            assert await journal.skip(RUN.run_id, fence=fence, parts=1) is Appended.OK
+            assert await journal.skip(RUN.run_id, fence=fence, parts=3) is Appended.OK
+            await noted(journal, fence, note(1))
+            await noted(journal, fence, note(2))
+            assert await journal.skip(RUN.run_id, fence=fence, parts=1) is Appended.OK
+
+            page = await journal.ledger(RUN.run_id, manifests=True)
+            assert [*page.gaps] == [gap(0, 1, 2), gap(1, 1, 4), gap(1, 7, 7)]
+            assert [str(it.cursor) for it in page.entries] == ["0.3", "1", "1.5", "1.6"]
+            assert await journal.ends([RUN.run_id]) == {RUN.run_id: Cursor(1, 7)}
+            assert (await journal.entry(RUN.run_id)).parts == 7
+            assert await journal.check() == ()
+
+        self.play(tmp_path, story)
+
+    def test_s_64_a_gap_is_fenced_as_notes_are(self, tmp_path: Path) -> None:
+        """Whoever may not write keeps none, and what is no gap is refused."""
+
+        async def story(journal: Journal) -> None:
+            fence = await owned(journal)
+            assert await journal.skip(RUN.run_id, fence=fence - 1, parts=1) is Appended.FENCED
+            assert await journal.skip(RUN.run_id, fence=None, parts=1) is Appended.FENCED
+            for wrong in (0, -1, True):
+                with pytest.raises(InvalidValue, match="parts"):
+                    await journal.skip(RUN.run_id, fence=fence, parts=wrong)
+            assert (await journal.ledger(RUN.run_id)).gaps == []
 
         self.play(tmp_path, story)
 
