@@ -56,8 +56,8 @@ from .ledgers import Ledgers
 from .lists import RUNS
 from .logs import Entered, Entry, LogEntry, Logs
 from .owning import FREE, Owning
-from .posting import ANSWERS, POSTS, POSTS_WAITING, PROBLEM, Posting
 from .places import shown_place
+from .posting import ANSWERS, POSTS, POSTS_WAITING, PROBLEM, Posting
 from .refusals import (
     closed,
     findings_of,
