@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from ...models.errors import InvalidValue, shown
 from ...views.tally import Asked
 from .entries import RunEntry
 
-_WAITS, _RESTS = 0, 1
+WAITS: Final = 0
+"""The group of runs that wait for a person, which come first."""
+RESTS: Final = 1
+"""That of the others."""
 
 
 class Place(NamedTuple):
@@ -30,13 +33,13 @@ class Place(NamedTuple):
     def of(cls, *, waits: bool, since: float | None, changed: float | None, number: int) -> Self:
         """Return the place of a run. Of one that waits nobody knows since when: it goes first."""
         if waits:
-            return cls(_WAITS, 0.0 if since is None else since, number)
-        return cls(_RESTS, math.inf if changed is None else -changed, -number)
+            return cls(WAITS, 0.0 if since is None else since, number)
+        return cls(RESTS, math.inf if changed is None else -changed, -number)
 
     @property
     def waits(self) -> bool:
         """Whether it is that of a run that waits for a person."""
-        return self.group == _WAITS
+        return self.group == WAITS
 
     def __str__(self) -> str:
         """Return it as a text that says nothing to whoever is given it."""

@@ -54,6 +54,11 @@ def turn_facts(facts: bytes) -> Iterator[Fact]:
             yield trusted_fact(line)
 
 
+def decides(fact: Fact) -> bool:
+    """Whether a fact says that a turn is open, or that none is."""
+    return isinstance(fact, TurnOpened | TurnSettled | TurnInterrupted)
+
+
 def old_of(observed: Sequence[tuple[T, float]], *, now: float) -> list[T]:
     """Return which of the observations, in order and each with its time, are old enough to go."""
     beyond = len(observed) - ledger.OBSERVATIONS
@@ -102,9 +107,5 @@ class Spared:
 
 def _opened(latest_first: Iterable[Fact]) -> TurnOpened | None:
     """Return the fact that opened the turn that is open; None where none is."""
-    for fact in latest_first:
-        if isinstance(fact, TurnOpened):
-            return fact
-        if isinstance(fact, TurnSettled | TurnInterrupted):
-            return None
-    return None
+    latest = next(filter(decides, latest_first), None)
+    return latest if isinstance(latest, TurnOpened) else None

@@ -23,9 +23,17 @@ from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 import attrs
 import msgspec
 
+from ...engine.snapshot import Snapshot
 from ...models.calls import Call
-from ...models.codec import VERSION, Nested, fact_from_json, nested_records, to_json
-from ...models.errors import CorruptJournal, NewerVersion
+from ...models.codec import (
+    VERSION,
+    Nested,
+    fact_from_json,
+    nested_records,
+    record_from_json,
+    to_json,
+)
+from ...models.errors import CorruptJournal, InvalidValue, NewerVersion
 from ...models.fact import Fact
 from ...models.facts import FACTS
 from ...models.record import Record, fields_of, unchecked_maker_from
@@ -229,6 +237,20 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> li
 
 KEEP: Final = "keep it as it is (a file with its -wal file), and restore it from a copy"
 """What is to be done about damage, wherever the journal is kept."""
+
+
+def snapshot_in(content: bytes, kept: int, sequence: int, *, run_id: str) -> Snapshot | None:
+    """Return the snapshot that a row holds, None where it is damaged: the facts are there.
+
+    One that a newer version has written is as good as none, too.
+    """
+    if checksum(content, run_id) != kept:
+        return None
+    try:
+        found = record_from_json(Snapshot, content)
+    except InvalidValue:
+        return None
+    return found if found.sequence == sequence else None
 
 
 def damaged(where: str, what: str, cause: str) -> JournalError:

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from ...engine.snapshot import Snapshot
-from ...models.codec import record_from_json
-from ...models.errors import InvalidValue
 from ...models.fact import Fact
 from . import pages
 from .contract import Appended, Busy, run_differs
 from .given import Given
-from .rows import Row, chained, checksum, facts_in, missing
+from .rows import Row, chained, checksum, facts_in, missing, snapshot_in
 from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
 from .sqlite_notes import keep_notes, not_kept
@@ -61,13 +59,7 @@ def _snapshot(connection: sqlite3.Connection, head: Head) -> Snapshot | None:
     row = connection.execute(
         "SELECT snapshot, checksum, sequence FROM snapshots WHERE run = ?", (head.number,)
     ).fetchone()
-    if row is None or checksum(row[0], head.run_id) != row[1]:
-        return None
-    try:
-        found = record_from_json(Snapshot, row[0])
-    except InvalidValue:  # of a newer version: the facts are there
-        return None
-    return found if found.sequence == row[2] else None
+    return None if row is None else snapshot_in(*row, run_id=head.run_id)
 
 
 def append(  # noqa: PLR0913 - what an append says, and where its end is noted

@@ -55,7 +55,6 @@ class Judged:
 
 SUMMED: Final[Mapping[str, str]] = {
     "busy": "boolean",
-    "told": "boolean",
     "status": "text",
     "waiting": "bigint",
     "doubts": "bigint",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from ....models.fact import Fact
+from .. import pages
 from ..rows import Row, facts_in, missing
 from .doors import Connection
 from .heads import Head, head_of
 from .tables import Tables
-
-PAGE_BYTES: Final = 16_000_000
-"""Bytes of JSON after which a page of facts ends, whatever its limit."""
 
 
 async def rows_after(
@@ -20,18 +18,18 @@ async def rows_after(
 ) -> Sequence[Any]:
     """Return the rows of appends that hold the next facts, as `Row` has its fields.
 
-    Those of a page: the first in any case, and the others as long as they fit into `PAGE_BYTES`.
+    Those of a page: the first in any case, and the others as long as they fit into a page.
     """
     rows: Sequence[Any] = await connection.fetch(
         "SELECT first, last, facts, checksum, beside FROM ("  # noqa: S608 - ours
         "SELECT first, last, facts, checksum, beside,"
         " sum(octet_length(facts)) OVER (ORDER BY last) - octet_length(facts) AS before"
-        f" FROM {tables.appends} WHERE run = $1 AND last > $2 AND first <= $3 ORDER BY last) a"
-        " WHERE before < $4 ORDER BY last",
+        f" FROM {tables.appends} WHERE run = $1 AND last > $2 ORDER BY last LIMIT $3) a"
+        " WHERE first <= $2 + $3 AND before < $4 ORDER BY last",
         head.number,
         after,
-        after + limit,
-        PAGE_BYTES,
+        limit,
+        pages.PAGE_BYTES,
     )
     return rows
 

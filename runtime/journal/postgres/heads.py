@@ -48,9 +48,12 @@ class Head:
         return self.owner is not None and fence == self.fence
 
 
-def head_in(row: Any) -> Head:  # noqa: ANN401 - a record of `HEAD`
+_FIELDS: Final = len(attrs.fields(Head))
+
+
+def head_in(row: Any) -> Head:  # noqa: ANN401 - a record of `HEAD`, and of more behind it
     """Return the head that a row says."""
-    head = Head(*row)
+    head = Head(*row[:_FIELDS])
     return attrs.evolve(
         head,
         run_id=text_of(row["run_id"]),
