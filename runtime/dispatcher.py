@@ -27,7 +27,7 @@ from ..models.verdicts import Refused
 from ..views.live import calls_of, count_in_doubt, wake_time
 from .actor import Actor, Listener
 from .actors import Actors
-from .errors import LASTING, JournalError, JournalReplaced, Overloaded, RunFenced
+from .errors import LASTING, Closed, JournalError, JournalReplaced, Overloaded, RunFenced
 from .executions import Executions, RuntimeContext
 from .in_doubt import InDoubtResolver
 from .journal.contract import Journal, Post
@@ -243,7 +243,7 @@ async def hand_over(actor: Actor, effect: Continue, *, runtime: RuntimeContext) 
     """Call the run's host until it returns, then acknowledge; never for a run that another has.
 
     Before each call it is made sure that the run is owned. Raises what stopped it otherwise: then
-    its next owner hands it over.
+    its next owner hands it over, as where the host raises while the run is let go (D-49).
     """
     actors = runtime.actors
     run_id = actor.run.run_id
@@ -276,7 +276,10 @@ async def hand_over(actor: Actor, effect: Continue, *, runtime: RuntimeContext) 
             ) from error
 
     def stopped() -> TurnlockError | None:
-        return actors.current(actor).stopped
+        current = actors.current(actor)
+        if current.stopped is None and current.leaving:
+            return Closed(f"{effect.effect_id} is left to the next owner of run {run_id!r}")
+        return current.stopped
 
     try:
         await retried(

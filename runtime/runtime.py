@@ -471,6 +471,8 @@ class Runtime:
         if self._closed:
             return
         self._closed = True
+        for actor in self._actors.all():
+            actor.leaving = True
         self._dispatcher.stop_performing()
         try:
             await self._tasks.ended(within=drain)

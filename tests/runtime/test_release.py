@@ -375,3 +375,39 @@ def test_who_gives_up_closing_has_let_go_all_the_same() -> None:
             assert (runtime.runs, await owner_of(world)) == ((), None)
 
     run(play())
+
+
+def test_a_host_that_cannot_go_on_while_it_closes_holds_nobody_up() -> None:
+    """Its callback opens the next turn, which a closing runtime refuses: the next owner is told."""
+
+    async def play() -> None:
+        world = World()
+        told: list[str] = []
+
+        async def on_continue(continuation: Continuation) -> None:
+            told.append(continuation.turn_id)
+            await asyncio.sleep(1.0)
+            if continuation.turn_id == "t1":
+                await runtime.open_turn("r", calls("act"), turn_id="t2")
+
+        def process() -> Runtime:
+            return Runtime(
+                journal=world.journal,
+                tools=Toolbox([world.tool("act")]),
+                on_continue=on_continue,
+                clock=LoopClock(),
+                settings=Settings(drain=1e3),
+            )
+
+        async with process() as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 10.0
+        assert told == ["t1"]
+        async with process() as runtime:
+            await asyncio.sleep(5.0)
+            assert told == ["t1", "t1", "t2"]
+
+    run(play())
