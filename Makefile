@@ -54,9 +54,9 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed-run
 
-# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage]; tests/conftest.py says which tests are measured. A file is run by one process: fixtures are made once.
+# Folders and the bound of 100 % stand in pyproject.toml, [tool.coverage]; tests/conftest.py says which tests are measured. A file is run by one process: fixtures are made once; in the order of tests/conftest.py, what takes longest first.
 test: $(VENV)/.installed-dev
-	$(RUN) pytest --cov -n auto --dist loadfile -rs $(ARGS)
+	$(RUN) pytest --cov -n auto --dist loadfile --no-loadscope-reorder -rs $(ARGS)
 
 demo: $(VENV)/.installed-run
 	$(RUN) bash examples/demo.sh

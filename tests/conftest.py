@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from hypothesis import HealthCheck, settings
 from .postgres.servers import drop_schemas
 
 os.environ.pop("COLUMNS", None)  # some runners set it, and then tables are as wide as it says
+
+# Images for containers set this one: every process that a test starts would compile all it imports,
+# 1.9 s instead of 0.7 s of CPU for `python -m turnlock --help`, and every worker all of the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Background jobs of a shell inherit that SIGINT is ignored, and tests interrupt what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
