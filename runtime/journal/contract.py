@@ -50,6 +50,7 @@ from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
 from .backups import Backup, Restored
 from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary, Told
+from .gauges import Gauge, gauges_of
 from .given import check_batch, check_lease, check_limit, text_of_place
 from .ledger import Note
 from .ledgers import Ledgers
@@ -75,10 +76,10 @@ from .rewinding import Rewinding
 
 __all__ = [
     "ANSWERS", "FREE", "PAGE", "POSTS", "POSTS_WAITING", "PROBLEM", "RUNS", "Appended", "Backup",
-    "Busy", "Entered", "Entry", "Finding", "LogEntry", "Note", "Post", "Restored", "RunEntry",
-    "RunsPage", "Summary", "Told", "check_batch", "check_lease", "check_limit", "closed",
-    "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs", "run_forgotten",
-    "too_many_posts", "unknown_run",
+    "Busy", "Entered", "Entry", "Finding", "Gauge", "LogEntry", "Note", "Post", "Restored",
+    "RunEntry", "RunsPage", "Summary", "Told", "check_batch", "check_lease", "check_limit",
+    "closed", "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs",
+    "run_forgotten", "too_many_posts", "unknown_run",
 ]  # fmt: skip
 """What is from the modules beside this one, for whoever implements or asks a journal; all else here
 is, too."""
@@ -250,6 +251,14 @@ class Journal(Owning, Posting, Ledgers, Rewinding, Logs):
 
     async def compact(self) -> None:
         """Give back the room of what was removed, in portions that hold up nobody for long."""
+
+    async def gauges(self) -> tuple[Gauge, ...]:
+        """Return what an operator watches, each with its bounds; see `gauges`."""
+        return await gauges_of(self)
+
+    async def standing(self) -> tuple[str, ...]:
+        """Return what this place promises and what it may lose, in sentences for people."""
+        return ()
 
     @abstractmethod
     async def close(self) -> None:
