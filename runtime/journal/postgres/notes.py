@@ -278,7 +278,33 @@ async def prune(
     if not head.admits(fence):
         return 0
     gone = await _there(connection, tables, head, cursors)
-    gaps = joined([*gone, *await _touching(connection, tables, head, joined(gone))])
+    await _keep_gaps(connection, tables, head, joined(gone))
+    return len(gone)
+
+
+async def skip(
+    connection: Connection, tables: Tables, run_id: str, *, fence: int | None, parts: int
+) -> Appended:
+    """Keep a gap behind the last entry, see `Ledgers.skip`."""
+    head = await writable(connection, tables, run_id)
+    if not head.admits(fence):
+        return Appended.FENCED
+    last = head.part + parts
+    gap = Gap(first=Cursor(head.sequence, head.part + 1), last=Cursor(head.sequence, last))
+    await _keep_gaps(connection, tables, head, [gap])
+    await connection.execute(
+        f"UPDATE {tables.runs} SET part = $2, shown = $2 WHERE number = $1",  # noqa: S608 - ours
+        head.number,
+        last,
+    )
+    return Appended.OK
+
+
+async def _keep_gaps(
+    connection: Connection, tables: Tables, head: Head, some: Sequence[Gap]
+) -> None:
+    """Keep gaps instead of what stands there, and those that they touch as one."""
+    gaps = joined([*some, *await _touching(connection, tables, head, some)])
     await connection.execute(
         f"DELETE FROM {tables.notes} n"  # noqa: S608 - ours
         " USING unnest($2::bigint[], $3::int[], $4::int[]) AS g(sequence, first, last)"
@@ -286,8 +312,8 @@ async def prune(
         head.number,
         *_columns(gaps),
     )
-    await insert(connection, tables, [(head.number, run_id, NotedRow.of_gap(it)) for it in gaps])
-    return len(gone)
+    rows = [(head.number, head.run_id, NotedRow.of_gap(it)) for it in gaps]
+    await insert(connection, tables, rows)
 
 
 def _columns(gaps: Sequence[Gap]) -> tuple[list[int], list[int], list[int]]:
