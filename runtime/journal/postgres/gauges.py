@@ -168,8 +168,8 @@ _STANDBY: Final = "this server is a standby: it may be behind, and takes no writ
 _WAITS: Final = "commits wait for a standby ({names}): a failover loses nothing (D-60)"
 _WAITS_NOT: Final = (
     "commits wait for no standby: if this server is lost with its disk, or another one takes over,"
-    " the last commits may be gone, claims among them; then a tool that ran may be run again, and no"
-    " fence can know (D-61). Set synchronous_standby_names"
+    " the last commits may be gone, claims among them; then a tool that ran may be run again, and"
+    " no fence can know (D-61). Set synchronous_standby_names"
 )
 
 
