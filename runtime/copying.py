@@ -121,6 +121,11 @@ class _Copying:
         return f"copy:{self.token}"
 
     @property
+    def over(self) -> str:
+        """The owner of the source's runs from the moment at which they are marked."""
+        return f"moved:{self.token}"
+
+    @property
     def moved(self) -> str:
         """Why nobody goes on with the source's runs."""
         return f"it was moved to {self.place} (copy {self.token}): go on with it there"
@@ -169,7 +174,8 @@ class _Copying:
             run_id = entry.run.run_id
             if entry.problem is not None:
                 raise self._not(f"the row of run {shown(run_id)} is damaged: {entry.problem}")
-            if entry.rewound is None and leases.is_owned(entry):
+            ours = entry.owner == self.over
+            if entry.rewound is None and not ours and leases.is_owned(entry):
                 performed.append(f"{shown(run_id)} ({short_name(entry.owner or '')})")
             found = await _found(self.target, run_id)
             if found is not None and not (begun and found.owner in {self.theirs, None}):
@@ -199,8 +205,8 @@ class _Copying:
             return
         if there is not None and there.rewound is not None:
             return  # a copy before this one has done all of it
-        if entry.rewound is None:
-            await self._own(entry)
+        if entry.rewound is None and entry.owner != self.over:
+            await self._own(entry, owner=self.owner, lease=LEASE)
         copy = await self._taken(entry)
         await copy.bring(entry)
 
@@ -216,14 +222,14 @@ class _Copying:
             gone=self.theirs,
         )
 
-    async def _own(self, entry: RunEntry) -> None:
-        gone = entry.owner if is_dead(entry.owner) else None
+    async def _own(self, entry: RunEntry, *, owner: str, lease: float) -> None:
+        gone = entry.owner if entry.owner == self.owner or is_dead(entry.owner) else None
         try:
             await self.source.own(
                 entry.run.run_id,
-                owner=self.owner,
+                owner=owner,
                 now=self._now(self.source),
-                lease=LEASE,
+                lease=lease,
                 gone=gone,
             )
         except JournalOwned as error:
@@ -232,6 +238,7 @@ class _Copying:
     async def _taken(self, entry: RunEntry) -> RunCopy:
         """Return the copy of a run; in the target it belongs to the copy from now on."""
         await self.target.declare(entry.run)
+        await self.target.outdo(entry.run.run_id, fence=entry.fence)
         fence = await self.target.own(
             entry.run.run_id, owner=self.theirs, now=self._now(self.target), lease=FOR_EVER
         )
@@ -250,8 +257,9 @@ class _Copying:
     async def _prove_run(self, entry: RunEntry) -> None:
         run_id = entry.run.run_id
         if entry.rewound is None:
-            if entry.owner not in {self.owner, None}:
+            if entry.owner not in {self.owner, self.over, None}:
                 raise self._not(f"{short_name(entry.owner or '')} has taken run {shown(run_id)}")
+            await self._own(entry, owner=self.over, lease=FOR_EVER)  # who comes back is fenced
             await self.source.mark_rewound(run_id, why=self.moved)
             entry = await self.source.entry(run_id)  # nothing comes behind this
         there = await _found(self.target, run_id)

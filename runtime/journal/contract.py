@@ -49,6 +49,7 @@ from ...models.run import Run
 from ..errors import JournalError, NoJournal
 from ..scheduling import Clock, SteadyClock
 from .backups import Backup, Restored
+from .copies import Copies
 from .entries import PAGE, Appended, Busy, Finding, Post, RunEntry, RunsPage, Summary, Told
 from .gauges import Gauge, gauges_of
 from .given import check_batch, check_lease, check_limit, text_of_place
@@ -85,7 +86,7 @@ __all__ = [
 is, too."""
 
 
-class Journal(Owning, Posting, Ledgers, Rewinding, Logs):
+class Journal(Owning, Posting, Ledgers, Rewinding, Copies, Logs):
     """A place where runs are kept. Its methods may be called by many tasks of one loop at once.
 
     All raise `JournalError` when the place fails, and `Closed` after `close`; those that take a

@@ -9,8 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from ...models.errors import shown
-from ..errors import JournalError
 from .entries import PAGE, Appended
 from .ledger import START, Cursor, Domain, LedgerPage, Note, Noted
 
@@ -68,17 +66,6 @@ class Ledgers(ABC):
         last as long as the run. A gap stands in their place. A crash leaves a range whole or gone.
         Who may not write the run removes nothing.
         """
-
-    async def skip(self, run_id: str, *, fence: int | None, parts: int) -> Appended:
-        """Keep a gap of so many notes behind the last entry, as if they had been kept and pruned.
-
-        So that a run that is copied from another journal keeps its cursors. Fenced as notes are;
-        raises `InvalidValue` for no part. Here it raises `JournalError`: no gap can be kept.
-        """
-        raise JournalError(
-            f"run {shown(run_id)}: this journal cannot keep a gap of {parts} notes (fence {fence});"
-            " give one that can"
-        )
 
     @abstractmethod
     async def put_worker(self, worker: str, meaning: str) -> None:

@@ -375,10 +375,14 @@ class MemoryJournal(MemoryLogs):
         check_parts(parts)
         await self._turn()
         kept = self._writable(run_id)
-        if not kept.admits(fence):
-            return Appended.FENCED
-        kept.ledger.skip(parts, sequence=kept.sequence)
-        return Appended.OK
+        if admits := kept.admits(fence):
+            kept.ledger.skip(parts, sequence=kept.sequence)
+        return Appended.OK if admits else Appended.FENCED
+
+    async def outdo(self, run_id: str, *, fence: int) -> None:
+        """Begin behind a token."""
+        await self._turn()
+        self._writable(run_id).fence = max(self._writable(run_id).fence, fence)
 
     async def put_worker(self, worker: str, meaning: str) -> None:
         """Keep what a worker stands for."""

@@ -81,6 +81,10 @@ class SqliteLedgers(Journal):
         check_parts(parts)
         return await self._write(partial(notes_.skip, run_id=run_id, fence=fence, parts=parts))
 
+    async def outdo(self, run_id: str, *, fence: int) -> None:
+        """Begin behind a token."""
+        await self._write(partial(runs.outdo, run_id=run_id, fence=fence))
+
     async def put_worker(self, worker: str, meaning: str) -> None:
         """Keep what a worker stands for."""
         check_worker(worker, meaning)

@@ -211,6 +211,13 @@ def release(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
         _set_owner(connection, head, fence=head.fence, owner=None, until=None)
 
 
+def outdo(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
+    """Begin behind a token; whoever owns the run has none then."""
+    head = writable(connection, run_id)
+    if head.fence < fence:
+        _set_owner(connection, head, fence=fence, owner=head.owner, until=head.owned_until)
+
+
 def mark_rewound(connection: sqlite3.Connection, run_id: str, *, why: str) -> None:
     """Mark a run as one that nobody may go on with; the first reason stays."""
     changed = connection.execute(

@@ -14,7 +14,7 @@ import attrs
 
 from ..contract import owned, rewound, run_forgotten, unknown_run
 from .doors import Connection
-from .heads import head_of
+from .heads import head_of, writable
 from .lanes import Body, Outcome
 from .tables import Tables, bytes_of, key_of, text_of
 
@@ -185,6 +185,16 @@ async def release(connection: Connection, tables: Tables, run_id: str, *, fence:
             f"UPDATE {tables.runs} SET owner = NULL, owned_until = NULL WHERE number = $1",  # noqa: S608 - ours
             head.number,
         )
+
+
+async def outdo(connection: Connection, tables: Tables, run_id: str, *, fence: int) -> None:
+    """Begin behind a token, see `Copies.outdo`."""
+    head = await writable(connection, tables, run_id)
+    await connection.execute(
+        f"UPDATE {tables.runs} SET epoch = greatest(epoch, $2) WHERE number = $1",  # noqa: S608 - ours
+        head.number,
+        fence,
+    )
 
 
 async def mark_rewound(connection: Connection, tables: Tables, run_id: str, *, why: str) -> None:

@@ -76,6 +76,21 @@ async def _found(run_id: str, why: str) -> Any:
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
+def test_fencing_tokens_go_on_behind_those_that_were_given_out(
+    tmp_path: Path, kinds: tuple[str, str]
+) -> None:
+    """Tools may have handed them to other services."""
+
+    async def story(source: Journal, target: Journal) -> None:
+        await source.outdo(LONG, fence=1 << 40)
+        last = await source.own(LONG, owner="ada", now=1.0, lease=1.0)
+        await copied(source, target)
+        assert await target.own(LONG, owner="eve", now=2_000.0, lease=1.0) > last
+
+    between(kinds, tmp_path, story)
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_nobody_goes_on_with_the_original(tmp_path: Path, kinds: tuple[str, str]) -> None:
     """Each of its runs says where it went: nobody owns it, writes it, or posts to it."""
 
@@ -87,6 +102,10 @@ def test_nobody_goes_on_with_the_original(tmp_path: Path, kinds: tuple[str, str]
             assert (WHY if run_id == STOOD else "moved to there") in str(refused.value)
             with pytest.raises(JournalRewound):
                 await source.note(run_id, fence=None, notes=[said("more")])
+            entry = await source.entry(run_id)
+            if run_id != STOOD:  # nobody takes it to restore it either, however late
+                assert str(entry.owner).startswith("moved:")
+                assert (entry.owned_until or 0.0) > source.time() + 1e9
         with pytest.raises(JournalRewound):
             await source.append(
                 LONG, fence=None, after=40, facts=facts(1, after=40, run_id=LONG), busy=True

@@ -15,7 +15,7 @@ from turnlock.models.deliveries import Tick
 from turnlock.models.errors import InvalidValue, UnknownRun
 from turnlock.models.record import changed
 from turnlock.runtime.errors import JournalOwned, RunDiffers
-from turnlock.runtime.journal.contract import Journal, RunEntry
+from turnlock.runtime.journal.contract import Appended, Journal, RunEntry
 
 from .stage import LEASE, NOW, OTHER, RUN, JournalStage, facts, kept, owned, said
 
@@ -249,6 +249,29 @@ class Ownership(JournalStage):
                 await journal.renew(owner=owner, now=now, lease=lease)
 
             assert await journal.runs() == (untouched(RUN),)
+
+        self.play(tmp_path, story)
+
+    def test_tokens_may_begin_behind_those_of_another_journal(self, tmp_path: Path) -> None:
+        """Where a run is copied; whoever owns it meanwhile is fenced, and may take it again."""
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            await journal.outdo(RUN.run_id, fence=1 << 33)
+            fence = await owned(journal)
+            assert fence == (1 << 33) + 1
+            await journal.outdo(RUN.run_id, fence=7)
+            await kept(journal, facts(1), fence)
+
+            await journal.outdo(RUN.run_id, fence=fence + 5)
+            batch = facts(1, after=1)
+            for stale in (fence, None):
+                answer = await journal.append(
+                    RUN.run_id, fence=stale, after=1, facts=batch, busy=False
+                )
+                assert answer is Appended.FENCED
+            assert await owned(journal) == fence + 6
+            assert await journal.check() == ()
 
         self.play(tmp_path, story)
 
