@@ -318,20 +318,23 @@ class Mailbox:
         self._under_way: set[int] = set()
 
     async def watch(self) -> None:
-        """Poll the journal for posts, until cancelled."""
+        """Look for posts whenever the journal has heard of something, and again and again (D-48).
+
+        Until cancelled.
+        """
         pauses = backoff(self._settings)
         while True:
-            pause = self._settings.poll
             try:
                 self._take(await self._journal.posts(tuple(self._actors)))
                 pauses = backoff(self._settings)
+                await self._journal.heard(self._settings.poll)
             except JournalReplaced as error:
                 self._actors.fail(error)
                 return
             except TurnlockError as error:
-                pause = max(pause, next(pauses))
+                pause = max(self._settings.poll, next(pauses))
                 _log.warning("posts cannot be read; in %.3g s again: %s", pause, error)
-            await asyncio.sleep(pause)
+                await asyncio.sleep(pause)
 
     def _take(self, posts: Iterable[Post]) -> None:
         for post in posts:

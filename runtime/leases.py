@@ -51,7 +51,7 @@ class Leases:
     def hold(self, entry: RunEntry) -> Hold:
         """Return what its owner has of this run."""
         owner = entry.owner
-        if owner is None or owner == self._own or self._is_dead(owner):
+        if owner is None or owner == self._own or self.is_dead(owner):
             return Hold.NONE
         if entry.owned_until is not None and self._now < entry.owned_until:
             return Hold.FIRM
@@ -63,7 +63,8 @@ class Leases:
         """Whether a living process has the run, as far as anybody can tell: it is to be asked."""
         return self.hold(entry) in {Hold.FIRM, Hold.OVERDUE}
 
-    def _is_dead(self, owner: str) -> bool:
+    def is_dead(self, owner: str) -> bool:
+        """Whether this owner's process has surely ended."""
         if owner not in self._dead:
             self._dead[owner] = is_dead(owner)
         return self._dead[owner]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, suppress
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -12,10 +12,12 @@ from ..models.errors import CorruptJournal, InvalidValue, TurnlockError
 from ..models.run import Run
 from ..models.safe_text import harmless
 from .actor import Actor
+from .actors import LEFT
 from .dispatcher import Dispatcher, OnContinue
 from .errors import ClockMoved, Closed, ForeignRun, JournalReplaced, RunDiffers, RunOpen
 from .executions import RuntimeContext
-from .journal.contract import Journal, RunEntry
+from .journal.contract import FREE, Journal, RunEntry
+from .journal.owning import taken_at
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
 from .log import logger
 from .owners import is_dead
@@ -32,8 +34,8 @@ RENEWALS: Final = 3
 STOPPING: Final = GRACE + 1.0
 """Seconds that a tool which was asked to stop has to do so, and its outcome to be kept."""
 
-AT_ONCE: Final = 100
-"""Runs that are taken over concurrently: a journal commits together what is asked together."""
+LAG: Final = 1.0
+"""Seconds by which the loop may lag behind: a host that cannot renew takes nothing more (D-47)."""
 
 
 class Ownership:
@@ -53,8 +55,9 @@ class Ownership:
         self._actors = runtime.actors
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """A lock for each run that is being taken now."""
-        self._let_go: set[str] = set()
-        """Busy runs that were closed here on purpose: they are not taken over again unasked."""
+        self._let_go: dict[str, int] = {}
+        """Busy runs that were closed here on purpose, and their fencing tokens then: they are not
+        taken over again unasked, unless somebody else has had them since."""
         self._unreadable: dict[str, int] = {}
         """Runs that could not be folded, and where they ended then."""
         self._left_alone: dict[str, str] = {}
@@ -83,37 +86,72 @@ class Ownership:
     async def take_over(self) -> tuple[str, ...]:
         """Take the runs that have something under way and no living owner; return their ids.
 
-        None, where nobody takes their continuations.
+        In portions, and no more than there is room for (D-47): the rest is for others, or for the
+        next look. None, where nobody takes their continuations.
         """
         if self._runtime.on_continue is None:
             return ()
-        free, overdue = await self._look()
-        taken = await self._take_all(free)
+        taken: list[str] = []
+        overdue: dict[str, RunEntry] = {}
+        async for free, silent in self._portions():
+            taken += await self._take_all(free)
+            overdue |= {entry.run.run_id: entry for entry in silent}
         if overdue:
             await asyncio.sleep(self._runtime.settings.ownership * SECOND_LOOK)
-            _, again = await self._look()
-            before = {entry.run.run_id: entry for entry in overdue}
-            silent = [
-                entry
-                for entry in again
-                if entry.run.run_id in before and same_lease(before[entry.run.run_id], entry)
-            ]
-            taken += await self._take_all(silent)
+            async for _, again in self._portions():
+                silent = [
+                    entry
+                    for entry in again
+                    if entry.run.run_id in overdue and same_lease(overdue[entry.run.run_id], entry)
+                ]
+                taken += await self._take_all(silent)
         return tuple(taken)
 
-    async def _look(self) -> tuple[list[RunEntry], list[RunEntry]]:
-        """Return the busy runs of our own kind that are free, and those of silent owners (K-61)."""
-        busy = [entry async for entry in self._journal.run_entries(busy=True)]
-        self._let_go.intersection_update([entry.run.run_id for entry in busy])
-        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.owner)
-        held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
-        for entry in busy:
-            run_id = entry.run.run_id
-            if run_id in self._actors or run_id in self._let_go or not self._is_ours(entry.run):
-                continue
-            if not self._is_hopeless(entry):
+    async def _portions(self) -> AsyncIterator[tuple[list[RunEntry], list[RunEntry]]]:
+        """Yield the busy runs of our own kind that are free, and those of silent owners (K-61).
+
+        It ends where there are no more, or no room for them.
+        """
+        after: str | None = None
+        while (room := await self._room()) > 0:
+            leases = Leases(now=self._now(), own=self._runtime.owner)
+            page = await self._journal.free(
+                now=self._now(), gone=leases.is_dead, kind=self._runtime.kind, after=after
+            )
+            if not page:
+                return
+            after = page[-1].run.run_id
+            held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
+            for entry in filter(self._is_wanted, page):
                 held[leases.hold(entry)].append(entry)
-        return [*held[Hold.NONE], *held[Hold.OVER]], held[Hold.OVERDUE]
+            yield [*held[Hold.NONE], *held[Hold.OVER]][:room], held[Hold.OVERDUE][:room]
+
+    def _now(self) -> float:
+        """Return the time by which others' leases are over: their clocks may be off (D-44)."""
+        return self._runtime.tenure.now() - self._journal.patience
+
+    async def _room(self) -> int:
+        """Return how many runs more may be taken now: none while the loop lags behind (D-47)."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await asyncio.sleep(0)  # whatever waits on the loop has its turn
+        if loop.time() - began > LAG:
+            _log.warning(
+                "no more runs are taken over for now: the loop lags by %.1f s", loop.time() - began
+            )
+            return 0
+        most = self._runtime.settings.runs
+        return FREE if most is None else most - len(self._actors)
+
+    def _is_wanted(self, entry: RunEntry) -> bool:
+        """Whether a run that is free is to be taken: neither performed, nor let go, nor hopeless.
+
+        One that was let go here on purpose is, once somebody else has had it meanwhile.
+        """
+        run_id = entry.run.run_id
+        if run_id in self._actors or self._let_go.get(run_id) == entry.fence:
+            return False
+        return not self._is_hopeless(entry)
 
     def _is_ours(self, run: Run) -> bool:
         return run.kind == self._runtime.kind
@@ -143,26 +181,66 @@ class Ownership:
         return True
 
     async def _take_all(self, free: Sequence[RunEntry]) -> list[str]:
-        """Take runs that were looked at; return the ids of those that are ours now."""
-        taken: list[str] = []
-        waiting = iter(free)
+        """Take runs that were looked at; return the ids of those that are ours now (D-13)."""
+        async with AsyncExitStack() as stack:
+            unheld = [entry for entry in free if not self._lock_of(entry.run.run_id).locked()]
+            for entry in unheld:  # one that is being taken by somebody else here is left to him
+                await stack.enter_async_context(self._lock_of(entry.run.run_id))
+            wanted = [entry for entry in unheld if entry.run.run_id not in self._actors]
+            if not wanted:
+                return []
+            now, lease = self._runtime.tenure.now(), self._runtime.settings.ownership
+            fences = await retried(
+                lambda: self._journal.take(
+                    wanted,
+                    owner=self._runtime.owner,
+                    now=now,
+                    lease=lease,
+                    gone={entry.owner for entry in wanted if entry.owner and is_dead(entry.owner)},
+                ),
+                pauses=(0.0,),
+                on=(ClockMoved,),
+            )
+            taken: list[str] = []
 
-        async def take() -> None:
-            for entry in waiting:
-                try:
-                    await self._own(entry.run, seen=entry)
-                except CorruptJournal as why:
-                    self._unreadable[entry.run.run_id] = entry.sequence
-                    _log.warning("run %r is left alone: %s", entry.run.run_id, why)
-                except TurnlockError as why:  # it was taken meanwhile, say
-                    _log.warning("run %r is left alone: %s", entry.run.run_id, why)
-                else:
+            async def begin(entry: RunEntry) -> None:
+                if await self._begin(entry, fences.get(entry.run.run_id), ends=now + lease):
                     taken.append(entry.run.run_id)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in free[:AT_ONCE]:
-                group.create_task(take())
-        return taken
+            async with asyncio.TaskGroup() as group:
+                for entry in wanted:
+                    group.create_task(begin(entry))
+            return taken
+
+    async def _begin(self, entry: RunEntry, fence: int | None, *, ends: float) -> bool:
+        """Perform a run that was taken under this token; say whether that was possible."""
+        run_id, runtime = entry.run.run_id, self._runtime
+        on_continue = runtime.on_continue
+        if fence is None or on_continue is None:
+            _log.info("run %r is left alone: somebody else was quicker", run_id)
+            return False
+        self._let_go.pop(run_id, None)
+        try:
+            await self._perform(
+                entry.run,
+                entry,
+                (fence, ends),
+                tools_of=runtime.tools_of,
+                on_continue=on_continue,
+            )
+        except TurnlockError as why:
+            if isinstance(why, CorruptJournal):
+                self._unreadable[run_id] = entry.sequence
+            _log.warning("run %r is left alone: %s", run_id, why)
+            await self._undo(run_id)
+            return False
+        except BaseException:  # cancelled, too: nobody may own what nobody performs
+            await self._undo(run_id)
+            raise
+        return True
+
+    def _lock_of(self, run_id: str) -> asyncio.Lock:
+        return self._taking.setdefault(run_id, asyncio.Lock())
 
     async def watch(self) -> None:
         """Take over until cancelled: who was alive, or not proved dead, when we began may die."""
@@ -182,7 +260,7 @@ class Ownership:
         What runs then is asked to stop, and heard if it does. Returns the calls whose results are
         dropped because it did not.
         """
-        async with self._taking.setdefault(run_id, asyncio.Lock()):
+        async with self._lock_of(run_id):
             actor = self._actors.get(run_id)
             if actor is None:
                 return ()
@@ -207,7 +285,9 @@ class Ownership:
             return
         self._actors.remove(actor)
         if actor.kernel.busy:
-            self._let_go.add(run_id)
+            self._let_go[run_id] = actor.fence
+            while len(self._let_go) > LEFT:
+                del self._let_go[next(iter(self._let_go))]
         actor.stop(Closed(f"run {run_id!r} was closed here; open it again, or elsewhere"))
         self._dispatcher.forget(run_id)
         self._dispatcher.executions.abandon(run_id)
@@ -231,11 +311,24 @@ class Ownership:
             await asyncio.sleep(self._runtime.settings.ownership / RENEWALS)
             try:
                 await self._runtime.tenure.renew()
+                await self._let_orphans_go()
             except JournalReplaced as error:
                 self._actors.fail(error)
                 return
             except TurnlockError as error:
                 _log.warning("the ownership could not be renewed: %s", error)
+
+    async def _let_orphans_go(self) -> None:
+        """Let go of runs that this process owns and does not perform: a release had failed, say.
+
+        Otherwise each renewal would keep them from everybody.
+        """
+        for run_id in self._runtime.tenure.orphans:
+            if run_id in self._actors or self._lock_of(run_id).locked():
+                continue
+            entry = await self._journal.entry(run_id)
+            if entry.owner == self._runtime.owner and run_id not in self._actors:
+                await self._journal.release(run_id, fence=entry.fence)
 
     async def _own(
         self,
@@ -246,12 +339,12 @@ class Ownership:
         on_continue: OnContinue | None = None,
     ) -> None:
         """Take a run, unless it is ours; `seen` is its entry, if it was looked at as need be."""
-        async with self._taking.setdefault(run.run_id, asyncio.Lock()):
+        async with self._lock_of(run.run_id):
             if run.run_id in self._actors:
                 if tools_of is not None or on_continue is not None:
                     raise _performed_here(run.run_id)
                 return
-            self._let_go.discard(run.run_id)
+            self._let_go.pop(run.run_id, None)
             try:
                 await self._take(
                     run,
@@ -269,7 +362,7 @@ class Ownership:
         Raises `JournalOwned` where it has renewed meanwhile.
         """
         entry = await self._journal.entry(run_id)
-        leases = Leases(now=self._runtime.tenure.now(), own=self._runtime.owner)
+        leases = Leases(now=self._now(), own=self._runtime.owner)
         if leases.hold(entry) is not Hold.OVERDUE:
             return entry
         await asyncio.sleep(self._runtime.settings.ownership * SECOND_LOOK)
@@ -282,10 +375,23 @@ class Ownership:
         self, run: Run, seen: RunEntry, *, tools_of: ToolsOf, on_continue: OnContinue
     ) -> None:
         """Take a run whose owner is free to be put out, as far as this entry tells."""
-        runtime = self._runtime
-        fence, ends = await retried(
+        held = await retried(
             lambda: self._fenced(run.run_id, seen), pauses=(0.0,), on=(ClockMoved,)
         )
+        await self._perform(run, seen, held, tools_of=tools_of, on_continue=on_continue)
+
+    async def _perform(
+        self,
+        run: Run,
+        seen: RunEntry,
+        held: tuple[int, float],
+        *,
+        tools_of: ToolsOf,
+        on_continue: OnContinue,
+    ) -> None:
+        """Perform a run that is owned: `held` are the fencing token and the end of the lease."""
+        runtime = self._runtime
+        fence, ends = held
         await self._actors.check_left(run.run_id, self._journal)
         kernel = await fold_run(run, self._journal)
         if self._closed:
@@ -314,7 +420,7 @@ class Ownership:
     async def _fenced(self, run_id: str, seen: RunEntry) -> tuple[int, float]:
         """Own a run that was seen so; return the fencing token and when the lease is over."""
         now, lease = self._runtime.tenure.now(), self._runtime.settings.ownership
-        over = now if seen.owned_until is None else min(now, seen.owned_until)
+        over = taken_at(seen, now=self._now())
         fence = await self._journal.own(
             run_id,
             owner=self._runtime.owner,
@@ -327,7 +433,7 @@ class Ownership:
     async def _undo(self, run_id: str) -> None:
         """Let a run go that was taken and cannot be performed."""
         await self.release(run_id)
-        self._let_go.discard(run_id)
+        self._let_go.pop(run_id, None)
         with suppress(TurnlockError):
             entry = await self._journal.entry(run_id)
             if entry.owner == self._runtime.owner:

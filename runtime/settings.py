@@ -76,6 +76,9 @@ class Settings:
     buffer: int = _bound(1_000)
     """Facts that a subscriber may be behind what is live before it is cut off."""
 
+    runs: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_bound))
+    """Runs that are performed here before no more are taken over (D-47); None: there is no bound.
+    Those that `open_run` names are performed beyond it."""
     takes_over: bool = attrs.field(default=True, validator=flag)
     """Whether entering takes over the runs that dead processes have left, whatever they are; if
     not, only those that `open_run` names are performed."""

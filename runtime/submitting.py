@@ -33,7 +33,9 @@ from .tools.toolbox import Toolbox
 from .writer import Judged, RunWriter, correlate_of, facts_to_snapshot, fold_run
 
 POLL: Final = 0.05
-"""Seconds between two looks for an answer."""
+"""Seconds between two looks for an answer, where the journal hears of none …"""
+POLL_HEARD: Final = 0.25
+"""… and where it does: its hints may be lost (D-51)."""
 SNAPSHOT_EVERY: Final = 2_000
 """Facts after which the writers of a shared run keep a snapshot, for whoever opens it next."""
 
@@ -236,13 +238,15 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     number = await journal.post(run_id, delivery)
     give_up = time.monotonic() + within
     while (receipt := await journal.answered(run_id, number)) is None:
-        if time.monotonic() >= give_up:
+        left = give_up - time.monotonic()
+        if left <= 0:
             raise Unanswered(
                 f"run {run_id!r}: its owner {entry.owner or 'somebody'} has not answered post"
                 f" {number} in {within:g} s; it is kept, and answered once that process goes on",
                 number=number,
             )
-        await asyncio.sleep(POLL)
+        pause = POLL_HEARD if journal.hears else POLL
+        await journal.heard(min(pause, left), answer=number)
     return Submitted(
         delivery=delivery, receipt=judged_by_owner(receipt, run_id, number), by_owner=True
     )

@@ -40,6 +40,8 @@ class Tenure:
         self._actors = actors
         self._settings = settings
         self._asking = asyncio.Lock()
+        self.orphans: frozenset[str] = frozenset()
+        """Runs that were renewed last and that nobody performed here then."""
         self._read = (0.0, 0.0)
         """The clock when it was read last, and how long this machine ran then."""
 
@@ -108,6 +110,7 @@ class Tenure:
         owned = dict(self._actors)
         now, lease = self.now(), self._settings.ownership
         renewed = await self._journal.renew(owner=self._owner, now=now, lease=lease)
+        self.orphans = renewed - owned.keys()
         for run_id in owned.keys() & renewed:
             owned[run_id].owned_until = now + lease
         for run_id in owned.keys() - renewed:

@@ -37,6 +37,8 @@ _log = logger(__name__)
 
 S = TypeVar("S", bound=Subscriber)
 
+CALM: Final = 0.05
+"""Seconds between two looks at most, however much the journal hears."""
 HELD: Final = 16
 """Pages that are held for a second for others who catch up, too."""
 
@@ -339,19 +341,31 @@ class Hub:
             del self._tails[tail.run_id]
 
     async def _poll(self) -> None:
-        """Look, again and again, which runs have grown that others perform."""
+        """Look, again and again, which runs have grown that others perform (D-53, S-77).
+
+        Sooner, where the journal hears of it; but not for each of many hints.
+        """
+        time = asyncio.get_running_loop().time
+        family_due = time() + self.settings.poll
         while True:
-            await asyncio.sleep(self.settings.poll)
+            await self._journal.heard(self.settings.poll)
             try:
                 await self._look()
-                for subscriber in tuple(self._subscribers):
-                    if isinstance(subscriber, HubSubscription) and subscriber.children:
-                        subscriber.add_children(await self._children.of(subscriber.run_id))
+                if time() >= family_due:
+                    family_due = time() + self.settings.poll
+                    await self._look_at_children()
             except LASTING as error:
                 for tail in tuple(self._tails.values()):
                     self._fail(tail, error)
             except TurnlockError as error:
                 _log.warning("the ends of the runs that are followed cannot be read: %s", error)
+            if self._journal.hears:
+                await asyncio.sleep(min(CALM, self.settings.poll))
+
+    async def _look_at_children(self) -> None:
+        for subscriber in tuple(self._subscribers):
+            if isinstance(subscriber, HubSubscription) and subscriber.children:
+                subscriber.add_children(await self._children.of(subscriber.run_id))
 
     async def _look(self) -> None:
         here = {run_id for runtime in self._runtimes for run_id in runtime.runs}

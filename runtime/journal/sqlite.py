@@ -44,7 +44,6 @@ from ..owners import short_name
 from . import sqlite_entries as entries
 from . import sqlite_posts as posts
 from . import sqlite_room as room
-from . import sqlite_runs as runs
 from . import sqlite_statements as statements
 from .backups import Backup, Restored
 from .contract import (
@@ -58,7 +57,6 @@ from .contract import (
     RunEntry,
     RunsPage,
     check_batch,
-    check_lease,
     check_limit,
     closed,
     only_read,
@@ -74,6 +72,7 @@ from .sqlite_guard import Guard
 from .sqlite_heads import Heads, lost_tails
 from .sqlite_ledgers import SqliteLedgers
 from .sqlite_logs import SqliteLogs
+from .sqlite_owning import SqliteOwning
 from .sqlite_reading import ReadOnly
 from .sqlite_worker import Worker, reading, writing
 
@@ -119,7 +118,7 @@ async def _living(path: Path) -> str | None:
     return None
 
 
-class SqliteJournal(SqliteLedgers, SqliteLogs):
+class SqliteJournal(SqliteOwning, SqliteLedgers, SqliteLogs):
     """Runs in a SQLite file. `SqliteJournal.open` makes one."""
 
     def __init__(self, path: Path, *, writer: Worker | None, reader: Worker, heads: Heads) -> None:
@@ -130,7 +129,7 @@ class SqliteJournal(SqliteLedgers, SqliteLogs):
         self._reader = reader
         self._heads = heads
         self._closed = False
-        self._clock: Final = FileClock()
+        self._clock = FileClock()
 
     @classmethod
     async def open(
@@ -206,31 +205,9 @@ class SqliteJournal(SqliteLedgers, SqliteLogs):
             raise
         return journal
 
-    @property
-    def clock(self) -> FileClock:
-        """The one time line of this boot; see `sqlite_clock`."""
-        return self._clock
-
     async def declare(self, run: Run) -> None:
         """Make a run known."""
         await self._write(partial(entries.declare, run=run, where=self._where))
-
-    async def own(
-        self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
-    ) -> int:
-        """Take a run."""
-        check_lease(owner, now=now, lease=lease)
-        asked = runs.Lease(owner=owner, now=now, until=float(now + lease), gone=gone)
-        return await self._write_in_time(partial(runs.own, run_id=run_id, lease=asked))
-
-    async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
-        """Renew the leases of an owner."""
-        check_lease(owner, now=now, lease=lease)
-        return await self._write_in_time(partial(runs.renew, owner=owner, until=float(now + lease)))
-
-    async def release(self, run_id: str, *, fence: int) -> None:
-        """Let a run go."""
-        await self._write(partial(runs.release, run_id=run_id, fence=fence))
 
     async def append(  # noqa: PLR0913 - what is asked
         self,
@@ -404,34 +381,6 @@ class SqliteJournal(SqliteLedgers, SqliteLogs):
         """Say whether this is a post for this run."""
         return await self._read(partial(posts.posted, run_id=run_id, number=number))
 
-    async def mark_rewound(self, run_id: str, *, why: str) -> None:
-        """Mark a run as one that nobody may go on with."""
-        await self._write(partial(runs.mark_rewound, run_id=run_id, why=why))
-
-    async def recover(
-        self,
-        run_id: str,
-        *,
-        after: int,
-        facts: Sequence[Fact],
-        busy: Busy,
-        correlations: Sequence[bytes | None] | None = None,
-    ) -> Appended:
-        """Keep what was decided about a run, and free it."""
-        if facts:
-            check_batch(run_id, after=after, facts=facts)
-        row = row_of(run_id, facts, correlations) if facts else None
-        return await self._write(
-            partial(
-                statements.recover,
-                run_id=run_id,
-                row=row,
-                after=after,
-                busy=busy,
-                heads=self._heads,
-            )
-        )
-
     async def findings(self, run_id: str) -> tuple[Finding, ...]:
         """Return what stands in a run's way, and the posts that were set aside."""
         found = await super().findings(run_id)
@@ -466,15 +415,6 @@ class SqliteJournal(SqliteLedgers, SqliteLogs):
         if self._writer is None:
             raise only_read(self._where)
         return await self._writer.do(work, settled=settled)
-
-    async def _write_in_time(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Write what counts by the clock: only if that is still the one all count by."""
-
-        def checked(connection: sqlite3.Connection) -> T:
-            self.clock.check(connection)
-            return work(connection)
-
-        return await self._write(checked)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._closed:

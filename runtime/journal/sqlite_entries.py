@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any, Final
@@ -68,6 +68,40 @@ def entries(  # noqa: PLR0913 - what picks a page
     with closing(rows):
         found: Iterator[RunEntry] = (_listed(row, where) for row in rows)
         if kind is not None:  # it stands in the run's JSON alone
+            found = (it for it in found if it.run.kind == kind)
+        return tuple(islice(found, limit))
+
+
+def free(  # noqa: PLR0913 - what is asked
+    connection: sqlite3.Connection,
+    *,
+    now: float,
+    gone: Callable[[str], bool],
+    kind: str | None,
+    after: str | None,
+    limit: int,
+    where: str,
+) -> tuple[RunEntry, ...]:
+    """List the next busy runs that nobody owns, whose lease is over, or whose owner is gone."""
+    behind = 0
+    if after is not None:
+        (behind,) = row_of_run(connection, "SELECT number FROM runs", after)
+    with closing(
+        connection.execute(
+            "SELECT DISTINCT owner FROM runs WHERE busy AND owner IS NOT NULL AND owned_until > ?",
+            (now,),
+        )
+    ) as rows:
+        dead = [owner for (owner,) in rows if isinstance(owner, str) and gone(owner)]
+    marks = ", ".join("?" * len(dead))
+    rows = connection.execute(
+        f"{_ENTRY} WHERE number > ? AND busy AND forgotten IS NULL AND (owner IS NULL"
+        f" OR owned_until IS NULL OR owned_until <= ? OR owner IN ({marks})) ORDER BY number",
+        (behind, now, *dead),
+    )
+    with closing(rows):
+        found: Iterator[RunEntry] = (_listed(row, where) for row in rows)
+        if kind is not None:
             found = (it for it in found if it.run.kind == kind)
         return tuple(islice(found, limit))
 

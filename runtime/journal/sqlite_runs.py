@@ -11,10 +11,12 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import attrs
 
+from ...models.errors import TurnlockError
 from .contract import Busy, Summary, owned, rewound, run_forgotten, unknown_run
 from .rows import Row, damaged
 from .sqlite_schema import keep_meta, meta
@@ -172,6 +174,15 @@ def own(connection: sqlite3.Connection, run_id: str, *, lease: Lease) -> int:
     return head.fence + 1
 
 
+def take(connection: sqlite3.Connection, *, asked: Sequence[tuple[str, Lease]]) -> dict[str, int]:
+    """Take those of these runs that are to be had; return their fencing tokens."""
+    taken: dict[str, int] = {}
+    for run_id, lease in asked:
+        with suppress(TurnlockError):  # of this run alone: it is another's, say, or damaged
+            taken[run_id] = own(connection, run_id, lease=lease)
+    return taken
+
+
 def _set_owner(
     connection: sqlite3.Connection,
     head: Head,
@@ -216,6 +227,15 @@ def outdo(connection: sqlite3.Connection, run_id: str, *, fence: int) -> None:
     head = writable(connection, run_id)
     if head.fence < fence:
         _set_owner(connection, head, fence=fence, owner=head.owner, until=head.owned_until)
+
+
+def release_all(connection: sqlite3.Connection, *, owner: str) -> frozenset[str]:
+    """Let all runs of an owner go, but for those whose rows are damaged."""
+    rows = connection.execute(f"{HEAD} WHERE owner = ?", (owner,)).fetchall()
+    heads = [head for head in (Head(*row) for row in rows) if head.problem is None]
+    for head in heads:
+        _set_owner(connection, head, fence=head.fence, owner=None, until=None)
+    return frozenset(head.run_id for head in heads)
 
 
 def mark_rewound(connection: sqlite3.Connection, run_id: str, *, why: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, Final, TypeVar, cast
 
@@ -15,7 +15,6 @@ from turnlock.models.run import Run
 from turnlock.models.values import Json
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import (
-    FREE,
     PAGE,
     RUNS,
     Appended,
@@ -31,7 +30,6 @@ from turnlock.runtime.journal.contract import (
     Summary,
 )
 from turnlock.runtime.journal.ledger import START, Cursor, Domain, LedgerPage, Note, Noted
-from turnlock.runtime.journal.owning import nobody
 from turnlock.runtime.scheduling import Clock
 from turnlock.views.status import Status
 
@@ -57,7 +55,10 @@ ANSWERED: Final = {Fault.FENCED: Appended.FENCED, Fault.CONFLICT: Appended.CONFL
 
 
 class WrappedJournal(Journal):
-    """Hands everything on; whoever derives from it changes one thing."""
+    """Hands everything on; whoever derives from it changes one thing.
+
+    But for what is many of something else: taking many runs is owning each, here.
+    """
 
     def __init__(self, inner: Journal) -> None:
         self.inner = inner
@@ -74,33 +75,8 @@ class WrappedJournal(Journal):
     ) -> int:
         return await self.inner.own(run_id, owner=owner, now=now, lease=lease, gone=gone)
 
-    async def free(
-        self,
-        *,
-        now: float,
-        gone: Callable[[str], bool] = nobody,
-        kind: str | None = None,
-        after: str | None = None,
-        limit: int = FREE,
-    ) -> tuple[RunEntry, ...]:
-        return await self.inner.free(now=now, gone=gone, kind=kind, after=after, limit=limit)
-
-    async def take(
-        self,
-        seen: Sequence[RunEntry],
-        *,
-        owner: str,
-        now: float,
-        lease: float,
-        gone: Collection[str] = (),
-    ) -> Mapping[str, int]:
-        return await self.inner.take(seen, owner=owner, now=now, lease=lease, gone=gone)
-
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         return await self.inner.renew(owner=owner, now=now, lease=lease)
-
-    async def release_all(self, *, owner: str) -> frozenset[str]:
-        return await self.inner.release_all(owner=owner)
 
     async def release(self, run_id: str, *, fence: int) -> None:
         await self.inner.release(run_id, fence=fence)

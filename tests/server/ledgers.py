@@ -9,6 +9,7 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
@@ -52,10 +53,21 @@ class WrittenLedgers:
     """Seconds that a read takes; None: it does not even give way."""
     failures: list[Exception] = attrs.field(factory=list[Exception])
     """What the next reads raise."""
+    hears: bool = False
+    """Whether `hint` wakes those who wait in `heard` (D-10)."""
+    hinted: asyncio.Event = attrs.field(factory=asyncio.Event)
+    ends_asked: int = 0
+    """How often was asked where runs end, of so many at once."""
 
     @property
     def journal(self) -> Journal:
         return cast("Journal", self)
+
+    async def heard(self, timeout: float, *, answer: int | None = None) -> None:  # noqa: ASYNC109 - D-10
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self.hinted.wait()
+        self.hinted.clear()
 
     # As a test writes.
 
@@ -149,6 +161,7 @@ class WrittenLedgers:
         return LedgerPage(entries=entries, head=self.ends_at(run_id), gaps=gaps)
 
     async def ends(self, run_ids: Sequence[str]) -> Mapping[str, Cursor]:
+        self.ends_asked += 1
         await asyncio.sleep(0)
         return {run_id: self.ends_at(run_id) for run_id in run_ids if run_id in self.ledgers}
 

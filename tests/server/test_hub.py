@@ -673,3 +673,47 @@ def test_s_70_those_who_catch_up_in_the_same_second_share_pages_that_are_held_fo
 def test_start_is_before_everything() -> None:
     """S-71: the empty cursor is the beginning."""
     assert Cursor.read("") == START
+
+
+def test_s_77_a_run_of_another_process_is_looked_at_as_soon_as_the_journal_hears() -> None:
+    """UC-012, D-53: nobody polls for minutes here, and the entry is there in a moment."""
+
+    async def play() -> None:
+        written = WrittenLedgers(hears=True)
+        written.fact(R)
+        async with hub_of(written, settings=HubSettings(poll=600.0)) as hub:
+            client, subscription = Client(), hub.subscribe(R)
+            await client.read_until(subscription, "1")
+            await settled()
+            written.fact(R)
+            written.hinted.set()
+            async with asyncio.timeout(1):
+                await client.read_until(subscription, "2")
+            subscription.close()
+
+    run(play())
+
+
+def test_s_77_many_hints_and_many_runs_are_one_question_now_and_then() -> None:
+    """D-53: whatever is followed, and however much the journal hears."""
+
+    async def play() -> None:
+        written = WrittenLedgers(hears=True)
+        names = [f"r/{number}" for number in range(20)]
+        for name in names:
+            written.fact(name)
+        async with hub_of(written, settings=HubSettings(poll=0.25)) as hub:
+            subscriptions = [hub.subscribe(name) for name in names]
+            for name, subscription in zip(names, subscriptions, strict=True):
+                reader = Client()
+                while reader.last != "1":
+                    reader.take(await anext(subscription), name)
+            before = written.ends_asked
+            for _ in range(1_000):
+                written.hinted.set()
+                await asyncio.sleep(0.001)
+            assert 2 <= written.ends_asked - before <= 25
+            for subscription in subscriptions:
+                subscription.close()
+
+    run(play())
