@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 CONNECT: Final = 5.0
 """Seconds for which a connection is tried."""
-ANSWER: Final = 10.0
-"""Seconds for which an answer is waited for; then the connection is dropped (D-36)."""
 OLDEST: Final = 140_000
 """The oldest server there may be, as it numbers itself (D-4)."""
 PREPARED: Final = 200
@@ -41,6 +39,7 @@ _SETTINGS: Final = {
 _SESSION: Final = {
     **_SETTINGS,
     "default_transaction_isolation": "'read committed'",
+    "jit": "off",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -65,7 +64,7 @@ class Link:
     pooled: bool
     """Whether a pooler stands between."""
     standby: bool
-    answer_within: float = ANSWER
+    answer_within: float
     committing: bool = False
     """Whether something is under way that is kept when it ends: a COMMIT, or a single statement."""
     doubt: str | None = None
@@ -152,7 +151,7 @@ class Link:
             self.doubt = f"the server said: {message.message}"
 
 
-async def open_link(place: Place, *, reads: bool = False, answer_within: float = ANSWER) -> Link:
+async def open_link(place: Place, *, reads: bool = False) -> Link:
     """Open a connection. Raises `Away` where there is no server, `JournalError` for one unfit."""
     connection: Connection | None = None
     try:
@@ -177,7 +176,7 @@ async def open_link(place: Place, *, reads: bool = False, answer_within: float =
         if connection is not None:
             connection.terminate()
         raise
-    link = Link(connection, pooled, told["standby"], answer_within)
+    link = Link(connection, pooled, told["standby"], place.answer_within)
     connection.add_log_listener(link.note)
     return link
 

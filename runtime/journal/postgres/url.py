@@ -19,6 +19,8 @@ from .tables import SCHEMA, Tables
 
 T = TypeVar("T")
 
+ANSWER: Final = 10.0
+"""Seconds for which an answer is waited for, unless told otherwise."""
 POLL: Final = 0.25
 """Seconds between two looks where no notice comes (D-51)."""
 MOST_LANES: Final = 16
@@ -44,6 +46,8 @@ class Place:
     prepared: bool = True
     """Whether statements are kept prepared in a session."""
     poll: float = POLL
+    answer_within: float = ANSWER
+    """Seconds for which an answer is waited for; then the connection is dropped (D-36)."""
     unsafe: bool = False
     """Whether a server may be used that does not wait for its disk (D-36)."""
     standby: bool = False
