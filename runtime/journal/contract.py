@@ -36,6 +36,7 @@ import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Final, Protocol, Self, cast
@@ -294,17 +295,26 @@ class Backend:
     """The module beside this one; it is imported when such a journal is opened, not before."""
     forms: str
     """What its URLs look like, for messages."""
+    extra: str | None = None
+    """What has to be installed for it."""
 
+
+_POSTGRES: Final = Backend(
+    module="postgres", forms="postgresql://USER@HOST/DATABASE?schema=NAME", extra="postgres"
+)
 
 BACKENDS: Final = {
     "sqlite": Backend(module="sqlite", forms="a path, sqlite:PATH or sqlite:///ABSOLUTE/PATH"),
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
     "memory": Backend(module="memory", forms="memory:"),
 }
 """By the scheme of their URLs."""
 
 _SCHEME: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<place>.*)", re.DOTALL)
 """Of two letters at least: `C:\\agent.db` is a path."""
-_PLANNED: Final = frozenset({"postgresql", "postgres"})
+ENTRY_POINTS: Final = "turnlock.journals"
+"""The entry points of journals of other makers: a scheme = its `OpenPlace` (D-54)."""
 
 
 async def open_journal(
@@ -312,16 +322,15 @@ async def open_journal(
 ) -> Journal:
     """Open the journal that a URL or a bare path names; a bare path is a SQLite file.
 
-    `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` and `memory:` are known; a path is taken as it stands,
-    without escapes. Where there is none it is made, unless `create` is False. `read_only` changes
+    `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH`, `postgresql://…` and `memory:` are known, and what
+    other packages name as entry points (`ENTRY_POINTS`); a path is taken as it stands, without
+    escapes. Where there is none it is made, unless `create` is False. `read_only` changes
     nothing there, needs no right to write, and waits for nobody who writes; whatever would write
     raises `JournalError`. Raises `NoJournal` for a scheme that is not known, and for whatever is no
     journal.
     """
-    module, place = _found(url)
-    return await cast("OpenPlace", module.open_place)(
-        place, create=create and not read_only, read_only=read_only
-    )
+    open_place, _, place = _found(url)
+    return await open_place(place, create=create and not read_only, read_only=read_only)
 
 
 async def restore_journal(backup: str | os.PathLike[str], url: str | os.PathLike[str]) -> Restored:
@@ -334,31 +343,41 @@ async def restore_journal(backup: str | os.PathLike[str], url: str | os.PathLike
     and deliveries that waited for an answer are set aside. Raises `JournalError` for a journal that
     does not offer it, too.
     """
-    module, place = _found(url)
-    restore = getattr(module, "restore_place", None)
+    _, restore, place = _found(url)
     if restore is None:
         raise JournalError(
             f"journal {shown_place(url)}: it offers no restore; use the means of the place where it"
             " is kept"
         )
-    return await cast("RestorePlace", restore)(place, Path(backup))
+    return await restore(place, Path(backup))
 
 
-def _found(url: str | os.PathLike[str]) -> tuple[ModuleType, str]:
-    """Return the module of the journal that a URL names, and the place in it."""
+def _found(url: str | os.PathLike[str]) -> tuple[OpenPlace, RestorePlace | None, str]:
+    """Return what opens and what restores the journal that a URL names, and the place in it."""
     text = text_of_place(url)
     named = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, place = (named["scheme"].lower(), named["place"]) if named else ("sqlite", text)
     backend = BACKENDS.get(scheme)
-    if backend is None:
-        known = "; ".join(it.forms for it in BACKENDS.values())
-        why = (
-            f"turnlock keeps no journal in {scheme} yet"
-            if scheme in _PLANNED
-            else f"no journal is called {scheme!r}"
-        )
+    if backend is not None:
+        module = _module_of(backend, text)
+        return module.open_place, getattr(module, "restore_place", None), place
+    others = entry_points(group=ENTRY_POINTS)
+    if scheme in others.names:
+        return cast("OpenPlace", others[scheme].load()), None, place
+    known = "; ".join([*dict.fromkeys(it.forms for it in BACKENDS.values()), *sorted(others.names)])
+    raise NoJournal(
+        f"journal {shown_place(text)}: no journal is called {scheme!r}; give {known} (a file with a"
+        f" colon in its name: ./{shown_place(text)})"
+    )
+
+
+def _module_of(backend: Backend, text: str) -> ModuleType:
+    try:
+        return import_module(f".{backend.module}", __package__)
+    except ModuleNotFoundError as error:
+        if backend.extra is None:
+            raise
         raise NoJournal(
-            f"journal {shown_place(text)}: {why}; give {known} (a file with a colon in its name:"
-            f" ./{shown_place(text)})"
-        )
-    return import_module(f".{backend.module}", __package__), place
+            f"journal {shown_place(text)}: {error.name} is not installed; pip install"
+            f" 'turnlock[{backend.extra}]'"
+        ) from error

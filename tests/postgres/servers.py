@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+NAMED: Final = "TURNLOCK_POSTGRES"
+
 _shared: list[str] = []
 _schemas: Final[dict[str, None]] = {}
 
@@ -20,7 +22,7 @@ _schemas: Final[dict[str, None]] = {}
 def url() -> str:
     """The server's, with a database in which schemas may be made."""
     if not _shared:
-        _shared.append(os.environ.get("TURNLOCK_POSTGRES") or _begun())
+        _shared.append(os.environ.get(NAMED) or _begun())
     return _shared[0]
 
 
@@ -65,4 +67,5 @@ def _begun() -> str:
 
     shared = ground().cluster()
     shared.start()
+    os.environ[NAMED] = shared.url  # so that processes which a test starts ask the same one
     return shared.url

@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from ..contract import Busy, Summary
+from ..given import Given
 from ..rows import Row
 from .doors import Connection
 from .heads import Head
@@ -37,10 +38,12 @@ class Asked:
     """An append as its lane is given it."""
 
     number: int
+    run_id: str
     fence: int | None
     settle: int
     row: Row
     busy: Busy
+    notes: Sequence[Given] = ()
 
 
 @attrs.frozen
@@ -108,10 +111,15 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
+_MOST: Final = 2**63 - 1
+"""The largest number of the database: no run comes so far, so what is beyond conflicts, too."""
+
+
 def _columns(it: Asked) -> Sequence[Any]:
-    row = it.row
+    row, fence = it.row, it.fence
+    first, last = min(row.first, _MOST), min(row.last, _MOST)
     return [
-        it.number, it.fence, it.settle, row.first, row.last, row.facts, row.checksum, row.beside,
+        it.number, None if fence is None else min(fence, _MOST), it.settle, first, last, row.facts, row.checksum, row.beside,
         row.began, row.changed, *summed(it.busy),
     ]  # fmt: skip
 
@@ -159,30 +167,6 @@ def _statement(tables: Tables) -> str:
             FROM judged j WHERE r.number = j.number AND j.verdict = 'ok'
         )
         SELECT number, verdict, ends, rewound, forgotten FROM judged"""  # noqa: S608 - ours
-
-
-async def keep_row(
-    connection: Connection, tables: Tables, head: Head, row: Row, *, busy: Busy
-) -> Head:
-    """Keep facts under a run whose row is locked and judged; return what its row is then.
-
-    For what has more to write than facts, in the same transaction.
-    """
-    await insert_row(connection, tables, head, row)
-    columns = ", ".join(
-        f"${n}::{kind} AS {name}" for n, (name, kind) in enumerate(SUMMED.items(), 5)
-    )
-    await connection.execute(
-        f"UPDATE {tables.runs} r SET sequence = $2, busy = j.busy, part = 0, shown = 0,"  # noqa: S608 - ours
-        f" began = coalesce(r.began, $3), changed = $4, told = $2, {SET_SUMMED}"
-        f" FROM (SELECT {columns}) j WHERE r.number = $1",
-        head.number,
-        row.last,
-        row.began,
-        row.changed,
-        *summed(busy),
-    )
-    return attrs.evolve(head, sequence=row.last, busy=bool(busy), part=0, shown=0)
 
 
 async def insert_row(connection: Connection, tables: Tables, head: Head, row: Row) -> None:

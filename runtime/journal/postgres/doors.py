@@ -20,12 +20,10 @@ and whatever it wrote before is rolled back.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from ..contract import Appended, Busy, Journal
-from ..given import Given
-from ..rows import Row
+from ..contract import Journal
 from .tables import Tables
 
 if TYPE_CHECKING:
@@ -70,9 +68,3 @@ class Doors(Journal):
         asks for that (D-32). A `JournalError` says whether nothing was kept, or that this is not
         known (D-40). Such a work locks runs in the order of their numbers, then owners (D-32).
         """
-
-    @abstractmethod
-    async def _append_noted(
-        self, run_id: str, row: Row, *, fence: int | None, busy: Busy, notes: Sequence[Given]
-    ) -> Appended:
-        """Keep the facts of an append and the notes that come with them, all or nothing."""

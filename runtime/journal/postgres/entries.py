@@ -151,6 +151,35 @@ async def entries(  # noqa: PLR0913 - what picks a page
     return tuple([entry_in(row, where) for row in rows])
 
 
+async def free(  # noqa: PLR0913 - what picks a page
+    connection: Connection,
+    tables: Tables,
+    *,
+    now: float,
+    dead: Sequence[str],
+    kind: str | None,
+    after: str | None,
+    limit: int,
+    where: str,
+) -> tuple[RunEntry, ...]:
+    """List the next busy runs that nobody owns, whose lease is over, or whose owner is dead."""
+    behind = 0
+    if after is not None:
+        behind = (await head_of(connection, tables, after, even_forgotten=True)).number
+    rows: Any = await connection.fetch(
+        f"{selecting(tables)} WHERE r.busy AND r.number > $1 AND ($2::bytea IS NULL OR r.kind = $2)"
+        " AND r.forgotten IS NULL"
+        f" AND (o.number IS NULL OR coalesce({UNTIL}, $3) <= $3 OR o.key = ANY ($4))"
+        " ORDER BY r.number LIMIT $5",
+        behind,
+        None if kind is None else kind.encode(errors="surrogatepass"),
+        now,
+        [key_of(owner) for owner in dead],
+        limit,
+    )
+    return tuple([entry_in(row, where) for row in rows])
+
+
 async def declare(connection: Connection, tables: Tables, run: Run, *, where: str) -> None:
     """Make a run known, or compare it with what is known."""
     content = to_json(run)

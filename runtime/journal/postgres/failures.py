@@ -44,9 +44,12 @@ def was_lost(error: BaseException) -> bool:
     state = state_of(error)
     if state is not None:
         return state.startswith(_LOST)
-    if isinstance(error, asyncpg.DataError):  # said by the driver, of what it was given
-        return False
-    return isinstance(error, FAILURES)
+    return isinstance(error, FAILURES) and not was_unsent(error)
+
+
+def was_unsent(error: BaseException) -> bool:
+    """Whether the driver refused it before anything was sent: a mistake, or a closed connection."""
+    return isinstance(error, asyncpg.InterfaceError)
 
 
 def is_retried(error: BaseException) -> bool:

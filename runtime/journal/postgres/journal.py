@@ -13,10 +13,15 @@ from typing import Self, TypeVar
 
 from .database import Database
 from .doors import Ask
+from .inspection import PostgresInspection
 from .known import Known
+from .ledgers import PostgresLedgers
 from .listening import Ears, Listener
+from .posting import PostgresPosts
+from .retaining import PostgresRetention
 from .runs import PostgresRuns
 from .server_clock import PATIENCE, ServerClock
+from .shared_logs import PostgresLogs
 from .url import Place, place_of
 from .writing import PostgresFacts
 
@@ -29,7 +34,15 @@ async def open_place(place: str, *, create: bool, read_only: bool) -> PostgresJo
     return await PostgresJournal.open(found, create=create, read_only=read_only)
 
 
-class PostgresJournal(PostgresFacts, PostgresRuns):
+class PostgresJournal(
+    PostgresFacts,
+    PostgresRuns,
+    PostgresLedgers,
+    PostgresPosts,
+    PostgresLogs,
+    PostgresRetention,
+    PostgresInspection,
+):
     """Runs in a schema of a PostgreSQL database. `PostgresJournal.open` makes one."""
 
     def __init__(self, database: Database, clock: ServerClock) -> None:
@@ -80,6 +93,11 @@ class PostgresJournal(PostgresFacts, PostgresRuns):
     def patience(self) -> float:
         """Seconds for which takers wait beyond a lease."""
         return PATIENCE
+
+    @property
+    def rewinds(self) -> bool:
+        """Whether it may go on from an older state: a standby may take over."""
+        return True
 
     @property
     def hears(self) -> bool:

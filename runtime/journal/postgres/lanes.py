@@ -23,7 +23,7 @@ from ..refusals import closed
 from ..settling import Settling
 from .counts import Counts
 from .doors import Ask, Connection
-from .failures import FAILURES, away, is_retried, not_kept, not_known, was_lost
+from .failures import FAILURES, away, is_retried, not_kept, not_known, was_lost, was_unsent
 from .links import Link
 
 GROUP: Final = 256
@@ -233,7 +233,7 @@ class Lane:
         link.drop()
         self._link = None
         self._counts.dropped(error)
-        if not link.committing:
+        if not link.committing or was_unsent(error):
             return [Outcome(error=not_kept(self._where, error)) for _ in works]
         self._counts.unknown += len(works)
         self._lost([it.run for it in works if it.run is not None])

@@ -214,3 +214,26 @@ async def mark_rewound(connection: Connection, tables: Tables, run_id: str, *, w
         until,
         FROZEN,
     )
+
+
+async def release_all(connection: Connection, tables: Tables, *, owner: str) -> frozenset[str]:
+    """Let go of every run of an owner; return their ids."""
+    rows: Any = await connection.fetch(
+        "WITH mine AS ("  # noqa: S608 - ours
+        f"SELECT r.number FROM {tables.runs} r JOIN {tables.owners} o ON o.number = r.owner"
+        " WHERE o.key = $1 ORDER BY r.number FOR NO KEY UPDATE OF r)"
+        f" UPDATE {tables.runs} r SET owner = NULL, owned_until = NULL FROM mine"
+        " WHERE r.number = mine.number RETURNING r.run_id",
+        key_of(owner),
+    )
+    return frozenset(text_of(run_id) for (run_id,) in map(tuple, rows))
+
+
+async def owners(connection: Connection, tables: Tables, *, now: float) -> Sequence[str]:
+    """Return who has busy runs whose lease is not over."""
+    rows: Any = await connection.fetch(
+        f"SELECT o.name FROM {tables.owners} o WHERE EXISTS ("  # noqa: S608 - ours
+        f"SELECT FROM {tables.runs} r WHERE r.owner = o.number AND r.busy AND {UNTIL} > $1)",
+        now,
+    )
+    return [text_of(name) for (name,) in map(tuple, rows)]

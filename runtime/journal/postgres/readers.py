@@ -41,15 +41,16 @@ class Readers:
                 try:
                     answer = await link.ask(ask, whole=whole)
                 except BaseException as error:
+                    lost = was_lost(error) or not link.is_open
                     if isinstance(error, TurnlockError) and not whole:
                         self._idle.append(link)
                     else:  # something may be under way on it
                         link.drop()
                     if not isinstance(error, FAILURES):
                         raise
-                    if not left or not (was_lost(error) or is_retried(error)):
+                    if not left or not (lost or is_retried(error)):
                         raise not_read(self._where, error) from error
-                    if was_lost(error):
+                    if lost:
                         self._counts.dropped(error)
                         self.drop()
                 else:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from ....models.run import Run
-from ..contract import RUNS, RunEntry, Summary, check_lease, check_limit
+from ..contract import FREE, RUNS, RunEntry, Summary, Told, check_lease, check_limit
+from ..owning import nobody
 from . import entries, owning
 from .database import Database
 from .doors import Doors
 from .known import Known
 from .lanes import Kind
 from .owning import Lease, Taken
+from .restoring import restore
 
 
 class PostgresRuns(Doors):
@@ -95,3 +98,65 @@ class PostgresRuns(Doors):
         await self._write(
             lambda it: owning.mark_rewound(it, self._tables, run_id, why=why), run=run_id
         )
+
+    async def restore(  # noqa: PLR0913 - what a lease and an append are made of
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        fence: int,
+        now: float,
+        lease: float,
+        after: int,
+        parts: int,
+        told: Sequence[Told],
+        gone: str | None = None,
+    ) -> int:
+        """Keep anew what was acknowledged, and take the run."""
+        check_lease(owner, now=now, lease=lease)
+        asked = Lease(run_id=run_id, owner=owner, now=now, until=float(now + lease), gone=gone)
+        taken = await self._write(
+            lambda it: restore(
+                it,
+                self._tables,
+                asked,
+                fence=fence,
+                after=after,
+                parts=parts,
+                told=told,
+                where=self._where,
+            ),
+            run=run_id,
+        )
+        self._database.learn(run_id, Known(taken.number, taken.settle))
+        return taken.fence
+
+    async def free(
+        self,
+        *,
+        now: float,
+        gone: Callable[[str], bool] = nobody,
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = FREE,
+    ) -> tuple[RunEntry, ...]:
+        """List the next busy runs that may be taken."""
+        check_limit(limit=limit)
+        owners = await self._read(lambda it: owning.owners(it, self._tables, now=now))
+        dead = [owner for owner in owners if gone(owner)]
+        return await self._read(
+            lambda it: entries.free(
+                it,
+                self._tables,
+                now=now,
+                dead=dead,
+                kind=kind,
+                after=after,
+                limit=limit,
+                where=self._where,
+            )
+        )
+
+    async def release_all(self, *, owner: str) -> frozenset[str]:
+        """Let go of every run of an owner."""
+        return await self._write(lambda it: owning.release_all(it, self._tables, owner=owner))

@@ -19,7 +19,7 @@ from ..contract import (
     run_forgotten,
     unknown_run,
 )
-from ..given import ends_of, given_notes
+from ..given import Given, ends_of, given_notes
 from ..rows import Row, row_of
 from .appends import Asked, Judged, Verdict, appending
 from .database import Database
@@ -27,6 +27,7 @@ from .doors import Doors
 from .facts import facts
 from .known import Remembered
 from .lanes import Kind
+from .noted_appends import appending_noted
 from .recovering import recover
 from .tables import text_of
 
@@ -44,6 +45,10 @@ class PostgresFacts(Doors):
     @cached_property
     def _appending(self) -> Kind:
         return Kind(appending(self._tables), single=True)
+
+    @cached_property
+    def _appending_noted(self) -> Kind:
+        return Kind(appending_noted(self._tables, where=self._where))
 
     @cached_property
     def _acknowledged(self) -> Remembered[int]:
@@ -66,17 +71,22 @@ class PostgresFacts(Doors):
         given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
         row = row_of(run_id, facts, correlations)
         self._check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
-        if given:
-            return await self._append_noted(run_id, row, fence=fence, busy=busy, notes=given)
-        return await self._append(run_id, row, fence=fence, busy=busy)
+        return await self._append(run_id, row, fence=fence, busy=busy, notes=given)
 
-    async def _append(self, run_id: str, row: Row, *, fence: int | None, busy: Busy) -> Appended:
+    async def _append(
+        self, run_id: str, row: Row, *, fence: int | None, busy: Busy, notes: Sequence[Given]
+    ) -> Appended:
         """Append until the answer is not that somebody has settled the run meanwhile."""
+        kind = self._appending_noted if notes else self._appending
+        size = len(row.facts) + sum(len(it.content) for it in notes)
         known = await self._database.known(run_id)
         for _ in range(STALE_TRIES):
-            asked = Asked(number=known.number, fence=fence, settle=known.settle, row=row, busy=busy)
+            asked = Asked(
+                number=known.number, run_id=run_id, fence=fence, settle=known.settle, row=row,
+                busy=busy, notes=notes,
+            )  # fmt: skip
             judged: Judged | None = await self._database.append(
-                self._appending, asked, run=run_id, number=known.number, size=len(row.facts)
+                kind, asked, run=run_id, number=known.number, size=size
             )
             if judged is None:
                 self._database.forget(run_id)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import attrs
+
+from ...postgres import servers
 
 
 @attrs.frozen(kw_only=True)
@@ -19,5 +22,7 @@ class Place:
 
 PLACES: Final = {
     "sqlite": Place(url=lambda folder: f"sqlite:{folder / 'journal.db'}", durable=True),
+    "postgresql": Place(url=partial(servers.journal_url, lanes="1"), durable=True),
+    "postgres": Place(url=partial(servers.journal_url, lanes="2"), durable=True),
     "memory": Place(url=lambda _: "memory:", durable=False),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_a_journal_in_memory_is_new_each_time() -> None:
             "redis://here",
             "journal redis://here: no journal is called 'redis'; give a path, sqlite:",
         ),
-        ("postgresql://me@db/turnlock", "keeps no journal in postgresql yet; give a path"),
+        ("postgresql://me:secret@127.0.0.1:1/db", "postgresql://127.0.0.1:1/db.*server is away"),
         ("agent:db", r"\(a file with a colon in its name: \./agent:db\)"),
         ("sqlite:", "names no file"),
         ("sqlite://host/agent.db", "a file is no host's"),
@@ -104,3 +105,44 @@ def test_the_forms_of_all_are_told() -> None:
     with pytest.raises(JournalError) as told:
         asyncio.run(kind_and_runs("nosuch:x"))
     assert all(backend.forms in str(told.value) for backend in BACKENDS.values())
+
+
+def test_d_54_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of the URL that may be a secret."""
+    for name in [name for name in sys.modules if name.startswith(f"{_JOURNALS}.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+
+    with pytest.raises(NoJournal, match=r"pip install 'turnlock\[postgres\]'") as told:
+        asyncio.run(open_journal("postgresql://me:secret@db/turnlock"))
+    assert "secret" not in str(told.value)
+
+
+_JOURNALS = "turnlock.runtime.journal"
+_OTHER = """
+from turnlock.runtime import MemoryJournal
+
+async def open_place(place, *, create, read_only):
+    journal = MemoryJournal()
+    journal.told = (place, create, read_only)
+    return journal
+"""
+
+
+def test_d_54_other_packages_bring_journals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As entry points; and where a scheme is not known, theirs are told, too."""
+    (tmp_path / "other_journal.py").write_text(_OTHER)
+    made = tmp_path / "other-1.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
+    (made / "entry_points.txt").write_text(
+        "[turnlock.journals]\nother = other_journal:open_place\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    journal: Any = asyncio.run(open_journal("other://a?b=c", create=False))
+    assert journal.told == ("//a?b=c", False, False)
+    with pytest.raises(NoJournal, match="; other "):
+        asyncio.run(open_journal("nosuch:x"))
