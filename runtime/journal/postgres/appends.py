@@ -119,8 +119,8 @@ def _columns(it: Asked) -> Sequence[Any]:
     row, fence = it.row, it.fence
     first, last = min(row.first, _MOST), min(row.last, _MOST)
     return [
-        it.number, None if fence is None else min(fence, _MOST), it.settle, first, last, row.facts, row.checksum, row.beside,
-        row.began, row.changed, *summed(it.busy),
+        it.number, None if fence is None else min(fence, _MOST), it.settle, first, last, row.facts,
+        row.checksum, row.beside, row.began, row.changed, *summed(it.busy),
     ]  # fmt: skip
 
 

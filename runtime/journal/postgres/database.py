@@ -16,7 +16,7 @@ from ...errors import JournalError
 from ..refusals import closed, only_read, unknown_run
 from .counts import Counts
 from .doors import Ask, Connection
-from .failures import FAILURES, cause_of
+from .failures import FAILURES, cause_of, not_opened
 from .heads import head_of
 from .known import Known, Remembered
 from .lanes import ALONE, Kind, Lane
@@ -60,10 +60,15 @@ class Database:
                 create=create and not read_only,
                 changes=not read_only,
             )
-            if not read_only:
-                database._start()
-        finally:
-            await link.close()
+        except FAILURES as error:
+            link.drop()
+            raise not_opened(place.shown, error) from error
+        except BaseException:
+            link.drop()
+            raise
+        database._readers.add(link)
+        if not read_only:
+            database._start()
         return database
 
     def _start(self) -> None:

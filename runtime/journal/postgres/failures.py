@@ -59,16 +59,17 @@ def is_retried(error: BaseException) -> bool:
 
 def not_kept(where: str, error: BaseException) -> JournalError:
     """Return the error for what the server refused: nothing of it is kept."""
-    state = state_of(error)
-    fix = _FIXES.get(state or "", "")
-    return JournalError(
-        f"journal {where}: nothing was written: {cause_of(error)}{f'; {fix}' if fix else ''}"
-    )
+    return JournalError(f"journal {where}: nothing was written: {_with_fix(error)}")
 
 
 def not_read(where: str, error: BaseException) -> JournalError:
     """Return the error for what could not be read."""
     return JournalError(f"journal {where}: it could not be read: {cause_of(error)}")
+
+
+def not_opened(where: str, error: BaseException) -> JournalError:
+    """Return the error for tables that could not be asked for, or made."""
+    return JournalError(f"journal {where}: it could not be opened: {_with_fix(error)}")
 
 
 def not_known(where: str, error: BaseException) -> OutcomeUnknown:
@@ -82,6 +83,11 @@ def not_known(where: str, error: BaseException) -> OutcomeUnknown:
 def away(where: str, error: BaseException) -> Away:
     """Return the error for a server that cannot be reached."""
     return Away(f"journal {where}: nothing was written: the server is away: {cause_of(error)}")
+
+
+def _with_fix(error: BaseException) -> str:
+    fix = _FIXES.get(state_of(error) or "")
+    return f"{cause_of(error)}; {fix}" if fix else cause_of(error)
 
 
 def cause_of(error: BaseException) -> str:

@@ -11,8 +11,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Self, TypeVar
 
+from .counts import Counts
 from .database import Database
 from .doors import Ask
+from .gauges import PostgresGauges
 from .inspection import PostgresInspection
 from .known import Known
 from .ledgers import PostgresLedgers
@@ -42,6 +44,7 @@ class PostgresJournal(
     PostgresLogs,
     PostgresRetention,
     PostgresInspection,
+    PostgresGauges,
 ):
     """Runs in a schema of a PostgreSQL database. `PostgresJournal.open` makes one."""
 
@@ -93,6 +96,11 @@ class PostgresJournal(
     def patience(self) -> float:
         """Seconds for which takers wait beyond a lease."""
         return PATIENCE
+
+    @property
+    def counts(self) -> Counts:
+        """What it has counted of itself since it was opened."""
+        return self._database.counts
 
     @property
     def rewinds(self) -> bool:

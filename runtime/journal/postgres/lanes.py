@@ -156,7 +156,7 @@ class Lane:
                     self._wake.clear()
                     await self._wake.wait()
                     continue
-                await self._do(_group(self._waiting))
+                await self._do(group_of(self._waiting))
         finally:
             self._end()
             if self._link is not None:
@@ -276,7 +276,7 @@ def _tell(settled: Callable[[Any], None], future: asyncio.Future[Any]) -> None:
         settled(future.result())
 
 
-def _group(waiting: deque[Work]) -> Sequence[Work]:
+def group_of(waiting: deque[Work]) -> Sequence[Work]:
     """Take the first work, and those of its kind that may be done with it."""
     first = waiting.popleft()
     group, passed = [first], list[Work]()

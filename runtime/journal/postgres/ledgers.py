@@ -8,11 +8,11 @@ from typing import Final
 from ....engine.snapshot import Snapshot
 from ....models.codec import to_json
 from ..contract import PAGE, Appended, Note, check_limit
-from ..given import check_worker, given_notes
+from ..given import check_parts, check_worker, given_notes
 from ..ledger import START, Cursor, Domain, LedgerPage, Noted
 from . import ledger as ledgers
 from . import notes as notes_
-from . import snapshots, workers
+from . import owning, snapshots, workers
 from .doors import Doors
 
 PORTION: Final = 2_000
@@ -89,6 +89,19 @@ class PostgresLedgers(Doors):
         return await self._write(
             lambda it: notes_.prune(it, self._tables, run_id, fence=fence, cursors=some),
             run=run_id,
+        )
+
+    async def skip(self, run_id: str, *, fence: int | None, parts: int) -> Appended:
+        """Keep a gap."""
+        check_parts(parts)
+        return await self._write(
+            lambda it: notes_.skip(it, self._tables, run_id, fence=fence, parts=parts), run=run_id
+        )
+
+    async def outdo(self, run_id: str, *, fence: int) -> None:
+        """Begin behind a token."""
+        await self._write(
+            lambda it: owning.outdo(it, self._tables, run_id, fence=fence), run=run_id
         )
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:

@@ -11,7 +11,6 @@ from typing import Final
 
 from ...errors import JournalError, NoJournal
 from .doors import Connection
-from .failures import not_kept, was_lost
 from .links import Link
 from .tables import MIGRATIONS, Tables
 from .timeline import TIMELINE
@@ -53,15 +52,8 @@ async def prepare(link: Link, tables: Tables, where: str, *, create: bool, chang
             f"journal {where}: its tables are of version {version}, and this turnlock reads"
             f" {newest}; bring them up to date with turnlock journal init --db URL"
         )
-    try:
-        while (await link.transaction(lambda it: _step(it, tables))) < newest:
-            pass
-    except JournalError:
-        raise
-    except Exception as error:
-        if was_lost(error) or hasattr(error, "sqlstate"):
-            raise not_kept(where, error) from error
-        raise
+    while await link.transaction(lambda it: _step(it, tables)) < newest:
+        pass
 
 
 async def _step(connection: Connection, tables: Tables) -> int:
@@ -85,8 +77,7 @@ async def _step(connection: Connection, tables: Tables) -> int:
         version = 0
     if version >= len(MIGRATIONS):
         return version
-    for statement in MIGRATIONS[version](tables):
-        await connection.execute(statement)
+    await connection.execute(";\n".join(MIGRATIONS[version](tables)))
     await connection.execute(f"UPDATE {tables.meta} SET version = $1", version + 1)  # noqa: S608 - ours
     return version + 1
 

@@ -58,6 +58,10 @@ class Readers:
                     return answer
         raise AssertionError(ask)
 
+    def add(self, link: Link) -> None:
+        """Take over a connection that is there."""
+        self._idle.append(link)
+
     def drop(self) -> None:
         """Let go of the connections that nobody uses: what has ended one has ended them."""
         while self._idle:

@@ -18,11 +18,13 @@ class Place:
 
     url: Callable[[Path], str]
     durable: bool
+    share: int = 1
+    """Of the stories that are made up for others it is told one in so many: each takes longer."""
 
 
 PLACES: Final = {
     "sqlite": Place(url=lambda folder: f"sqlite:{folder / 'journal.db'}", durable=True),
-    "postgresql": Place(url=partial(servers.journal_url, lanes="1"), durable=True),
-    "postgres": Place(url=partial(servers.journal_url, lanes="2"), durable=True),
+    "postgresql": Place(url=partial(servers.journal_url, lanes="1"), durable=True, share=8),
+    "postgres": Place(url=partial(servers.journal_url, lanes="2"), durable=True, share=8),
     "memory": Place(url=lambda _: "memory:", durable=False),
 }

@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+from hypothesis import settings
+
 from turnlock.runtime.journal.contract import BACKENDS, Journal, open_journal
 
 from .backends import PLACES
 from .contract import DurableJournalContract, JournalContract
+
+
+def shared(whole: settings, share: int) -> settings:
+    """So many stories fewer, one at least."""
+    return settings(whole, max_examples=max(1, whole.max_examples // share))
 
 
 def contract_of(scheme: str) -> type[JournalContract]:
@@ -21,6 +28,7 @@ def contract_of(scheme: str) -> type[JournalContract]:
     name = f"Test{scheme.title()}Journal"
     told = {
         "open_journal": open_place,
+        "settings": shared(base.settings, PLACES[scheme].share),
         "__doc__": f"{scheme}: URLs.",
         "__module__": __name__,  # where other processes find it
     }

@@ -140,7 +140,7 @@ def test_d_54_other_packages_bring_journals(
     (made / "entry_points.txt").write_text(
         "[turnlock.journals]\nother = other_journal:open_place\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
     journal: Any = asyncio.run(open_journal("other://a?b=c", create=False))
     assert journal.told == ("//a?b=c", False, False)
