@@ -86,9 +86,9 @@ class Link:
         except FAILURES:
             self.drop()
 
-    async def transaction(self, work: Ask[T]) -> T:
-        """Do a work in a transaction, all of it or nothing."""
-        return await self._in_time(lambda: self._transaction(work))
+    async def transaction(self, work: Ask[T], *, within: float | None = None) -> T:
+        """Do a work in a transaction, all of it or nothing; answers are waited for so long."""
+        return await self._in_time(lambda: self._transaction(work), within=within)
 
     async def single(self, work: Ask[T]) -> T:
         """Do a work of one statement, which is a transaction by itself."""
@@ -137,9 +137,9 @@ class Link:
             self.drop()
             raise asyncpg.ConnectionDoesNotExistError(self.doubt)
 
-    async def _in_time(self, do: Callable[[], Awaitable[T]]) -> T:
+    async def _in_time(self, do: Callable[[], Awaitable[T]], *, within: float | None = None) -> T:
         """Drop the connection if there is no answer in time; no request to cancel is sent."""
-        timer = asyncio.get_running_loop().call_later(self.answer_within, self.drop)
+        timer = asyncio.get_running_loop().call_later(within or self.answer_within, self.drop)
         try:
             return await do()
         finally:

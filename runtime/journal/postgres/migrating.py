@@ -19,6 +19,10 @@ LOCK_TIMEOUT: Final = "5s"
 """For which a lock is waited for: whoever writes meanwhile must not wait behind us for long."""
 
 
+PATIENCE: Final = 60.0
+"""Seconds for which another process is waited for that does the same."""
+
+
 async def version_of(connection: Connection, tables: Tables) -> int | None:
     """Return the version of the tables; None where there are none."""
     there = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", tables.meta)
@@ -52,14 +56,14 @@ async def prepare(link: Link, tables: Tables, where: str, *, create: bool, chang
             f"journal {where}: its tables are of version {version}, and this turnlock reads"
             f" {newest}; bring them up to date with turnlock journal init --db URL"
         )
-    while await link.transaction(lambda it: _step(it, tables)) < newest:
+    while await link.transaction(lambda it: _step(it, tables), within=PATIENCE) < newest:
         pass
 
 
 async def _step(connection: Connection, tables: Tables) -> int:
     """Do what leads to the next version, and return it; another process may have been quicker."""
-    await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     await connection.execute("SELECT pg_advisory_xact_lock($1)", _lock_of(tables))
+    await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     there = await connection.fetchval(
         "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", tables.schema
     )
