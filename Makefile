@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint lint-ruff lint-mypy lint-pyright docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash codex guards mcp-conformance verify selftest foreign check-models check-formal check-traces mutants clean
+.PHONY: help test demo lint lint-ruff lint-mypy lint-pyright docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash fleet codex guards mcp-conformance verify selftest foreign check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -21,6 +21,7 @@ help:
 	@echo 'make bench   benchmarks'
 	@echo 'make fuzz    property tests, nightly profile'
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
+	@echo 'make fleet   hosts of one journal that are killed and stopped; ARGS="--hosts 4 --runs 1000"'
 	@echo 'make codex   the real Codex, from npm, against a model of ours, offline; 0.5 GB in ~/.cache'
 	@echo 'make guards  guards on the newest versions of the frameworks, in build/guards-venv'
 	@echo 'make mcp-conformance  /mcp against the conformance suite of MCP, from npm: two minutes'
@@ -120,7 +121,11 @@ fuzz: $(VENV)/.installed-dev
 
 # Eight seeds of 50 kills, every use case in each form, 1,000 power losses of each story: minutes on one processor.
 crash: $(VENV)/.installed-dev
-	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/world/crash tests/tui/test_looks.py tests/adapters/codex/test_faults_of_messages.py tests/adapters/codex/test_decided_otherwise.py tests/clients/mcp/test_cut.py tests/clients/a2a/test_cut.py $(ARGS)
+	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/fleet tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/world/crash tests/tui/test_looks.py tests/adapters/codex/test_faults_of_messages.py tests/adapters/codex/test_decided_otherwise.py tests/clients/mcp/test_cut.py tests/clients/a2a/test_cut.py $(ARGS)
+
+# A PostgreSQL server of its own, or the journal of --url; its summary says what was killed, and what was wrong.
+fleet: $(VENV)/.installed-dev
+	$(RUN) python -m tests.runtime.fleet $(ARGS)
 
 # 404 MB and 90 MB, once, into the cache. Node.js and npm come with pyright[nodejs].
 codex: $(VENV)/.installed-dev
