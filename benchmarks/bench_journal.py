@@ -45,7 +45,7 @@ _decode: Final = msgspec.json.Decoder().decode
 def measure(rounds: int) -> list[Line]:
     """Append, then read what was kept."""
     part = 1 if rounds > QUICK else QUICK_PART
-    facts = _facts(READ // part)
+    facts = facts_of_turns(READ // part)
     samples = measured(
         rounds,
         {
@@ -82,7 +82,7 @@ def _reading(rounds: int, facts: Sequence[Fact]) -> list[Line]:
     lines = [to_json(fact) for fact in facts]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal.db"
-        asyncio.run(_fill(path, _single(facts), 100))
+        asyncio.run(_fill(path, single(facts), 100))
         samples = measured(
             rounds,
             {
@@ -106,7 +106,7 @@ def _reading(rounds: int, facts: Sequence[Fact]) -> list[Line]:
     ]
 
 
-def _facts(count: int) -> list[Fact]:
+def facts_of_turns(count: int) -> list[Fact]:
     """Play turns of three with leases."""
     story: list[Timed] = []
     for number in range(count // 11 + 1):
@@ -115,7 +115,7 @@ def _facts(count: int) -> list[Fact]:
     return [fact for verdict in Kernel(RUN).receive_many(story) for fact in verdict.facts][:count]
 
 
-def _single(facts: Sequence[Fact]) -> list[Fact]:
+def single(facts: Sequence[Fact]) -> list[Fact]:
     """Make each fact a commit of its own, so that any batch is whole."""
     return [changed(fact, commit=fact.sequence) for fact in facts]
 
@@ -141,8 +141,8 @@ def _raw(facts: Sequence[Fact], size: int) -> Work:
 
 
 def _ours(facts: Sequence[Fact], size: int) -> Work:
-    single = _single(facts)
-    return in_folder(lambda path: _fill(path, single, size))
+    told = single(facts)
+    return in_folder(lambda path: _fill(path, told, size))
 
 
 async def _fill(path: Path, facts: Sequence[Fact], size: int) -> float:
@@ -157,13 +157,13 @@ async def _fill(path: Path, facts: Sequence[Fact], size: int) -> float:
 
 def one_by_one(count: int) -> Work:
     """Append so many facts of one run, each by itself."""
-    return _ours(_facts(count), 1)
+    return _ours(facts_of_turns(count), 1)
 
 
 def runs_at_once(ticks: int) -> Work:
     """Append one fact of each of `RUNS` at once, so often."""
     told = {
-        run.run_id: [changed(fact, run_id=run.run_id) for fact in _single(_facts(ticks))]
+        run.run_id: [changed(fact, run_id=run.run_id) for fact in single(facts_of_turns(ticks))]
         for run in RUNS
     }
 

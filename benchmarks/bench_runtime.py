@@ -93,30 +93,34 @@ async def _starts(journal: Journal, count: int) -> list[float]:
         took.append(perf_counter() - asked)
 
     await journal.declare(RUN)
-    async with _Turns(journal, act) as turns:
+    async with Turns(journal, act) as turns:
         for _ in range(count):
             asked = perf_counter()
             await turns.play("act")
     return took
 
 
-class _Turns:
+class Turns:
     """A runtime that plays turns of one call, each to its continuation."""
 
     def __init__(self, journal: Journal, *tools: Tool) -> None:
+        """Make one on this journal."""
         self._done = asyncio.Event()
         self._played = 0
         self.runtime = Runtime(journal=journal, tools=Toolbox(tools), on_continue=self._on_continue)
 
     async def __aenter__(self) -> Self:
+        """Own the run."""
         await self.runtime.__aenter__()
         await self.runtime.open_run(RUN)
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Let it go."""
         await self.runtime.__aexit__(None, None, None)
 
     async def play(self, tool_name: str) -> None:
+        """Play one turn, and return when its continuation was taken."""
         self._done.clear()
         self._played += 1
         call = Call(
@@ -178,7 +182,7 @@ async def _recovery(path: Path, turns: int) -> list[Line]:
 
     lines: list[Line] = []
     async with await SqliteJournal.open(path) as journal:
-        async with _Turns(journal, act) as played:
+        async with Turns(journal, act) as played:
             for _ in range(turns):
                 await played.play("act")
         sequence = (await journal.entry("run-1")).sequence

@@ -36,6 +36,7 @@ ROUNDS: Final = {
     "replay": 8,
     "journal": 8,
     "logs": 8,
+    "postgres": 8,
     "listing": 12,
     "runtime": QUICK + 1,
     "load": QUICK + 1,

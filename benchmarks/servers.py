@@ -8,8 +8,14 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+if TYPE_CHECKING:
+    from tests.postgres.cluster import Cluster
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))  # for the servers of the tests
 
 
 @contextmanager
@@ -24,3 +30,15 @@ def served(script: str, folder: Path, size: int) -> Generator[int]:
             raise AssertionError
         yield json.loads(process.stdout.readline())["port"]
         process.stdin.close()
+
+
+@contextmanager
+def postgres_cluster(**settings: str) -> Generator[Cluster]:
+    """Begin a PostgreSQL server as the tests have, but one that waits for its disk: a real one."""
+    from tests.postgres import cluster  # noqa: PLC0415 - no other benchmark needs it
+
+    with (
+        patch.object(cluster, "MEMORY", HERE / "no memory"),
+        cluster.cluster(**{**cluster.SAFE, **settings}) as server,
+    ):
+        yield server

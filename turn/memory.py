@@ -59,12 +59,13 @@ class Memory:
             self._forget_entry()
 
     def restore(self, closed: Closed) -> None:
-        """Take over a closing of which nothing has left."""
+        """Take over a closing as it stands."""
         self.closings.append(closed)
         self._turns[closed.turn_id] = closed
-        for invocation_id in closed.invocation_ids:
+        ids = closed.invocation_ids
+        for invocation_id in ids[closed.first :] if closed.first else ids:
             self._latest[invocation_id] = closed
-        self._size += closed.entries
+        self._size += len(ids) - closed.first + 1
 
     def clone(self) -> Memory:
         """Return a copy that shares nothing which changes."""
