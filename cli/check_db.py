@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import attrs
@@ -16,7 +17,7 @@ from ..runtime.listing import misled
 from ..verification.traces.log import check
 from ..verification.traces.outcome import Broken, Outcome, RunCount, Torn
 from ..wire.log_lines import log_lines
-from .databases import entry_of, facts_of, with_journal
+from .databases import entry_of, with_journal
 
 
 @attrs.frozen(kw_only=True)
@@ -48,14 +49,14 @@ async def check_journal(journal: Journal, run_id: str | None = None) -> Checked:
         ids = [(await entry_of(journal, run_id)).run.run_id]
     else:
         ids = [entry.run.run_id async for entry in journal.run_entries()]
-    whole = Outcome(lines=0, runs=())
+    whole = _Whole()
     brokens: list[Broken] = []
     listed: list[Finding] = []
     for it in ids:
         with suppress(JournalError):  # its configuration is damaged: that is found below
             outcome = await _checked_run(journal, it)
             brokens += [] if outcome.broken is None else [outcome.broken]
-            whole = _joined(whole, outcome)
+            whole.add(outcome)
             listed += await _listed(journal, it)
     told = {(it.run_id, f"fact {it.line}") for it in brokens}
     findings = [
@@ -70,7 +71,7 @@ async def check_journal(journal: Journal, run_id: str | None = None) -> Checked:
     first = brokens[0] if brokens else None
     lasts = [it.last for it in await journal.logs()] if run_id is None else []
     return Checked(
-        outcome=attrs.evolve(whole, broken=first),
+        outcome=whole.outcome(first),
         findings=(*others, *findings, *listed),
         logs=len(lasts),
         entries=sum(lasts),
@@ -88,15 +89,43 @@ async def _listed(journal: Journal, run_id: str) -> list[Finding]:
 
 
 async def _checked_run(journal: Journal, run_id: str) -> Outcome:
+    """Judge a run in a thread, which asks for its facts page by page: a run may have any number."""
     run = (await journal.entry(run_id)).run
+    pages = _Pages(journal, run_id)
     try:
-        return _checked(run, await facts_of(journal, run_id))
+        return await asyncio.to_thread(_checked, run, pages.facts())
     except CorruptJournal as error:
         broken = Broken(line=error.sequence, rule="K-9", run_id=run_id, cause=str(error))
         return Outcome(lines=0, runs=(), broken=broken)
+    finally:
+        pages.over = True
 
 
-def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:
+@attrs.define
+class _Pages:
+    """The facts of a run, for a thread beside the loop that reads them."""
+
+    journal: Journal
+    run_id: str
+    loop: asyncio.AbstractEventLoop = attrs.field(factory=asyncio.get_running_loop)
+    over: bool = False
+    """Whether nobody wants more of them: the command was interrupted."""
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield them, a page in memory at a time."""
+        after = 0
+        while page := self._page(after):
+            yield from page
+            after = page[-1].sequence
+
+    def _page(self, after: int) -> Sequence[Fact]:
+        if self.over:
+            return ()
+        reading = self.journal.read(self.run_id, after=after)
+        return asyncio.run_coroutine_threadsafe(reading, self.loop).result()
+
+
+def _checked(run: Run, facts: Iterable[Fact]) -> Outcome:
     """Judge the facts of a run; the line that declares it counts for none."""
     outcome = check(log_lines(run, facts))
     broken = outcome.broken
@@ -108,7 +137,22 @@ def _checked(run: Run, facts: Sequence[Fact]) -> Outcome:
     )
 
 
-def _joined(one: Outcome, other: Outcome) -> Outcome:
-    runs: tuple[RunCount, ...] = (*one.runs, *other.runs)
-    torn: tuple[Torn, ...] = (*one.torn, *other.torn)
-    return Outcome(lines=one.lines + other.lines, runs=runs, torn=torn)
+@attrs.define
+class _Whole:
+    """What came of all runs together."""
+
+    lines: int = 0
+    runs: list[RunCount] = attrs.field(factory=list[RunCount])
+    torn: list[Torn] = attrs.field(factory=list[Torn])
+
+    def add(self, other: Outcome) -> None:
+        """Add what came of one more."""
+        self.lines += other.lines
+        self.runs += other.runs
+        self.torn += other.torn
+
+    def outcome(self, broken: Broken | None) -> Outcome:
+        """Return it as one outcome; `broken` is the first of them."""
+        return Outcome(
+            lines=self.lines, runs=tuple(self.runs), broken=broken, torn=tuple(self.torn)
+        )

@@ -81,7 +81,6 @@ def _fold_commit(state: State, commit: list[Fact]) -> None:
         cause = _unfinished(state, state.turn, commit)
         if cause is not None:
             raise _corrupt(commit[-1], cause)
-    state.committed = state.sequence
     state.tidy_deadlines()
 
 

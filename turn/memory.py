@@ -59,13 +59,12 @@ class Memory:
             self._forget_entry()
 
     def restore(self, closed: Closed) -> None:
-        """Take over a closing as it stands."""
+        """Take over a closing of which nothing has left."""
         self.closings.append(closed)
         self._turns[closed.turn_id] = closed
-        ids = closed.invocation_ids
-        for invocation_id in ids[closed.first :] if closed.first else ids:
+        for invocation_id in closed.invocation_ids:
             self._latest[invocation_id] = closed
-        self._size += len(ids) - closed.first + 1
+        self._size += closed.entries
 
     def clone(self) -> Memory:
         """Return a copy that shares nothing which changes."""

@@ -300,7 +300,7 @@ class Backend:
 
 
 _POSTGRES: Final = Backend(
-    module="postgres", forms="postgresql://USER@HOST/DATABASE?schema=NAME", extra="postgres"
+    module="postgres.journal", forms="postgresql://USER@HOST/DATABASE?schema=NAME", extra="postgres"
 )
 
 BACKENDS: Final = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 
 import attrs
@@ -14,10 +15,15 @@ from turnlock.engine.kernel import put_state, state_of
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
 from turnlock.models.codec import read, read_delivery
+from turnlock.turn.memory import Memory
 
 from ..random_scripts import run, script
 
 SEEDS = range(60)
+NAMES = "abcdefghijkl"
+
+Entry = tuple[str, str | None]
+"""A turn and one of its calls; None: the turn itself."""
 
 
 def everything(state: State) -> str:
@@ -71,3 +77,33 @@ def test_a_clone_of_an_invocation_holds_each_of_its_fields() -> None:
     invocation = Invocation(**dict(zip(words, words, strict=True)))  # type: ignore[arg-type]
 
     assert attrs.asdict(invocation.clone()) == dict(zip(words, words, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_clones_share_is_forgotten_by_each_alone(seed: int) -> None:
+    """K-54: cloned at any moment, a memory holds the latest entries, as its clones do theirs."""
+    rng = random.Random(seed)
+    memory, entries = Memory(capacity=6, retention=math.inf), list[Entry]()
+    clones: list[tuple[Memory, list[Entry]]] = []
+    for number in range(30):
+        turn_id, ids = f"T{number}", tuple(rng.sample(NAMES, rng.randrange(5)))
+        memory.close(turn_id, ids, at=0.0)
+        entries = [*entries, *((turn_id, name) for name in ids), (turn_id, None)][-6:]
+        if rng.random() < 0.5:
+            clones.append((memory, entries))
+            memory = memory.clone()
+
+    for clone, held in (*clones, (memory, entries)):
+        assert remembered(clone) == held
+        names = {name for name in NAMES if clone.holds_invocation(name, now=0.0)}
+        assert names == {name for _, name in held} - {None}
+
+
+def remembered(memory: Memory) -> list[Entry]:
+    """The entries that it says to hold, the oldest first."""
+    return [
+        (closed.turn_id, name)
+        for closed in memory.closings
+        for name in (*closed.invocation_ids, None)
+        if name is None or memory.holds(closed.turn_id, name, now=0.0)
+    ]

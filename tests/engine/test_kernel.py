@@ -15,11 +15,15 @@ from turnlock import (
     InvalidValue,
     Kernel,
     OpenTurn,
+    Renew,
+    Revoke,
     Run,
+    Scope,
     Tick,
     Wake,
 )
 from turnlock.engine.kernel import state_of
+from turnlock.engine.state import SLACK
 from turnlock.turn.memory import Memory
 
 
@@ -111,3 +115,65 @@ def test_forgetting_one_closing_spares_a_later_one_of_the_same_turn() -> None:
 
     assert memory.holds_turn("T", now=0.0)
     assert memory.holds_turn("U", now=0.0)
+
+
+@pytest.mark.parametrize("grants", [0, 1, 3])
+def test_stale_deadlines_of_a_turn_are_swept_once_they_outnumber_the_live_ones(grants: int) -> None:
+    """K-6: twice one for each live member, one more and each grant, and `SLACK` more."""
+    kernel = Kernel(Run(run_id="r"))
+    asked = [gated(f"g{number}") for number in range(grants)]
+    early = gated("early", timeout=1.0)
+    kernel.receive(OpenTurn(turn_id="T1", calls=(early, call("late"), *asked)), 0.0)
+    for number in range(grants):
+        kernel.receive(granting(f"g{number}", expires_in=1000.0), 0.0)
+    kernel.receive(Claim(turn_id="T1", invocation_id="late", attempt=1, lease=2.0), 0.0)
+
+    bound = 2 * (2 + grants + 1 + grants) + SLACK
+    held = []
+    for number in range(bound - grants):
+        kernel.receive(Renew(turn_id="T1", invocation_id="late", lease=3.0 + number), 0.0)
+        held.append(len(state_of(kernel).deadlines))
+
+    live = 2 + grants
+    assert held[: bound - live] == [*range(live + 1, bound + 1)]
+    assert held[bound - live] == live
+
+
+def test_stale_deadlines_of_grants_are_swept_once_they_outnumber_the_live_ones() -> None:
+    """K-6: without a turn, twice the grants that are left, and `SLACK` more."""
+    kernel = Kernel(Run(run_id="r"))
+    names = [f"g{number}" for number in range(SLACK + 4)]
+    kernel.receive(OpenTurn(turn_id="T1", calls=tuple(map(gated, names))), 0.0)
+    for number, name in enumerate(names):
+        kernel.receive(granting(name, expires_in=10.0 + number), 0.0)
+    kernel.receive(Interrupt(turn_id="T1", grace=0.0), 0.0)
+    assert kernel.turn is None
+
+    held = []
+    for number in range(len(names), 1, -1):
+        kernel.receive(Revoke(grant_id=f"grant/r/{number}"), 0.0)
+        held.append(len(state_of(kernel).deadlines))
+
+    assert held == [*(len(names) for _ in range(SLACK + 2)), 1]
+
+
+def gated(name: str, *, timeout: float | None = None) -> Call:
+    """A call that waits for approval; each is of a tool of its own."""
+    return Call(
+        invocation_id=name,
+        tool_name=f"tool {name}",
+        arguments={},
+        requires_approval=True,
+        approval_timeout=timeout,
+    )
+
+
+def granting(name: str, *, expires_in: float) -> Decide:
+    """An approval for the session."""
+    return Decide(
+        turn_id="T1",
+        invocation_id=name,
+        approved=True,
+        scope=Scope.SESSION,
+        expires_in=expires_in,
+    )

@@ -30,7 +30,12 @@ from turnlock import (
     Tick,
 )
 from turnlock.lifecycle.invocation import Invocation
-from turnlock.models.facts import ExecutionRetried, RetryAuthorised, ToolApproved
+from turnlock.models.facts import (
+    ExecutionRetried,
+    RetryAuthorised,
+    ToolApproved,
+    ToolExecutionStarted,
+)
 from turnlock.models.record import changed
 from turnlock.turn.turn import Turn
 
@@ -235,8 +240,8 @@ def more(facts: list[Fact], kind: type[Fact], **fields: Any) -> list[Fact]:
     return [*facts, made(**common, **fields)]
 
 
-def test_a_retry_needs_doubt_its_attempt_and_a_turn_that_goes_on() -> None:
-    """K-31, K-33, K-53: what recovery is told is held against the same rules."""
+def test_an_attempt_needs_what_its_rules_ask() -> None:
+    """K-31, K-33, K-53: a start its approval, a retry its doubt and a turn that goes on."""
     facts = doubtful(interrupted=False)
     authorised = more(facts, RetryAuthorised, invocation_id="a", attempt=1)
     Kernel.recover(RUN, authorised)
@@ -264,6 +269,16 @@ def test_a_retry_needs_doubt_its_attempt_and_a_turn_that_goes_on() -> None:
                 scope=Scope.ONCE,
             ),
             "it does not wait for approval",
+        ),
+        (
+            more(
+                FACTS[: place(FactType.CALL_ADDED)],
+                ToolExecutionStarted,
+                invocation_id="a",
+                tool_name="ls",
+                attempt=1,
+            ),
+            "its attempt is 1, not owed at all",
         ),
     ]:
         with pytest.raises(CorruptJournal) as caught:

@@ -186,6 +186,22 @@ def test_stale_wakes_are_bounded(seed: int) -> None:
     assert (runs._wakes, runs._due) == ([], {})
 
 
+def test_stale_wakes_are_swept_once_they_outnumber_the_live_ones() -> None:
+    """K-6: as many as are live, and `STALE_WAKES` more; to sweep sooner would cost more."""
+    runs = Runs()
+    for run_id, lease in (("early", 1.0), ("late", 2.0)):
+        runs.open(Run(run_id=run_id))
+        runs.receive(run_id, free(), 0.0)
+        runs.receive(run_id, claim(lease), 0.0)
+
+    held = []
+    for number in range(STALE_WAKES + 3):
+        runs.receive("late", renew(3.0 + number), 0.0)
+        held.append(len(runs._wakes))
+
+    assert held == [*range(3, STALE_WAKES + 5), 2]
+
+
 # ----------------------------------------------------------------------------------------- examples
 
 

@@ -199,3 +199,11 @@ def test_a_snapshot_that_no_run_can_be_in_is_refused(name: str) -> None:
 
     with pytest.raises(CorruptJournal, match="the snapshot says"):
         Kernel.recover(FULL.run, [], snapshot=impossible()[name])
+
+
+def test_an_interrupt_that_left_a_call_ready_is_told() -> None:
+    """K-53: what is wrong is said, not only that something is."""
+    with pytest.raises(CorruptJournal) as told:
+        Kernel.recover(FULL.run, [], snapshot=impossible()["interrupted, and not denied"])
+
+    assert told.value.cause == "the snapshot says that an interrupt left a call which may start"

@@ -1,10 +1,4 @@
 """Runs in a schema of a PostgreSQL database, which many hosts share (docs/spec/distributed.md).
 
-It needs the extra `postgres`, and is imported when such a journal is opened, not before.
+It needs the extra `postgres`: `journal` has what opens one, and is imported when one is opened.
 """
-
-from __future__ import annotations
-
-from .journal import PostgresJournal, open_place
-
-__all__ = ["PostgresJournal", "open_place"]

@@ -118,13 +118,14 @@ class Database:
         asked: Any,  # noqa: ANN401 - whatever the kind is given
         *,
         run: str | None = None,
+        size: int = 0,
         settled: Callable[[Any], None] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the kind returns
         """Do a work together with the others of its kind."""
         lane = self._writable()
         if run in self._unsettled:
             await self._settle(run)
-        return await lane.do(kind, asked, run=run, settled=settled)
+        return await lane.do(kind, asked, run=run, size=size, settled=settled)
 
     async def append(self, kind: Kind, asked: Any, *, run: str, number: int, size: int) -> Any:  # noqa: ANN401
         """Do a work on facts, in the lane of its run (D-33)."""

@@ -21,13 +21,28 @@ LOCK_TIMEOUT: Final = "5s"
 
 PATIENCE: Final = 60.0
 """Seconds for which another process is waited for that does the same."""
+_META: Final = frozenset({"version", "journal", "timeline"})
+"""The columns of `meta` in every version; a later one may have more."""
 
 
 async def version_of(connection: Connection, tables: Tables) -> int | None:
     """Return the version of the tables; None where there are none."""
-    there = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", tables.meta)
-    if not there:
+    columns: set[str] = {
+        row["attname"]
+        for row in await connection.fetch(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0"
+            " AND (attname, format_type(atttypid, NULL)) IN"
+            " (('version', 'integer'), ('journal', 'uuid'), ('timeline', 'bigint'))",
+            tables.meta,
+        )
+    }
+    if not columns and await connection.fetchval("SELECT to_regclass($1) IS NULL", tables.meta):
         return None
+    if columns < _META:
+        raise NoJournal(
+            f"journal schema {tables.schema!r}: its table meta is another program's; give another"
+            " schema: ?schema=NAME"
+        )
     version: int | None = await connection.fetchval(f"SELECT version FROM {tables.meta}")  # noqa: S608 - ours
     return version
 

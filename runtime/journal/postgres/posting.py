@@ -43,13 +43,7 @@ class PostgresPosts(Doors):
         )
         if unreadable:
             for it in unreadable:
-                _log.error(
-                    "journal %s: post %d for run %r is set aside: %s",
-                    self._where,
-                    it.number,
-                    it.run_id,
-                    it.problem,
-                )
+                _log.error("%s", it.logged(self._where))
             if not self._is_read_only:
                 await self._write(lambda it: posts_.set_aside(it, self._tables, unreadable))
         return found

@@ -70,16 +70,22 @@ async def _forget_answers(connection: Connection, tables: Tables, *, until: int)
 async def posts(
     connection: Connection, tables: Tables, run_ids: Sequence[str], *, after: int
 ) -> tuple[tuple[Post, ...], tuple[Unreadable, ...]]:
-    """Return posts that wait, and those that cannot be read: they fill no page."""
+    """Return posts that wait, and those that cannot be read: they fill no page.
+
+    What waits is in an index of its own, and mostly little does: it is looked at first, so that it
+    matters little how many runs are asked for.
+    """
     found: list[Post] = []
     unreadable: list[Unreadable] = []
     keys = [key_of(run_id) for run_id in dict.fromkeys(run_ids)]
     while keys and len(found) < POSTS:
         rows: Any = await connection.fetch(
-            "SELECT p.number, r.run_id, p.delivery, p.checksum"  # noqa: S608 - ours
-            f" FROM {tables.posts} p JOIN {tables.runs} r ON r.number = p.run"
-            " WHERE p.receipt IS NULL AND p.number > $2 AND r.key = ANY ($1)"
-            " ORDER BY p.number LIMIT $3",
+            f"WITH waiting AS MATERIALIZED (SELECT number, run FROM {tables.posts}"  # noqa: S608 - ours
+            " WHERE receipt IS NULL AND number > $2), page AS (SELECT w.number, r.run_id"
+            f" FROM waiting w JOIN {tables.runs} r ON r.number = w.run"
+            " WHERE r.key = ANY ($1) ORDER BY w.number LIMIT $3)"
+            " SELECT p.number, page.run_id, p.delivery, p.checksum"
+            f" FROM page JOIN {tables.posts} p USING (number) ORDER BY p.number",
             keys,
             after,
             POSTS - len(found),

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 
 from ....models.values import Json
 from ..contract import PAGE, Entered, Entry, LogEntry
 from ..logs import MOST, check_id, check_log, check_page, check_prefix, given_entry
 from . import logs as logs_
+from .database import Database
 from .doors import Doors
+from .lanes import Kind
 
 
 class PostgresLogs(Doors):
     """Shared logs."""
 
+    _database: Database
+
+    @cached_property
+    def _entering(self) -> Kind:
+        return Kind(logs_.entering(self._tables, where=self._where))
+
     async def append_entry(self, log: str, entry_id: str, body: Json, *, at: float) -> Entered:
         """Keep an entry once."""
         given = given_entry(log, entry_id, body, at=at)
-        return await self._write(
-            lambda it: logs_.append_entry(it, self._tables, given, where=self._where),
-            settled=partial(self._heeds.tell, log),
+        entered: Entered = await self._database.do(
+            self._entering, given, size=len(given.content), settled=partial(self._heeds.tell, log)
         )
+        return entered
 
     async def entries(self, log: str, *, after: int = 0, limit: int = PAGE) -> tuple[Entry, ...]:
         """Return the next entries."""
