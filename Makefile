@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint lint-ruff lint-mypy lint-pyright docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash fleet codex guards mcp-conformance verify selftest foreign check-models check-formal check-traces mutants clean
+.PHONY: help test demo lint lint-ruff lint-mypy lint-pyright docs format tables chromium diagrams check-mermaid pythons dist bench fuzz crash postgres fleet codex guards mcp-conformance verify selftest foreign check-models check-formal check-traces mutants clean
 
 help:
 	@echo 'make demo    see it work'
@@ -22,6 +22,7 @@ help:
 	@echo 'make fuzz    property tests, nightly profile'
 	@echo 'make crash   kill and stop the runtime: at every step, and for real 400 times'
 	@echo 'make fleet   hosts of one journal that are killed and stopped; ARGS="--hosts 4 --runs 1000"'
+	@echo 'make postgres the journal in PostgreSQL on each server here, Debian'"'"'s and the wheel'"'"'s, long'
 	@echo 'make codex   the real Codex, from npm, against a model of ours, offline; 0.5 GB in ~/.cache'
 	@echo 'make guards  guards on the newest versions of the frameworks, in build/guards-venv'
 	@echo 'make mcp-conformance  /mcp against the conformance suite of MCP, from npm: two minutes'
@@ -126,6 +127,10 @@ crash: $(VENV)/.installed-dev
 # A PostgreSQL server of its own, or the journal of --url; its summary says what was killed, and what was wrong.
 fleet: $(VENV)/.installed-dev
 	$(RUN) python -m tests.runtime.fleet $(ARGS)
+
+# The servers that are found: their contract and their faults, in the long form.
+postgres: $(VENV)/.installed-dev
+	$(RUN) python tools/postgres.py $(ARGS)
 
 # 404 MB and 90 MB, once, into the cache. Node.js and npm come with pyright[nodejs].
 codex: $(VENV)/.installed-dev

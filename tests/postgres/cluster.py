@@ -234,18 +234,24 @@ class Ground:
         atexit.register(ground.close)
         return ground
 
-    def cluster(self, *, size: str | None = None, **settings: str) -> Cluster:
+    def cluster(
+        self, *, size: str | None = None, size_with_wal: str | None = None, **settings: str
+    ) -> Cluster:
         """Make a server, which is not begun yet.
 
         With a size, its data is in a file system of its own, of so many bytes, with which root can
-        have a full disk; `OSError` where that cannot be had.
+        have a full disk; with the other, its log of transactions is there, too. `OSError` where
+        such a file system cannot be had.
         """
         place = self._place()
         data = place / "data"
-        if size is not None:
+        if (mounted := size or size_with_wal) is not None:
             data.mkdir()
-            self._mount(data, size)
+            self._mount(data, mounted)
         shutil.copytree(self._template(), data, symlinks=True, dirs_exist_ok=True)
+        if size is not None:
+            shutil.move(data / "pg_wal", place / "pg_wal")
+            (data / "pg_wal").symlink_to(place / "pg_wal")
         return self._kept(place, **{**ALWAYS, **settings})
 
     def standby(self, of: Cluster, *, name: str, **settings: str) -> Cluster:
@@ -334,9 +340,11 @@ def ground(found: Installed | None = None) -> Ground:
 
 
 @contextmanager
-def cluster(*, size: str | None = None, **settings: str) -> Generator[Cluster]:
+def cluster(
+    *, size: str | None = None, size_with_wal: str | None = None, **settings: str
+) -> Generator[Cluster]:
     """A server of a test's own, begun, and removed at the end."""
-    made = ground().cluster(size=size, **settings)
+    made = ground().cluster(size=size, size_with_wal=size_with_wal, **settings)
     try:
         made.start()
         yield made

@@ -48,6 +48,8 @@ class Break:
     """Whether nothing passes from there on, until it is let go; otherwise the connection is cut."""
     reached: threading.Event = attrs.Factory(threading.Event)
     """Set once it has come to that."""
+    over: threading.Event = attrs.Factory(threading.Event)
+    """Set once the server has done with that connection, and all that came over it."""
     released: asyncio.Event = attrs.Factory(asyncio.Event)
 
     async def met(self) -> None:
@@ -67,6 +69,7 @@ class _Link:
     breaking: Break | None = None
     silent: bool = False
     """Whether nothing of the server is passed on."""
+    broken: Break | None = None
     kept: bytes = b""
     """What it has answered meanwhile."""
 
@@ -165,6 +168,10 @@ class Proxy:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _take(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.CancelledError):  # at the end; asyncio would tell of it
+            await self._pass(reader, client)
+
+    async def _pass(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             answers, server = await asyncio.open_connection("127.0.0.1", self.server.port)
@@ -176,6 +183,8 @@ class Proxy:
         asks = asyncio.create_task(self._asks(link, reader))
         try:
             await self._answers(link, answers)
+            if link.broken is not None:
+                link.broken.over.set()
             if not link.silent:
                 link.client.close()
             await asks
@@ -211,7 +220,7 @@ class Proxy:
             self.statements.append(unit.text)
         link.breaking = self._next(unit.text) if unit.text is not None else None
         plan = link.breaking
-        link.silent = plan is not None
+        link.silent, link.broken = plan is not None, plan or link.broken
         if plan is not None and plan.when is When.BEFORE:
             plan.reached.set()
             if not plan.held:
