@@ -31,8 +31,8 @@ _LAZY: Final = {
         name: f"{name}.command"
         for name in (
             *("check", "codex", "completion", "diagram", "explain", "export", "fork", "guard"),
-            *("journal", "recover", "replay", "resolve", "run", "runs", "serve", "show", "token"),
-            *("trace", "tui", "verify", "world"),
+            *("journal", "recover", "release", "replay", "resolve", "run", "runs", "serve", "show"),
+            *("token", "trace", "tui", "verify", "world"),
         )
     },
 }

@@ -6,6 +6,7 @@ was done since is in it no more, and to fold what is left would do it again.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import attrs
@@ -23,10 +24,13 @@ class Acknowledged:
     sequence: int
     fact: Fact | None
 
-    async def check(self, journal: Journal) -> None:
+    async def check(
+        self, journal: Journal, *, mend: Callable[[], Awaitable[bool]] | None = None
+    ) -> None:
         """Raise `JournalRewound` where another fact stands there, or none.
 
-        The run is marked then, if that can be done.
+        Unless `mend` keeps anew what is lost, and says so (D-62). The run is marked otherwise, if
+        that can be done.
         """
         if not self.sequence:
             return
@@ -38,6 +42,8 @@ class Acknowledged:
             why += "holds another one in its place"
         else:
             why += f"ends with fact {(await journal.entry(self.run_id)).sequence}"
+        if mend is not None and await mend():
+            return
         with suppress(TurnlockError):  # what is here in memory stops all the same
             await journal.mark_rewound(self.run_id, why=why)
         raise rewound(self.run_id, why=why)

@@ -34,6 +34,7 @@ from .errors import (
 from .journal.contract import Journal
 from .journal.ledger import Note
 from .log import logger
+from .restoring import Restoring
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .tools.toolbox import Toolbox
@@ -84,18 +85,19 @@ class Actor:
         tasks: Tasks,
         snapped: int = 0,
         correlate: Correlate | None = None,
+        restoring: Restoring | None = None,
     ) -> None:
         """Take over a kernel that is the fold of the journal, owned under this fence.
 
         `tools_of` says at any time which tools the run has; what it raises now goes up. `snapped`
-        is the sequence of the journal's snapshot; `correlate` is as for `RunWriter`.
+        is the sequence of the journal's snapshot; `correlate` and `restoring` are as for
+        `RunWriter`.
         """
         self._tools_of = tools_of
         self._declared = _declared_by(tools_of(kernel.run.run_id))
         self.on_continue: Final = on_continue
         """Who takes the continuations of this run."""
         self.run: Final = kernel.run
-        self.fence: Final = fence
         self.writer: Final = RunWriter(
             kernel,
             journal=journal,
@@ -103,6 +105,7 @@ class Actor:
             declared=self._declared_now,
             fence=fence,
             correlate=correlate,
+            restoring=restoring,
         )
         self.owned_until = -inf
         """Unix time until which the run is owned for certain; `Tenure` renews it."""
@@ -125,6 +128,14 @@ class Actor:
         self._batch = settings.batch
         self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def fence(self) -> int:
+        """The fencing token under which the run is owned; another one after a restore (D-62)."""
+        fence = self.writer.fence
+        if fence is None:
+            raise AssertionError(self.run.run_id)
+        return fence
 
     @property
     def kernel(self) -> Kernel:

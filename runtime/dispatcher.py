@@ -150,6 +150,8 @@ class Dispatcher(Listener):
         """Drop timer and gauges of a run that is not performed here any more, and tell of it."""
         self.timers.set(run_id, None)
         self.approval_ages.forget(run_id)
+        if self._runtime.restoring is not None:
+            self._runtime.restoring.forget(run_id)
         self._stir(run_id)
 
     def observed(self) -> Observed:

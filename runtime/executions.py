@@ -30,6 +30,7 @@ from .correlating import Correlate
 from .log import logger
 from .owners import Worker
 from .reporting import Key, Lost, Reporting, key_of
+from .restoring import Restoring
 from .scheduling import Clock, Tasks, backoff, retried
 from .settings import Settings
 from .slots import Limiter, Slot
@@ -85,6 +86,8 @@ class RuntimeContext:
     """Who performs them in its place; None for runs of our own kind."""
     correlate: Correlate | None = None
     """Says what their facts are about in another runtime (S-63)."""
+    restoring: Restoring | None = None
+    """Keeps anew what the journal may lose (D-62); None: it loses nothing while it is open."""
 
 
 @attrs.define(eq=False, kw_only=True)

@@ -394,6 +394,8 @@ class Ownership:
         fence, ends = held
         await self._actors.check_left(run.run_id, self._journal)
         kernel = await fold_run(run, self._journal)
+        if runtime.restoring is not None:
+            await runtime.restoring.begin(run.run_id)
         if self._closed:
             raise Closed("the runtime was closed meanwhile; make another one")
         actor = Actor(
@@ -408,6 +410,7 @@ class Ownership:
             tasks=runtime.tasks,
             snapped=seen.snapped,
             correlate=runtime.correlate,
+            restoring=runtime.restoring,
         )
         self._actors.add(actor)
         runtime.telemetry.declared(tuple(actor.tools))

@@ -46,6 +46,7 @@ from .leases import clock_of_leases
 from .log import logger
 from .owners import Worker, new_owner
 from .ownership import Ownership
+from .restoring import restoring_of
 from .scheduling import CANCEL_WITHIN, Clock, SteadyClock, Tasks
 from .settings import Settings
 from .slots import Limiter
@@ -108,7 +109,6 @@ class Runtime:
             actors=self._actors,
             settings=self.settings,
         )
-        """What is owned here for certain."""
         self._runtime = RuntimeContext(
             slots=Limiter(
                 all_runs=self.settings.executions,
@@ -130,6 +130,7 @@ class Runtime:
             kind=kind,
             performer=performer,
             correlate=correlate,
+            restoring=restoring_of(journal, self.tenure, self.settings),
         )
         self._dispatcher = Dispatcher(runtime=self._runtime, streams=self._streams)
         self._ownership = Ownership(

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ..models.errors import TurnlockError
 from .actor import Actor
@@ -36,7 +36,7 @@ class Tenure:
         """Own nothing; leases count by this clock."""
         self._journal = journal
         self._clock = clock
-        self._owner = owner
+        self.owner: Final = owner
         self._actors = actors
         self._settings = settings
         self._asking = asyncio.Lock()
@@ -109,10 +109,13 @@ class Tenure:
         """
         owned = dict(self._actors)
         now, lease = self.now(), self._settings.ownership
-        renewed = await self._journal.renew(owner=self._owner, now=now, lease=lease)
+        renewed = await self._journal.renew(owner=self.owner, now=now, lease=lease)
         self.orphans = renewed - owned.keys()
         for run_id in owned.keys() & renewed:
             owned[run_id].owned_until = now + lease
         for run_id in owned.keys() - renewed:
+            if await owned[run_id].writer.mend_lost():
+                owned[run_id].owned_until = now + lease
+                continue
             why = f"run {run_id!r} was taken over by another process while this one stood still"
             owned[run_id].lose(RunFenced(why))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -26,11 +26,15 @@ from ..views.tally import Tally
 from .acknowledged import Acknowledged
 from .correlating import Correlate, Correlated, Correlating
 from .declared import Declared
-from .errors import Conflict, RunFenced
+from .errors import Conflict, JournalError, JournalRewound, RunFenced
 from .journal.contract import Appended, Journal, Summary
 from .journal.ledger import Note
+from .log import logger
+from .restoring import Restoring
 from .running import Running
 from .scheduling import Clock
+
+_log = logger(__name__)
 
 
 @attrs.frozen
@@ -68,16 +72,18 @@ class RunWriter:
         declared: Callable[[], Declared],
         fence: int | None,
         correlate: Correlate | None = None,
+        restoring: Restoring | None = None,
     ) -> None:
         """Take over a kernel that is the fold of the journal.
 
         `declared` says what the tools declare now; where that is not known, a delivery that brings
         calls is not judged. `fence` is what `Journal.own` returned, or
         None: then the run is written as long as nobody owns it. `correlate` says what each fact is
-        about in another runtime (S-63); None: nothing, as in runs of our own.
+        about in another runtime (S-63); None: nothing, as in runs of our own. `restoring` keeps
+        anew what an owner's journal may lose; None: it loses nothing while it is open.
         """
         self.run: Final = kernel.run
-        self.fence: Final = fence
+        self.fence = fence
         self.kernel = kernel
         """What is known of the run. Between two batches all of it is durable."""
         self.kept = kernel.sequence
@@ -98,6 +104,12 @@ class RunWriter:
         self._clock = clock
         self._declared = declared
         self._correlated = None if correlate is None else Correlated(correlate, kernel)
+        self._restoring = restoring
+        self._mending = asyncio.Lock()
+        self._mended = 0
+        """How often was kept anew what was lost (D-62)."""
+        self._asked: dict[str, Any] | None = None
+        """What was given to the last append, as long as it is not known what became of it."""
 
     async def judge(
         self,
@@ -154,16 +166,23 @@ class RunWriter:
         self.stale = True
         run_id = self.run.run_id
         summary = self._summary(facts)
-        appended = await self._journal.append(
-            run_id,
-            fence=self.fence,
-            after=self.kept,
-            facts=facts,
-            busy=summary,
-            notes=batch.notes,
-            correlations=None if self._correlated is None else self._correlated.lines(facts),
-        )
+        told: dict[str, Any] = {
+            "facts": facts,
+            "busy": summary,
+            "notes": batch.notes,
+            "correlations": None if self._correlated is None else self._correlated.lines(facts),
+        }
+        self._asked, times = told, self._mended
+        try:
+            appended = await self._journal.append(run_id, fence=self.fence, after=self.kept, **told)
+        except JournalRewound:  # it was marked: perhaps nothing that matters here is lost
+            if await self._mend(times):
+                raise _kept_anew(run_id) from None
+            raise
+        self._asked = None
         if appended is Appended.FENCED:
+            if await self.mend_lost(times):
+                raise _kept_anew(run_id)
             held = (
                 "it has an owner"
                 if self.fence is None
@@ -172,13 +191,15 @@ class RunWriter:
             raise RunFenced(f"run {run_id!r} was taken over: {held}")
         if appended is Appended.CONFLICT:
             if self.fence is not None:  # nobody else may write: is it what was lost?
-                await self.acknowledged.check(self._journal)
+                await self.acknowledged.check(self._journal, mend=lambda: self._mend(times))
             raise Conflict(
                 f"run {run_id!r}: the journal does not end with fact {self.kept}; deliver again"
             )
         self.kernel, self.kept, self.stale = self._judging, self._judging.sequence, False
         self._trouble = summary.trouble
         self._latest = facts[-1]
+        if self._restoring is not None:
+            self._restoring.told(run_id, **told)
 
     async def catch_up(self) -> bool:
         """Make the kernel the fold of the journal again; return whether there was more in it.
@@ -198,9 +219,13 @@ class RunWriter:
                 self.kernel = kernel
                 self._latest = facts[-1]
         else:
+            times = self._mended
             kernel = await fold_run(self.run, self._journal)
-            await self.acknowledged.check(self._journal)
+            await self.acknowledged.check(self._journal, mend=lambda: self._mend(times))
+            if self._mended != times:
+                kernel = await fold_run(self.run, self._journal)
             self.missed = [fact async for fact in self._journal.facts(run_id, after=before)]
+            await self._hold_missed()
             self.kernel = kernel
             self._tally = None
         if self._correlated is not None:
@@ -208,6 +233,47 @@ class RunWriter:
         self.kept = self.kernel.sequence
         self.stale = False
         return self.kept != before
+
+    async def mend_lost(self, since: int | None = None) -> bool:
+        """Keep anew what the journal has lost of an owner's run; say whether that was needed.
+
+        Where it knows who has the run, and that is another, nothing is. Of `since` see `_mend`.
+        """
+        if self._restoring is None or self.fence is None:
+            return False
+        if since is not None and since != self._mended:
+            return True
+        entry = await self._journal.entry(self.run.run_id)
+        if entry.rewound is None and entry.fence >= self.fence:
+            return False
+        return await self._mend(self._mended if since is None else since)
+
+    async def _mend(self, since: int) -> bool:
+        """Keep anew what is lost, and go on under another token; say whether all is there again.
+
+        What was mended after it had been so often is mended.
+        """
+        if self._restoring is None or self.fence is None:
+            return False
+        async with self._mending:
+            if self._mended == since:
+                fence = await self._restoring.restore(self.run.run_id, fence=self.fence)
+                if fence is None:
+                    return False
+                self.fence = fence
+                self._mended += 1
+                _log.warning("run %r: its journal had lost what is kept anew now", self.run.run_id)
+        return True
+
+    async def _hold_missed(self) -> None:
+        """Hold what was kept without anybody saying so, as what was acknowledged."""
+        asked, self._asked = self._asked, None
+        if self._restoring is None or not self.missed:
+            return
+        if asked is not None and list(asked["facts"]) == list(self.missed):
+            self._restoring.told(self.run.run_id, **asked)
+        else:
+            await self._restoring.begin(self.run.run_id)
 
     @property
     def acknowledged(self) -> Acknowledged:
@@ -243,8 +309,22 @@ class RunWriter:
         """
         run_id = self.run.run_id
         bare = [attrs.evolve(note, after=None) for note in notes]
-        kept = await self._journal.note(run_id, fence=self.fence, notes=bare)
+        times = self._mended
+        try:
+            kept = await self._journal.note(run_id, fence=self.fence, notes=bare)
+        except JournalRewound:
+            if await self._mend(times):
+                raise _kept_anew(run_id) from None
+            raise
+        except JournalError:
+            if self._restoring is not None:  # they may be kept: then more is there than was told
+                self._restoring.forget(run_id)
+            raise
+        if kept is Appended.FENCED and await self.mend_lost(times):
+            raise _kept_anew(run_id)
         if kept is Appended.OK:
+            if self._restoring is not None:
+                self._restoring.told(run_id, notes=bare)
             return
         told = ", ".join(note.id or note.kind for note in notes[:NAMED])
         if kept is Appended.FENCED:
@@ -252,6 +332,14 @@ class RunWriter:
         raise InvalidValue(
             place=told, cause="another note has this id", fix="give this one another id"
         )
+
+
+def _kept_anew(run_id: str) -> Conflict:
+    """Return the error for what was to be kept when it showed that the journal had lost its end."""
+    return Conflict(
+        f"run {run_id!r}: the journal had lost what is kept anew now; nothing of this was kept:"
+        " deliver again"
+    )
 
 
 def _trouble_after(facts: Iterable[Fact], *, before: str | None) -> str | None:

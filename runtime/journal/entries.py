@@ -61,14 +61,14 @@ Busy: TypeAlias = bool | Summary
 
 @attrs.frozen(kw_only=True)
 class Told:
-    """What one append, or notes by themselves, were told is kept, to keep it anew (D-62)."""
+    """What was told is kept, to keep it anew: facts, with notes beside them, or notes (D-62)."""
 
     facts: Sequence[Fact] = ()
     notes: Sequence[Note] = ()
-    """In order; beside facts each says which one it stands `after`."""
+    """In order; each says which fact it stands `after`."""
     correlations: Sequence[bytes | None] | None = None
     busy: Busy = False
-    """What the append said; without facts it says nothing."""
+    """What the last append said; without facts it says nothing."""
 
 
 @attrs.frozen(kw_only=True)

@@ -13,6 +13,7 @@ from ...models.facts import Fact
 from ...models.record import number
 from ...models.values import canonical, check_text
 from ..errors import NoJournal
+from .entries import Told
 from .ledger import Note, body_of
 
 
@@ -108,6 +109,17 @@ def _given(run_id: str, note: Note, place: str, ends: Sequence[int] | None) -> G
 def ends_of(facts: Sequence[Fact], *, after: int) -> Sequence[int]:
     """Return after which facts of an append a note may stand: never inside a commit (S-61)."""
     return (after, *dict.fromkeys(fact.commit for fact in facts))
+
+
+def given_again(run_id: str, told: Told, *, after: int) -> tuple[Given, ...]:
+    """Return the notes of what is to be restored behind this fact, see `Journal.restore`.
+
+    Raises `InvalidValue` for facts that do not follow, and for notes that stand elsewhere.
+    """
+    if told.facts:
+        check_batch(run_id, after=after, facts=told.facts)
+        check_correlations(told.facts, told.correlations)
+    return given_notes(run_id, told.notes, ends=ends_of(told.facts, after=after))
 
 
 def check_correlations(facts: Sequence[Fact], correlations: Sequence[bytes | None] | None) -> None:

@@ -28,6 +28,7 @@ from .contract import (
     RunEntry,
     RunsPage,
     Summary,
+    Told,
     check_batch,
     check_lease,
     check_limit,
@@ -40,74 +41,13 @@ from .contract import (
     too_many_posts,
     unknown_run,
 )
-from .given import check_correlations, check_parts, check_worker, ends_of, given_notes
-from .latest import longest, place_of, place_read
+from .given import check_correlations, check_parts, check_worker, ends_of, given_again, given_notes
+from .latest import place_of, place_read
 from .ledger import START, Cursor, Domain, LedgerPage, Noted
 from .memory_ledger import MemoryLedger
 from .memory_logs import MemoryLogs
-from .refusals import another_worker
-
-_UNTOUCHED = Summary(busy=False, status=Status.IDLE, waiting=0, doubts=0)
-
-
-@attrs.define
-class _Kept:
-    """What is kept of one run."""
-
-    run: Run
-    facts: list[Fact] = attrs.field(factory=list[Fact])
-    sequence: int = 0
-    busy: Busy = _UNTOUCHED
-    began: float | None = None
-    changed: float | None = None
-    fence: int = 0
-    owner: str | None = None
-    owned_until: float | None = None
-    snapshot: Snapshot | None = None
-    ledger: MemoryLedger = attrs.field(factory=MemoryLedger)
-    forgotten: float | None = None
-    rewound: str | None = None
-
-    def is_owned(self, fence: int) -> bool:
-        """Say whether this is the fence of an owner who has not let go."""
-        return self.owner is not None and fence == self.fence
-
-    def admits(self, fence: int | None) -> bool:
-        """Say whether this may be written: by its owner; by whoever owns nothing if nobody does."""
-        return self.owner is None if fence is None else self.is_owned(fence)
-
-    def entry(self) -> RunEntry:
-        """Return what a list of runs shows."""
-        told = self.busy if isinstance(self.busy, Summary) else None
-        return RunEntry(
-            run=self.run,
-            sequence=self.sequence,
-            busy=bool(self.busy),
-            fence=self.fence,
-            owner=self.owner,
-            owned_until=self.owned_until,
-            began=self.began,
-            changed=self.changed,
-            status=None if told is None else told.status,
-            waiting=None if told is None else told.waiting,
-            doubts=None if told is None else told.doubts,
-            trouble=None if told is None else told.trouble,
-            turn_id=None if told is None else told.turn_id,
-            asked=None if told is None else told.asked,
-            parts=self.ledger.parts(self.sequence),
-            shown=self.ledger.shown(self.sequence),
-            rewound=self.rewound,
-            snapped=0 if self.snapshot is None else self.snapshot.sequence,
-            forgotten=self.forgotten,
-        )
-
-
-def _told(kept: _Kept, busy: Busy) -> Busy:
-    """Return what an append says, with since when the call waits that waited before already."""
-    before = kept.busy.asked if isinstance(kept.busy, Summary) else None
-    if not isinstance(busy, Summary) or busy.asked is None or before is None:
-        return busy
-    return attrs.evolve(busy, asked=longest(busy.asked, before))
+from .memory_runs import KeptRun
+from .refusals import another_worker, not_restored
 
 
 async def open_place(place: str, *, create: bool, read_only: bool) -> MemoryJournal:
@@ -129,7 +69,7 @@ class MemoryJournal(MemoryLogs):
 
     def __init__(self) -> None:
         """Begin with no run."""
-        self._runs: dict[str, _Kept] = {}
+        self._runs: dict[str, KeptRun] = {}
         self._waiting: dict[int, Post] = {}
         self._answers: dict[int, Mapping[str, Any]] = {}
         self._posted = 0
@@ -140,7 +80,7 @@ class MemoryJournal(MemoryLogs):
     async def declare(self, run: Run) -> None:
         """Make a run known."""
         await self._turn()
-        self._runs.setdefault(run.run_id, _Kept(run))
+        self._runs.setdefault(run.run_id, KeptRun(run))
         known = self._kept(run.run_id).run
         if known != run:
             raise run_differs(run, known)
@@ -152,13 +92,9 @@ class MemoryJournal(MemoryLogs):
         check_lease(owner, now=now, lease=lease)
         await self._turn()
         kept = self._writable(run_id)
-        held = kept.owned_until is not None and now < kept.owned_until
-        if held and kept.owner is not None and kept.owner not in {owner, gone}:
-            raise owned(run_id, owner=kept.owner, until=kept.owned_until or now)
-        kept.fence += 1
-        kept.owner = owner
-        kept.owned_until = now + lease
-        return kept.fence
+        if (holder := kept.holder(now=now, but=frozenset({owner, gone}))) is not None:
+            raise owned(run_id, owner=holder, until=kept.owned_until or now)
+        return kept.taken(owner=owner, until=now + lease)
 
     async def renew(self, *, owner: str, now: float, lease: float) -> frozenset[str]:
         """Renew the leases of an owner."""
@@ -201,14 +137,7 @@ class MemoryJournal(MemoryLogs):
             return Appended.FENCED
         if after != kept.sequence:
             return Appended.CONFLICT
-        if kept.ledger.keep(given, sequence=facts[-1].sequence) is not Appended.OK:
-            return Appended.CONFLICT
-        kept.ledger.correlate(after, correlations)
-        kept.facts += facts
-        kept.sequence, kept.busy, kept.changed = facts[-1].sequence, _told(kept, busy), facts[-1].at
-        if kept.began is None:
-            kept.began = facts[0].at
-        return Appended.OK
+        return kept.append(facts, busy=busy, given=given, correlations=correlations)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""
@@ -446,6 +375,39 @@ class MemoryJournal(MemoryLogs):
         kept = self._kept(run_id)
         kept.rewound = kept.rewound or why
 
+    async def restore(  # noqa: PLR0913 - as the contract has it
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        fence: int,
+        now: float,
+        lease: float,
+        after: int,
+        parts: int,
+        told: Told,
+        gone: str | None = None,
+    ) -> int:
+        """Keep anew what was lost."""
+        check_lease(owner, now=now, lease=lease)
+        given = given_again(run_id, told, after=after)
+        await self._turn()
+        kept = self._kept(run_id)
+        if (holder := kept.holder(now=now, but=frozenset({owner, gone}))) is not None:
+            raise owned(run_id, owner=holder, until=kept.owned_until or now)
+        if (kept.sequence, kept.ledger.parts(after)) != (after, parts):
+            raise not_restored(run_id, after=after, parts=parts)
+        if told.facts:
+            answer = kept.append(
+                told.facts, busy=told.busy, given=given, correlations=told.correlations
+            )
+        else:
+            answer = kept.ledger.keep(given, sequence=after)
+        if answer is not Appended.OK:
+            raise not_restored(run_id, after=after, parts=parts)
+        kept.rewound = None
+        return kept.taken(owner=owner, until=now + lease, beyond=fence)
+
     async def recover(
         self,
         run_id: str,
@@ -480,19 +442,19 @@ class MemoryJournal(MemoryLogs):
             raise closed()
         await asyncio.sleep(0)
 
-    def _kept(self, run_id: str) -> _Kept:
+    def _kept(self, run_id: str) -> KeptRun:
         kept = self._known(run_id)
         if kept.forgotten is not None:
             raise run_forgotten(run_id, at=kept.forgotten)
         return kept
 
-    def _known(self, run_id: str) -> _Kept:
+    def _known(self, run_id: str) -> KeptRun:
         kept = self._runs.get(run_id)
         if kept is None:
             raise unknown_run(run_id)
         return kept
 
-    def _writable(self, run_id: str) -> _Kept:
+    def _writable(self, run_id: str) -> KeptRun:
         kept = self._kept(run_id)
         if kept.rewound is not None:
             raise rewound(run_id, why=kept.rewound)

@@ -8,6 +8,7 @@ from ...models.errors import InvalidValue, UnknownRun, shown
 from ...models.run import Run
 from ..errors import (
     Closed,
+    Conflict,
     JournalError,
     JournalOwned,
     JournalRewound,
@@ -47,6 +48,14 @@ def rewound(run_id: str, *, why: str) -> JournalRewound:
     return JournalRewound(
         f"run {run_id!r}: {why}; nothing is written or performed before somebody has decided: see"
         " turnlock show, then turnlock recover, which puts in doubt what may have happened"
+    )
+
+
+def not_restored(run_id: str, *, after: int, parts: int) -> Conflict:
+    """Return the error for a run that does not end where what is to be restored begins."""
+    return Conflict(
+        f"run {shown(run_id)}: nothing is restored, since it does not end with fact {after} and"
+        f" {parts} notes behind it, or holds others; read it again"
     )
 
 

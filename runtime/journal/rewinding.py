@@ -44,20 +44,21 @@ class Rewinding:
         lease: float,
         after: int,
         parts: int,
-        told: Sequence[Told],
+        told: Told,
         gone: str | None = None,
     ) -> int:
         """Keep anew what was acknowledged to the owner of `fence`, and return its new token (D-62).
 
-        All or nothing, in the order of `told`, each fact and note as it was: the run is taken as
-        `own` takes it, its mark is taken off, and the new token is above `fence`, too. `told` may
-        be empty, where nothing of it is missing. Raises `Conflict` where the run does not end at
-        fact `after` with `parts` notes behind it, and `JournalOwned` where another has it. Here it
-        raises `JournalError`: this journal loses nothing that could be restored.
+        All or nothing, each fact and note as it was and where it stood: the run is taken as `own`
+        takes it, its mark is taken off, and the new token is above `fence`, too. `told` is empty
+        where nothing is missing, and has notes alone where facts are not. Raises `Conflict` where
+        the run does not end at fact `after` with `parts` notes behind it, and `JournalOwned` where
+        another has it. Here it raises `JournalError`: this journal loses nothing that could be
+        restored.
         """
         raise JournalError(
             f"run {run_id!r}: this journal restores nothing after fact {after}, part {parts}"
-            f" ({len(told)} appends of {owner}, {fence}, {gone}, {now:.0f} + {lease:.0f} s)"
+            f" ({len(told.facts)} facts of {owner}, {fence}, {gone}, {now:.0f} + {lease:.0f} s)"
         )
 
     async def recover(

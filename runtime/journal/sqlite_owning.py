@@ -12,7 +12,18 @@ from ...models.fact import Fact
 from . import sqlite_entries as entries
 from . import sqlite_runs as runs
 from . import sqlite_statements as statements
-from .contract import FREE, Appended, Busy, Journal, RunEntry, check_batch, check_lease, check_limit
+from .contract import (
+    FREE,
+    Appended,
+    Busy,
+    Journal,
+    RunEntry,
+    Told,
+    check_batch,
+    check_lease,
+    check_limit,
+)
+from .given import given_again
 from .owning import nobody, taken_at
 from .rows import row_of
 from .sqlite_clock import FileClock
@@ -106,6 +117,39 @@ class SqliteOwning(Journal):
     async def mark_rewound(self, run_id: str, *, why: str) -> None:
         """Mark a run as one that nobody may go on with."""
         await self._write(partial(runs.mark_rewound, run_id=run_id, why=why))
+
+    async def restore(  # noqa: PLR0913 - as the contract has it
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        fence: int,
+        now: float,
+        lease: float,
+        after: int,
+        parts: int,
+        told: Told,
+        gone: str | None = None,
+    ) -> int:
+        """Keep anew what was lost."""
+        check_lease(owner, now=now, lease=lease)
+        notes = given_again(run_id, told, after=after)
+        row = row_of(run_id, told.facts, told.correlations) if told.facts else None
+        asked = runs.Lease(owner=owner, now=now, until=float(now + lease), gone=gone)
+        return await self._write_in_time(
+            partial(
+                statements.restore,
+                run_id=run_id,
+                row=row,
+                notes=notes,
+                lease=asked,
+                beyond=fence,
+                after=after,
+                parts=parts,
+                busy=told.busy,
+                heads=self._heads,
+            )
+        )
 
     async def recover(
         self,

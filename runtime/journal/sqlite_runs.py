@@ -183,6 +183,25 @@ def take(connection: sqlite3.Connection, *, asked: Sequence[tuple[str, Lease]]) 
     return taken
 
 
+def regain(connection: sqlite3.Connection, run_id: str, *, lease: Lease, beyond: int) -> int:
+    """Take a run that may be marked, unless another's lease is in force; take the mark off."""
+    head = head_of(connection, run_id)
+    if head.problem is not None:
+        raise damaged(where_of(connection), f"run {run_id!r}", head.problem)
+    connection.execute("UPDATE runs SET rewound = NULL WHERE number = ?", (head.number,))
+    fence = own(connection, run_id, lease=lease)
+    if fence <= beyond:
+        fence = beyond + 1
+        _set_owner(
+            connection,
+            head_of(connection, run_id),
+            fence=fence,
+            owner=lease.owner,
+            until=lease.until,
+        )
+    return fence
+
+
 def _set_owner(
     connection: sqlite3.Connection,
     head: Head,

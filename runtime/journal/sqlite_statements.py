@@ -15,11 +15,22 @@ from ...models.fact import Fact
 from . import pages
 from .contract import Appended, Busy, run_differs
 from .given import Given
+from .refusals import not_restored
 from .rows import Row, chained, checksum, facts_in, missing, snapshot_in
 from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
-from .sqlite_notes import keep_notes, not_kept
-from .sqlite_runs import Head, head_of, head_sum, readmit, told_of, writable
+from .sqlite_notes import keep_notes, not_kept, note
+from .sqlite_runs import (
+    Head,
+    Lease,
+    head_of,
+    head_sum,
+    readmit,
+    regain,
+    told_of,
+    where_of,
+    writable,
+)
 
 
 def facts(
@@ -136,6 +147,41 @@ def recover(  # noqa: PLR0913 - as of an append
     readmit(connection, head, row, ends=ends, digest=digest, busy=busy)
     heads.note(run_id, Noted(sequence=ends, digest=digest, exact=True))
     return Appended.OK
+
+
+def restore(  # noqa: PLR0913 - as of an append, and of a lease
+    connection: sqlite3.Connection,
+    run_id: str,
+    row: Row | None,
+    *,
+    notes: Sequence[Given],
+    lease: Lease,
+    beyond: int,
+    after: int,
+    parts: int,
+    busy: Busy,
+    heads: Heads,
+) -> int:
+    """Keep anew what was lost of a run, for its owner, who gets a token above this one."""
+    connection.execute("SAVEPOINT restore")
+    try:
+        fence = regain(connection, run_id, lease=lease, beyond=beyond)
+        known = entry(connection, run_id, where=where_of(connection))
+        answer = Appended.CONFLICT
+        if (known.sequence, known.parts) == (after, parts):
+            if row is None:
+                answer = note(connection, run_id, fence=fence, given=notes)
+            else:
+                answer = append(
+                    connection, run_id, row, fence=fence, busy=busy, heads=heads, notes=notes
+                )
+    except BaseException:
+        connection.execute("ROLLBACK TO restore")
+        raise
+    if answer is not Appended.OK:
+        connection.execute("ROLLBACK TO restore")
+        raise not_restored(run_id, after=after, parts=parts)
+    return fence
 
 
 def keep_snapshot(

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from turnlock.runtime.errors import JournalOwned
-from turnlock.runtime.journal.contract import FREE, RunEntry
+from turnlock.runtime.journal.contract import FREE, RunEntry, Told
 from turnlock.runtime.journal.owning import nobody
 
 from ..faulty_journal import WrappedJournal
@@ -140,6 +142,32 @@ class HearsOnlyHints(WrappedJournal):
         raise TimeoutError(answer)
 
 
+class RestoresUnderTheSameToken(WrappedJournal):
+    """What was lost is kept anew, and whoever wrote before goes on."""
+
+    async def restore(self, run_id: str, *, fence: int, **more: Any) -> int:
+        await self.inner.restore(run_id, fence=fence, **more)
+        return fence
+
+
+class RestoresAnywhere(WrappedJournal):
+    """Where the run ends is not asked."""
+
+    async def restore(self, run_id: str, **more: Any) -> int:
+        entry = await self.inner.entry(run_id)
+        more |= {"parts": entry.parts}
+        return await self.inner.restore(run_id, **more)
+
+
+class RestoresFactsAlone(WrappedJournal):
+    """The notes that stood beside them are gone."""
+
+    async def restore(self, run_id: str, *, told: Told, **more: Any) -> int:
+        return await self.inner.restore(run_id, told=attrs.evolve(told, notes=()), **more)
+
+
+_RESTORED: Final = "test_d_62_an_owner_keeps_anew_what_was_lost"
+
 CAUGHT: Final[list[tuple[type[WrappedJournal], str]]] = [
     (FreeAnyway, "test_d_12_what_may_be_taken_is_listed"),
     (CutsFirst, "test_d_12_what_may_be_taken_is_listed_in_pages"),
@@ -149,5 +177,8 @@ CAUGHT: Final[list[tuple[type[WrappedJournal], str]]] = [
     (TakesInTurn, "test_d_13_of_many_who_take_the_same_runs_each_gets_others"),
     (LetsAllGo, "test_d_46_all_runs_of_an_owner_are_let_go"),
     (AnybodysAnswer, "test_d_82_a_number_means_something_only_with_its_run"),
+    (RestoresUnderTheSameToken, _RESTORED),
+    (RestoresAnywhere, _RESTORED),
+    (RestoresFactsAlone, _RESTORED),
     (HearsOnlyHints, "test_d_10_who_waits_is_told_at_the_latest_after_the_time"),
 ]

@@ -22,6 +22,7 @@ from .loads import Loads
 from .logs_kept import LogsKept
 from .logs_stories import LogsOutliving, LogStories
 from .ownership import Ownership
+from .performed import Performed
 from .rewinding import Rewinding
 from .stories import Stories
 from .taking import Taking
@@ -40,6 +41,7 @@ class JournalContract(
     LatestRuns,
     Forgetting,
     Rewinding,
+    Performed,
     LogsKept,
     LogStories,
     Stories,

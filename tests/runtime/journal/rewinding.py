@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from turnlock.models.deliveries import Tick
 from turnlock.models.errors import InvalidValue, UnknownRun
-from turnlock.runtime.errors import JournalRewound
-from turnlock.runtime.journal.contract import Appended, Finding, Journal
+from turnlock.runtime.errors import Conflict, JournalOwned, JournalRewound
+from turnlock.runtime.journal.contract import Appended, Finding, Journal, Summary, Told
+from turnlock.views.status import Status
 
 from .stage import (
     LEASE,
@@ -118,6 +120,76 @@ class Rewinding(JournalStage):
             assert recovered is Appended.OK
             page = await journal.ledger(RUN.run_id)
             assert [it.correlation for it in page.entries] == [None, None, told, None]
+
+        self.play(tmp_path, story)
+
+    @pytest.mark.parametrize(
+        ("lost", "marked"),
+        [("facts", True), ("facts", False), ("notes", True), ("nothing", True)],
+    )
+    def test_d_62_an_owner_keeps_anew_what_was_lost(
+        self, tmp_path: Path, lost: str, *, marked: bool
+    ) -> None:
+        """Each fact and note as it was, under a token above its own; whoever had the run is fenced.
+
+        What the journal forgot is told by one that never had it.
+        """
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            fence = await journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE)
+            await kept(journal, facts(2), fence)
+            await journal.note(RUN.run_id, fence=fence, notes=[said("first")])
+            if marked:
+                await journal.mark_rewound(RUN.run_id, why=WHY)
+            notes = [said("second", after=2), said("third", after=4)]
+            told = {
+                "facts": Told(
+                    facts=facts(2, after=2, commit=2),
+                    notes=notes,
+                    correlations=[b'{"thread_id":"T"}', None],
+                    busy=Summary(busy=True, status=Status.EXECUTING, waiting=0, doubts=0),
+                ),
+                "notes": Told(notes=notes[:1]),
+                "nothing": Told(),
+            }[lost]
+
+            async def restore(**other: Any) -> int:
+                given = {"owner": "ada", "after": 2, "parts": 1, "told": told, **other}
+                return await journal.restore(
+                    RUN.run_id, fence=fence + 7, now=NOW, lease=LEASE, **given
+                )
+
+            for wrong in ({"after": 1, "told": Told()}, {"parts": 0}, {"parts": 2}):
+                with pytest.raises(Conflict, match=f"{RUN.run_id}.*nothing is restored"):
+                    await restore(**wrong)
+            with pytest.raises(JournalOwned):
+                await restore(owner="bob")
+            before = await journal.entry(RUN.run_id)
+            assert (before.sequence, before.parts, before.fence) == (2, 1, fence)
+            assert before.rewound == (WHY if marked else None)
+
+            new = await restore()
+
+            assert new > fence + 7
+            entry = await journal.entry(RUN.run_id)
+            assert (entry.rewound, entry.owner, entry.fence) == (None, "ada", new)
+            assert entry.owned_until == NOW + LEASE
+            assert entry.busy
+            ends = 4 if lost == "facts" else 2
+            assert await everything(journal) == [*facts(2), *facts(2, after=2, commit=2)][:ends]
+            texts = [it.note.body for it in await journal.notes(RUN.run_id)]
+            expected = {"facts": 3, "notes": 2, "nothing": 1}[lost]
+            assert texts == [{"text": it} for it in ("first", "second", "third")[:expected]]
+            page = await journal.ledger(RUN.run_id)
+            about = [it.correlation for it in page.entries if it.correlation is not None]
+            assert about == ([b'{"thread_id":"T"}'] if lost == "facts" else [])
+            late = facts(1, after=ends)
+            for token, answer in ((fence, Appended.FENCED), (new, Appended.OK)):
+                assert answer is await journal.append(
+                    RUN.run_id, fence=token, after=ends, facts=late, busy=True
+                )
+            assert await journal.check() == ()
 
         self.play(tmp_path, story)
 

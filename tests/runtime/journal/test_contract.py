@@ -37,6 +37,7 @@ from .broken import (
     RecoversByHalves,
     WritesTheRewound,
 )
+from .broken_hosts import CAUGHT as HOSTS_CAUGHT
 from .broken_ledgers import CAUGHT as LEDGERS_CAUGHT
 from .broken_lists import (
     BusyAlone,
@@ -84,6 +85,7 @@ CAUGHT: list[tuple[type[WrappedJournal], str]] = [
     *LEDGERS_CAUGHT,
     *LOGS_CAUGHT,
     *TAKERS_CAUGHT,
+    *HOSTS_CAUGHT,
 ]
 
 
