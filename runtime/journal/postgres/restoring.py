@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...errors import Conflict
 from ..contract import Appended, Told
 from ..given import ends_of, given_notes
+from ..refusals import not_restored
 from ..rows import row_of
 from .appends import Asked, Judged, Verdict
 from .doors import Connection
@@ -25,7 +23,7 @@ async def restore(  # noqa: PLR0913 - what a lease and an append are made of
     fence: int,
     after: int,
     parts: int,
-    told: Sequence[Told],
+    told: Told,
     where: str,
 ) -> Taken:
     """Take the run as `own` does, under a token above `fence`; keep what it lacks, each as it was.
@@ -34,7 +32,7 @@ async def restore(  # noqa: PLR0913 - what a lease and an append are made of
     """
     head = await head_of(connection, tables, lease.run_id, locked=True)
     if (head.sequence, head.part) != (after, parts):
-        raise _conflict(head, f"not with fact {after} and {parts} notes")
+        raise not_restored(lease.run_id, after=after, parts=parts)
     await connection.execute(
         f"UPDATE {tables.runs} SET rewound = NULL, epoch = greatest(epoch, $2) WHERE number = $1",  # noqa: S608 - ours
         head.number,
@@ -44,15 +42,15 @@ async def restore(  # noqa: PLR0913 - what a lease and an append are made of
     if outcome.error is not None:
         raise outcome.error
     taken: Taken = outcome.value
-    for it in told:
-        await _keep(connection, tables, head, taken, it, where=where)
+    if told.facts or told.notes:
+        await _keep(connection, tables, head, taken, told, where=where)
     return taken
 
 
 async def _keep(  # noqa: PLR0913 - the run, whose it is, and what is kept
     connection: Connection, tables: Tables, head: Head, taken: Taken, told: Told, *, where: str
 ) -> None:
-    """Keep one append, or notes alone."""
+    """Keep facts with their notes, or notes alone."""
     run_id = head.run_id
     if not told.facts:
         given = given_notes(run_id, told.notes)
@@ -75,11 +73,4 @@ async def _keep(  # noqa: PLR0913 - the run, whose it is, and what is kept
         judged: Judged | None = outcome.value
         kept = judged is not None and judged.verdict is Verdict.OK
     if not kept:
-        raise _conflict(head, "and what was told does not follow")
-
-
-def _conflict(head: Head, why: str) -> Conflict:
-    return Conflict(
-        f"run {head.run_id!r}: it ends with fact {head.sequence} and {head.part} notes behind it,"
-        f" {why}; read it again"
-    )
+        raise not_restored(run_id, after=head.sequence, parts=head.part)

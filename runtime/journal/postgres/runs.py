@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 
 from ....models.run import Run
@@ -109,7 +109,7 @@ class PostgresRuns(Doors):
         lease: float,
         after: int,
         parts: int,
-        told: Sequence[Told],
+        told: Told,
         gone: str | None = None,
     ) -> int:
         """Keep anew what was acknowledged, and take the run."""

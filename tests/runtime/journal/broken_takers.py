@@ -145,8 +145,9 @@ class HearsOnlyHints(WrappedJournal):
 class RestoresUnderTheSameToken(WrappedJournal):
     """What was lost is kept anew, and whoever wrote before goes on."""
 
-    async def restore(self, run_id: str, *, fence: int, **more: Any) -> int:
-        await self.inner.restore(run_id, fence=fence, **more)
+    async def restore(self, run_id: str, **more: Any) -> int:
+        await self.inner.restore(run_id, **more)
+        fence: int = more["fence"]
         return fence
 
 
@@ -162,8 +163,10 @@ class RestoresAnywhere(WrappedJournal):
 class RestoresFactsAlone(WrappedJournal):
     """The notes that stood beside them are gone."""
 
-    async def restore(self, run_id: str, *, told: Told, **more: Any) -> int:
-        return await self.inner.restore(run_id, told=attrs.evolve(told, notes=()), **more)
+    async def restore(self, run_id: str, **more: Any) -> int:
+        told: Told = more["told"]
+        more["told"] = attrs.evolve(told, notes=())
+        return await self.inner.restore(run_id, **more)
 
 
 _RESTORED: Final = "test_d_62_an_owner_keeps_anew_what_was_lost"

@@ -155,7 +155,8 @@ class Rewinding(JournalStage):
             }[lost]
 
             async def restore(**other: Any) -> int:
-                given = {"owner": "ada", "after": 2, "parts": 1, "told": told, **other}
+                given: dict[str, Any] = {"owner": "ada", "after": 2, "parts": 1, "told": told}
+                given |= other
                 return await journal.restore(
                     RUN.run_id, fence=fence + 7, now=NOW, lease=LEASE, **given
                 )
