@@ -39,6 +39,7 @@ PAUSE: Final = 0.005
 RECONNECT: Final = 0.25
 """Seconds after which a connection is tried again; they double."""
 RECONNECT_MOST: Final = 30.0
+"""Seconds between two tries to connect anew, at most."""
 
 _log: Final = logger(__name__)
 

@@ -49,7 +49,7 @@ def between(
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 def test_all_is_copied_as_the_same_bytes(tmp_path: Path, kinds: tuple[str, str]) -> None:
-    """Facts, notes, gaps, snapshots, posts, marks, workers and logs; then it goes on there."""
+    """Facts, notes, gaps, snapshots, posts, marks, workers and logs (D-20); it goes on there."""
 
     async def story(source: Journal, target: Journal) -> None:
         before = await held(source)
