@@ -29,7 +29,7 @@ class Away(JournalError):
     """The server cannot be reached; nothing was written (D-42)."""
 
 
-class OutcomeUnknown(JournalError):
+class NotKnown(JournalError):
     """What was asked may be kept or not: the next read tells (D-18, D-41)."""
 
 
@@ -72,9 +72,9 @@ def not_opened(where: str, error: BaseException) -> JournalError:
     return JournalError(f"journal {where}: it could not be opened: {_with_fix(error)}")
 
 
-def not_known(where: str, error: BaseException) -> OutcomeUnknown:
+def not_known(where: str, error: BaseException) -> NotKnown:
     """Return the error for what may be kept or not."""
-    return OutcomeUnknown(
+    return NotKnown(
         f"journal {where}: it is not known whether this was written: {cause_of(error)}; what is"
         " read next is what was kept"
     )

@@ -164,7 +164,8 @@ class Lane:
                 await self._link.close()
 
     def _end(self) -> None:
-        """Leave nobody waiting, whatever has ended the lane."""
+        """Leave nobody waiting, whatever has ended the lane, and take nothing more."""
+        self._closing = True
         if self._reconnecting is not None:
             self._reconnecting.cancel()
         for work in self._waiting:

@@ -15,6 +15,7 @@ from turnlock import Run
 from turnlock.runtime.errors import Closed, JournalError, Overloaded
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.postgres import lanes
+from turnlock.runtime.journal.postgres.failures import NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.url import place_of
 from turnlock.runtime.journal.rows import row_of
@@ -169,14 +170,28 @@ def test_works_that_wait_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     play(tmp_path, story)
 
 
-def test_a_loop_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
-    """A journal that nobody closed does not hang its loop."""
+def test_a_lane_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
+    """As where the loop ends before anybody has closed the journal."""
 
-    async def run() -> None:
-        journal = await PostgresJournal.open(place_of(journal_url(tmp_path)))
-        await journal.declare(RUN)
+    async def story(journal: PostgresJournal) -> None:
+        fence = await owned(journal)
+        works = [
+            asyncio.create_task(
+                journal.append(RUN.run_id, fence=fence, after=n, facts=facts(1, after=n), busy=True)
+            )
+            for n in range(3)
+        ]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for task in asyncio.all_tasks():
+            if task.get_name().endswith(", lane"):
+                task.cancel()
+        for answer in await asyncio.gather(*works, return_exceptions=True):
+            assert answer is Appended.OK or isinstance(answer, NotKnown | Closed)
+        with pytest.raises(Closed):
+            await journal.declare(RUN)
 
-    asyncio.run(run())
+    play(tmp_path, story)
 
 
 def test_a_closed_journal_says_so(tmp_path: Path) -> None:

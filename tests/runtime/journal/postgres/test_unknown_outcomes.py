@@ -16,7 +16,7 @@ from turnlock import Interrupt, Run
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.postgres.database import Database
-from turnlock.runtime.journal.postgres.failures import Away, OutcomeUnknown
+from turnlock.runtime.journal.postgres.failures import Away, NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.tables import key_of
 from turnlock.runtime.journal.postgres.url import place_of
@@ -89,7 +89,7 @@ def late_write(way: Proxy) -> list[int]:
         fence = await owned(journal)
         await kept(journal, facts(1), fence)
         plan = way.at(APPEND, When.BEFORE, held=True)
-        with pytest.raises(OutcomeUnknown, match="it is not known whether this was written"):
+        with pytest.raises(NotKnown, match="it is not known whether this was written"):
             await append(journal, fence, after=1)
         found.append(len(await everything(journal)))
         way.release(plan)
@@ -129,7 +129,7 @@ def test_d_40_what_was_cut_is_read_back_as_it_is(way: Proxy, when: When, noted: 
         fence = await owned(journal)
         await kept(journal, facts(1), fence)
         way.at(COMMIT if noted else APPEND, when)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(NotKnown):
             await journal.append(
                 RUN.run_id,
                 fence=fence,
@@ -153,17 +153,17 @@ def test_d_43_what_else_was_lost_is_safe_to_repeat(way: Proxy, when: When) -> No
     async def story(journal: PostgresJournal, way: Proxy) -> None:
         await journal.declare(RUN)
         way.at(COMMIT, when)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(NotKnown):
             await journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE)
         fence = await journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE)
         assert await append(journal, fence, after=0) is Appended.OK
         way.at(COMMIT, when)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(NotKnown):
             await journal.release(RUN.run_id, fence=fence)
         await journal.release(RUN.run_id, fence=fence)
         assert (await journal.entry(RUN.run_id)).owner is None
         way.at(COMMIT, when)
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(NotKnown):
             await journal.post(RUN.run_id, Interrupt(turn_id="turn-1"))
         await journal.post(RUN.run_id, Interrupt(turn_id="turn-1"))
         assert len(await journal.posts([RUN.run_id])) in {1, 2}
@@ -179,7 +179,7 @@ def test_before_commit_nothing_was_written(way: Proxy) -> None:
         way.at("UPDATE .*epoch", When.DONE)
         with pytest.raises(JournalError, match="nothing was written") as told:
             await journal.own(RUN.run_id, owner="ada", now=NOW, lease=LEASE)
-        assert not isinstance(told.value, OutcomeUnknown)
+        assert not isinstance(told.value, NotKnown)
         assert (await journal.entry(RUN.run_id)).fence == 0
 
     play(way, story)
@@ -226,7 +226,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(way: Proxy) -> None:
         fence = await owned(journal)
         await kept(journal, facts(1), fence)
         way.lose()
-        with pytest.raises(OutcomeUnknown, match="not known"):
+        with pytest.raises(NotKnown, match="not known"):
             await append(journal, fence, after=1)
         way.pass_on()
         found = len(await everything(journal))
@@ -248,7 +248,7 @@ def test_d_36_a_warning_beside_a_commit_makes_it_unknown(way: Proxy) -> None:
             "CREATE CONSTRAINT TRIGGER warns AFTER INSERT ON turnlock.appends"
             " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION turnlock.warn()",
         )
-        with pytest.raises(OutcomeUnknown, match="canceling wait"):
+        with pytest.raises(NotKnown, match="canceling wait"):
             await append(journal, fence, after=0)
         assert len(await everything(journal)) == 1
 
@@ -265,7 +265,7 @@ def test_a_row_that_a_person_holds_is_waited_for(way: Proxy) -> None:
         transaction = person.transaction()
         await transaction.start()
         await person.execute("SELECT FROM turnlock.runs WHERE number = 1 FOR UPDATE")
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(NotKnown):
             await append(journal, fence, after=0)
         with pytest.raises(JournalError, match="not known yet"):
             await journal.read(RUN.run_id)
