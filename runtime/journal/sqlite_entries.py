@@ -15,23 +15,24 @@ from typing import Any, Final
 
 import attrs
 
-from ...models.codec import record_from_json, to_json
-from ...models.errors import InvalidValue, NewerVersion
+from ...models.codec import to_json
 from ...models.run import Run
 from ...views.status import Status
-from ...views.tally import Asked
-from ..errors import JournalError
 from .contract import RunEntry, RunsPage, not_removed, run_differs
 from .latest import Place
 from .ledger import Cursor
-from .rows import checksum, damaged
+from .listed import Told, configuration, run_listed
+from .rows import checksum
 from .sqlite_notes import PARTS, SHOWN
 from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
+_TOLD: Final = (
+    "began", "changed", "status", "waiting", "doubts", "trouble", "turn_id", "asked_id",
+    "asked_tool", "asked_since",
+)  # fmt: skip
 _ENTRY: Final = HEAD.replace(
     " FROM",
-    ", run, checksum, began, changed, status, waiting, doubts, trouble, turn_id, asked_id,"  # noqa: S608 - ours
-    f" asked_tool, asked_since, told, {PARTS}, {SHOWN},"
+    f", run, checksum, {', '.join(_TOLD)}, told, {PARTS}, {SHOWN},"  # noqa: S608 - ours
     " (SELECT sequence FROM snapshots WHERE run = runs.number) FROM",
 )
 _HEAD: Final = len(attrs.fields(Head))
@@ -43,7 +44,7 @@ def entry(connection: sqlite3.Connection, run_id: str, *, where: str) -> RunEntr
     Raises `UnknownRun`, and `JournalError` where its configuration is damaged.
     """
     head, content, kept, *told = _split(row_of_run(connection, _ENTRY, run_id))
-    return _entry(_configuration(content, kept, run_id, where), head, told, head.problem)
+    return _entry(configuration(content, kept, run_id, where), head, told, head.problem)
 
 
 def entries(  # noqa: PLR0913 - what picks a page
@@ -113,37 +114,13 @@ def _split(row: Any) -> Any:  # noqa: ANN401 - a row of _ENTRY
 def _listed(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a row of _ENTRY
     """Return an entry in any case: one damaged row must not hide the others."""
     head, content, kept, *told = _split(row)
-    try:
-        run, problem = _configuration(content, kept, head.run_id, where), head.problem
-    except JournalError as error:
-        run, problem = Run(run_id=str(head.run_id) or "?"), str(error)
-    return _entry(run, head, told, problem)
+    run, problem = run_listed(content, kept, head.run_id, where)
+    return _entry(run, head, told, problem or head.problem)
 
 
-def _configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # noqa: ANN401
-    try:
-        run = record_from_json(Run, content) if checksum(content, run_id) == kept else None
-    except NewerVersion as error:
-        raise JournalError(
-            f"journal {where}: a newer turnlock declared run {run_id!r} ({error.cause}); leave it"
-            " to that one: nothing is damaged"
-        ) from error
-    except InvalidValue as error:
-        raise damaged(where, f"run {run_id!r}", str(error)) from error
-    if run is None or run.run_id != run_id:
-        raise damaged(where, f"run {run_id!r}", "the checksum does not fit")
-    return run
-
-
-def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> RunEntry:
-    began, changed, status, waiting, doubts, trouble, turn_id, *asked, of, parts, shown, snapped = (
-        told
-    )
+def _entry(run: Run, head: Head, columns: Sequence[Any], problem: str | None) -> RunEntry:
+    *told, of, parts, shown, snapped = columns
     known = head.usable
-    if not known.sequence:
-        status, waiting, doubts, turn_id = Status.IDLE, 0, 0, None
-    elif of != known.sequence:
-        changed = status = waiting = doubts = trouble = turn_id = None
     return RunEntry(
         run=run,
         sequence=known.sequence,
@@ -151,14 +128,7 @@ def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> Ru
         fence=known.fence,
         owner=known.owner,
         owned_until=known.owned_until,
-        began=began,
-        changed=changed,
-        status=Status(status) if status in _STATUSES else None,
-        waiting=waiting,
-        doubts=doubts,
-        trouble=None if trouble is None else str(trouble),
-        turn_id=None if turn_id is None else str(turn_id),
-        asked=_asked(turn_id, asked),
+        **Told(of=of, **dict(zip(_TOLD, told, strict=True))).shown(known.sequence),
         parts=parts if isinstance(parts, int) else 0,
         shown=Cursor(known.sequence, shown if isinstance(shown, int) else 0),
         snapped=snapped if isinstance(snapped, int) else 0,
@@ -166,16 +136,6 @@ def _entry(run: Run, head: Head, told: Sequence[Any], problem: str | None) -> Ru
         forgotten=known.forgotten,
         problem=problem,
     )
-
-
-_STATUSES: Final = frozenset(Status)
-
-
-def _asked(turn_id: Any, asked: Sequence[Any]) -> Asked | None:  # noqa: ANN401 - a column
-    name, tool, since = asked
-    if turn_id is None or name is None or not isinstance(since, float):
-        return None
-    return Asked(turn_id=str(turn_id), invocation_id=str(name), tool_name=str(tool), since=since)
 
 
 _STANDING: Final = (

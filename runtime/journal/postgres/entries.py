@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ....models.codec import record_from_json, to_json
-from ....models.errors import InvalidValue, NewerVersion
+from ....models.codec import to_json
 from ....models.run import Run
-from ....views.status import Status
-from ....views.tally import Asked
-from ...errors import JournalError
 from ..contract import RunEntry, Summary, run_differs, unknown_run
 from ..ledger import Cursor
+from ..listed import Told, configuration, run_listed
 from ..rows import checksum
 from .appends import SET_SUMMED, SUMMED, summed
 from .doors import Connection
@@ -26,7 +23,6 @@ _COLUMNS: Final = (
     " r.turn_id, r.asked_id, r.asked_tool, r.asked_since, r.part, r.shown, r.snapped, r.rewound,"
     " r.forgotten"
 )
-_STATUSES: Final = frozenset(Status)
 
 
 def selecting(tables: Tables) -> str:
@@ -39,14 +35,8 @@ def selecting(tables: Tables) -> str:
 
 def entry_in(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a record of `selecting`
     """Return an entry in any case: one damaged row must not hide the others."""
-    run_id, problem = text_of(row["run_id"]), None
-    try:
-        run = configuration(row["run"], row["checksum"], run_id, where)
-    except JournalError as error:
-        run, problem = Run(run_id=run_id or "?"), str(error)
-    sequence, is_told = row["sequence"], row["told"] == row["sequence"]
-    begun = is_told and sequence > 0
-    turn_id = _text(row["turn_id"]) if begun else None
+    run, problem = run_listed(row["run"], row["checksum"], text_of(row["run_id"]), where)
+    sequence: int = row["sequence"]
     return RunEntry(
         run=run,
         sequence=sequence,
@@ -54,14 +44,7 @@ def entry_in(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a record of `s
         fence=row["epoch"],
         owner=_text(row["owner"]),
         owned_until=row["until"],
-        began=row["began"],
-        changed=row["changed"] if is_told else None,
-        status=_status(row["status"]) if begun else None if sequence else Status.IDLE,
-        waiting=row["waiting"] if begun else None if sequence else 0,
-        doubts=row["doubts"] if begun else None if sequence else 0,
-        trouble=_text(row["trouble"]) if is_told else None,
-        turn_id=turn_id,
-        asked=_asked(turn_id, row),
+        **_told(row).shown(sequence),
         parts=row["part"],
         shown=Cursor(sequence, row["shown"]),
         snapped=row["snapped"],
@@ -71,45 +54,24 @@ def entry_in(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a record of `s
     )
 
 
-def configuration(content: bytes, kept: int, run_id: str, where: str) -> Run:
-    """Return what a run was declared with. Raises `JournalError` where that is damaged."""
-    cause = "the checksum does not fit"
-    try:
-        if checksum(content, run_id) == kept:
-            run = record_from_json(Run, content)
-            if run.run_id == run_id:
-                return run
-    except NewerVersion as error:
-        raise JournalError(
-            f"journal {where}: a newer turnlock declared run {run_id!r} ({error.cause}); leave it"
-            " to that one: nothing is damaged"
-        ) from error
-    except InvalidValue as error:
-        cause = str(error)
-    raise JournalError(
-        f"journal {where}: run {run_id!r} is damaged ({cause}); keep it as it is, and restore the"
-        " database from a backup"
+def _told(row: Any) -> Told:  # noqa: ANN401 - a record
+    return Told(
+        of=row["told"],
+        began=row["began"],
+        changed=row["changed"],
+        status=row["status"],
+        waiting=row["waiting"],
+        doubts=row["doubts"],
+        trouble=_text(row["trouble"]),
+        turn_id=_text(row["turn_id"]),
+        asked_id=_text(row["asked_id"]),
+        asked_tool=_text(row["asked_tool"]),
+        asked_since=row["asked_since"],
     )
 
 
 def _text(kept: bytes | None) -> str | None:
     return None if kept is None else text_of(kept)
-
-
-def _status(kept: str | None) -> Status | None:
-    return Status(kept) if kept in _STATUSES else None
-
-
-def _asked(turn_id: str | None, row: Any) -> Asked | None:  # noqa: ANN401 - a record
-    name, since = row["asked_id"], row["asked_since"]
-    if turn_id is None or name is None or since is None:
-        return None
-    return Asked(
-        turn_id=turn_id,
-        invocation_id=text_of(name),
-        tool_name=text_of(row["asked_tool"] or b""),
-        since=since,
-    )
 
 
 async def entry(connection: Connection, tables: Tables, run_id: str, *, where: str) -> RunEntry:
