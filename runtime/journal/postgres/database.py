@@ -94,12 +94,19 @@ class Database:
 
     # The doors.
 
-    async def read(self, ask: Ask[T], *, run: str | None = None, whole: bool = False) -> T:
+    async def read(
+        self,
+        ask: Ask[T],
+        *,
+        run: str | None = None,
+        whole: bool = False,
+        within: float | None = None,
+    ) -> T:
         """Ask for what is kept; see `Doors`."""
         self._check_open()
         if run in self._unsettled:
             await self._settle(run)
-        return await self._readers.ask(ask, whole=whole)
+        return await self._readers.ask(ask, whole=whole, within=within)
 
     async def write(
         self,

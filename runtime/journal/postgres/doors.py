@@ -45,12 +45,20 @@ class Doors(Journal):
     """Host, database and schema, for messages: never a password (D-55)."""
 
     @abstractmethod
-    async def _read(self, ask: Ask[T], *, run: str | None = None, whole: bool = False) -> T:
+    async def _read(
+        self,
+        ask: Ask[T],
+        *,
+        run: str | None = None,
+        whole: bool = False,
+        within: float | None = None,
+    ) -> T:
         """Ask for what is kept; nothing is written.
 
         `run` is the run that it is about: what became of a write to it that is not known is found
         out before (D-41). Each statement sees what was committed before it; `whole`: all of them
-        see the same moment, for two round trips more.
+        see the same moment, for two round trips more. `within` is how many seconds all of it may
+        take where that is more than an answer may (`answer_within`).
         """
 
     @abstractmethod

@@ -25,6 +25,8 @@ from .tables import Tables, key_of, text_of
 
 PORTION: Final = 100
 """Notes, entries, posts and workers that are read together."""
+WITHIN: Final = 3_600.0
+"""Seconds that looking at one run or log may take: a million facts took half a minute."""
 ORPHANS: Final = 1_000
 """Rows of runs that are not there are told up to so many, of each table."""
 
@@ -59,6 +61,7 @@ class PostgresInspection(Doors):
                 lambda it: run_checked(it, self._tables, run_id, where=self._where),
                 run=run_id,
                 whole=True,
+                within=WITHIN,
             )
         except Closed:
             raise
@@ -86,10 +89,10 @@ class PostgresInspection(Doors):
     async def _portion(
         self, look: Callable[[Connection, Tables, T], Awaitable[Portion[T]]], after: T
     ) -> Portion[T]:
-        return await self._read(lambda it: look(it, self._tables, after), whole=True)
+        return await self._read(lambda it: look(it, self._tables, after), whole=True, within=WITHIN)
 
     async def _orphans(self, table: str) -> Sequence[Finding]:
-        return await self._read(lambda it: orphans(it, self._tables, table))
+        return await self._read(lambda it: orphans(it, self._tables, table), within=WITHIN)
 
 
 async def run_checked(

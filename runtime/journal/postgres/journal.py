@@ -128,8 +128,15 @@ class PostgresJournal(
             await self._listener.close()
         await self._database.close()
 
-    async def _read(self, ask: Ask[T], *, run: str | None = None, whole: bool = False) -> T:
-        return await self._database.read(ask, run=run, whole=whole)
+    async def _read(
+        self,
+        ask: Ask[T],
+        *,
+        run: str | None = None,
+        whole: bool = False,
+        within: float | None = None,
+    ) -> T:
+        return await self._database.read(ask, run=run, whole=whole, within=within)
 
     async def _write(
         self,

@@ -55,7 +55,7 @@ class PostgresLedgers(Doors):
     async def ledger(
         self, run_id: str, *, after: Cursor = START, limit: int = PAGE, manifests: bool = False
     ) -> LedgerPage:
-        """Return the next entries, facts and notes as one moment has them."""
+        """Return the next entries."""
         check_limit(limit=limit)
         return await self._read(
             lambda it: ledgers.page(
@@ -68,7 +68,6 @@ class PostgresLedgers(Doors):
                 where=self._where,
             ),
             run=run_id,
-            whole=True,
         )
 
     async def ends(self, run_ids: Sequence[str]) -> Mapping[str, Cursor]:

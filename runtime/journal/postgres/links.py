@@ -96,9 +96,9 @@ class Link:
             return await self.transaction(work)
         return await self._in_time(lambda: self._single(work))
 
-    async def ask(self, ask: Ask[T], *, whole: bool) -> T:
+    async def ask(self, ask: Ask[T], *, whole: bool, within: float | None = None) -> T:
         """Ask for something; `whole`: all statements see the same moment."""
-        return await self._in_time(lambda: self._asked(ask, whole=whole))
+        return await self._in_time(lambda: self._asked(ask, whole=whole), within=within)
 
     async def _asked(self, ask: Ask[T], *, whole: bool) -> T:
         if not whole:

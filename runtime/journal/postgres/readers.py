@@ -33,13 +33,13 @@ class Readers:
         self._idle: list[Link] = []
         self._free = asyncio.Semaphore(READERS)
 
-    async def ask(self, ask: Ask[T], *, whole: bool = False) -> T:
+    async def ask(self, ask: Ask[T], *, whole: bool = False, within: float | None = None) -> T:
         """Ask for something, again where the connection was lost. Raises `JournalError`."""
         async with self._free:
             for left in reversed(range(TRIES)):
                 link = self._idle.pop() if self._idle else await self._connect()
                 try:
-                    answer = await link.ask(ask, whole=whole)
+                    answer = await link.ask(ask, whole=whole, within=within)
                 except BaseException as error:
                     lost = was_lost(error) or not link.is_open
                     if isinstance(error, TurnlockError) and not whole:

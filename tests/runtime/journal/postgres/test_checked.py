@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from turnlock import Decide, Run
@@ -18,6 +19,8 @@ from turnlock.runtime.journal import ledger as bounds
 from turnlock.runtime.journal import pages
 from turnlock.runtime.journal.contract import PROBLEM, Appended, Finding, Journal
 from turnlock.runtime.journal.postgres import inspection
+from turnlock.runtime.journal.postgres.journal import PostgresJournal
+from turnlock.runtime.journal.postgres.url import place_of
 
 from ..stage import NOW, OTHER, RUN, facts, kept, note, owned, said, told_run
 from .between import Place
@@ -335,3 +338,24 @@ class _Counted:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
+
+
+def test_a_check_may_take_longer_than_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of a million facts takes half a minute; the connection is not dropped meanwhile."""
+    real = inspection.run_checked
+
+    async def slow(connection: Any, *args: Any, **more: Any) -> list[Finding]:
+        await connection.execute("SELECT pg_sleep(0.5)")
+        return await real(connection, *args, **more)
+
+    monkeypatch.setattr(inspection, "run_checked", slow)
+
+    async def run() -> None:
+        place = attrs.evolve(place_of(Place(tmp_path).url), answer_within=0.3)
+        async with await PostgresJournal.open(place) as journal:
+            await journal.declare(RUN)
+            assert await journal.check() == ()
+
+    asyncio.run(run())
