@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
@@ -310,6 +310,8 @@ async def _visits(bench: _Bench, count: int) -> list[Line]:
     """Approve in one journal what a runtime on another one owns."""
     approval = Decide(turn_id="turn-1", invocation_id="call-1", approved=True)
     took: list[float] = []
+    raw: list[float] = []
+    rows = iter(bench.rows(1, 1, count))
     async with (
         await open_journal(bench.server.url) as elsewhere,
         _runtime(elsewhere, pay) as runtime,
@@ -319,6 +321,9 @@ async def _visits(bench: _Bench, count: int) -> list[Line]:
             await runtime.open_run(Run(run_id=run_id))
             await runtime.deliver(run_id, _turn())
             began = perf_counter()
+            await bench.raw.execute(ONE, *next(rows)[0])
+            raw.append(perf_counter() - began)
+            began = perf_counter()
             answer = await submit(bench.journal, run_id, approval, within=10.0)
             took.append(perf_counter() - began)
             if not answer.by_owner:
@@ -326,6 +331,12 @@ async def _visits(bench: _Bench, count: int) -> list[Line]:
     return [
         _milliseconds("an approval by the owner elsewhere, p50", statistics.median(took), bound=25),
         _milliseconds("– p99", sorted(took)[len(took) * 99 // 100]),
+        Line(
+            name="– ÷ a raw INSERT, p50",
+            value=statistics.median(took) / statistics.median(raw),
+            unit="ratio",
+            note="post, facts and answer are three commits, one after the other",
+        ),
     ]
 
 
@@ -343,9 +354,9 @@ async def _take_over(bench: _Bench, count: int) -> list[Line]:
         await journal.take(left[at : at + SIZES[-1]], owner="gone", now=now, lease=0.001)
     await asyncio.sleep(0.1 + journal.patience)
     async with _runtime(journal, pay) as runtime:
-        began = perf_counter()
+        began, worked = perf_counter(), process_time()
         taken = await runtime.take_over()
-        seconds = perf_counter() - began
+        seconds, worked = perf_counter() - began, process_time() - worked
         if len(taken) < count:
             raise AssertionError(len(taken))
     return [
@@ -354,7 +365,7 @@ async def _take_over(bench: _Bench, count: int) -> list[Line]:
             value=seconds * TAKEN / len(taken),
             unit="s a thousand",
             bound=1.0,
-            note="3 s without take",
+            note=f"3 s without take; of this process {worked * TAKEN / len(taken):.2g} s of CPU",
         )
     ]
 
