@@ -16,7 +16,7 @@ from ...views.status import Status
 from .entries import Finding
 from .ledger import START
 from .noted import NotedRow
-from .post_rows import aside
+from .post_rows import Unreadable, aside, read_post
 from .rows import STRANGE, Row, checksum, facts_in, lines_in, missing
 
 DAMAGED: Final = "it is damaged: the checksum does not fit"
@@ -139,8 +139,10 @@ def post_checked(  # noqa: PLR0913 - the columns of a post
     receipt_kept: int | None,
 ) -> Iterator[Finding]:
     """Tell of a post that was set aside, or will be, and of an answer that is damaged."""
-    told = aside(number, run_id, delivery, kept, problem=problem)
-    if told is not None:
+    read = read_post(number, run_id, delivery, kept)
+    if problem is None and isinstance(read, Unreadable):  # nobody who writes has met it yet
+        yield Finding(run_id=run_id, what=f"post {number}", cause=read.problem)
+    elif told := aside(number, run_id, delivery, kept, problem=problem):
         yield told
     if receipt_kept is not None and checksum(receipt, number) != receipt_kept:
         yield Finding(run_id=run_id, what=f"answer to post {number}", cause=DAMAGED)
