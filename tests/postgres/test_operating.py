@@ -111,9 +111,13 @@ def test_the_schema_of_another_program_is_not_touched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["deciders", 'odd "one"; DROP'])
 def test_d_58_a_role_with_the_grants_decides_and_does_nothing_else(
-    server: Cluster, tmp_path: Path, role: str
+    server: Cluster, tmp_path: Path, role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the command prints is done, by psql's way in; the host judges the decision."""
+    """What the command prints is done, by psql's way in; the host judges the decision.
+
+    It is the host, too, that removes old answers: each time here.
+    """
+    monkeypatch.setattr("turnlock.runtime.journal.postgres.posts.FORGETTING", 1)
     schema = f"g{abs(hash(role)) % 10**6}"
     url = f"{server.url}?schema={schema}&unsafe=on"
     assert turnlock("journal", "init", "--db", url).exit_code == 0

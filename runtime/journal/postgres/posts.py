@@ -18,7 +18,7 @@ from .heads import head_of
 from .tables import Tables, key_of, text_of
 
 FORGETTING: Final = 100
-"""Of so many posts one looks for answers that may be forgotten."""
+"""Of so many posts the answer to one looks for others that may be forgotten."""
 PORTION: Final = 1_000
 """Answers that it forgets at most."""
 
@@ -51,8 +51,6 @@ async def post(connection: Connection, tables: Tables, run_id: str, delivery: by
     number: int | None = row["number"]
     if number is None:
         raise too_many_posts(run_id, most=POSTS_WAITING)
-    if number % FORGETTING == 0:
-        await _forget_answers(connection, tables, until=number - ANSWERS)
     return number
 
 
@@ -155,6 +153,8 @@ async def answer(
         receipt,
         checksum(receipt, number),
     )
+    if number % FORGETTING == 0:  # not who posts: whoever only decides may remove nothing (D-58)
+        await _forget_answers(connection, tables, until=number - ANSWERS)
 
 
 async def answered(

@@ -158,9 +158,9 @@ def test_old_answers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         await journal.declare(RUN)
         waits = await journal.post(RUN.run_id, DECISION)
         numbers = [await journal.post(RUN.run_id, DECISION) for _ in range(4)]
-        for number in numbers:
-            await journal.answer(RUN.run_id, number, {"accepted": True})
         last = await journal.post(RUN.run_id, DECISION)
+        for number in (*numbers, last):
+            await journal.answer(RUN.run_id, number, {"accepted": True})
         known = [await journal.answered(RUN.run_id, it) is not None for it in numbers]
         assert known == [it > last - 3 for it in numbers]
         assert False in known
