@@ -37,6 +37,7 @@ ROUNDS: Final = {
     "journal": 8,
     "logs": 8,
     "postgres": 8,
+    "engines": QUICK + 1,
     "listing": 12,
     "runtime": QUICK + 1,
     "load": QUICK + 1,

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from .journal.ledger import Cursor, Domain, Note, Noted
     from .journal.memory import MemoryJournal
+    from .journal.postgres.journal import PostgresJournal
     from .journal.sqlite import SqliteJournal
     from .listing import list_runs
     from .recovery import Recovered, recover
@@ -74,13 +75,13 @@ __all__ = [
     "Execution", "Failed", "Finding", "ForeignRun", "Happened", "InDoubt", "Journal",
     "JournalError", "JournalOwned", "JournalReplaced", "JournalRewound", "Keep", "Left",
     "MemoryJournal", "NeverHappened", "NoJournal", "Note", "Noted", "Observed", "OnContinue",
-    "OutcomeUnknown", "Overloaded", "Policy", "Post", "Recovered", "Rejected", "Restored",
-    "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen", "Runtime",
-    "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status", "StatusUpdate",
-    "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded", "Summary",
-    "Sweep", "Telemetry", "Tool", "ToolCancelled", "ToolContext", "Toolbox", "Unanswered", "Woken",
-    "archive_runs", "forget_runs", "list_runs", "open_journal", "open_telemetry", "recover",
-    "restore_journal", "submit", "tool",
+    "OutcomeUnknown", "Overloaded", "Policy", "Post", "PostgresJournal", "Recovered", "Rejected",
+    "Restored", "Retired", "RunDiffers", "RunEntry", "RunFenced", "RunForgotten", "RunOpen",
+    "Runtime", "SealBroken", "Settings", "SharedRun", "SqliteJournal", "Standing", "Status",
+    "StatusUpdate", "SteadyClock", "StillUnknown", "Submitted", "Subscription", "Succeeded",
+    "Summary", "Sweep", "Telemetry", "Tool", "ToolCancelled", "ToolContext", "Toolbox",
+    "Unanswered", "Woken", "archive_runs", "forget_runs", "list_runs", "open_journal",
+    "open_telemetry", "recover", "restore_journal", "submit", "tool",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
@@ -98,6 +99,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
             " restore_journal",
         "journal.ledger": "Cursor Domain Note Noted",
         "journal.memory": "MemoryJournal",
+        "journal.postgres.journal": "PostgresJournal",
         "journal.sqlite": "SqliteJournal",
         "listing": "list_runs",
         "recovery": "Recovered recover",

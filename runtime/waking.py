@@ -18,8 +18,9 @@ from ..models.run import OWN
 from ..models.safe_text import harmless
 from .errors import Closed, JournalOwned, JournalReplaced
 from .journal.contract import Journal, RunEntry
-from .leases import Hold, Leases, clock_of_leases, same_lease
+from .leases import clock_of_leases, same_lease
 from .log import logger
+from .owners import is_dead
 from .runtime import Runtime
 from .scheduling import Clock
 
@@ -45,7 +46,8 @@ class Woken:
 
         Where it owes nothing, where another process owns it, and where it is performed here
         already, nothing happens: whoever has it goes on. Before it ends it looks once more, so
-        that a turn which opened while the run was let go is performed, too. Raises what
+        that a turn which opened while the run was let go is performed, too, and what others have
+        posted to its owner meanwhile is judged. Raises what
         `Runtime.open_run` raises, but for `JournalOwned`: `Closed` where the runtime is left
         meanwhile, say. Then a sweep finds it.
         """
@@ -59,7 +61,8 @@ class Woken:
             while True:
                 woken = self._wakings[run_id]
                 entry = await self._runtime.journal.entry(run_id)
-                if entry.busy and entry.sequence != ended:
+                owes = entry.busy and entry.sequence != ended
+                if owes or await self._posted(run_id):
                     with suppress(JournalOwned):
                         await self._perform(entry)
                         ended = entry.sequence
@@ -70,19 +73,28 @@ class Woken:
             del self._wakings[run_id]
 
     async def _perform(self, entry: RunEntry) -> None:
-        """Own a run until it owes nothing, or until it is owned here no more."""
+        """Own a run until it owes nothing and nobody, or until it is owned here no more."""
         run_id, runtime = entry.run.run_id, self._runtime
         stirred = self._stirred[run_id] = asyncio.Event()
         try:
             await runtime.open_run(entry.run)
-            while runtime.busy(run_id):
+            while runtime.owns(run_id):
                 stirred.clear()
-                await stirred.wait()
+                if runtime.busy(run_id):
+                    await stirred.wait()
+                elif await self._posted(run_id):
+                    await asyncio.sleep(runtime.settings.poll)
+                else:
+                    break
         finally:
             del self._stirred[run_id]
             if runtime.owns(run_id):
                 with suppress(Closed):  # it closes, and lets go of all
                     await runtime.close_run(run_id)
+
+    async def _posted(self, run_id: str) -> bool:
+        """Whether somebody waits for the owner's answer: who is let go could leave him waiting."""
+        return bool(await self._runtime.journal.posts((run_id,)))
 
     def _heed(self, run_id: str) -> None:
         if (stirred := self._stirred.get(run_id)) is not None:
@@ -158,14 +170,15 @@ class Sweep:
 
     async def _free(self) -> dict[str, RunEntry]:
         """Return the busy runs that nobody owns, whose owner is dead, or whose lease is over."""
-        leases = Leases(now=self._clock.now())
-        return {
-            entry.run.run_id: entry
-            async for entry in self._journal.run_entries(busy=True, kind=self._kind)
-            if leases.hold(entry) is not Hold.FIRM
-            and entry.rewound is None
-            and entry.problem is None
-        }
+        now = self._clock.now() - self._journal.patience
+        found: dict[str, RunEntry] = {}
+        after = None
+        while page := await self._journal.free(now=now, gone=is_dead, kind=self._kind, after=after):
+            after = page[-1].run.run_id
+            for it in page:
+                if it.rewound is None and it.problem is None:
+                    found[it.run.run_id] = it
+        return found
 
 
 def _stands(before: RunEntry, entry: RunEntry) -> bool:

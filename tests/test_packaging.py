@@ -68,7 +68,9 @@ def gaps(root: Path, settings: dict[str, Any]) -> list[str]:
         *compare(
             "[tool.pyright] include",
             tool["pyright"]["include"],
-            here | {"tests", "examples/clients", "examples/guards", "__init__.py", "__main__.py"},
+            here
+            | {f"examples/{name}" for name in ("clients", "dbos", "guards")}
+            | {"tests", "__init__.py", "__main__.py"},
         ),
         *compare("[tool.coverage.run] source", measured, (KERNEL | measured) & here),
         *compare("src/turnlock", (link.name for link in links), here | ROOT_FILES | {DOCS}),

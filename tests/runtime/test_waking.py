@@ -238,6 +238,51 @@ def test_a_turn_that_opens_while_its_run_is_let_go_is_performed() -> None:
     assert run(play(counts=False)).ledger == {"one": 1}
 
 
+@pytest.mark.parametrize("when", ["told", "let go"])
+def test_who_posts_to_an_owner_that_lets_go_is_answered(when: str) -> None:
+    """The next message comes at once: its sender has seen an owner, and asks him.
+
+    The control does not look for such posts: then nobody is woken, for the run owes nothing.
+    """
+    opening = OpenTurn(turn_id="t2", calls=tuple(calls("two")))
+
+    async def play(*, looks: bool) -> World:
+        world = World()
+        journal = world.journal
+        release = journal.release
+
+        async def tell(told: Continuation) -> None:
+            if when == "told" and told.turn_id == "t1":
+                await journal.post("r", opening)
+
+        async def let_go(run_id: str, *, fence: int) -> None:
+            if when == "let go" and fence == 1:
+                await journal.post("r", opening)
+            await release(run_id, fence=fence)
+
+        journal.release = let_go  # type: ignore[method-assign]
+        async with Runtime(
+            journal=journal,
+            tools=Toolbox([world.tool("one"), world.tool("two")]),
+            on_continue=tell,
+            clock=LoopClock(),
+            settings=WOKEN,
+        ) as runtime:
+            await opened(world, "one")
+            woken = Woken(runtime)
+            if not looks:
+                woken._posted = _nobody  # type: ignore[method-assign,assignment]
+            assert await woken.perform("r")
+        return world
+
+    assert run(play(looks=True)).ledger == {"one": 1, "two": 1}
+    assert run(play(looks=False)).ledger == {"one": 1}
+
+
+async def _nobody(_: str) -> bool:
+    return False
+
+
 @attrs.define
 class Chain:
     """A host whose callback opens the next turn, as an agent's does."""
@@ -392,14 +437,14 @@ def test_a_sweep_outlives_a_journal_that_fails_and_not_one_that_is_gone(
         async def wake(entry: RunEntry) -> None:
             woken.append(entry.run.run_id)
 
-        runs = world.journal.runs
-        world.journal.runs = failing(runs, JournalError("it is away"))  # type: ignore[method-assign]
+        free = world.journal.free
+        world.journal.free = failing(free, JournalError("it is away"))  # type: ignore[method-assign]
         watching = asyncio.create_task(swept(world, wake).watch())
         await asyncio.sleep(15)
         assert woken == []
         await asyncio.sleep(10)
         watching.cancel()
-        world.journal.runs = failing(runs, JournalReplaced("gone"))  # type: ignore[method-assign]
+        world.journal.free = failing(free, JournalReplaced("gone"))  # type: ignore[method-assign]
         with pytest.raises(JournalReplaced):
             await swept(world, wake).watch()
         return woken

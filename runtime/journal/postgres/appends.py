@@ -44,6 +44,8 @@ class Asked:
     row: Row
     busy: Busy
     notes: Sequence[Given] = ()
+    opens: int | None = None
+    """The turn that it opens, where somebody is to be woken for it (D-72)."""
 
 
 @attrs.frozen

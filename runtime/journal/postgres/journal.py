@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Self, TypeVar
 
+import attrs
+
 from .counts import Counts
 from .database import Database
 from .doors import Ask
@@ -25,6 +27,7 @@ from .runs import PostgresRuns
 from .server_clock import PATIENCE, ServerClock
 from .shared_logs import PostgresLogs
 from .url import Place, place_of
+from .waking import check
 from .writing import PostgresFacts
 
 T = TypeVar("T")
@@ -60,21 +63,39 @@ class PostgresJournal(
         self._measuring: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, place: Place, *, create: bool = True, read_only: bool = False) -> Self:
-        """Open a journal; make its tables where there are none, unless `create` is False.
+    async def open(
+        cls,
+        place: Place | str,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        on_busy: str | None = None,
+    ) -> Self:
+        """Open the journal of a URL; make its tables where there are none, unless told otherwise.
+
+        `on_busy` is a statement of SQL that is done in the transaction of each append that opens a
+        turn which is under way afterwards: it wakes somebody (D-72). It reads a table `busy` with
+        `run_id text` (as JSON), `run_key text` (its SHA-256 in hex) and `turn_epoch bigint`; where
+        it fails, nothing is kept.
 
         Raises `JournalError` where there is no server, or one that is unfit; `NoJournal` where
         there are no tables; what it says names host, database and schema, and no password.
+        `InvalidValue` is raised for an `on_busy` that this server cannot do.
         """
-        database = await Database.open(place, create=create, read_only=read_only)
+        found = place_of(place, read_only=read_only) if isinstance(place, str) else place
+        if on_busy is not None:
+            found = attrs.evolve(found, on_busy=on_busy)
+        database = await Database.open(found, create=create, read_only=read_only)
         clock = ServerClock()
         try:
             await database.read(clock.measure)
+            if on_busy is not None and found.prepared:
+                await database.read(lambda it: check(it, on_busy))
         except BaseException:
             await database.close()
             raise
         journal = cls(database, clock)
-        journal._begin(listens=place.listen)
+        journal._begin(listens=found.listen)
         return journal
 
     def _begin(self, *, listens: bool) -> None:

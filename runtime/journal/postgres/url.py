@@ -52,6 +52,8 @@ class Place:
     """Whether a server may be used that does not wait for its disk (D-36)."""
     standby: bool = False
     """Whether any of several servers will do: to read only."""
+    on_busy: str | None = None
+    """What is done in the transaction of an append that opens a turn; no URL says it (D-72)."""
 
 
 def place_of(url: str, *, read_only: bool = False) -> Place:

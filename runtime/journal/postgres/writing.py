@@ -30,6 +30,7 @@ from .lanes import Kind
 from .noted_appends import appending_noted
 from .recovering import recover
 from .tables import text_of
+from .waking import opened, waking
 
 APPEND_BYTES: Final = 256_000_000
 """Bytes of JSON that one append may bring."""
@@ -43,12 +44,18 @@ class PostgresFacts(Doors):
     _database: Database
 
     @cached_property
-    def _appending(self) -> Kind:
-        return Kind(appending(self._tables), single=True)
+    def _kinds(self) -> Mapping[tuple[bool, bool], Kind]:
+        """The kinds of appends: whether they bring notes, and whether somebody is woken by them.
 
-    @cached_property
-    def _appending_noted(self) -> Kind:
-        return Kind(appending_noted(self._tables, where=self._where))
+        Those that do neither are one statement.
+        """
+        plain = appending(self._tables)
+        noted = appending_noted(self._tables, where=self._where)
+        kinds = {(False, False): Kind(plain, single=True), (True, False): Kind(noted)}
+        if (on_busy := self._database.place.on_busy) is not None:
+            kinds[False, True] = Kind(waking(plain, on_busy))
+            kinds[True, True] = Kind(waking(noted, on_busy))
+        return kinds
 
     @cached_property
     def _acknowledged(self) -> Remembered[int]:
@@ -71,19 +78,27 @@ class PostgresFacts(Doors):
         given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
         row = row_of(run_id, facts, correlations)
         self._check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
-        return await self._append(run_id, row, fence=fence, busy=busy, notes=given)
+        opens = opened(facts, busy) if self._database.place.on_busy is not None else None
+        return await self._append(run_id, row, fence=fence, busy=busy, notes=given, opens=opens)
 
-    async def _append(
-        self, run_id: str, row: Row, *, fence: int | None, busy: Busy, notes: Sequence[Given]
+    async def _append(  # noqa: PLR0913 - what is asked
+        self,
+        run_id: str,
+        row: Row,
+        *,
+        fence: int | None,
+        busy: Busy,
+        notes: Sequence[Given],
+        opens: int | None = None,
     ) -> Appended:
         """Append until the answer is not that somebody has settled the run meanwhile."""
-        kind = self._appending_noted if notes else self._appending
+        kind = self._kinds[bool(notes), opens is not None]
         size = len(row.facts) + sum(len(it.content) for it in notes)
         known = await self._database.known(run_id)
         for _ in range(STALE_TRIES):
             asked = Asked(
                 number=known.number, run_id=run_id, fence=fence, settle=known.settle, row=row,
-                busy=busy, notes=notes,
+                busy=busy, notes=notes, opens=opens,
             )  # fmt: skip
             judged: Judged | None = await self._database.append(
                 kind, asked, run=run_id, number=known.number, size=size
