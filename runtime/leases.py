@@ -75,6 +75,11 @@ def clock_of_leases(journal: Journal, given: Clock | None) -> Clock:
     return journal.clock or given or SteadyClock()
 
 
+def time_of_takers(journal: Journal, given: Clock | None) -> float:
+    """Return the time at which others' leases count as over: the clock may be off (D-44)."""
+    return clock_of_leases(journal, given).now() - journal.patience
+
+
 def is_owned(entry: RunEntry, *, now: float) -> bool:
     """Whether a living process has the run, as far as anybody can tell: it is to be asked."""
     return Leases(now=now).is_owned(entry)

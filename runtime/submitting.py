@@ -25,7 +25,7 @@ from .correlating import Correlating
 from .declared import Declared
 from .errors import Conflict, JournalError, JournalOwned, RunFenced
 from .journal.contract import PROBLEM, Journal, RunEntry, rewound
-from .leases import clock_of_leases, is_owned, put_out
+from .leases import is_owned, put_out, time_of_takers
 from .scheduling import Clock, SteadyClock, retried
 from .tools.errors import BadArguments
 from .tools.policy import Policy
@@ -182,7 +182,7 @@ class SharedRun:
         try:
             await writer.keep(batch)
         except RunFenced as error:
-            now = clock_of_leases(self._journal, self._clock).now()
+            now = time_of_takers(self._journal, self._clock)
             await put_out(self._journal, writer.run.run_id, now=now)
             raise _Freed(str(error)) from error
         return batch.judged
@@ -216,7 +216,7 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     and what the journal raises. What a tool keeps sealed is sealed before it is posted.
     """
     entry = await _entry_to_write(journal, run_id)
-    owned = is_owned(entry, now=clock_of_leases(journal, clock).now())
+    owned = is_owned(entry, now=time_of_takers(journal, clock))
     if not owned or not isinstance(delivery, Delivery):
         shared = await SharedRun.open(
             journal, run_id, policies=policies, tools=tools, clock=clock, correlating=correlating

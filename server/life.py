@@ -32,7 +32,7 @@ from ..runtime.dispatcher import Continuation
 from ..runtime.errors import Closed, JournalOwned, RunFenced, RunOpen
 from ..runtime.journal.contract import Appended, Journal
 from ..runtime.journal.ledger import Domain, Note
-from ..runtime.leases import clock_of_leases, put_out
+from ..runtime.leases import put_out, time_of_takers
 from ..runtime.listing import tell_untold
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
@@ -178,7 +178,7 @@ class Life:
         notes = [session_note(spec, number=number, at=self.now())]
         kept = await self.journal.note(spec.run_id, fence=None, notes=notes)
         if kept is Appended.FENCED:  # by one that has died, perhaps
-            now = clock_of_leases(self.journal, self).now()
+            now = time_of_takers(self.journal, self)
             await put_out(self.journal, spec.run_id, now=now)
             kept = await self.journal.note(spec.run_id, fence=None, notes=notes)
         if kept is Appended.FENCED:
