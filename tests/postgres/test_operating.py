@@ -351,3 +351,50 @@ def test_a_wrong_password_is_said(server: Cluster) -> None:
     assert done.exit_code == 1
     assert "does not let us in" in done.output
     assert "hunter2" not in done.output
+
+
+READS: Final = (
+    ("runs",),
+    ("runs", "--json", "--forgotten"),
+    ("show", "run-1"),
+    ("show", LONG, "--json", "--no-facts"),
+    ("check",),
+    ("check", "--run", "run-1"),
+    ("grants", "run-1"),
+    ("diagram", "run", "--run", "run-1", "--format", "text"),
+    ("world", "list"),
+    ("show", "nobody"),
+)
+
+
+def test_d_54_commands_say_the_same_of_a_file_and_of_a_url(tmp_path: Path) -> None:
+    """Both hold the same; what is read of them differs in their names alone."""
+    file, url = filled(str(tmp_path / "a.db")), filled(servers.journal_url(tmp_path))
+    for words in READS:
+        one, other = turnlock(*words, "--db", file), turnlock(*words, "--db", url)
+        assert one.exit_code == other.exit_code, (words, one.output, other.output)
+        assert one.output.replace(file, "DB") == other.output.replace(url, "DB"), words
+
+
+def test_d_54_commands_write_where_a_url_names(tmp_path: Path) -> None:
+    """A turn is interrupted and a run removed, as in a file; backups are the server's."""
+    url = servers.journal_url(tmp_path)
+
+    async def opened() -> None:
+        async with await open_journal(url) as journal, Runtime(journal=journal) as runtime:
+            call = Call(invocation_id="c", tool_name="pay", arguments={}, requires_approval=True)
+            for run_id in ("r", "q"):
+                await runtime.open_run(Run(run_id=run_id), tools=_tools(), on_continue=_nothing)
+            await runtime.deliver("r", OpenTurn(turn_id="t", calls=(call,)))
+
+    asyncio.run(opened())
+    ended = turnlock("interrupt", "r", "--turn", "t", "--db", url)
+    assert ended.exit_code == 0, ended.output
+    assert "interrupted" in turnlock("show", "r", "--db", url).output
+    gone = turnlock("forget", "q", "--yes", "--db", url)
+    assert gone.exit_code == 0, gone.output
+    assert "q" not in turnlock("runs", "--db", url).output.split()
+    backup = turnlock("backup", "--db", url, "-o", str(tmp_path / "b.db"))
+    assert (backup.exit_code, "pg_dump --schema" in backup.output) == (1, True)
+    restore = turnlock("restore", str(tmp_path / "none.db"), "--db", url)
+    assert restore.exit_code in {1, 2}, restore.output

@@ -64,5 +64,5 @@ class PostgresRetention(Doors):
         raise JournalError(
             f"backup {os.fspath(path)}: journal {self._where} is backed up by PostgreSQL's own"
             f" means (force is {force}): base backups and WAL archiving, or pg_dump --schema"
-            f" {self._tables.schema}; see docs/operations.md"
+            f" {self._tables.schema}; see docs/postgres.md"
         )
