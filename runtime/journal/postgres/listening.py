@@ -13,12 +13,15 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from ....models.errors import TurnlockError
+from ...log import logger
 from .counts import Counts
 from .doors import Connection
 from .failures import FAILURES
 from .lanes import RECONNECT, RECONNECT_MOST
 from .links import Link
 from .tables import Tables
+
+_log: Final = logger(__name__)
 
 POSTED: Final = "p"
 """Begins the notice of a post, before the number of its run."""
@@ -111,6 +114,7 @@ class Listener:
         self._connect = connect
         self._ears = ears
         self._counts = counts
+        self._pooled = False
         self.hears = False
         """Whether notices come at the moment, as far as anybody knows."""
         self._task = asyncio.create_task(self._run(), name="journal, listener")
@@ -122,7 +126,7 @@ class Listener:
 
     async def _run(self) -> None:
         pause = RECONNECT
-        while True:
+        while not self._pooled:
             try:
                 await self._listen()
                 pause = RECONNECT
@@ -133,6 +137,15 @@ class Listener:
     async def _listen(self) -> None:
         """Connect, and listen until the connection is lost."""
         link = await self._connect()
+        if link.pooled:  # its session is anybody's, so nothing would be heard (D-52)
+            self._pooled = True
+            await link.close()
+            _log.warning(
+                "journal schema %s: it is not listened to through a pooler, so posts are found by"
+                " polling; ?listen=off says that this is meant",
+                self._tables.schema,
+            )
+            return
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def over(_: object) -> None:
