@@ -12,7 +12,7 @@ from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.ledger import Domain, Note
 from turnlock.runtime.journal.postgres.database import Database
-from turnlock.runtime.journal.postgres.failures import Away, OutcomeUnknown
+from turnlock.runtime.journal.postgres.failures import Away, NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.tables import key_of
 
@@ -65,7 +65,7 @@ def test_d_40_an_append_whose_connection_is_cut_is_not_known_and_then_read(
             fence = await owned(journal)
             assert await append(journal, 1, fence=fence) is Appended.OK
             plan = way.at(APPEND, when)
-            with pytest.raises(OutcomeUnknown, match="not known whether this was written"):
+            with pytest.raises(NotKnown, match="not known whether this was written"):
                 await append(journal, 2, fence=fence)
             assert plan.reached.is_set()
             found = await read(journal)
@@ -92,7 +92,7 @@ def test_d_40_a_cut_at_commit_is_not_known_and_one_before_it_has_written_nothing
                 await append_noted(journal, fence)
             assert await read(journal) == []
             way.at("^COMMIT", when)
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises(NotKnown):
                 await append_noted(journal, fence)
             found = await read(journal)
             if when is not When.SENT:
@@ -110,7 +110,7 @@ async def late(way: Proxy, journal: PostgresJournal) -> tuple[Any, Any]:
     assert await append(journal, 1, fence=fence) is Appended.OK
     plan = way.at(APPEND, When.BEFORE, held=True)
     set_patience(journal, 0.2)
-    with pytest.raises(OutcomeUnknown):
+    with pytest.raises(NotKnown):
         await append(journal, 2, fence=fence)
     set_patience(journal)
     await plan.met()
@@ -161,7 +161,7 @@ def test_d_36_a_server_that_hangs_is_waited_for_so_long(way: Proxy) -> None:
             assert await append(journal, 1, fence=fence) is Appended.OK
             way.server.freeze()
             set_patience(journal, 0.2)
-            with pytest.raises(OutcomeUnknown, match="not known"):
+            with pytest.raises(NotKnown, match="not known"):
                 await append(journal, 2, fence=fence)
             set_patience(journal)
             way.server.thaw()
@@ -182,7 +182,7 @@ def test_a_network_that_loses_packets_is_one_that_hangs(way: Proxy) -> None:
             assert await append(journal, 1, fence=fence) is Appended.OK
             way.lose()
             set_patience(journal, 0.2)
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises(NotKnown):
                 await append(journal, 2, fence=fence)
             set_patience(journal)
             way.pass_on()

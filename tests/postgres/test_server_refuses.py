@@ -16,7 +16,7 @@ from turnlock import Run
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.postgres import links
-from turnlock.runtime.journal.postgres.failures import OutcomeUnknown
+from turnlock.runtime.journal.postgres.failures import NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.url import place_of
 
@@ -62,7 +62,7 @@ def test_a_lock_of_a_persons_is_waited_for_then_not_known_then_settled(server: C
             await person.execute("BEGIN")
             await person.execute(LOCKS, b"r")
             set_patience(journal, 0.2)
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises(NotKnown):
                 await append(journal, 2, fence=fence)
             with pytest.raises(JournalError, match="not known yet"):
                 await read(journal)
@@ -170,7 +170,7 @@ def test_d_36_without_settings_of_its_own_a_session_is_ended_by_its_roles(
             await person.execute(LOCKS, b"r")
             with pytest.raises(JournalError, match=r"nothing was written.*57014") as caught:
                 await append(journal, 1, fence=fence)
-            assert not isinstance(caught.value, OutcomeUnknown)
+            assert not isinstance(caught.value, NotKnown)
             await person.execute("ROLLBACK")
             assert await read(journal) == []
 
@@ -223,7 +223,7 @@ def test_a_full_disk_keeps_nothing_and_goes_on_when_there_is_room(disk: str) -> 
                 assert await read(journal) == list(range(1, after + 1))
                 assert await append_much(journal, after + 1, fence=fence) is Appended.OK
                 return
-            assert isinstance(refused, OutcomeUnknown)
+            assert isinstance(refused, NotKnown)
             await sooner_or_later(lambda: goes_on(journal, fence))
             assert 1 <= len(await read(journal)) - after <= 3
 

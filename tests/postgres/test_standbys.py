@@ -15,7 +15,7 @@ import pytest
 from turnlock import Run
 from turnlock.runtime.errors import JournalError, JournalRewound
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.postgres.failures import OutcomeUnknown
+from turnlock.runtime.journal.postgres.failures import NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.links import Link
 from turnlock.runtime.journal.postgres.url import place_of
@@ -94,7 +94,7 @@ def test_d_36_a_commit_that_was_cancelled_while_a_standby_is_waited_for_is_not_k
 
     async def story(server: Cluster) -> None:
         async with opened(server.url, listen="off") as journal:
-            with pytest.raises(OutcomeUnknown, match="synchronous replication"):
+            with pytest.raises(NotKnown, match="synchronous replication"):
                 await cancelled(server, journal)
             assert await read(journal) == [1]
 
@@ -317,7 +317,7 @@ def test_25006_says_that_nothing_was_kept() -> None:
             await link.connection.execute("SET default_transaction_read_only = on")
             with pytest.raises(JournalError, match=r"nothing was written.*25006") as caught:
                 await append(journal, 2, fence=fence)
-            assert not isinstance(caught.value, OutcomeUnknown)
+            assert not isinstance(caught.value, NotKnown)
             assert await read(journal) == [1]
 
     with cluster() as server:

@@ -161,6 +161,12 @@ class WrappedJournal(Journal):
     async def prune(self, run_id: str, *, fence: int | None, now: float) -> int:
         return await self.inner.prune(run_id, fence=fence, now=now)
 
+    async def skip(self, run_id: str, *, fence: int | None, parts: int) -> Appended:
+        return await self.inner.skip(run_id, fence=fence, parts=parts)
+
+    async def outdo(self, run_id: str, *, fence: int) -> None:
+        await self.inner.outdo(run_id, fence=fence)
+
     async def put_worker(self, worker: str, meaning: str) -> None:
         await self.inner.put_worker(worker, meaning)
 
