@@ -75,6 +75,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+WITHIN = 300.0
+"""Seconds for what takes one, on a machine that does much else."""
+
+
 @attrs.frozen
 class Served:
     """A server that runs, and the lines that it prints."""
@@ -85,13 +89,13 @@ class Served:
     def line(self, pattern: str) -> re.Match[str]:
         """Wait for a line."""
         while True:
-            found = re.search(pattern, self.lines.get(timeout=30))
+            found = re.search(pattern, self.lines.get(timeout=WITHIN))
             if found:
                 return found
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(WITHIN)
 
 
 @contextmanager
