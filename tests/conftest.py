@@ -7,6 +7,7 @@ million times, run without the tracer, which would cost them 40 % (tests/verific
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -54,6 +55,17 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_runtest_teardown() -> None:
     """What a test has kept in PostgreSQL goes with it."""
     drop_schemas()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected lives until the end: look for no garbage in it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
