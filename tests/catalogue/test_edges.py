@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -20,6 +19,7 @@ from turnlock.verification.edges.technique import Played, edges_of
 from turnlock.verification.findings import Finding, Profile
 from turnlock.verification.subjects.kernel import kernel_driver
 
+from ..verification.depth import DEEP
 from .bug import Bug, Family
 from .bugs import CATALOGUE
 
@@ -32,7 +32,6 @@ HEAVY = {"a thousand calls", "a memory of 1,024"}
 FEW_PLAYS = 5
 """Scripts that are played to make a large finding shorter: a thousand take 20 s for each bug, which
 `make selftest` spends. Neither the rule that is told nor the run depends on it."""
-DEEP = os.environ.get("TURNLOCK_EDGES") == "deep"
 FEW_BUGS = 8
 """Every so many bugs are held against all other edges in the gate: each takes a second of processor
 time. `make selftest` does it for all of them."""

@@ -21,7 +21,7 @@ from turnlock.adapters.codex.played import Normalises
 from turnlock.adapters.codex.transcripts import Said, Settlement, Step, Told
 
 from ...runtime.crash.depth import DEEP
-from .recordings import NAMES, begun, played, recording, telling, wrong
+from .recordings import NAMES, begun, played, recording, some, wrong
 
 Otherwise: TypeAlias = Callable[[Sequence[Step]], list[Step]]
 
@@ -96,7 +96,7 @@ def interrupted(steps: Sequence[Step], place: int) -> list[Step]:
 def test_an_interrupt_comes_at_any_place(name: str) -> None:
     """UC-004: the journal never says denied of what ran, and says nothing of it (S-38, S-45)."""
     steps = recording(name).steps
-    for place in telling(name):
+    for place in some(name, "interrupted"):
         for late in LATE:
             play = played(begun(name, late=late), interrupted(steps, place))
             assert wrong(play) == [], f"interrupted after seq {steps[place].seq}, {late} late"

@@ -43,6 +43,7 @@ from .recordings import (
     recording,
     sequel,
     shape,
+    some,
     telling,
     wrong,
 )
@@ -65,7 +66,7 @@ PAIRS: Final = 300 if DEEP else 5
 def test_one_fault_leaves_the_run_whole(name: str, fault: str) -> None:
     """Lost, said twice, overtaken by the next one: no single message is needed (S-33a, UC-006)."""
     steps = recording(name).steps
-    for place in telling(name):
+    for place in some(name, fault):
         play = played(begun(name), FAULTS[fault](steps, place))
         assert wrong(play) == [], f"{fault} at seq {steps[place].seq}"
 
@@ -74,7 +75,7 @@ def test_one_fault_leaves_the_run_whole(name: str, fault: str) -> None:
 def test_after_its_process_died_a_thread_goes_on(name: str) -> None:
     """UC-008: at rest (S-26), another process resumes it; a command is approved, and succeeds."""
     steps = recording(name).steps
-    for place in telling(name):
+    for place in some(name, "died"):
         play = played(begun(name), died(steps[: place + 1], place))
         thread = next(iter(play.runs))
         played(play, sequel(thread))
@@ -101,7 +102,7 @@ def test_the_server_dies_after_every_fact(name: str) -> None:
     A message is kept before what it comes to; so it may be alone, and what it announced is no fact.
     """
     before, said, steps = begun(name), dict[str, Witness](), recording(name).steps
-    known, told = dict[str, int](), {*telling(name)}
+    known, told = dict[str, int](), {*some(name, "dead")}
     for place, step in enumerate(steps):
         before.take(step)
         if heard(step) and isinstance(step, Said) and isinstance(step.message, Notified | Asked):

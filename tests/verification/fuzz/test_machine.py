@@ -22,6 +22,7 @@ from turnlock.verification.regressions import played_again, read_regression
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.subject import Raw, Subject
 
+from ..depth import DEEP
 from .wrong import Forgetful, LosesEffects, RaisesAtClaims, TruthIsOne, Wavering
 
 TELLING = {
@@ -415,7 +416,7 @@ def test_the_documented_subclass_finds_what_its_rule_is_for(
     machine = names["MyMachine"]
 
     if kernel is Forgetful:
-        play(machine, 60)
+        play(machine, 60 if DEEP else 15)
     else:
         with pytest.raises(Violated) as failed:
             play(machine, 200)
