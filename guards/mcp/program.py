@@ -17,6 +17,9 @@ LAST_WORDS: Final = 0.3
 LOOK: Final = 0.05
 """Seconds after which is looked whether a program lives: its children may hold its pipes."""
 
+_JOURNAL: Final = "TURNLOCK_DB"
+"""The variable that names our journal."""
+
 
 class Program(Pipes):
     """A server that is a program of ours: in a process group of its own, told to end when we do."""
@@ -63,13 +66,15 @@ class Program(Pipes):
 async def program(command: Sequence[str]) -> AsyncGenerator[Program]:
     """Start a server, and end it afterwards. Raises OSError where it cannot be started.
 
-    It has our environment, our working directory and our standard error.
+    It has our environment, our working directory and our standard error. It is not told which
+    journal is ours: a URL may hold a password, and whoever may write there decides (D-55).
     """
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=LINE,
+        env={name: value for name, value in os.environ.items() if name != _JOURNAL},
         start_new_session=True,
     )
     end = Program(process)
