@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import attrs
 import pytest
 
@@ -17,6 +18,7 @@ from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.postgres import lanes
 from turnlock.runtime.journal.postgres.failures import NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
+from turnlock.runtime.journal.postgres.known import Remembered
 from turnlock.runtime.journal.postgres.url import place_of
 from turnlock.runtime.journal.rows import row_of
 from turnlock.runtime.journal.settling import Settling
@@ -105,6 +107,39 @@ def test_d_33_a_group_has_an_end() -> None:
     waiting = works(*((one, str(n), 1) for n in range(300)))
     assert len(lanes.group_of(waiting)) == lanes.GROUP
     loop.close()
+
+
+def test_d_31_fenced_goes_before_stale_and_stale_before_conflict(tmp_path: Path) -> None:
+    """Who is stale wrote nothing, and is judged anew: it is told what it is besides."""
+
+    async def story(journal: PostgresJournal) -> None:
+        fence = await owned(journal)
+        place = place_of(journal_url(tmp_path))
+        connection = await asyncpg.connect(place.dsn)
+        for told in (Appended.FENCED, Appended.CONFLICT, Appended.OK):
+            await connection.execute(f"UPDATE {place.tables.runs} SET settle = settle + 1")  # noqa: S608
+            wrong = told is Appended.FENCED
+            before = journal.counts.works
+            answer = await journal.append(
+                RUN.run_id,
+                fence=fence - wrong,
+                after=7 if told is Appended.CONFLICT else 0,
+                facts=facts(1, after=7 if told is Appended.CONFLICT else 0),
+                busy=True,
+            )
+            assert answer is told
+            assert journal.counts.works - before == (1 if wrong else 2)
+        await connection.close()
+
+    play(tmp_path, story)
+
+
+def test_d_37_what_is_remembered_of_runs_is_bounded() -> None:
+    """Those that were used last are."""
+    remembered = Remembered[int](2)
+    for n, name in enumerate("abac"):
+        remembered.put(name, n)
+    assert [remembered.get(name) for name in "abc"] == [2, None, 3]
 
 
 def test_d_34_nobodys_append_fails_for_anothers(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from turnlock.runtime.journal.postgres.url import place_of
 from ....postgres.cluster import Cluster, cluster
 from ....postgres.proxy import Proxy, proxy
 from ....postgres.servers import journal_url, with_options
-from ..stage import RUN
+from ..stage import RUN, facts, kept
 
 LONG = 60.0
 """Nothing here is waited for so long."""
@@ -62,7 +62,10 @@ def test_d_48_posts_and_answers_are_heard_of_by_others(tmp_path: Path) -> None:
 
 
 def test_d_50_a_notice_holds_numbers_alone(tmp_path: Path) -> None:
-    """Everybody with the right to connect may listen; no id and no content is said."""
+    """Everybody with the right to connect may listen; no id and no content is said.
+
+    Appends say nothing: the server commits those that do one after the other (D-39).
+    """
     url = journal_url(tmp_path)
     said: list[str] = []
 
@@ -76,6 +79,7 @@ def test_d_50_a_notice_holds_numbers_alone(tmp_path: Path) -> None:
             await listener.add_listener(channel, told)
             await journal.declare(RUN)
             fence = await journal.own(RUN.run_id, owner="ada", now=1.0, lease=9.0)
+            await kept(journal, facts(1), fence)
             number = await journal.post(RUN.run_id, POST)
             await journal.answer(RUN.run_id, number, {})
             await journal.release(RUN.run_id, fence=fence)
