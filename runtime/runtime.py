@@ -136,7 +136,7 @@ class Runtime:
         self._ownership = Ownership(
             journal=journal, runtime=self._runtime, dispatcher=self._dispatcher
         )
-        self._mailbox = Mailbox(
+        self.mailbox: Final = Mailbox(
             journal=journal, settings=self.settings, tasks=self._tasks, actors=self._actors
         )
 
@@ -144,7 +144,7 @@ class Runtime:
         """Take over, unless told not to, what has something under way and no living owner."""
         self._unobserve = self._runtime.telemetry.observe(self._dispatcher.observed)
         self._watchers.spawn("renew the ownership", self._ownership.renew())
-        self._watchers.spawn("watch for posts", self._mailbox.watch())
+        self._watchers.spawn("watch for posts", self.mailbox.watch())
         self._watchers.spawn("end what waits too long", Watchdog(self._runtime).watch())
         try:
             if self.settings.takes_over:

@@ -12,8 +12,8 @@ import attrs
 from ..adapters.contract import ModelInfo, SessionSpec
 from ..models.record import optional, seconds
 from ..models.values import Json
-from ..runtime.submitting import receipt_of
-from .answers import Answer, refused, response_of
+from ..runtime.submitting import Unanswered, receipt_of
+from .answers import Answer, posted, refused, response_of
 from .calls import capabilities_json
 from .catalogue import Offered
 from .face import Face
@@ -127,14 +127,18 @@ async def _create(face: Face, asked: Asked) -> Response:
 
 async def _prompt(face: Face, asked: Asked) -> Response:
     body: PromptBody = asked.body
-    taken: Taken = await sessions_of(face).prompt(
-        asked.ids["run"],
-        body.text,
-        message_id=body.message_id,
-        when=body.when,
-        doubts=body.doubts,
-        changes={"model": body.model, "cwd": body.cwd, "options": body.options},
-    )
+    run_id = asked.ids["run"]
+    try:
+        taken: Taken = await sessions_of(face).prompt(
+            run_id,
+            body.text,
+            message_id=body.message_id,
+            when=body.when,
+            doubts=body.doubts,
+            changes={"model": body.model, "cwd": body.cwd, "options": body.options},
+        )
+    except Unanswered as error:  # by the server that has it, which is told once it looks (F-26)
+        return response_of(posted(run_id, error.number))
     told: dict[str, Any] = {
         "message_id": taken.message_id,
         "cursor": str(taken.cursor),

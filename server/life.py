@@ -28,7 +28,7 @@ from ..agent.transients import Transient
 from ..models.errors import TurnlockError
 from ..models.run import OWN
 from ..models.safe_text import harmless
-from ..runtime.dispatcher import Continuation
+from ..runtime.dispatcher import Continuation, TakesPosts
 from ..runtime.errors import Closed, JournalOwned, RunFenced, RunOpen
 from ..runtime.journal.contract import Appended, Journal
 from ..runtime.journal.ledger import Domain, Note
@@ -121,6 +121,8 @@ class Life:
         """Is told of each session that has begun."""
         self.ended: Callable[[str, Ending], None] = lambda _, __: None
         """Is told of each run whose session has ended, and how."""
+        self.takes_posts: TakesPosts | None = None
+        """Takes what others have posted for a run, if it is for a session and not for the run."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._budget = Budget(settings)
         self.failures: Final = Failures()
@@ -130,6 +132,8 @@ class Life:
         """Begin to restore what was performed when a server ended."""
         for kind, runtime in self.runtimes.items():
             self._unheeds.append(runtime.when_kept(self._room.stirs))
+            if self.takes_posts is not None:
+                runtime.mailbox.takes = self.takes_posts
             if kind != OWN:
                 await runtime.__aenter__()
         self.tasks.spawn("tell how runs stand", tell_untold(self.journal))

@@ -25,6 +25,7 @@ from ..runtime.errors import (
     RunForgotten,
 )
 from ..runtime.journal.ledger import BadCursor
+from ..runtime.submitting import Unanswered
 from ..world.errors import (
     ChatClosed,
     SaidOtherwise,
@@ -128,7 +129,7 @@ _CODES: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], .
     (BadCursor, "bad_cursor"),
     ((UnknownRun, RunForgotten), "unknown_run"),
     (RunDiffers, "run_differs"),
-    ((RunFenced, JournalOwned), "owned_elsewhere"),
+    ((RunFenced, JournalOwned, Unanswered), "owned_elsewhere"),
     (ForeignRun, "run_kind_mismatch"),
     ((Overloaded, InboxFull), "overloaded"),
     (Closed, "shutting_down"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Literal, Self, TypeAlias
+from functools import partial
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import attrs
 
@@ -12,13 +13,13 @@ from ..adapters.contract import Capabilities, CommandRefused, Manifest, RuntimeA
 from ..adapters.own import OwnAdapter
 from ..adapters.rest import unknown
 from ..agent.transients import Transient
-from ..models.deliveries import Report
+from ..models.deliveries import Delivery, Report
 from ..models.errors import InvalidValue, TurnlockError, UnknownRun, shown
 from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.values import Json
 from ..models.verdicts import Verdict
-from ..runtime.errors import JournalOwned, RunDiffers, RunFenced, RunForgotten
+from ..runtime.errors import JournalOwned, RunFenced, RunForgotten
 from ..runtime.journal.contract import Journal, RunEntry
 from ..runtime.journal.ledger import START, Cursor
 from ..runtime.leases import Leases
@@ -34,7 +35,9 @@ from .life import Life
 from .line import Taken, Waiting, check_message_id, conflicting, taken_before, waiting_id
 from .manifests import Kept, no_run_of_its_own
 from .orphans import Orphans
+from .passed_on import Passed, pass_on, take_up
 from .performed import Performed
+from .refusals import differs, incapable, owned_elsewhere
 from .worlds_known import check_no_member
 
 _log = logger(__name__)
@@ -101,6 +104,7 @@ class Sessions:
             runtime_settings=runtime_settings or Settings(),
             clock=clock,
         )
+        self.life.takes_posts = self._taken_up
         self._orphans = Orphans(life=self.life, settings=self.settings, is_watched=is_watched)
 
     async def __aenter__(self) -> Self:
@@ -230,22 +234,18 @@ class Sessions:
         if entry is not None and entry.forgotten is not None:
             raise RunForgotten(f"run {harmless(run.run_id)!r} was removed; give another id")
         if entry is not None and entry.run != run:
-            raise _differs(run.run_id)
+            raise differs(run.run_id)
         if entry is None:
             await self.journal.declare(run)
         kept = await self.life.kept(run.run_id)
         if kept is None:
-            begun = entry is not None and (entry.sequence or await self._notes(run.run_id))
+            begun = entry is not None and (entry.sequence or await self.journal.notes(run.run_id))
             if begun or not await self.life.keep_session(spec, number=1):
-                raise _differs(run.run_id)
+                raise differs(run.run_id)
             return True, Kept(manifest=Manifest(spec=spec), sessions=1)
         if kept.first != spec:
-            raise _differs(run.run_id)
+            raise differs(run.run_id)
         return False, kept
-
-    async def _notes(self, run_id: str) -> bool:
-        """Whether anything was noted in a run that has no manifest: a stranger's."""
-        return bool(await self.journal.notes(run_id))
 
     async def prompt(  # noqa: PLR0913 - the fields of its body
         self,
@@ -259,8 +259,25 @@ class Sessions:
     ) -> Taken:
         """Keep what a person says, and have it said in its turn (S-53, S-80 … S-83).
 
-        Raises `CommandRefused`, `UnknownRun`, and what the journal raises: then say it again.
+        Where another server has the run, and the journal can wake it, it is passed on to that one
+        (F-26). Raises `CommandRefused`, `UnknownRun`, and what the journal raises: then say it
+        again; and `Unanswered` where that other server has not answered yet.
         """
+        prompt = Passed(
+            text=text, message_id=message_id, when=when, doubts=doubts, changes=changes or {}
+        )
+        try:
+            return await self._said_here(run_id, prompt)
+        except CommandRefused as error:
+            if error.code != "owned_elsewhere" or not self.journal.hears:
+                raise
+        return await pass_on(self.journal, run_id, prompt)
+
+    async def _taken_up(self, run_id: str, delivery: Delivery) -> Mapping[str, Any] | None:
+        return await take_up(delivery, partial(self._said_here, run_id))
+
+    async def _said_here(self, run_id: str, prompt: Passed) -> Taken:
+        text, message_id = prompt.text, prompt.message_id
         self._check_open()
         check_message_id(message_id)
         adapter = await self._adapter(run_id)
@@ -273,11 +290,12 @@ class Sessions:
             known = await taken_before(self.journal, run_id, message_id, text)
             if known is None:
                 self._check_open()
-                if when == "steer" and not adapter.capabilities.steer:
-                    raise _incapable(adapter, "steer a turn that goes on: leave `when` out")
-                performed, told = await self._performed(run_id, adapter, changes or {})
-                await self._settle_doubts(performed, fail=doubts == "fail")
-                await self._keep(performed, Waiting(message_id=message_id, text=text), when, told)
+                if prompt.when == "steer" and not adapter.capabilities.steer:
+                    raise incapable(adapter, "steer a turn that goes on: leave `when` out")
+                performed, told = await self._performed(run_id, adapter, prompt.changes)
+                await self._settle_doubts(performed, fail=prompt.doubts == "fail")
+                waiting = Waiting(message_id=message_id, text=text)
+                await self._keep(performed, waiting, prompt.when, told)
                 known = await taken_before(self.journal, run_id, message_id, text)
         if known is None:
             raise AssertionError(waiting_id(message_id))
@@ -329,7 +347,7 @@ class Sessions:
                 await adapter.check_conversation(spec)
             number = kept.sessions + 1
             if not await self.life.keep_session(spec, number=number):
-                raise _differs(run_id)
+                raise differs(run_id)
             manifest = attrs.evolve(kept.manifest, spec=spec)
             kept = attrs.evolve(kept, manifest=manifest, sessions=number)
         return await self.life.begin(kept, force=force), {"restored": True}
@@ -359,7 +377,7 @@ class Sessions:
         self._check_open()
         adapter = await self._adapter(run_id)
         if not adapter.capabilities.restore:
-            raise _incapable(adapter, "be restored")
+            raise incapable(adapter, "be restored")
         await self._check_no_tool(run_id)
         self.heed(run_id)
         async with self._elsewhere(run_id), self.life.lock(run_id):
@@ -377,7 +395,7 @@ class Sessions:
         if not await self.life.end(run_id, why="terminated", grace=within):
             entry = await self.journal.entry(run_id)
             if Leases(now=self.journal.time()).is_owned(entry):
-                raise _owned_elsewhere(run_id, entry.owned_until)
+                raise owned_elsewhere(run_id, entry.owned_until)
         return await self._end_of(run_id)
 
     async def interrupt(self, run_id: str, *, reason: str | None, grace: float) -> bool:
@@ -401,7 +419,7 @@ class Sessions:
         adapter = await self._adapter(run_id)
         self.heed(run_id)
         if adapter.capabilities.execution == "owned":
-            raise _incapable(adapter, "ask the user: their tools do")
+            raise incapable(adapter, "ask the user: their tools do")
         performed = self.life.active.get(self.life.sub_agents.root_of(run_id) or run_id)
         if performed is None:
             raise CommandRefused(
@@ -426,7 +444,7 @@ class Sessions:
         if isinstance(adapter, OwnAdapter):
             await adapter.check_conversation(spec)
         if not await self.life.keep_session(spec, number=1):
-            raise _differs(run_id)
+            raise differs(run_id)
         return Kept(manifest=Manifest(spec=spec), sessions=1)
 
     async def _adapter(self, run_id: str) -> RuntimeAdapter:
@@ -456,7 +474,7 @@ class Sessions:
             return
         entry = await self.journal.entry(run_id)
         if Leases(now=self.journal.time()).is_owned(entry):
-            raise _owned_elsewhere(run_id, entry.owned_until)
+            raise owned_elsewhere(run_id, entry.owned_until)
         raise no_run_of_its_own(run_id, caller)
 
     async def _end_of(self, run_id: str) -> Cursor:
@@ -476,21 +494,4 @@ class Sessions:
             until: float | None = None
             with suppress(TurnlockError):
                 until = (await self.journal.entry(run_id)).owned_until
-            raise _owned_elsewhere(run_id, until) from error
-
-
-def _owned_elsewhere(run_id: str, until: float | None) -> CommandRefused:
-    extra: dict[str, Json] = {} if until is None else {"owned_until": until}
-    told = f"run {harmless(run_id)!r} is performed by another process, or within another run"
-    return CommandRefused("owned_elsewhere", told, extra=extra)
-
-
-def _differs(run_id: str) -> RunDiffers:
-    return RunDiffers(
-        f"run {harmless(run_id)!r} is known with another configuration, or was begun by another"
-        " program; give another id, or restore it"
-    )
-
-
-def _incapable(adapter: RuntimeAdapter, what: str) -> CommandRefused:
-    return CommandRefused("capability_unsupported", f"runs of kind {adapter.kind!r} cannot {what}")
+            raise owned_elsewhere(run_id, until) from error
