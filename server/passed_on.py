@@ -60,7 +60,8 @@ class Passed:
             prompt = cls(**given)
         except TypeError:  # somebody else's, or another version's
             return None
-        return prompt if isinstance(prompt.text, str) else None
+        text: Any = prompt.text  # it is what the JSON says
+        return prompt if isinstance(text, str) else None
 
 
 async def pass_on(

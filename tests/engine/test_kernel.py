@@ -129,7 +129,7 @@ def test_stale_deadlines_of_a_turn_are_swept_once_they_outnumber_the_live_ones(g
     kernel.receive(Claim(turn_id="T1", invocation_id="late", attempt=1, lease=2.0), 0.0)
 
     bound = 2 * (2 + grants + 1 + grants) + SLACK
-    held = []
+    held: list[int] = []
     for number in range(bound - grants):
         kernel.receive(Renew(turn_id="T1", invocation_id="late", lease=3.0 + number), 0.0)
         held.append(len(state_of(kernel).deadlines))
@@ -149,7 +149,7 @@ def test_stale_deadlines_of_grants_are_swept_once_they_outnumber_the_live_ones()
     kernel.receive(Interrupt(turn_id="T1", grace=0.0), 0.0)
     assert kernel.turn is None
 
-    held = []
+    held: list[int] = []
     for number in range(len(names), 1, -1):
         kernel.receive(Revoke(grant_id=f"grant/r/{number}"), 0.0)
         held.append(len(state_of(kernel).deadlines))

@@ -194,7 +194,7 @@ def test_stale_wakes_are_swept_once_they_outnumber_the_live_ones() -> None:
         runs.receive(run_id, free(), 0.0)
         runs.receive(run_id, claim(lease), 0.0)
 
-    held = []
+    held: list[int] = []
     for number in range(STALE_WAKES + 3):
         runs.receive("late", renew(3.0 + number), 0.0)
         held.append(len(runs._wakes))
