@@ -25,7 +25,7 @@ def harmless(text: str, *, limit: int | None = None) -> str:
     if not whole.isprintable():
         whole = "".join(map(_shown, whole))
     if not whole.isascii():
-        whole = _UNSEEN.sub(_escape, whole)
+        whole = _UNSEEN.sub(_seen, whole)
     if limit is None or len(whole) <= limit:
         return whole
     return whole[: max(0, limit - 1)] + CUT
@@ -37,10 +37,12 @@ def harmless_lines(text: str) -> str:
 
 
 def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return character if character.isprintable() else _escaped(character)
 
 
-def _escape(unseen: re.Match[str]) -> str:
-    return unseen.group().encode("unicode_escape").decode("ascii")
+def _seen(unseen: re.Match[str]) -> str:
+    return _escaped(unseen.group())
+
+
+def _escaped(text: str) -> str:
+    return text.encode("unicode_escape").decode("ascii")

@@ -29,6 +29,7 @@ def test_a_limit_holds_and_what_was_cut_says_so(text: str, limit: int) -> None:
     if len(whole) <= limit:
         assert shown == whole
     else:
+        assert len(shown) == limit
         assert shown.endswith(CUT)
         assert whole.startswith(shown[:-1])
 
