@@ -24,10 +24,9 @@ from ..models.values import ABSENT, Absent, Json
 from ..views.call_view import CallView
 from ..views.live import call_of
 from .log import logger
-from .tools.arguments import misfit
+from .tools.arguments import MISSING, NOT_TAKEN, misfit
 from .tools.calling import Ending, Raised, Returned, begin
 from .tools.errors import BadArguments
-from .tools.fitting import MISSING, NOT_TAKEN
 from .tools.policy import ApprovalNeed, Keep, Policy, is_secretive
 from .tools.sealing import Place, SealBroken
 from .tools.threads import Threads

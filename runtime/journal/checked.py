@@ -16,7 +16,7 @@ from ...views.status import Status
 from .entries import Finding
 from .ledger import START
 from .noted import NotedRow
-from .post_rows import Unreadable, aside, read_post
+from .posting import Unreadable, aside, read_post
 from .rows import STRANGE, Row, checksum, facts_in, lines_in, missing
 
 DAMAGED: Final = "it is damaged: the checksum does not fit"

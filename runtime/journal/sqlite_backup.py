@@ -30,7 +30,7 @@ from ...models.errors import TurnlockError
 from ..errors import JournalError, NoJournal
 from .backups import Backup, Restored
 from .entries import Finding
-from .post_rows import Unreadable
+from .posting import Unreadable
 from .rows import STRANGE
 from .sqlite_check import check
 from .sqlite_file import acquaint, check_file, check_place, failed, make_private, sync_folder

@@ -21,8 +21,7 @@ from ...views.status import Status
 from .contract import RunEntry, RunsPage, not_removed, run_differs
 from .latest import Place
 from .ledger import Cursor
-from .listed import Told, configuration, run_listed
-from .rows import checksum
+from .rows import Told, checksum, configuration, run_listed
 from .sqlite_notes import PARTS, SHOWN
 from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 

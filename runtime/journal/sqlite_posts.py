@@ -15,7 +15,7 @@ from .contract import (
     Post,
     too_many_posts,
 )
-from .post_rows import Unreadable, aside, read_post, receipt_in
+from .posting import Unreadable, aside, read_post, receipt_in
 from .rows import checksum
 from .sqlite_runs import head_of, is_text, writable
 

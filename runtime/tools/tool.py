@@ -14,9 +14,9 @@ import attrs
 from ...models.errors import InvalidValue, shown
 from ...models.record import any_text, identifier, instance
 from ...models.values import Json, freeze
+from .arguments import Fitting, fitting_of
 from .calling import ToolContext, is_async
 from .docstrings import NOTHING_SAID, check_names, read_docstring
-from .fitting import Fitting, fitting_of
 from .policy import Policy, PolicyFields
 from .results import as_json
 from .signature import Signature, is_method, read_signature

@@ -18,8 +18,8 @@ from typing_extensions import TypedDict
 
 from ...models.errors import InvalidValue, shown
 from ...models.values import Json, canonical
+from .arguments import Fitting, missing, not_taken
 from .errors import CAUSE, BadArguments, bounded, path, said
-from .fitting import Fitting, missing, not_taken
 from .losses import check_parameter
 from .plain import KINDS, Steps, wrong_kind
 from .schemas import part_at

@@ -9,8 +9,7 @@ from ....models.codec import to_json
 from ....models.run import Run
 from ..contract import RunEntry, Summary, run_differs, unknown_run
 from ..ledger import Cursor
-from ..listed import Told, configuration, run_listed
-from ..rows import checksum
+from ..rows import Told, checksum, configuration, run_listed
 from .appends import SET_SUMMED, SUMMED, summed
 from .doors import Connection
 from .heads import head_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..contract import ANSWERS, POSTS, POSTS_WAITING, Finding, Post, too_many_posts
-from ..post_rows import Unreadable, aside, read_post, receipt_in
+from ..posting import Unreadable, aside, read_post, receipt_in
 from ..refusals import rewound, run_forgotten, unknown_run
 from ..rows import checksum
 from .doors import Connection

@@ -33,7 +33,7 @@ from turnlock.models.ids import idempotency_key, invocation_path, turn_scope
 from turnlock.runtime import leases, scheduling
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.errors import JournalError, JournalOwned
-from turnlock.runtime.journal import post_rows, sqlite_clock, sqlite_posts
+from turnlock.runtime.journal import posting, sqlite_clock, sqlite_posts
 from turnlock.runtime.journal.contract import Appended, Busy, Journal, Post
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.journal.sqlite_guard import Guard
@@ -246,7 +246,7 @@ def choke_on_posts() -> None:
     def read(number: int, *_: object) -> NoReturn:
         raise JournalError(f"post {number} cannot be read")
 
-    real = post_rows.read_post
+    real = posting.read_post
 
     def trusting(number: int, run_id: str, content: Any, kept: int | None) -> Any:
         post = real(number, run_id, content, kept)
