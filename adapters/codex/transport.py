@@ -47,6 +47,8 @@ FULL_CHUNK_PAUSE: Final = 0.001
 WRITING: Final = 30.0
 """Seconds in which it reads what is written to it; then it is taken for stalled."""
 
+_ENDED: Final = "it has ended"
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -271,7 +273,7 @@ class Transport:
 
     def _has_exited(self) -> None:
         """Read what it has left in its pipes, which others may hold open for ever."""
-        self._stop_writing("it has ended")
+        self._stop_writing(_ENDED)
         for pipe, take in ((self._err, self._take_error), (self._out, self._take)):
             if not pipe.closed and (pipe is self._err or not self._over):
                 there = unpack("i", ioctl(pipe.fileno(), FIONREAD, b"\0" * 4))[0]
@@ -309,7 +311,8 @@ class Transport:
                 self._loop.add_writer(self._in.fileno(), self._write_on)
                 return
             except (OSError, ValueError) as error:
-                self._break(f"it reads no more ({error})")
+                ended = self.exited.is_set()  # and nobody has been told yet
+                self._break(_ENDED if ended else f"it reads no more ({error})")
                 return
             self._written += count
             self._waits_unwritten -= count

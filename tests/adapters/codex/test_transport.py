@@ -15,7 +15,7 @@ import pytest
 
 from turnlock.adapters.codex import transport as of_transport
 from turnlock.adapters.codex.messages import Asked, NotAMessage, Notified, read
-from turnlock.adapters.codex.process import is_dead
+from turnlock.adapters.codex.process import Child, is_dead
 from turnlock.adapters.codex.transport import (
     AHEAD,
     CHUNK,
@@ -381,6 +381,14 @@ def test_writing_to_one_that_has_ended_says_so() -> None:
                 await transport.write({})
             assert await transport.read() is None
 
+    async def ended_before() -> None:
+        child = await Child.start((*PYTHON, HEAD + "sys.exit(2)"), cwd=None, env=os.environ)
+        await child.exited.wait()
+        transport = Transport(child)
+        with pytest.raises(PipeBroken, match="has ended"):
+            await transport.write({})
+        await transport.end(grace=0)
+
     async def closed() -> None:
         async with process(f"os.close(0); say('{X}\\n'); signal.pause()") as transport:
             assert await transport.read() == Notified("x", {})
@@ -390,6 +398,7 @@ def test_writing_to_one_that_has_ended_says_so() -> None:
             assert (await transport.end(grace=60)).status == -signal.SIGKILL
 
     run(story)
+    run(ended_before)
     run(closed)
 
 
