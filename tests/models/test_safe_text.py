@@ -46,6 +46,7 @@ def test_lines_stay_lines(text: str) -> None:
     [
         ("plain – é 漢 ✓", "plain – é 漢 ✓"),
         ("\x1b[31mred", r"\x1b[31mred"),
+        ("é\x1b", r"é\x1b"),
         ("a\r\nb\tc", r"a\r\nb\tc"),
         ("pay\u202e51", r"pay\u202e51"),
         ("in\u200bvisible\ufeff", r"in\u200bvisible\ufeff"),
