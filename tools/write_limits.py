@@ -33,7 +33,7 @@ PARTS: Final = {
         "server/clients/a2a/tasks.py",
     ),
     "Guards": ("guards",),
-    "A journal in PostgreSQL": ("runtime/journal/postgres",),
+    "A journal in PostgreSQL": ("runtime/journal/given.py", "runtime/journal/postgres"),
 }
 """The sections of the page, and the folders and modules whose bounds stand in them."""
 NO_BOUNDS: Final = {"agent/script.py": "how long recorded tools take, in demonstrations"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TypeGuard, cast
+from typing import Final, TypeGuard, cast
 
 import attrs
 
@@ -12,9 +12,21 @@ from ...models.errors import InvalidValue, shown
 from ...models.facts import Fact
 from ...models.record import number
 from ...models.values import canonical, check_text
-from ..errors import NoJournal
+from ..errors import NoJournal, Overloaded
 from .entries import Told
 from .ledger import Note, body_of
+
+APPEND_BYTES: Final = 256_000_000
+"""Bytes of JSON that one append may bring; SQLite itself ends at 1,000,000,000."""
+
+
+def check_size(run_id: str, size: int) -> None:
+    """Raise `Overloaded` for an append of more bytes than one may bring."""
+    if size > APPEND_BYTES:
+        raise Overloaded(
+            f"run {run_id!r}: an append of {size:,} bytes; APPEND_BYTES is {APPEND_BYTES:,}: keep"
+            " large results elsewhere, and a reference here"
+        )
 
 
 def check_batch(run_id: str, *, after: int, facts: Sequence[Fact]) -> None:

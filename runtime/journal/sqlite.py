@@ -37,7 +37,7 @@ from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
 from ...views.status import Status
-from ..errors import JournalError, JournalOwned, Overloaded
+from ..errors import JournalError, JournalOwned
 from ..leases import Leases
 from ..log import logger
 from ..owners import short_name
@@ -61,7 +61,7 @@ from .contract import (
     closed,
     only_read,
 )
-from .given import ends_of, given_notes
+from .given import check_size, ends_of, given_notes
 from .latest import place_read
 from .rows import row_of
 from .sqlite_backup import openers, put_back, write_backup
@@ -82,9 +82,6 @@ _log = logger(__name__)
 
 BUSY_TIMEOUT: Final = 5.0
 """Seconds for which a write waits for another process that is writing, unless told otherwise."""
-
-APPEND_BYTES: Final = 256_000_000
-"""Bytes of JSON that one append may bring; SQLite itself ends at 1,000,000,000."""
 
 
 async def open_place(place: str, *, create: bool, read_only: bool) -> SqliteJournal:
@@ -224,12 +221,7 @@ class SqliteJournal(SqliteOwning, SqliteLedgers, SqliteLogs):
         check_batch(run_id, after=after, facts=facts)
         given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
         row = row_of(run_id, facts, correlations)
-        size = len(row.facts) + sum(len(it.content) for it in given)
-        if size > APPEND_BYTES:
-            raise Overloaded(
-                f"run {run_id!r}: an append of {size:,} bytes; APPEND_BYTES is"
-                f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
-            )
+        check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
         return await self._write(
             partial(
                 statements.append,

@@ -19,7 +19,7 @@ from ..contract import (
     run_forgotten,
     unknown_run,
 )
-from ..given import Given, ends_of, given_notes
+from ..given import Given, check_size, ends_of, given_notes
 from ..rows import Row, row_of
 from .appends import Asked, Judged, Verdict, appending
 from .database import Database
@@ -32,8 +32,6 @@ from .recovering import recover
 from .tables import text_of
 from .waking import opened, waking
 
-APPEND_BYTES: Final = 256_000_000
-"""Bytes of JSON that one append may bring."""
 STALE_TRIES: Final = 10
 """Times that an append is judged anew because somebody has settled its run meanwhile."""
 
@@ -77,7 +75,7 @@ class PostgresFacts(Doors):
         check_batch(run_id, after=after, facts=facts)
         given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
         row = row_of(run_id, facts, correlations)
-        self._check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
+        check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
         opens = opened(facts, busy) if self._database.place.on_busy is not None else None
         return await self._append(run_id, row, fence=fence, busy=busy, notes=given, opens=opens)
 
@@ -127,13 +125,6 @@ class PostgresFacts(Doors):
             await self.mark_rewound(run_id, why=why)
             raise rewound(run_id, why=why)
         return _ANSWERS[judged.verdict]
-
-    def _check_size(self, run_id: str, size: int) -> None:
-        if size > APPEND_BYTES:
-            raise Overloaded(
-                f"run {run_id!r}: an append of {size:,} bytes; APPEND_BYTES is"
-                f" {APPEND_BYTES:,}: keep large results elsewhere, and a reference here"
-            )
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""

@@ -8,7 +8,7 @@ import pytest
 
 from turnlock.models.deliveries import Tick
 from turnlock.runtime.errors import Overloaded
-from turnlock.runtime.journal import sqlite as under_test
+from turnlock.runtime.journal import given
 from turnlock.runtime.journal.sqlite import SqliteJournal
 
 from .stage import RUN, everything, facts, kept, owned
@@ -35,7 +35,7 @@ def test_old_answers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_an_append_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite itself would refuse a gigabyte, and everybody else's appends with it."""
-    monkeypatch.setattr(under_test, "APPEND_BYTES", 1_000)
+    monkeypatch.setattr(given, "APPEND_BYTES", 1_000)
 
     async def story(journal: SqliteJournal) -> None:
         fence = await owned(journal)
