@@ -80,6 +80,7 @@ def told(
     monkeypatch.setattr(tool, "FORKED", tmp_path / "forked.jsonl")
     monkeypatch.setattr(tool, "AFRESH", tmp_path / "afresh.jsonl")
     monkeypatch.setattr(tool, "EQUIVALENT", tmp_path / "equivalent.toml")
+    monkeypatch.setattr(tool, "CARRIED", tmp_path / "carried.json")
 
     def change_of(mutant: str) -> str:
         return CHANGES[mutant.rpartition(".")[2].partition("__mutmut_")[0]]
@@ -164,6 +165,95 @@ def test_a_listed_mutant_that_is_killed_is_told(told: Callable[..., tuple[int, s
     assert (status, "listed" in said) == (0, False)
 
 
+# ------------------------------------------------------------------- what another copy hands down
+
+COPIED = """
+def x_f__mutmut_orig():
+    return 1
+
+def x_f__mutmut_1():
+    return 2
+
+def x_f__mutmut_2():
+    return 3
+
+def x_g__mutmut_orig():
+    return 4
+
+def x_g__mutmut_1():
+    return 5
+"""
+ONE, TWO, OTHER = "turnlock.m.x_f__mutmut_1", "turnlock.m.x_f__mutmut_2", "turnlock.m.x_g__mutmut_1"
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType) -> ModuleType:
+    """The tool, with a copy of commit `one` in which ONE and OTHER were killed, and TWO was not."""
+    for name in ("FORKED", "AFRESH", "SEAL", "COMMIT", "CARRIED"):
+        monkeypatch.setattr(tool, name, tmp_path / name.lower())
+    monkeypatch.setattr(tool, "COPY", tmp_path)
+    monkeypatch.setattr(tool, "mutants_made", lambda: iter([ONE, TWO, OTHER]))
+    for path, text in {
+        "src/turnlock/m.py": COPIED,
+        "tests/a.py": "def b(): ...",
+        "seal": "",
+        "commit": "one",
+        "forked": json.dumps([ONE, "tests/a.py::b"]) + "\n" + json.dumps([TWO, ""]) + "\n",
+        "afresh": json.dumps([OTHER, "with it the tests cannot be imported"]) + "\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    return tool
+
+
+def test_a_kill_is_carried_with_its_commit_and_a_survivor_is_tried_again(
+    copied: ModuleType,
+) -> None:
+    """However often it is carried, the commit is the one on which it was killed."""
+    for commit in ("two", "three"):
+        copied.carry(copied.killed_so_far())
+        copied.AFRESH.unlink(missing_ok=True)
+        copied.COMMIT.write_text(commit, encoding="utf-8")
+
+        assert copied.noted(copied.FORKED).keys() == {ONE, OTHER}
+        assert copied.carried() == {ONE: "one", OTHER: "one"}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "left"),
+    [
+        ("src/turnlock/m.py", "return 1", "return 0", {OTHER}),
+        ("src/turnlock/m.py", "return 5", "return 6", {ONE}),
+        ("src/turnlock/m.py", "return 3", "return 7", {ONE, OTHER}),
+        ("tests/a.py", "...", "pass", {OTHER}),
+    ],
+)
+def test_no_kill_is_carried_where_function_mutant_or_killer_has_changed(
+    copied: ModuleType, path: str, before: str, after: str, left: set[str]
+) -> None:
+    killed = copied.killed_so_far()
+    file = copied.COPY / path
+    file.write_text(file.read_text("utf-8").replace(before, after), encoding="utf-8")
+
+    copied.carry(killed)
+
+    assert copied.noted(copied.FORKED).keys() == left
+
+
+def test_what_was_carried_is_told_by_its_commit(
+    told: Callable[..., tuple[int, str]], tool: ModuleType
+) -> None:
+    """So nobody takes it for a result of today."""
+    one, two = (f"turnlock.engine.kernel.x_other__mutmut_{number}" for number in (1, 2))
+    tool.CARRIED.write_text(json.dumps({one: "abc1234"}), encoding="utf-8")
+
+    killed = {one.rpartition(".")[2]: "tests/a.py::b", two.rpartition(".")[2]: "tests/a.py::b"}
+    status, said = told(killed, "mutant = []", whole=True)
+
+    assert status == 0
+    assert "1 of the killed were killed on commit abc1234, in the same function" in said
+
+
 # ------------------------------------------------------------------------------- who is killed
 
 MUTATED = """
@@ -177,6 +267,8 @@ def answer():
         os._exit(7)
     return 43 if mutant() == "m.x_answer__mutmut_1" else 42
 
+if os.environ.get("MUTANT_UNDER_TEST") == "m.x_made__mutmut_4":
+    raise KeyError("made wrong")
 MADE_WRONG = ("m.x_made__mutmut_1", "m.x_made__mutmut_3")
 MADE = 43 if os.environ.get("MUTANT_UNDER_TEST") in MADE_WRONG else 42
 """
@@ -238,12 +330,17 @@ def test_who_is_killed_was_killed(tmp_path: Path) -> None:
 
 def test_what_runs_on_import_is_tried_in_a_process_that_imports_it(tmp_path: Path) -> None:
     """The first by all tests, the next one by what killed it."""
-    made, same, alike = (f"m.x_made__mutmut_{number}" for number in (1, 2, 3))
+    made, same, alike, broken = (f"m.x_made__mutmut_{number}" for number in (1, 2, 3, 4))
     killer = "tests/engine/test_m.py::test_made"
 
     assert try_all(tmp_path, made) == {made: ""}
-    tried = try_all(tmp_path, made, same, alike, how=("--anew", "--jobs", "1"))
-    assert tried == {made: killer, same: "", alike: killer}
+    tried = try_all(tmp_path, made, same, alike, broken, how=("--anew", "--jobs", "1"))
+    assert tried == {
+        made: killer,
+        same: "",
+        alike: killer,
+        broken: "with it the tests cannot be imported",
+    }
 
 
 def test_a_change_is_told_as_it_is_listed(

@@ -5,7 +5,8 @@ input and appends a line of JSON for each to RESULTS: the mutant, and the test t
 it survives). pytest collects once; each mutant is tried in a fork of that process, where it runs
 the tests that reach its function, those that killed its neighbours first (the files beside RESULTS
 say which did). With ``--anew`` it forks before anything of the package is imported, for what has
-an effect on import: first with what killed its neighbours, then with all tests.
+an effect on import: its module is imported, then come what killed its neighbours, what is about the
+tables and what is named after its module, then all tests.
 """
 
 from __future__ import annotations
@@ -56,9 +57,20 @@ STRONG: Final = "test_kernel_and_oracle_give_the_same_receipts"
 HANDFUL: Final = 6
 WORDS: Final = "test_messages.py"
 """Many mutants change what an error says, and nothing else."""
+OF_TABLES: Final = tuple(
+    f"tests/rules/test_{name}.py"
+    for name in ("rules_tables", "rules_observed", "every_turn_pair", "every_pair")
+)
+"""Few mutants of the tables outlive these, which take three seconds."""
+READERS: Final = {"turnlock": ("turnlock.engine.kernel",)}
+"""What reads the tables when it is imported, by package."""
+SECONDS: Final = 60
+"""Of CPU: to import everything, and to run what is likely to kill, takes five."""
 CONTROL: Final = "turnlock.unchanged__mutmut_0"
 """The name of no mutant: all tests must pass."""
 OPTIONS: Final = ("--rootdir=.", "-p", "no:cacheprovider", "-p", "no:terminal")
+ANEW: Final = (*OPTIONS, "-W", "ignore:Module already imported")
+"""Which hypothesis is, for all of them."""
 
 
 def function_of(mutant: str) -> str:
@@ -66,27 +78,8 @@ def function_of(mutant: str) -> str:
     return mutant.partition("__mutmut_")[0]
 
 
-class Trials:
-    """A pytest plugin that runs, in place of the tests, the tests on each of many mutants."""
-
-    def __init__(self, mutants: list[str], results: Path, jobs: int) -> None:
-        """Note what to try, and where to say what became of it."""
-        self._mutants = mutants
-        self._results = results
-        self._jobs = jobs
-        stats = json.loads(STATS.read_text(encoding="utf-8"))
-        self._reached: dict[str, list[str]] = stats["tests_by_mangled_function_name"]
-        self._seconds: dict[str, float] = stats["duration_by_test"]
-        self._breadth = Counter(test for tests in self._reached.values() for test in tests)
-        self._killers: dict[str, deque[str]] = {}
-        self._running: dict[int, tuple[str, int]] = {}
-        self._items: dict[str, pytest.Item] = {}
-        self._new: set[str] = set()
-        self._failed = False
-        self._since_import = os.environ.get(VARIABLE, "")
-        for path in sorted(results.parent.glob("*.jsonl")):
-            for mutant, killer in noted(path).items():
-                self._learn(mutant, killer)
+class Hasty:
+    """A pytest plugin that spares what says more of a failure than that it is one."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -109,6 +102,29 @@ class Trials:
         ):
             return None
         return pytest.TestReport(item.nodeid, item.location, {}, "failed", "", call.when)
+
+
+class Trials(Hasty):
+    """A pytest plugin that runs, in place of the tests, the tests on each of many mutants."""
+
+    def __init__(self, mutants: list[str], results: Path, jobs: int) -> None:
+        """Note what to try, and where to say what became of it."""
+        self._mutants = mutants
+        self._results = results
+        self._jobs = jobs
+        stats = json.loads(STATS.read_text(encoding="utf-8"))
+        self._reached: dict[str, list[str]] = stats["tests_by_mangled_function_name"]
+        self._seconds: dict[str, float] = stats["duration_by_test"]
+        self._breadth = Counter(test for tests in self._reached.values() for test in tests)
+        self._killers: dict[str, deque[str]] = {}
+        self._running: dict[int, tuple[str, int]] = {}
+        self._items: dict[str, pytest.Item] = {}
+        self._new: set[str] = set()
+        self._failed = False
+        self._since_import = os.environ.get(VARIABLE, "")
+        for path in sorted(results.parent.glob("*.jsonl")):
+            for mutant, killer in noted(path).items():
+                self._learn(mutant, killer)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note whether a test has failed."""
@@ -210,7 +226,7 @@ class Trials:
         return function, function.rpartition(".")[0]
 
 
-class First:
+class First(Hasty):
     """A pytest plugin that notes the first test that fails."""
 
     def __init__(self) -> None:
@@ -224,7 +240,7 @@ class First:
 
 def try_anew(mutants: list[str], results: Path, jobs: int) -> None:
     """Try each in a fork of a process that has imported pytest, but nothing of the package."""
-    for name in ("hypothesis", "mutmut.mutation.trampoline"):  # each of them needs these
+    for name in ("hypothesis", "mutmut.mutation.trampoline", "attrs"):  # each of them needs these
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     waiting, running = deque(mutants), dict[int, str]()
@@ -247,28 +263,52 @@ def try_since_import(mutant: str, results: Path) -> NoReturn:
     """Try it with what killed its neighbours, then with everything, and end the process."""
     os.environ[VARIABLE] = mutant
     signal.alarm(1_800)  # an import may never end
-    known = noted(results)
-    places = function_of(mutant), function_of(mutant).rpartition(".")[0]
-    killers = [
-        killer
-        for place in places
-        for one, killer in known.items()
-        if one.startswith(place) and "::" in killer
-    ]
-    words = (*OPTIONS, "-W", "ignore:Module already imported")  # which it is for all of them
-    likely = list(dict.fromkeys(killers))[:HANDFUL]
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     first = First()
-    status = 0
-    if likely and mutant != CONTROL:
-        status = pytest.main([*words, "-x", *likely], plugins=[first])
-    if first.failed or status == pytest.ExitCode.INTERRUPTED:
-        note(results, mutant, first.failed or NO_IMPORT)
+    if not imports(mutant):
+        first.failed = NO_IMPORT
+    elif mutant != CONTROL:
+        words = ("-x", "-k", LEFT_OUT, *likely(mutant, results))
+        status = pytest.main([*ANEW, *words], plugins=[first])
+        if status == pytest.ExitCode.INTERRUPTED:
+            first.failed = first.failed or NO_IMPORT
+    if first.failed:
+        note(results, mutant, first.failed)
     else:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # to collect them: each has its own then
         trials = Trials([mutant], results, 1)
-        pytest.main([*words, "-k", LEFT_OUT, *TESTS], plugins=[trials])
+        pytest.main([*ANEW, "-k", LEFT_OUT, *TESTS], plugins=[trials])
         if mutant not in noted(results):
             note(results, mutant, NO_IMPORT)
     os._exit(0)
+
+
+def imports(mutant: str) -> bool:
+    """Return whether its module can be imported, and the kernel: the tests import both."""
+    module = mutant.rpartition(".")[0]
+    package = module.partition(".")[0]
+    try:
+        for name in [] if mutant == CONTROL else [module, *READERS.get(package, ())]:
+            importlib.import_module(name)
+    except BaseException:  # noqa: BLE001 - whatever a mutant does
+        return False
+    return True
+
+
+def likely(mutant: str, results: Path) -> list[str]:
+    """Return the tests that kill most: those of its neighbours, and whole files."""
+    function = function_of(mutant)
+    module = function.rpartition(".")[0]
+    killers = dict.fromkeys(
+        killer
+        for place in (function, module)
+        for path in sorted(results.parent.glob("*.jsonl"))
+        for one, killer in reversed(noted(path).items())
+        if one.startswith(place) and "::" in killer and Path(killer.partition("::")[0]).exists()
+    )
+    named = sorted(map(str, Path("tests").glob(f"*/test_{module.rpartition('.')[2]}*.py")))
+    files = [one for one in (*OF_TABLES, *named) if Path(one).exists() and one.startswith(TESTS)]
+    return [*list(killers)[:HANDFUL], *files]
 
 
 def noted(path: Path) -> dict[str, str]:

@@ -7,8 +7,11 @@ which function; tools/mutant_trials.py runs them, many times faster than mutmut 
 
 What became of each mutant is kept in build/mutants/*.jsonl, so that an interrupted run goes
 on where it was, as long as neither sources nor tests have changed. ``--again`` takes the tests as
-they are now and tries what had survived: tests that were only added revive no mutant. ``--so-far``
-tries nothing and tells what is known.
+they are now and tries what had survived: tests that were only added revive no mutant. ``--carry``
+does the same for sources that have changed: who was killed stays killed where neither function nor
+killer have changed, and the table says how many these are, by the commit they were killed on. They
+may have been revived by what changed elsewhere, so a run without it says more. ``--so-far`` tries
+nothing and tells what is known.
 
 mutmut leaves alone what stands outside of functions, and decorated functions: `make selftest`
 plants mistakes in the rows of the tables.
@@ -36,6 +39,8 @@ from typing import Final
 
 from mutant_trials import CONTROL, LEFT_OUT, TESTS, TOO_LONG, VARIABLE, function_of, noted
 
+Killed = dict[str, tuple[str, str, str]]
+"""By mutant: what killed it, on which commit, and a digest of what that depends on most."""
 Change = tuple[str, str]
 """The function as mutmut names it, and the lines that a mutant takes out of it and puts in."""
 
@@ -47,6 +52,9 @@ FORKED: Final = WORK / "forked.jsonl"
 AFRESH: Final = WORK / "afresh.jsonl"
 """What became of each mutant: tried in a fork, and in a process of its own."""
 SEAL: Final = WORK / "made_from"
+COMMIT: Final = WORK / "commit"
+CARRIED: Final = WORK / "carried.json"
+"""On which commit those were killed that an earlier copy has handed down."""
 EQUIVALENT: Final = ROOT / "tools" / "equivalent_mutants.toml"
 KERNEL: Final = ("engine", "lifecycle", "turn", "models")
 """In the order in which they are tried."""
@@ -77,6 +85,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--only", default="", metavar="PREFIX", help="such as engine.expiry")
     parser.add_argument("--again", action="store_true", help="try what had survived, new tests too")
+    parser.add_argument("--carry", action="store_true", help="keep kills in what has not changed")
     parser.add_argument("--so-far", action="store_true", help="tell what is known, try nothing")
     asked = parser.parse_args()
 
@@ -86,7 +95,9 @@ def main() -> None:
     elif asked.again:
         try_survivors_again()
     elif not SEAL.exists() or SEAL.read_text(encoding="utf-8") != seal():
+        killed = killed_so_far() if asked.carry else {}
         make()
+        carry(killed)
     mutants = [one for one in mutants_made() if one.startswith(f"turnlock.{asked.only}")]
     if not asked.so_far:
         run(mutants, asked.jobs)
@@ -108,6 +119,7 @@ def make() -> None:
     package = WORK / "src" / "turnlock"
     package.mkdir(parents=True)
     made_from = seal()
+    COMMIT.write_text(commit(), encoding="utf-8")
     for link in (ROOT / "src" / "turnlock").iterdir():
         copy(link.resolve(), package / link.name)
     for name in BESIDE:
@@ -129,6 +141,60 @@ def make() -> None:
     if not (COPY / "mutmut-stats.json").exists():
         sys.exit(f"mutmut could not run the tests:\n{ran.stdout}{ran.stderr}")
     SEAL.write_text(made_from, encoding="utf-8")
+
+
+def commit() -> str:
+    """Return the commit of the sources, marked where they have been changed since."""
+    words = ("git", "describe", "--always", "--dirty", "--exclude=*")
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+    return said.stdout.strip() or "no commit"
+
+
+def killed_so_far() -> Killed:
+    """Return who was killed in the copy that there is, and by what. Survivors are tried again."""
+    if not SEAL.exists():
+        return {}
+    killers = {**noted(FORKED), **{one: by for one, by in noted(AFRESH).items() if by}}
+    now, earlier = COMMIT.read_text(encoding="utf-8"), carried()
+    return {
+        one: (killers[one], earlier.get(one, now), evidence(one, killers[one]))
+        for one in mutants_made()
+        if killers.get(one)
+    }
+
+
+def carry(killed: Killed) -> None:
+    """Write down for the new copy who was killed in the one before, where it is the same kill."""
+    functions_in.cache_clear()
+    lines: list[str] = []
+    commits: dict[str, str] = {}
+    for one in mutants_made():
+        killer, on, known_by = killed.get(one, ("", "", ""))
+        if killer and evidence(one, killer) == known_by:
+            lines.append(json.dumps([one, killer]) + "\n")
+            commits[one] = on
+    FORKED.write_text("".join(lines), encoding="utf-8")
+    CARRIED.write_text(json.dumps(commits), encoding="utf-8")
+
+
+def carried() -> dict[str, str]:
+    """Return the commit on which each was killed that an earlier copy has handed down."""
+    if not CARRIED.exists():
+        return {}
+    return dict(json.loads(CARRIED.read_text(encoding="utf-8")))
+
+
+def evidence(mutant: str, killer: str) -> str:
+    """Return a digest of a function, of what its mutant makes of it, and of the tests beside."""
+    module, _, name = mutant.rpartition(".")
+    functions = functions_in(module)
+    digest = hashlib.sha256()
+    for function in (f"{function_of(name)}__mutmut_orig", name):
+        digest.update("\n".join(functions[function]).encode() + b"\0")
+    path = COPY / killer.partition("::")[0]
+    if path.is_file():  # others died on import, or of time
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def copy(source: Path, target: Path) -> None:
@@ -261,6 +327,10 @@ def tell(mutants: list[str], *, whole: bool) -> None:
         )
         figures = (made, rest, made - rest - lives, timed, lives, lives - odd, odd)
         print(f"{module:24}" + "".join(f"{figure:13,}" for figure in figures))
+    handed_down = carried()
+    for on, number in Counter(handed_down.get(one, "") for one in mutants if killers[one]).items():
+        if on:
+            print(f"{number:,} of the killed were killed on commit {on}, in the same function")
     sys.exit(1 if unexplained or stale or left else 0)
 
 
