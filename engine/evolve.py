@@ -44,12 +44,13 @@ from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
 from . import unchecked
-from .state import DeadlineKind, State, arm
+from .state import APPROVAL, GRACE, GRANT, LEASE, State, arm
 
 _ONCE: Final = Scope.ONCE
 _SUCCEEDED: Final = Status.SUCCEEDED
 _FAILED: Final = Status.FAILED
 _DENIED: Final = Status.DENIED
+_DECISION: Final = DenialCause.DECISION
 _OPEN: Final = TurnPhase.OPEN
 _SEALED: Final = TurnPhase.SEALED
 """Bound once, as the phases are (lifecycle/phases.py)."""
@@ -68,7 +69,7 @@ def _approval_requested(state: State, turn: Turn, fact: ToolApprovalRequested) -
     invocation.digest = fact.arguments_digest
     if fact.deadline is not None:
         invocation.deadline = fact.deadline
-        arm(state.deadlines, fact.deadline, DeadlineKind.APPROVAL, invocation.position)
+        arm(state.deadlines, fact.deadline, APPROVAL, invocation.position)
 
 
 def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
@@ -89,7 +90,7 @@ def _approved(_: State, turn: Turn, fact: ToolApproved) -> None:
 def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
     invocation = turn.members[fact.invocation_id]
     invocation.phase = FOLD[invocation.phase, fact.type]
-    if fact.cause is DenialCause.DECISION:
+    if fact.cause is _DECISION:
         invocation.decision = DENIED_ONCE
     invocation.outcome = unchecked.call_result(
         invocation_id=invocation.invocation_id,
@@ -112,7 +113,7 @@ def _started(state: State, turn: Turn, fact: ToolExecutionStarted | ExecutionRet
 
 def _lease(state: State, invocation: Invocation, until: float) -> None:
     invocation.deadline = until
-    arm(state.deadlines, until, DeadlineKind.LEASE, invocation.position)
+    arm(state.deadlines, until, LEASE, invocation.position)
 
 
 def _renewed(state: State, turn: Turn, fact: LeaseRenewed) -> None:
@@ -191,7 +192,7 @@ def _sealed(_: State, turn: Turn, fact: TurnSealed) -> None:
 def _interrupting(state: State, turn: Turn, fact: TurnInterrupting) -> None:
     turn.phase = TURN_FOLD[turn.phase, fact.type]
     turn.grace_until = fact.grace_until
-    arm(state.deadlines, fact.grace_until, DeadlineKind.GRACE, 0)
+    arm(state.deadlines, fact.grace_until, GRACE, 0)
     for invocation in turn.order:
         invocation.phase = FOLD.get((invocation.phase, fact.type), invocation.phase)
 
@@ -236,7 +237,7 @@ def _issued(state: State, _: Turn | None, fact: GrantIssued) -> None:
         )
     )
     if fact.expires_at is not None:
-        arm(state.deadlines, fact.expires_at, DeadlineKind.GRANT, number)
+        arm(state.deadlines, fact.expires_at, GRANT, number)
 
 
 def _ended_grant(state: State, _: Turn | None, fact: GrantRevoked | GrantExpired) -> None:

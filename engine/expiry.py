@@ -17,7 +17,7 @@ from ..turn.turn import Turn
 from . import unchecked
 from .admission import row_for
 from .new_facts import in_doubt
-from .state import DeadlineKind, State
+from .state import APPROVAL, GRACE, GRANT, State
 
 EXPIRED: Final = "approval expired"
 """What an approval deadline says (section 6)."""
@@ -32,11 +32,11 @@ def expired(state: State, now: float) -> list[Fact]:
         return []
     _, kind, order = heap[0]
     turn = state.turn
-    if turn is None or kind is DeadlineKind.GRANT:
+    if turn is None or kind is GRANT:
         return _grant_over(state, order, now)
-    if kind is DeadlineKind.GRACE:
+    if kind is GRACE:
         return list(_over(state, turn, turn.order, Input.GRACE_OVER, now))
-    input_ = Input.APPROVAL_OVER if kind is DeadlineKind.APPROVAL else Input.LEASE_OVER
+    input_ = Input.APPROVAL_OVER if kind is APPROVAL else Input.LEASE_OVER
     return list(_over(state, turn, [turn.order[order]], input_, now))
 
 

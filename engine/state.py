@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from ..lifecycle.phases import Phase
+from ..lifecycle.phases import REQUESTED
 from ..models.effects import Continue
 from ..models.ids import escape, grant_id
 from ..models.record import Record, count, instance, record
@@ -34,6 +34,12 @@ class DeadlineKind(IntEnum):
     GRANT = 2
     GRACE = 3
 
+
+APPROVAL: Final = DeadlineKind.APPROVAL
+LEASE: Final = DeadlineKind.LEASE
+GRANT: Final = DeadlineKind.GRANT
+GRACE: Final = DeadlineKind.GRACE
+"""Bound once, as the phases are (lifecycle/phases.py)."""
 
 Entry: TypeAlias = tuple[float, DeadlineKind, int]
 
@@ -156,28 +162,28 @@ class State:
     def _live_entries(self) -> Iterator[Entry]:
         for grant in self.grants:
             if grant.expires_at is not None:
-                yield grant.expires_at, DeadlineKind.GRANT, grant.number
+                yield grant.expires_at, GRANT, grant.number
         if self.turn is None:
             return
         if self.turn.grace_until is not None:
-            yield self.turn.grace_until, DeadlineKind.GRACE, 0
+            yield self.turn.grace_until, GRACE, 0
         for invocation in self.turn.unfinished():
             if invocation.deadline is not None:
-                waits = invocation.phase is Phase.REQUESTED
-                kind = DeadlineKind.APPROVAL if waits else DeadlineKind.LEASE
+                waits = invocation.phase is REQUESTED
+                kind = APPROVAL if waits else LEASE
                 yield invocation.deadline, kind, invocation.position
 
     def _is_live(self, entry: Entry) -> bool:
         at, kind, order = entry
-        if kind is DeadlineKind.GRANT:
+        if kind is GRANT:
             return grant_id(self.run.run_id, order) in self.grants.in_force
         turn = self.turn
         if turn is None:
             return False
-        if kind is DeadlineKind.GRACE:
+        if kind is GRACE:
             return turn.grace_until == at
         if order >= len(turn.order):
             return False
         invocation = turn.order[order]
-        waits = invocation.phase is Phase.REQUESTED
-        return invocation.deadline == at and waits is (kind is DeadlineKind.APPROVAL)
+        waits = invocation.phase is REQUESTED
+        return invocation.deadline == at and waits is (kind is APPROVAL)
