@@ -1,8 +1,9 @@
 """Evolve: the fold of facts into the state (K-2). All that is state changes here, and only here.
 
-Live and in recovery the same functions run, so a replayed run is the run that was. Where a phase
-moves, the table's own fold is looked up: nothing here names the phase that follows another (K-4).
-The state is folded in place: whoever needs the one before takes a snapshot first.
+Live and in recovery the same functions run, so a replayed run is the run that was. They know a fact
+by its type, so that a reader of journals may give what they read of it, and no more (`Foldable`).
+Where a phase moves, the table's own fold is looked up: nothing here names the phase that follows
+another (K-4). The state is folded in place: whoever needs the one before takes a snapshot first.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Invocation
 from ..lifecycle.table import FOLD
 from ..models.calls import Status
 from ..models.deliveries import Scope
+from ..models.fact import FactType, Foldable
 from ..models.facts import (
     CallAdded,
     ContinuationTaken,
     DenialCause,
     ExecutionInDoubt,
     ExecutionRetried,
-    Fact,
     GrantExpired,
     GrantIssued,
     GrantRevoked,
@@ -56,10 +57,10 @@ _SEALED: Final = TurnPhase.SEALED
 """Bound once, as the phases are (lifecycle/phases.py)."""
 
 
-def fold(state: State, facts: Sequence[Fact]) -> None:
+def fold(state: State, facts: Sequence[Foldable]) -> None:
     """Fold facts into the state. They must be the next ones, and possible here; one at least."""
     for fact in facts:
-        _EVOLVERS[type(fact)](state, state.turn, fact)
+        _EVOLVERS[fact.type](state, state.turn, fact)
     state.sequence += len(facts)
     state.at = facts[-1].at
 
@@ -244,25 +245,25 @@ def _ended_grant(state: State, _: Turn | None, fact: GrantRevoked | GrantExpired
     state.grants.end(fact.grant_id)
 
 
-_EVOLVERS: Final[dict[type[Fact], Callable[[State, Any, Any], None]]] = {
-    ToolApprovalRequested: _approval_requested,
-    ToolApproved: _approved,
-    ToolDenied: _denied,
-    ToolExecutionStarted: _started,
-    ToolExecutionSucceeded: _succeeded,
-    ToolExecutionFailed: _failed,
-    TurnOpened: _opened,
-    CallAdded: _call_added,
-    TurnSealed: _sealed,
-    TurnSettled: _settled,
-    TurnInterrupting: _interrupting,
-    TurnInterrupted: _interrupted,
-    ContinuationTaken: _taken,
-    ExecutionInDoubt: _in_doubt,
-    RetryAuthorised: _authorised,
-    ExecutionRetried: _started,
-    LeaseRenewed: _renewed,
-    GrantIssued: _issued,
-    GrantRevoked: _ended_grant,
-    GrantExpired: _ended_grant,
+_EVOLVERS: Final[dict[FactType, Callable[[State, Any, Any], None]]] = {
+    FactType.TOOL_APPROVAL_REQUESTED: _approval_requested,
+    FactType.TOOL_APPROVED: _approved,
+    FactType.TOOL_DENIED: _denied,
+    FactType.TOOL_EXECUTION_STARTED: _started,
+    FactType.TOOL_EXECUTION_SUCCEEDED: _succeeded,
+    FactType.TOOL_EXECUTION_FAILED: _failed,
+    FactType.TURN_OPENED: _opened,
+    FactType.CALL_ADDED: _call_added,
+    FactType.TURN_SEALED: _sealed,
+    FactType.TURN_SETTLED: _settled,
+    FactType.TURN_INTERRUPTING: _interrupting,
+    FactType.TURN_INTERRUPTED: _interrupted,
+    FactType.CONTINUATION_TAKEN: _taken,
+    FactType.EXECUTION_IN_DOUBT: _in_doubt,
+    FactType.RETRY_AUTHORISED: _authorised,
+    FactType.EXECUTION_RETRIED: _started,
+    FactType.LEASE_RENEWED: _renewed,
+    FactType.GRANT_ISSUED: _issued,
+    FactType.GRANT_REVOKED: _ended_grant,
+    FactType.GRANT_EXPIRED: _ended_grant,
 }

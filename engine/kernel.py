@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ..models.deliveries import Delivery
 from ..models.effects import Continue, Effect
 from ..models.errors import InvalidValue, shown
-from ..models.facts import Fact
+from ..models.fact import Fact, Foldable
 from ..models.reasons import Reason
 from ..models.record import number
 from ..models.run import Run
@@ -95,7 +95,7 @@ class Kernel:
 
     @classmethod
     def recover(
-        cls, run: Run, facts: Iterable[Fact], *, snapshot: Snapshot | None = None
+        cls, run: Run, facts: Iterable[Foldable], *, snapshot: Snapshot | None = None
     ) -> Kernel:
         """Rebuild a run from its journal, or from a snapshot and the facts after it (K-2, K-9).
 
@@ -111,7 +111,7 @@ class Kernel:
         replay(state_of(kernel), facts)
         return kernel
 
-    def catch_up(self, facts: Iterable[Fact]) -> None:
+    def catch_up(self, facts: Iterable[Foldable]) -> None:
         """Fold the next facts of the run's journal, which another writer has kept (K-2).
 
         The kernel is then what `recover` would make of the whole journal. Facts that it knows are

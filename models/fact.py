@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import attrs
 
@@ -54,6 +54,24 @@ class Fact(Record):
     input: Input | None = attrs.field(
         default=None, converter=attrs.converters.optional(choice(Input))
     )
+
+
+class Foldable(Protocol):
+    """What the fold asks of any fact; of each type it reads some fields more, under their names.
+
+    A `Fact` is one, and so is what a journal's reader makes of a line for the fold alone.
+    """
+
+    type: ClassVar[FactType]
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102 - as Fact
+    @property
+    def sequence(self) -> int: ...  # noqa: D102
+    @property
+    def commit(self) -> int: ...  # noqa: D102
+    @property
+    def at(self) -> float: ...  # noqa: D102
 
 
 @base

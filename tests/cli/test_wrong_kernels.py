@@ -14,7 +14,6 @@ from turnlock import (
     Continue,
     Delivery,
     Execute,
-    Fact,
     Kernel,
     Reason,
     Refused,
@@ -23,6 +22,7 @@ from turnlock import (
     Verdict,
 )
 from turnlock.engine.kernel import state_of
+from turnlock.models.fact import Foldable
 
 from .recordings import CORPUS, turnlock
 
@@ -138,13 +138,13 @@ class Raises(Kernel):
 
 class ForgetsOnRecovery(Kernel):
     @classmethod
-    def recover(cls, run: Run, facts: Iterable[Fact], **options: Any) -> Kernel:
+    def recover(cls, run: Run, facts: Iterable[Foldable], **options: Any) -> Kernel:
         return super().recover(run, list(facts)[:-3], **options)
 
 
 class CannotRecover(Kernel):
     @classmethod
-    def recover(cls, run: Run, facts: Iterable[Fact], **options: Any) -> Kernel:
+    def recover(cls, run: Run, facts: Iterable[Foldable], **options: Any) -> Kernel:
         return super().recover(run, list(facts)[1:], **options)
 
 
