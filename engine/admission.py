@@ -11,10 +11,10 @@ A table says which pair asks which question; here each question has its one answ
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from ..lifecycle.invocation import Decision, Invocation
-from ..lifecycle.phases import Guard, Question
+from ..lifecycle.phases import Guard, Phase, Question
 from ..lifecycle.table import INVOCATION, InvocationRow, step
 from ..machines.rows import ALWAYS, questions_of
 from ..models.calls import Call
@@ -26,7 +26,7 @@ from ..models.deliveries import (
 )
 from ..models.inputs import Input
 from ..models.reasons import Reason
-from ..models.values import Json, same_json
+from ..models.values import same_json
 from ..turn.phases import TurnGuard, TurnPhase
 from ..turn.table import TURN
 from ..turn.turn import Turn
@@ -44,16 +44,16 @@ def admit(
     """Find the `Invocation` that is meant, or the `Reason` why there is none (section 5, 1 … 4)."""
     turn = state.turn
     if turn is not None and turn_id == turn.turn_id:
-        found = turn.members.get(invocation_id) or Reason.UNKNOWN_INVOCATION
+        found: Any = turn.members.get(invocation_id) or _UNKNOWN_INVOCATION
     elif turn_id is None:
         found = _admit_without_turn(state, invocation_id, now)
     elif state.memory.holds(turn_id, invocation_id, now=now):
-        return Reason.LATE
+        return _LATE
     else:
-        return Reason.NO_ACTIVE_TURN if turn is None else Reason.TURN_MISMATCH
+        return _NO_ACTIVE_TURN if turn is None else _TURN_MISMATCH
     if attempt is None or type(found) is Reason:
         return found
-    return Reason.STALE_ATTEMPT if _stale(cast("Invocation", found), attempt, input) else found
+    return _STALE_ATTEMPT if _stale(found, attempt, input) else found
 
 
 def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocation | Reason:
@@ -64,8 +64,8 @@ def _admit_without_turn(state: State, invocation_id: str, now: float) -> Invocat
     if invocation is not None:
         return Reason.AMBIGUOUS_INVOCATION if remembered else invocation
     if remembered:
-        return Reason.LATE
-    return Reason.NO_ACTIVE_TURN if turn is None else Reason.UNKNOWN_INVOCATION
+        return _LATE
+    return _NO_ACTIVE_TURN if turn is None else _UNKNOWN_INVOCATION
 
 
 def _stale(invocation: Invocation, attempt: int, input: Input) -> bool:  # noqa: A002
@@ -86,8 +86,8 @@ def admit_to_turn(state: State, delivery: ForTurn, now: float) -> Turn | Reason:
     if turn is not None and turn.turn_id == delivery.turn_id:
         return turn
     if state.memory.holds_turn(delivery.turn_id, now=now):
-        return Reason.LATE
-    return Reason.NO_ACTIVE_TURN if turn is None else Reason.TURN_MISMATCH
+        return _LATE
+    return _NO_ACTIVE_TURN if turn is None else _TURN_MISMATCH
 
 
 def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None:  # noqa: PLR0911
@@ -110,9 +110,26 @@ def admit_opening(state: State, delivery: OpenTurn, now: float) -> Reason | None
 
 
 _CLAIM: Final = Input.CLAIM
+_LATE: Final = Reason.LATE
+_NO_ACTIVE_TURN: Final = Reason.NO_ACTIVE_TURN
+_STALE_ATTEMPT: Final = Reason.STALE_ATTEMPT
+_TURN_MISMATCH: Final = Reason.TURN_MISMATCH
+_UNKNOWN_INVOCATION: Final = Reason.UNKNOWN_INVOCATION
 _GATED: Final = Guard.GATED
 _FREE: Final = Guard.FREE
 _SHOWN: Final = Guard.SHOWN
+_NOT_SHOWN: Final = Guard.NOT_SHOWN
+_SAME_WORKER: Final = Guard.SAME_WORKER
+_OTHER_WORKER: Final = Guard.OTHER_WORKER
+_SAME_APPROVAL: Final = Guard.SAME_APPROVAL
+_OTHER_APPROVAL: Final = Guard.OTHER_APPROVAL
+_SAME_DECISION: Final = Guard.SAME_DECISION
+_OTHER_DECISION: Final = Guard.OTHER_DECISION
+_NO_DECISION: Final = Guard.NO_DECISION
+_DECIDED: Final = Guard.DECIDED
+_SAME_OUTCOME: Final = Guard.SAME_OUTCOME
+_OTHER_OUTCOME: Final = Guard.OTHER_OUTCOME
+_INTERRUPTING: Final = TurnPhase.INTERRUPTING
 _ONCE: Final = Scope.ONCE
 """Bound once, as the phases are (lifecycle/phases.py)."""
 
@@ -128,7 +145,7 @@ def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
     if not invocation.requires_approval:
         return _FREE
     if delivery.arguments_digest not in (None, invocation.digest):
-        return Guard.NOT_SHOWN
+        return _NOT_SHOWN
     if delivery.scope is not _ONCE and len(state.grants) >= state.run.limits.grants:
         return Guard.GRANTS_FULL
     return _SHOWN
@@ -136,7 +153,7 @@ def _approval(state: State, invocation: Invocation, delivery: Decide) -> Guard:
 
 def _holder(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: ANN401 - a Claim
     same = delivery.worker is not None and delivery.worker == invocation.worker
-    return Guard.SAME_WORKER if same else Guard.OTHER_WORKER
+    return _SAME_WORKER if same else _OTHER_WORKER
 
 
 def _retry(state: State, invocation: Invocation, _: object) -> Guard:
@@ -144,20 +161,20 @@ def _retry(state: State, invocation: Invocation, _: object) -> Guard:
     if invocation.observed:
         return Guard.OBSERVED
     turn = state.turn
-    stopping = turn is not None and turn.phase is TurnPhase.INTERRUPTING
+    stopping = turn is not None and turn.phase is _INTERRUPTING
     return Guard.INTERRUPTING if stopping else Guard.OWNED
 
 
 def _approved_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
     same = _same_decision(invocation.decision, delivery)
-    return Guard.SAME_APPROVAL if same else Guard.OTHER_APPROVAL
+    return _SAME_APPROVAL if same else _OTHER_APPROVAL
 
 
 def _decided_alike(_: State, invocation: Invocation, delivery: Decide) -> Guard:
     if invocation.decision is None:
-        return Guard.NO_DECISION
+        return _NO_DECISION
     same = _same_decision(invocation.decision, delivery)
-    return Guard.SAME_DECISION if same else Guard.OTHER_DECISION
+    return _SAME_DECISION if same else _OTHER_DECISION
 
 
 def _same_decision(recorded: Decision | None, delivery: Decide) -> bool:
@@ -172,16 +189,16 @@ def _same_decision(recorded: Decision | None, delivery: Decide) -> bool:
 
 
 def _ever_decided(_: State, invocation: Invocation, __: object) -> Guard:
-    return Guard.NO_DECISION if invocation.decision is None else Guard.DECIDED
+    return _NO_DECISION if invocation.decision is None else _DECIDED
 
 
 def _outcome_alike(_: State, invocation: Invocation, delivery: Any) -> Guard:  # noqa: ANN401
-    recorded = invocation.outcome
+    recorded: Any = invocation.outcome
     if delivery.error is not None:
         same = recorded is not None and delivery.error == recorded.error
     else:
-        same = recorded is not None and same_json(delivery.result, cast("Json", recorded.result))
-    return Guard.SAME_OUTCOME if same else Guard.OTHER_OUTCOME
+        same = recorded is not None and same_json(delivery.result, recorded.result)
+    return _SAME_OUTCOME if same else _OTHER_OUTCOME
 
 
 _ANSWER_TO: Final[dict[Question, Answer]] = {
@@ -195,9 +212,9 @@ _ANSWER_TO: Final[dict[Question, Answer]] = {
     Question.OUTCOME_ALIKE: _outcome_alike,
 }
 
-_ASKED: Final = {
-    pair: _ANSWER_TO[Question(question)] for pair, question in questions_of(INVOCATION).items()
-}
+_ASKED: Final[dict[Phase, dict[Input, Answer]]] = {phase: {} for phase in Phase}
+for (_phase, _input), _question in questions_of(INVOCATION).items():
+    _ASKED[_phase][_input] = _ANSWER_TO[Question(_question)]
 
 
 def row_for(
@@ -208,7 +225,7 @@ def row_for(
 ) -> InvocationRow:
     """Return the one row that holds: for a pair that asks, the question is answered first."""
     phase = invocation.phase
-    answer = _ASKED.get((phase, input))
+    answer = _ASKED[phase].get(input)
     return step(phase, input, ALWAYS if answer is None else answer(state, invocation, delivery))
 
 

@@ -7,7 +7,7 @@ go through `_ask`: admission → table → the facts of the row. Nothing here mo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from ..lifecycle.table import InvocationRow
 from ..models.deliveries import (
@@ -76,9 +76,10 @@ def _ask(
 ) -> Decision:
     """Admission → table → facts, for whatever names an invocation (section 5)."""
     turn = state.turn
-    found = admit(state, turn_id, invocation_id, attempt, input_, now)
+    found: Any = admit(state, turn_id, invocation_id, attempt, input_, now)
     if turn is None or type(found) is Reason:
-        return cast("Reason", found)
+        reason: Reason = found
+        return reason
     row = row_for(state, found, input_, delivery)
     if row.fact is None:
         return row

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ..lifecycle.invocation import Invocation
-from ..lifecycle.phases import Phase
+from ..lifecycle.phases import STARTED
 from ..models.effects import Cancel, Effect, Execute, Wake
 from ..models.facts import (
     CallAdded,
@@ -86,18 +86,20 @@ OWING: Final = frozenset(
 )
 """After these facts something other than a wake may newly be owed."""
 
+_READYING: Final = frozenset({ToolApproved, RetryAuthorised})
+"""Each of these readies the one invocation that it names."""
+
 
 def _readied(turn: Turn, facts: list[Any]) -> Sequence[Invocation]:
     """Return the members that these facts may have readied, in expected order."""
-    readied: set[str] = set()
+    members: list[Invocation] = []
     for fact in facts:
         if type(fact) is TurnOpened:
             return turn.order
         if type(fact) is CallAdded:
             return turn.order[-1:]
-        if type(fact) in {ToolApproved, RetryAuthorised}:
-            readied.add(fact.invocation_id)
-    members = [turn.members[name] for name in readied]
+        if type(fact) in _READYING:
+            members.append(turn.members[fact.invocation_id])
     if len(members) > 1:
         members.sort(key=_position)
     return members
@@ -133,7 +135,7 @@ def _cancels(turn: Turn) -> Iterator[Cancel]:
     if turn.phase is not _INTERRUPTING:
         return
     for invocation in turn.order:
-        if invocation.phase is Phase.STARTED:
+        if invocation.phase is STARTED:
             yield unchecked.cancel(
                 effect_id=cancel_id(
                     invocation_path(turn.scope, invocation.invocation_id), invocation.attempt

@@ -6,7 +6,8 @@ Whoever wants to know how turnlock works reads `receive`, then the two tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from ..models.deliveries import Delivery
 from ..models.effects import Continue, Effect
@@ -17,7 +18,7 @@ from ..models.record import number
 from ..models.run import Run
 from ..models.verdicts import Accepted, Refused, Verdict
 from . import unchecked
-from .decide import DECIDERS, Decision, Refusal
+from .decide import DECIDERS, Decision
 from .effects import owed_since, pending
 from .evolve import fold
 from .expiry import expired
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 NOTHING: Final = Accepted(facts=(), effects=())
 """The verdict on a tick or a log when no time has run out."""
+
+_RUN_MISMATCH: Final = Reason.RUN_MISMATCH
+"""Bound once, as the phases are (lifecycle/phases.py)."""
 
 
 class Kernel:
@@ -71,7 +75,7 @@ class Kernel:
         if delivery.run_id is None or delivery.run_id == state.run.run_id:
             decision: Decision = decider(state, delivery, now)
         else:
-            decision = Reason.RUN_MISMATCH
+            decision = _RUN_MISMATCH
 
         if isinstance(decision, list):
             if decision:
@@ -216,17 +220,25 @@ def put_state(kernel: Kernel, state: State) -> None:
     kernel._state = state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
-def _refusal(refusal: Refusal, facts: tuple[Fact, ...], effects: tuple[Effect, ...]) -> Refused:
+def _refusal(
+    refusal: Any,  # noqa: ANN401 - a Refusal: its class tells which
+    facts: tuple[Fact, ...],
+    effects: tuple[Effect, ...],
+) -> Refused:
     """Say why: the reason of admission, or of the row with the phase and input it stands in."""
-    if isinstance(refusal, Reason):
-        return unchecked.refused(reason=refusal, facts=facts, effects=effects)
-    return unchecked.refused(
-        reason=cast("Reason", refusal.reason),
-        phase=refusal.phase,
-        input=refusal.input,
-        facts=facts,
-        effects=effects,
-    )
+    if type(refusal) is Reason:
+        reason, phase, input_ = refusal, None, None
+    else:
+        reason, phase, input_ = refusal.reason, refusal.phase, refusal.input
+    if not facts:
+        return _refused_alone(reason, phase, input_)
+    return unchecked.refused(reason=reason, phase=phase, input=input_, facts=facts, effects=effects)
+
+
+@cache
+def _refused_alone(reason: Reason, phase: str | None, input_: str | None) -> Refused:
+    """Return the one verdict that says no more than this: as it is frozen, all may share it."""
+    return unchecked.refused(reason=reason, phase=phase, input=input_)
 
 
 def _checked(delivery: object, now: object) -> tuple[Any, float]:

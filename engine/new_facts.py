@@ -39,12 +39,18 @@ from . import unchecked
 from .admission import row_for
 from .state import State, after
 
+_ADD_CALL: Final = Input.ADD_CALL
+_GRANT: Final = Input.GRANT
+_INTERRUPT: Final = Input.INTERRUPT
 _OPEN_TURN: Final = Input.OPEN_TURN
+_SEAL_TURN: Final = Input.SEAL_TURN
 _SETTLE: Final = Input.SETTLE
 _ACKNOWLEDGE: Final = Input.ACKNOWLEDGE
 _COMPLETE: Final = TurnGuard.COMPLETE
 _INCOMPLETE: Final = TurnGuard.INCOMPLETE
 _ONCE: Final = Scope.ONCE
+_EXACT: Final = Match.EXACT
+_TOOL_DENIED: Final = FactType.TOOL_DENIED
 """Bound once, as the phases are (lifecycle/phases.py)."""
 
 Maker: TypeAlias = "Callable[[State, Turn, Invocation, InvocationRow, Any, float], list[Fact]]"
@@ -100,9 +106,9 @@ def _approved(
         other
         for other in turn.order
         if other.tool_name == invocation.tool_name
-        and (other.digest == digest if delivery.match is Match.EXACT else other.gated)
+        and (other.digest == digest if delivery.match is _EXACT else other.gated)
         and other is not invocation
-        and row_for(state, other, Input.GRANT).fact is not None
+        and row_for(state, other, _GRANT).fact is not None
     )
     return [
         approved,
@@ -124,7 +130,7 @@ def by_grant(
 ) -> Fact:
     """Approve an invocation because a grant covers it; that counts as `once` (K-41, D)."""
     return unchecked.tool_approved(
-        state, turn, invocation, now, number, Input.GRANT, scope=_ONCE, grant_id=grant
+        state, turn, invocation, now, number, _GRANT, scope=_ONCE, grant_id=grant
     )
 
 
@@ -323,9 +329,9 @@ def call_added(state: State, turn: Turn, delivery: AddCall, now: float) -> list[
     """Add one call to an open turn: CALL_ADDED, then what its gate brings."""
     number = state.sequence + 1
     call = delivery.call
-    added = unchecked.call_added(state, turn, now, number, Input.ADD_CALL, call=call)
+    added = unchecked.call_added(state, turn, now, number, _ADD_CALL, call=call)
     if call.requires_approval:
-        return [added, _gate(state, turn, call, now, number + 1, Input.ADD_CALL)]
+        return [added, _gate(state, turn, call, now, number + 1, _ADD_CALL)]
     return [added]
 
 
@@ -361,7 +367,7 @@ def _gate(
 
 def sealed(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that no more calls will come."""
-    return [unchecked.turn_sealed(state, turn, now, state.sequence + 1, Input.SEAL_TURN)]
+    return [unchecked.turn_sealed(state, turn, now, state.sequence + 1, _SEAL_TURN)]
 
 
 def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> list[Fact]:
@@ -373,14 +379,14 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
             turn,
             now,
             number,
-            Input.INTERRUPT,
+            _INTERRUPT,
             grace_until=after(now, delivery.grace),
             reason=delivery.reason,
         )
     ]
     for invocation in turn.order:
-        row = row_for(state, invocation, Input.INTERRUPT)
-        if row.fact is FactType.TOOL_DENIED:  # TURN_INTERRUPTING is one fact for all it moves
+        row = row_for(state, invocation, _INTERRUPT)
+        if row.fact is _TOOL_DENIED:  # TURN_INTERRUPTING is one fact for all it moves
             number += 1
             facts.append(
                 unchecked.tool_denied(

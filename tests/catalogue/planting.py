@@ -129,7 +129,7 @@ def folding(fact: type[Fact], wrap: Callable[[Evolver], Evolver]) -> Plant:
 
 def answering(phase: Phase, input_: Input, wrap: Callable[[Answer], Answer]) -> Plant:
     """Wrap what answers the question of one pair."""
-    return around_entry(admission._ASKED, (phase, input_), wrap)
+    return around_entry(admission._ASKED[phase], input_, wrap)
 
 
 def admitting(
