@@ -12,6 +12,7 @@ from turnlock.runtime.journal.contract import PAGE, Appended, Busy, Journal, Run
 from turnlock.runtime.scheduling import Clock, SteadyClock
 
 from ..faulty_journal import WrappedJournal
+from .broken import NoFence
 
 
 class KeepsLate(WrappedJournal):
@@ -120,6 +121,7 @@ class RenewsForAnybody(WrappedJournal):
 CAUGHT: Final[list[tuple[type[WrappedJournal], str]]] = [
     (KeepsLate, "test_d_18_what_was_read_after_an_unknown_outcome_stays_so"),
     (EachItsOwnTime, "test_d_44_a_lease_counts_by_the_journals_time"),
+    (NoFence, "test_d_45_the_fence_alone_keeps_it_whole"),
     (LosesItsEnd, "test_d_17_a_shorter_journal_is_not_folded"),
     (RenewsForAnybody, "test_d_19_a_callback_is_not_called_by_who_was_taken_over"),
 ]

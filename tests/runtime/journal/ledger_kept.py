@@ -174,7 +174,10 @@ class LedgerKept(JournalStage):
 
     @pytest.mark.parametrize("alone", [True, False])
     def test_s_61_all_or_none(self, tmp_path: Path, alone: bool) -> None:
-        """A note whose id has other content takes all with it: the other notes and the facts."""
+        """A note whose id has other content takes all with it: the other notes and the facts.
+
+        D-16: they are kept in one transaction.
+        """
 
         async def story(journal: Journal) -> None:
             fence = await owned(journal)
@@ -414,7 +417,7 @@ class LedgerKept(JournalStage):
         self.play(tmp_path, story)
 
     def test_ends_leave_out_what_is_not_known(self, tmp_path: Path) -> None:
-        """Unknown runs, removed ones, and what no run can be called."""
+        """D-15: unknown runs, removed ones, and what no run can be called."""
 
         async def story(journal: Journal) -> None:
             fence = await owned(journal)

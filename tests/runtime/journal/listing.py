@@ -72,7 +72,7 @@ class Listing(JournalStage):
         self.play(tmp_path, story)
 
     def test_runs_are_listed_in_pages(self, tmp_path: Path) -> None:
-        """Pages of any size lose none and repeat none, whatever is picked."""
+        """D-14: pages of any size lose none and repeat none, whatever is picked."""
 
         async def story(journal: Journal) -> None:
             names = [f"run-{number}" for number in (3, 1, 4, 1.5, 9, 2, 6)]

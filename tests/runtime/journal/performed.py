@@ -13,20 +13,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from pathlib import Path
+from random import Random
 
 import attrs
 
 from turnlock import Call, Run
+from turnlock.models.fact import Fact
+from turnlock.models.facts import TurnSealed
 from turnlock.runtime.dispatcher import Continuation
-from turnlock.runtime.errors import JournalError
-from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.errors import JournalError, JournalOwned
+from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.scheduling import Clock, SteadyClock
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
-from .stage import LEASE, RUN, JournalStage, everything, facts, kept, owned
+from .stage import LEASE, NOW, RUN, JournalStage, everything, facts, kept, owned
 
 BRIEF = Settings(retry_first=0.02, retry_longest=0.02, takes_over=False)
 MOMENT = 0.05
@@ -83,6 +86,54 @@ async def pays(runtime: Runtime, run_id: str = RUN.run_id) -> None:
     await runtime.open_turn(run_id, [call], turn_id="t1")
 
 
+@attrs.define
+class Believer:
+    """Who is wrong about the time and about who is dead, and writes under the token it got."""
+
+    name: str
+    journal: Journal
+    random: Random
+    written: dict[int, tuple[int, Fact]]
+    """By sequence, of all hosts: under which token, and what, as the journal has acknowledged."""
+
+    async def host(self, times: int = 8) -> None:
+        """Take the run from whoever has it, as often, and write under what it was given."""
+        for _ in range(times):
+            entry = await self.journal.entry(RUN.run_id)
+            with suppress(JournalOwned):
+                fence = await self.journal.own(
+                    RUN.run_id,
+                    owner=self.name,
+                    now=self._time(),
+                    lease=self.random.choice([0.0, 1e9]),
+                    gone=self.random.choice([None, entry.owner, entry.owner]),
+                )
+                await self._write(fence)
+
+    async def _write(self, fence: int) -> None:
+        """Write as often as it likes: that it is fenced is no reason for it to stop."""
+        for _ in range(self.random.randint(2, 6)):
+            after = (await self.journal.entry(RUN.run_id)).sequence
+            told = TurnSealed(
+                run_id=RUN.run_id,
+                sequence=after + 1,
+                commit=after + 1,
+                at=NOW,
+                turn_id=f"{self.name} {fence}",
+            )
+            answer = await self.journal.append(
+                RUN.run_id, fence=fence, after=after, facts=[told], busy=True
+            )
+            if answer is Appended.OK:
+                assert after + 1 not in self.written
+                self.written[after + 1] = fence, told
+            await self.journal.renew(owner=self.name, now=self._time(), lease=1.0)
+            await asyncio.sleep(0)
+
+    def _time(self) -> float:
+        return self.random.uniform(-1e9, 1e9)
+
+
 class Performed(JournalStage):
     """Runtimes, and what they may rely on."""
 
@@ -113,7 +164,10 @@ class Performed(JournalStage):
         self.play(tmp_path, story)
 
     def test_d_44_a_lease_counts_by_the_journals_time(self, tmp_path: Path) -> None:
-        """Where it has a clock of its own: a host that is a minute ahead takes nothing by that."""
+        """Where it has a clock of its own: a host that is a minute ahead takes nothing by that.
+
+        D-11: so `time` is one for all hosts.
+        """
 
         async def story(journal: Journal) -> None:
             await journal.declare(RUN)
@@ -124,6 +178,24 @@ class Performed(JournalStage):
             async with hosts.process(takes=lambda: True, clock=hasty) as runtime:
                 assert await runtime.take_over() == ()
                 assert (await journal.entry(RUN.run_id)).owner == "another-host"
+
+        self.play(tmp_path, story)
+
+    def test_d_45_the_fence_alone_keeps_it_whole(self, tmp_path: Path) -> None:
+        """Whatever hosts believe of the time and of each other's death, one at a time writes.
+
+        And what was acknowledged to anybody is what is kept.
+        """
+
+        async def story(journal: Journal) -> None:
+            await journal.declare(RUN)
+            written: dict[int, tuple[int, Fact]] = {}
+            hosts = (Believer(name, journal, Random(name), written) for name in "abcd")
+            await asyncio.gather(*(it.host() for it in hosts))
+            assert await everything(journal) == [fact for _, (_, fact) in sorted(written.items())]
+            tokens = [token for _, (token, _) in sorted(written.items())]
+            assert tokens == sorted(tokens)
+            assert len(set(tokens)) > 4  # it went from hand to hand
 
         self.play(tmp_path, story)
 
