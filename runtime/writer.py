@@ -17,6 +17,7 @@ import attrs
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery
 from ..models.errors import InvalidValue
+from ..models.fact import Foldable
 from ..models.facts import Fact, ToolExecutionFailed, TurnOpened
 from ..models.lifecycle_facts import FailureCause
 from ..models.run import OWN, Run
@@ -359,8 +360,11 @@ async def fold_run(run: Run, journal: Journal) -> Kernel:
     written.
     """
     snapshot = await journal.snapshot(run.run_id)
-    after = 0 if snapshot is None else snapshot.sequence
-    facts = [fact async for fact in journal.facts(run.run_id, after=after)]
+    last = 0 if snapshot is None else snapshot.sequence
+    facts: list[Foldable] = []
+    while page := await journal.read_to_fold(run.run_id, after=last):
+        facts += page
+        last = page[-1].sequence
     return Kernel.recover(run, facts, snapshot=snapshot)
 
 

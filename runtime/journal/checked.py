@@ -17,7 +17,7 @@ from .entries import Finding
 from .ledger import START
 from .noted import NotedRow
 from .posting import Unreadable, aside, read_post
-from .rows import STRANGE, Row, checksum, facts_in, lines_in, missing
+from .rows import STRANGE, Row, checksum, facts_in, lines_in, missing, trusted_fact
 
 DAMAGED: Final = "it is damaged: the checksum does not fit"
 _OTHER_TIME: Final = "when it happened is told otherwise beside its row"
@@ -39,7 +39,9 @@ class FactsChecked:
         """Look at the next append: whether it follows, fits its checksum, and can be read."""
         run_id, where = self.run_id, self._where
         try:
-            facts = facts_in(row, run_id, after=self.after, limit=row.last, where=where)
+            facts = facts_in(
+                row, run_id, after=self.after, limit=row.last, where=where, read=trusted_fact
+            )
             began = facts[0].at if self.times is None else self.times[0]
             self.times = (began, facts[-1].at)
             lines = lines_in(row, run_id, after=self.after, where=where)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import attrs
 import msgspec
@@ -36,7 +36,7 @@ from ...models.codec import (
     to_json,
 )
 from ...models.errors import CorruptJournal, InvalidValue, NewerVersion
-from ...models.fact import Fact
+from ...models.fact import Fact, Foldable
 from ...models.facts import FACTS
 from ...models.record import Record, fields_of, unchecked_maker_from
 from ...models.run import Run
@@ -216,8 +216,15 @@ def checksum(content: object, *key: object) -> int:
     return zlib.crc32(repr(key).encode(), zlib.crc32(content))
 
 
-def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> list[Fact]:
+T = TypeVar("T", bound=Foldable)
+
+
+def facts_in(  # noqa: PLR0913 - what is asked
+    row: Row, run_id: str, *, after: int, limit: int, where: str, read: Callable[[bytes], T]
+) -> list[T]:
     """Return the facts of a row behind `after`, at most `limit`; `where` says which journal it is.
+
+    `read` makes of a line the fact, `trusted_fact`, or what is read of it to fold it, `bare_fact`.
 
     Raises `CorruptJournal` when the row does not follow, is not as it was written, or was written
     by a newer version, which is no damage: then that is said.
@@ -225,10 +232,10 @@ def facts_in(row: Row, run_id: str, *, after: int, limit: int, where: str) -> li
     expected = after + 1
     _check_row(row, run_id, expected, where)
     skipped = expected - row.first
-    found: list[Fact] = []
+    found: list[T] = []
     try:
         for line in row.facts.split(_NEWLINE)[skipped : skipped + limit]:
-            found.append(trusted_fact(line))  # noqa: PERF401 - its length says where it failed
+            found.append(read(line))  # noqa: PERF401 - its length says where it failed
     except NewerVersion as error:
         raise _newer(expected + len(found), where, error) from error
     except UNREADABLE as error:
@@ -316,6 +323,7 @@ def _builder(cls: type[Record]) -> Convert:
     """Return the function that builds a record of this class from its JSON.
 
     It reads each field off the JSON itself: handing them over by keyword took three times as long.
+    An optional field that is null is absent (kernel.md section 3).
     """
     hints = get_type_hints(cls)
     nested = nested_records(cls)
@@ -330,7 +338,7 @@ def _builder(cls: type[Record]) -> Convert:
             value = f"to_{name}({value if field.init else 'raw'})"
         is_optional = field.init and field.default is not attrs.NOTHING
         if is_optional:
-            value = f"{value} if {name!r} in raw else {field.default!r}"
+            value = f"{field.default!r} if raw.get({name!r}) is None else {value}"
         sources[name] = value
     make = unchecked_maker_from(cls, context=(*converters, "raw"), shorthand={}, fields=sources)
     return partial(make, *converters.values())
@@ -342,25 +350,25 @@ def _converter(nested: Nested | None, hint: object) -> Convert | None:
         return _calls if nested.many else _build_call
     options = (hint, *get_args(hint))
     if any(get_origin(kind) is Mapping for kind in options):
-        return _frozen
+        return frozen_json
     return next(
         (kind for kind in options if isinstance(kind, type) and issubclass(kind, StrEnum)), None
     )
 
 
-def _frozen(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def frozen_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Freeze a value that `freeze` has checked before it was stored, without checking again."""
     kind = type(cast("object", value))
     if kind is dict:
         for key, item in value.items():
             if type(item) in _CONTAINERS:
-                value[key] = _frozen(item)
+                value[key] = frozen_json(item)
         frozen_dict: FrozenDict = FrozenDict.__new__(FrozenDict)
         _update(frozen_dict, value)
         return frozen_dict
     if kind is list:
         frozen_list: FrozenList = FrozenList.__new__(FrozenList)
-        _extend(frozen_list, map(_frozen, value))
+        _extend(frozen_list, map(frozen_json, value))
         return frozen_list
     return value
 

@@ -32,7 +32,7 @@ import msgspec
 from ...engine.snapshot import Snapshot
 from ...models.codec import to_json
 from ...models.deliveries import Delivery
-from ...models.fact import Fact
+from ...models.fact import Fact, Foldable
 from ...models.record import number
 from ...models.run import Run
 from ...models.strict_json import parse
@@ -46,6 +46,7 @@ from . import sqlite_posts as posts
 from . import sqlite_room as room
 from . import sqlite_statements as statements
 from .backups import Backup, Restored
+from .bare_facts import bare_fact
 from .contract import (
     PAGE,
     RUNS,
@@ -63,7 +64,7 @@ from .contract import (
 )
 from .given import check_size, ends_of, given_notes
 from .latest import place_read
-from .rows import row_of
+from .rows import row_of, trusted_fact
 from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
 from .sqlite_clock import FileClock
@@ -77,6 +78,7 @@ from .sqlite_reading import ReadOnly
 from .sqlite_worker import Worker, reading, writing
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Foldable)
 
 _log = logger(__name__)
 
@@ -236,9 +238,27 @@ class SqliteJournal(SqliteOwning, SqliteLedgers, SqliteLogs):
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""
+        return await self._facts(run_id, after=after, limit=limit, read=trusted_fact)
+
+    async def read_to_fold(
+        self, run_id: str, *, after: int = 0, limit: int = PAGE
+    ) -> tuple[Foldable, ...]:
+        """Return of the next facts what the fold reads."""
+        return await self._facts(run_id, after=after, limit=limit, read=bare_fact)
+
+    async def _facts(
+        self, run_id: str, *, after: int, limit: int, read: Callable[[bytes], F]
+    ) -> tuple[F, ...]:
         check_limit(after=after, limit=limit)
         return await self._read(
-            partial(statements.facts, run_id=run_id, after=after, limit=limit, where=self._where)
+            partial(
+                statements.facts,
+                run_id=run_id,
+                after=after,
+                limit=limit,
+                where=self._where,
+                read=read,
+            )
         )
 
     async def runs(

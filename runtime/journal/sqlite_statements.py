@@ -7,11 +7,12 @@ refuses has written nothing before (see `writing` in `sqlite`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import TypeVar
 
 from ...engine.snapshot import Snapshot
-from ...models.fact import Fact
+from ...models.fact import Foldable
 from . import pages
 from .contract import Appended, Busy, run_differs
 from .given import Given
@@ -32,16 +33,25 @@ from .sqlite_runs import (
     writable,
 )
 
+T = TypeVar("T", bound=Foldable)
 
-def facts(
-    connection: sqlite3.Connection, run_id: str, *, after: int, limit: int, where: str
-) -> tuple[Fact, ...]:
-    """Return the next facts. Where the run ends is asked first: rows can only be added since.
 
-    Where its row is damaged that is not known, and the facts end where there is none.
+def facts(  # noqa: PLR0913 - what is asked
+    connection: sqlite3.Connection,
+    run_id: str,
+    *,
+    after: int,
+    limit: int,
+    where: str,
+    read: Callable[[bytes], T],
+) -> tuple[T, ...]:
+    """Return the next facts, each as `read` makes it (see `facts_in`).
+
+    Where the run ends is asked first: rows can only be added since. Where its row is damaged that
+    is not known, and the facts end where there is none.
     """
     head = head_of(connection, run_id)
-    found: list[Fact] = []
+    found: list[T] = []
     size = 0
     rows = connection.execute(
         "SELECT first, last, facts, checksum FROM appends WHERE run = ? AND last > ? ORDER BY last",
@@ -51,7 +61,12 @@ def facts(
         for kept in rows:
             row = Row(*kept)
             found += facts_in(
-                row, run_id, after=after + len(found), limit=limit - len(found), where=where
+                row,
+                run_id,
+                after=after + len(found),
+                limit=limit - len(found),
+                where=where,
+                read=read,
             )
             size += len(row.facts)
             if len(found) >= limit or size >= pages.PAGE_BYTES:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from ....models.fact import Fact
+from ....models.fact import Foldable
 from .. import pages
 from ..rows import Row, facts_in, missing
 from .doors import Connection
 from .heads import Head, head_of
 from .tables import Tables
+
+T = TypeVar("T", bound=Foldable)
 
 
 async def rows_after(
@@ -35,16 +37,31 @@ async def rows_after(
 
 
 async def facts(  # noqa: PLR0913 - what is asked
-    connection: Connection, tables: Tables, run_id: str, *, after: int, limit: int, where: str
-) -> tuple[Fact, ...]:
-    """Return the next facts. Where the run ends is asked first: rows can only be added since."""
+    connection: Connection,
+    tables: Tables,
+    run_id: str,
+    *,
+    after: int,
+    limit: int,
+    where: str,
+    read: Callable[[bytes], T],
+) -> tuple[T, ...]:
+    """Return the next facts, each as `read` makes it (see `facts_in`).
+
+    Where the run ends is asked first: rows can only be added since.
+    """
     head = await head_of(connection, tables, run_id)
     if after >= head.sequence:
         return ()
-    found: list[Fact] = []
+    found: list[T] = []
     for kept in await rows_after(connection, tables, head, after=after, limit=limit):
         found += facts_in(
-            Row(*kept), run_id, after=after + len(found), limit=limit - len(found), where=where
+            Row(*kept),
+            run_id,
+            after=after + len(found),
+            limit=limit - len(found),
+            where=where,
+            read=read,
         )
         if len(found) >= limit:
             break

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Final, TypeVar
 
-from ....models.fact import Fact
+from ....models.fact import Fact, Foldable
 from ...errors import Overloaded
+from ..bare_facts import bare_fact
 from ..contract import (
     PAGE,
     Appended,
@@ -20,7 +21,7 @@ from ..contract import (
     unknown_run,
 )
 from ..given import Given, check_size, ends_of, given_notes
-from ..rows import Row, row_of
+from ..rows import Row, row_of, trusted_fact
 from .appends import Asked, Judged, Verdict, appending
 from .database import Database
 from .doors import Doors
@@ -32,6 +33,7 @@ from .recovering import recover
 from .tables import text_of
 from .waking import opened, waking
 
+T = TypeVar("T", bound=Foldable)
 STALE_TRIES: Final = 10
 """Times that an append is judged anew because somebody has settled its run meanwhile."""
 
@@ -128,9 +130,28 @@ class PostgresFacts(Doors):
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""
+        return await self._facts(run_id, after=after, limit=limit, read=trusted_fact)
+
+    async def read_to_fold(
+        self, run_id: str, *, after: int = 0, limit: int = PAGE
+    ) -> tuple[Foldable, ...]:
+        """Return of the next facts what the fold reads."""
+        return await self._facts(run_id, after=after, limit=limit, read=bare_fact)
+
+    async def _facts(
+        self, run_id: str, *, after: int, limit: int, read: Callable[[bytes], T]
+    ) -> tuple[T, ...]:
         check_limit(after=after, limit=limit)
         return await self._read(
-            lambda it: facts(it, self._tables, run_id, after=after, limit=limit, where=self._where),
+            partial(
+                facts,
+                tables=self._tables,
+                run_id=run_id,
+                after=after,
+                limit=limit,
+                where=self._where,
+                read=read,
+            ),
             run=run_id,
         )
 
