@@ -212,8 +212,8 @@ def test_what_the_fold_keeps_cannot_be_changed() -> None:
     """Arguments and results are as frozen as those of a record (K-32)."""
     kernel = Kernel(RUN)
     kernel.catch_up([bare_fact(to_json(fact)) for fact in facts_written()])
-    calls = [] if kernel.turn is None else kernel.turn.order
-    kept = [it.arguments for it in calls if it.arguments is not None]
+    assert kernel.turn is not None
+    kept = [it.arguments for it in kernel.turn.order if it.arguments is not None]
     assert kept
     for arguments in kept:
         with pytest.raises(TypeError, match="cannot be changed"):
