@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Final
 from weakref import WeakValueDictionary
@@ -16,7 +16,7 @@ from .actors import LEFT
 from .dispatcher import Dispatcher, OnContinue
 from .errors import ClockMoved, Closed, ForeignRun, JournalReplaced, RunDiffers, RunOpen
 from .executions import RuntimeContext
-from .journal.contract import FREE, Journal, RunEntry
+from .journal.contract import FREE, Journal, RunEntry, RunRead
 from .journal.owning import taken_at
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
 from .log import logger
@@ -201,18 +201,36 @@ class Ownership:
                 pauses=(0.0,),
                 on=(ClockMoved,),
             )
-            taken: list[str] = []
+            try:
+                return await self._begin_all(wanted, fences, ends=now + lease)
+            except BaseException:  # cancelled, too: nobody may own what nobody performs
+                await asyncio.gather(*map(self._undo, fences.keys() - set(self._actors)))
+                raise
 
-            async def begin(entry: RunEntry) -> None:
-                if await self._begin(entry, fences.get(entry.run.run_id), ends=now + lease):
-                    taken.append(entry.run.run_id)
+    async def _begin_all(
+        self, wanted: Sequence[RunEntry], fences: Mapping[str, int], *, ends: float
+    ) -> list[str]:
+        """Perform the runs that were taken, which are read at once; return their ids (D-13)."""
+        read: dict[str, RunRead] = {}
+        with suppress(TurnlockError):  # then each is read by itself, and says what is in the way
+            read |= await self._journal.read_runs(list(fences))
+        taken: list[str] = []
 
-            async with asyncio.TaskGroup() as group:
-                for entry in wanted:
-                    group.create_task(begin(entry))
-            return taken
+        async def begin(entry: RunEntry) -> None:
+            run_id = entry.run.run_id
+            known = read.pop(run_id, None)
+            if await self._begin(entry, fences.get(run_id), ends=ends, read=known):
+                taken.append(run_id)
 
-    async def _begin(self, entry: RunEntry, fence: int | None, *, ends: float) -> bool:
+        async with asyncio.TaskGroup() as group:
+            for entry in wanted:
+                group.create_task(begin(entry))
+                await asyncio.sleep(0)  # whatever waits on the loop has its turn between two folds
+        return taken
+
+    async def _begin(
+        self, entry: RunEntry, fence: int | None, *, ends: float, read: RunRead | None
+    ) -> bool:
         """Perform a run that was taken under this token; say whether that was possible."""
         run_id, runtime = entry.run.run_id, self._runtime
         on_continue = runtime.on_continue
@@ -227,6 +245,7 @@ class Ownership:
                 (fence, ends),
                 tools_of=runtime.tools_of,
                 on_continue=on_continue,
+                read=read,
             )
         except TurnlockError as why:
             if isinstance(why, CorruptJournal):
@@ -380,7 +399,7 @@ class Ownership:
         )
         await self._perform(run, seen, held, tools_of=tools_of, on_continue=on_continue)
 
-    async def _perform(
+    async def _perform(  # noqa: PLR0913 - what a run is performed with
         self,
         run: Run,
         seen: RunEntry,
@@ -388,14 +407,18 @@ class Ownership:
         *,
         tools_of: ToolsOf,
         on_continue: OnContinue,
+        read: RunRead | None = None,
     ) -> None:
-        """Perform a run that is owned: `held` are the fencing token and the end of the lease."""
+        """Perform a run that is owned: `held` are the fencing token and the end of the lease.
+
+        `read` is what was read of it since it was taken, if anything.
+        """
         runtime = self._runtime
         fence, ends = held
         await self._actors.check_left(run.run_id, self._journal)
-        kernel = await fold_run(run, self._journal)
+        kernel = await fold_run(run, self._journal, read=read)
         if runtime.restoring is not None:
-            await runtime.restoring.begin(run.run_id)
+            await runtime.restoring.begin(run.run_id, read=read)
         if self._closed:
             raise Closed("the runtime was closed meanwhile; make another one")
         actor = Actor(

@@ -17,7 +17,7 @@ import attrs
 
 from ..models.fact import Fact
 from .errors import Conflict, JournalOwned
-from .journal.contract import Busy, Journal, RunEntry, Told
+from .journal.contract import Busy, Journal, RunEntry, RunRead, Told
 from .journal.ledger import Note
 from .owners import is_dead
 from .settings import Settings
@@ -75,10 +75,12 @@ class Restoring:
         """The units of all runs, the oldest first."""
         self._held = 0
 
-    async def begin(self, run_id: str) -> None:
-        """Hold what is told of a run from now on: it ends as the journal says."""
-        entry = await self._journal.entry(run_id)
-        last = await _fact_at(self._journal, run_id, entry.sequence)
+    async def begin(self, run_id: str, *, read: RunRead | None = None) -> None:
+        """Hold what is told of a run from now on: it ends as the journal says, or has said."""
+        entry = await self._journal.entry(run_id) if read is None else read.entry
+        last = None if read is None else read.last
+        if last is None:
+            last = await _fact_at(self._journal, run_id, entry.sequence)
         self._histories[run_id] = _History(last=last, after=entry.sequence, parts=entry.parts)
 
     def forget(self, run_id: str) -> None:

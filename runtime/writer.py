@@ -28,7 +28,7 @@ from .acknowledged import Acknowledged
 from .correlating import Correlate, Correlated, Correlating
 from .declared import Declared
 from .errors import Conflict, JournalError, JournalRewound, RunFenced
-from .journal.contract import Appended, Journal, Summary
+from .journal.contract import Appended, Journal, RunRead, Summary
 from .journal.ledger import Note
 from .log import logger
 from .restoring import Restoring
@@ -353,16 +353,18 @@ def _trouble_after(facts: Iterable[Fact], *, before: str | None) -> str | None:
     return before
 
 
-async def fold_run(run: Run, journal: Journal) -> Kernel:
+async def fold_run(run: Run, journal: Journal, *, read: RunRead | None = None) -> Kernel:
     """Return the kernel that the journal holds: its snapshot, and the facts after it (K-2, K-9).
 
-    A commit is kept whole, so nothing is dropped. Raises `CorruptJournal` for what no run can have
-    written.
+    `read` is what an owner has read of it already. A commit is kept whole, so nothing is dropped.
+    Raises `CorruptJournal` for what no run can have written.
     """
-    snapshot = await journal.snapshot(run.run_id)
-    last = 0 if snapshot is None else snapshot.sequence
-    facts: list[Foldable] = []
-    while page := await journal.read_to_fold(run.run_id, after=last):
+    snapshot = await journal.snapshot(run.run_id) if read is None else read.snapshot
+    facts: list[Foldable] = [] if read is None else [*read.behind]
+    last = facts[-1].sequence if facts else 0 if snapshot is None else snapshot.sequence
+    while (read is None or last < read.entry.sequence) and (
+        page := await journal.read_to_fold(run.run_id, after=last)
+    ):
         facts += page
         last = page[-1].sequence
     return Kernel.recover(run, facts, snapshot=snapshot)

@@ -31,10 +31,11 @@ next reads the truth, and no cancelled write arrives afterwards.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -62,6 +63,7 @@ from .logs import Entered, Entry, LogEntry, Logs
 from .owning import FREE, Owning
 from .places import shown_place
 from .posting import ANSWERS, POSTS, POSTS_WAITING, PROBLEM, Posting
+from .reading import RunRead, read_each
 from .refusals import (
     closed,
     findings_of,
@@ -80,9 +82,9 @@ from .rewinding import Rewinding
 __all__ = [
     "ANSWERS", "FREE", "PAGE", "POSTS", "POSTS_WAITING", "PROBLEM", "RUNS", "Appended", "Backup",
     "Busy", "Entered", "Entry", "Finding", "Gauge", "LogEntry", "Note", "Post", "Restored",
-    "RunEntry", "RunsPage", "Summary", "Told", "check_batch", "check_lease", "check_limit",
-    "closed", "findings_of", "not_removed", "only_read", "owned", "rewound", "run_differs",
-    "run_forgotten", "too_many_posts", "unknown_run",
+    "RunEntry", "RunRead", "RunsPage", "Summary", "Told", "check_batch", "check_lease",
+    "check_limit", "closed", "findings_of", "not_removed", "only_read", "owned", "rewound",
+    "run_differs", "run_forgotten", "too_many_posts", "unknown_run",
 ]  # fmt: skip
 """What is from the modules beside this one, for whoever implements or asks a journal; all else here
 is, too."""
@@ -193,6 +195,16 @@ class Journal(Owning, Posting, Ledgers, Rewinding, Copies, Logs):
     @abstractmethod
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot, or None. One that cannot be read is None: facts can be."""
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        """Return what a recovery reads of each of these runs, in few questions (D-13).
+
+        It is what `entry`, `snapshot` and `read` tell. All of it fits into memory: of a run there
+        may be only the first facts. One that is not there, was removed, is damaged or is too much
+        beside the others is left out: who needs it reads it by itself, and is told why.
+        """
+        found = await asyncio.gather(*(read_each(self, run_id) for run_id in run_ids))
+        return {it.entry.run.run_id: it for it in found if it is not None}
 
     async def forget(
         self, run_id: str, *, fence: int, after: int, at: float, gone: str | None = None

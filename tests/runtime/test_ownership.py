@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from turnlock import Call, OpenTurn, Run
 from turnlock.engine.kernel import Kernel
-from turnlock.runtime.errors import ForeignRun
+from turnlock.runtime.errors import ForeignRun, JournalError
+from turnlock.runtime.journal.contract import Journal, RunRead
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.owners import is_dead, new_owner
 from turnlock.runtime.runtime import Runtime
@@ -14,6 +18,7 @@ from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
+from .faulty_journal import WrappedJournal
 from .virtual import LoopClock, run, settled
 
 RUN = Run(run_id="r")
@@ -21,7 +26,7 @@ FAR = 1e10
 CALL = Call(invocation_id="a", tool_name="act", arguments={}, requires_approval=False)
 
 
-def runtime_on(journal: MemoryJournal, told: list[str], **settings: bool) -> Runtime:
+def runtime_on(journal: Journal, told: list[str], **settings: bool) -> Runtime:
     """A process whose one tool says that it ran."""
 
     async def on_continue(_: object) -> None:
@@ -118,5 +123,59 @@ def test_a_run_of_another_kind_is_left_to_its_runtime(kind: str) -> None:
 
         assert told == []
         assert (await journal.entry("r")).fence == 1
+
+    run(play())
+
+
+class NotAtOnce(WrappedJournal):
+    """Of many runs nothing can be read."""
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        raise JournalError(f"{run_ids}: the server is away")
+
+
+class NeverRead(WrappedJournal):
+    """Whoever reads many runs waits for ever; `asked` is set then."""
+
+    def __init__(self, inner: Journal) -> None:
+        super().__init__(inner)
+        self.asked = asyncio.Event()
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        self.asked.set()
+        await asyncio.sleep(FAR)
+        raise AssertionError(run_ids)
+
+
+def test_d_13_what_cannot_be_read_at_once_is_read_by_itself() -> None:
+    """The run is performed all the same."""
+
+    async def play() -> None:
+        told: list[str] = []
+        async with runtime_on(NotAtOnce(await left_by(dead_owner())), told) as runtime:
+            await settled()
+            assert runtime.runs == ("r",)
+        assert told == ["ran", "continued"]
+
+    run(play())
+
+
+def test_d_13_nobody_owns_what_was_taken_and_not_read() -> None:
+    """Whoever is cancelled meanwhile lets go of all that he has taken."""
+
+    async def play() -> None:
+        inner = MemoryJournal()
+        journal = NeverRead(inner)
+        async with runtime_on(journal, []) as runtime:
+            await inner.declare(RUN)
+            opened = Kernel(RUN).receive(OpenTurn(turn_id="t1", calls=(CALL,)), 0.0)
+            await inner.append("r", fence=None, after=0, facts=opened.facts, busy=True)
+            taking = asyncio.create_task(runtime.take_over())
+            await journal.asked.wait()
+            assert (await inner.entry("r")).owner is not None
+            taking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await taking
+            assert (await inner.entry("r")).owner is None
 
     run(play())

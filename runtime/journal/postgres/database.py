@@ -9,7 +9,7 @@ lock the row before they write, so that waiting for the lock is enough for them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from ...errors import JournalError
@@ -180,6 +180,11 @@ class Database:
     def _lost(self, runs: Sequence[Hashable]) -> None:
         for run in runs:
             self._unsettled.setdefault(str(run), None)
+
+    async def settle(self, runs: Iterable[str]) -> None:
+        """Find out what became of the last writes to these runs, where that is not known (D-41)."""
+        for run in runs:
+            await self._settle(run)
 
     async def _settle(self, run: str | None) -> None:
         """Find out what became of the last write to a run, once for all who ask."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from ....models.run import Run
-from ..contract import FREE, RUNS, RunEntry, Summary, Told, check_lease, check_limit
+from ..contract import (
+    FREE,
+    RUNS,
+    RunEntry,
+    RunRead,
+    Summary,
+    Told,
+    check_lease,
+    check_limit,
+)
 from ..owning import nobody
-from . import entries, owning
+from . import entries, owning, reading
 from .database import Database
 from .doors import Doors
 from .known import Known
@@ -82,6 +91,13 @@ class PostgresRuns(Doors):
         """Return one run's entry."""
         return await self._read(
             lambda it: entries.entry(it, self._tables, run_id, where=self._where), run=run_id
+        )
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        """Return what a recovery reads of these runs."""
+        await self._database.settle(run_ids)
+        return await self._read(
+            lambda it: reading.read_runs(it, self._tables, run_ids, where=self._where)
         )
 
     async def tell(self, run_id: str, *, after: int, summary: Summary, changed: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from turnlock.runtime.errors import JournalOwned
-from turnlock.runtime.journal.contract import FREE, RunEntry, Told
+from turnlock.runtime.journal.contract import FREE, RunEntry, RunRead, Told
 from turnlock.runtime.journal.owning import nobody
 
 from ..faulty_journal import WrappedJournal
@@ -115,6 +115,45 @@ class TakesInTurn(WrappedJournal):
         return taken or {entry.run.run_id: entry.fence + 1 for entry in seen}
 
 
+class ReadsTheFirst(WrappedJournal):
+    """What is told of each run is told of the first of them."""
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        found = await self.inner.read_runs(run_ids)
+        first = next(iter(found.values()), None)
+        return {} if first is None else dict.fromkeys(found, first)
+
+
+class ReadsWithoutSnapshots(WrappedJournal):
+    """Facts come from where the snapshot ends, and the snapshot does not."""
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        found = await self.inner.read_runs(run_ids)
+        return {run_id: attrs.evolve(read, snapshot=None) for run_id, read in found.items()}
+
+
+class ReadsNoLast(WrappedJournal):
+    """The last fact of each run is missing."""
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        found = await self.inner.read_runs(run_ids)
+        return {run_id: attrs.evolve(read, facts=read.facts[:-1]) for run_id, read in found.items()}
+
+
+class ReadsTheRemoved(WrappedJournal):
+    """A run that was removed is read as one that is empty."""
+
+    async def read_runs(self, run_ids: Sequence[str]) -> Mapping[str, RunRead]:
+        known = [entry.run.run_id for entry in await self.inner.runs(forgotten=True)]
+        entries = [await self.inner.entry(run_id) for run_id in run_ids if run_id in known]
+        removed = {
+            entry.run.run_id: RunRead(entry=entry, snapshot=None, facts=())
+            for entry in entries
+            if entry.forgotten is not None
+        }
+        return {**removed, **await self.inner.read_runs(run_ids)}
+
+
 class LetsAllGo(WrappedJournal):
     """Runs of others go with it."""
 
@@ -169,6 +208,7 @@ class RestoresFactsAlone(WrappedJournal):
         return await self.inner.restore(run_id, **more)
 
 
+_READ: Final = "test_d_13_what_a_recovery_reads_of_many_is_what_each_is_read_as"
 _RESTORED: Final = "test_d_62_an_owner_keeps_anew_what_was_lost"
 
 CAUGHT: Final[list[tuple[type[WrappedJournal], str]]] = [
@@ -178,6 +218,10 @@ CAUGHT: Final[list[tuple[type[WrappedJournal], str]]] = [
     (TakesTheRenewed, "test_d_13_what_was_lost_meanwhile_is_left_out"),
     (AllOrNone, "test_d_13_what_was_lost_meanwhile_is_left_out"),
     (TakesInTurn, "test_d_13_of_many_who_take_the_same_runs_each_gets_others"),
+    (ReadsTheFirst, _READ),
+    (ReadsWithoutSnapshots, _READ),
+    (ReadsNoLast, _READ),
+    (ReadsTheRemoved, _READ),
     (LetsAllGo, "test_d_46_all_runs_of_an_owner_are_let_go"),
     (AnybodysAnswer, "test_d_82_a_number_means_something_only_with_its_run"),
     (RestoresUnderTheSameToken, _RESTORED),

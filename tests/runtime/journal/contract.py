@@ -23,6 +23,7 @@ from .logs_kept import LogsKept
 from .logs_stories import LogsOutliving, LogStories
 from .ownership import Ownership
 from .performed import Performed
+from .reading_many import ReadingMany
 from .rewinding import Rewinding
 from .stories import Stories
 from .taking import Taking
@@ -33,6 +34,7 @@ class JournalContract(
     Appends,
     Listing,
     Taking,
+    ReadingMany,
     Loads,
     Keeping,
     LedgerKept,
