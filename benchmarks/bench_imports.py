@@ -76,6 +76,11 @@ def measure(rounds: int) -> list[Line]:
         )
         for name, program in PROGRAMS.items()
     ]
+    lines.append(
+        samples["import turnlock, Kernel, one receive"].over(
+            samples["import attrs"], "import, Kernel and receive / import attrs", bound=1.5
+        )
+    )
     lines.append(samples[AGENT].over(samples[FLOOR], "all of turnlock.agent / what it stands on"))
     return [*lines, _foreign(RECEIVE, FOREIGN, "one receive"), _foreign(AGENT, HEAVY, "the agent")]
 

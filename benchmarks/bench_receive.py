@@ -12,7 +12,7 @@ from typing import Final
 from constructions import Build, by_constructors, by_makers, emitted, verdicts_of
 from timing import Line, Work, measured, timed, timed_on
 from trigger import guarded_trigger_work, trigger_work
-from turns import LEASE, Timed, deliver, fresh, turn_of_three
+from turns import LEASE, Timed, deliver, fresh, refused_of_three, turn_of_three
 
 from turnlock import Kernel
 
@@ -52,6 +52,14 @@ def _one(turn: list[Timed], place: int) -> Work:
     return timed_on(TURNS, partial(fresh, TURNS, before), partial(_play, one))
 
 
+def _refused() -> Work:
+    told, refused = refused_of_three()
+    [kernel] = fresh(1, told)
+    if any(kernel.receive(delivery, now).accepted for delivery, now in refused):
+        raise AssertionError(refused)
+    return timed_on(TURNS * len(refused), partial(fresh, TURNS, told), partial(_play, refused))
+
+
 def measure(rounds: int) -> list[Line]:
     """Measure a turn as a whole, then delivery by delivery."""
     turn, leased = turn_of_three(), turn_of_three(lease=LEASE)
@@ -66,6 +74,7 @@ def measure(rounds: int) -> list[Line]:
             "public": timed(built, partial(_repeat, by_constructors(records))),
             "makers": timed(built, partial(_repeat, by_makers(records, turn))),
             "leased": _whole(leased),
+            "refused": _refused(),
             **{name: _one(turn, place) for name, place in KINDS.items()},
             **{name: _one(leased, place) for name, place in LEASED.items()},
         },
@@ -85,5 +94,7 @@ def measure(rounds: int) -> list[Line]:
         receive.over(makers, "receive / the kernel's makers"),
         public.over(makers, "public constructors / the kernel's makers"),
         samples["leased"].line("receive, claims with leases", note="mean over the turn"),
+        samples["refused"].line("a refused delivery", note="mean over nine ways to be refused"),
+        samples["refused"].over(trigger, "a refused delivery / bare trigger"),
         *(samples[name].line(name, note=ALIKE) for name in (*KINDS, *LEASED)),
     ]

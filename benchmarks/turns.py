@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from turnlock import Acknowledge, Call, Claim, Decide, Delivery, Kernel, OpenTurn, Report, Run
+from turnlock import (
+    Acknowledge,
+    Call,
+    Claim,
+    Decide,
+    Delivery,
+    Kernel,
+    OpenTurn,
+    Renew,
+    Report,
+    Run,
+)
 
 Timed: TypeAlias = tuple[Delivery, float]
 
@@ -45,6 +56,28 @@ def claim(turn_id: str, name: str, lease: float | None = None) -> Claim:
 def report(turn_id: str, name: str) -> Report:
     """Return the success of a first attempt."""
     return Report(turn_id=turn_id, invocation_id=name, attempt=1, result={"ok": True})
+
+
+def refused_of_three() -> tuple[list[Timed], list[Timed]]:
+    """Return what a kernel is told, and nine deliveries that it then refuses, in nine ways.
+
+    The first call of the turn has ended, the second runs, the third waits for its claim. Three are
+    refused by admission, the others by the table.
+    """
+    turn = turn_of_three()
+    turn_id, names = "turn-1", [f"turn-1-call-{number}" for number in range(3)]
+    refused: list[Delivery] = [
+        Report(turn_id=turn_id, invocation_id=names[1], attempt=2, result=1),
+        Claim(turn_id=turn_id, invocation_id="nobody", attempt=1, worker="worker-1"),
+        report("turn-0", names[0]),
+        claim(turn_id, names[1]),
+        Claim(turn_id=turn_id, invocation_id=names[1], attempt=1, worker="worker-2"),
+        report(turn_id, names[0]),
+        report(turn_id, names[2]),
+        Renew(turn_id=turn_id, invocation_id=names[0], attempt=1, lease=LEASE),
+        Decide(turn_id=turn_id, invocation_id=names[2], approved=True),
+    ]
+    return [*turn[:4], turn[5]], [(delivery, 9.0) for delivery in refused]
 
 
 def deliver(kernel: Kernel, deliveries: Iterable[Timed]) -> None:
