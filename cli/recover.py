@@ -24,26 +24,35 @@ left is known to nobody. So every call that is ready there, or was started, may 
 put in doubt, and its tool's policy settles it, or a person (turnlock resolve). Look at what waits
 for approval before you approve it again: it may have been approved and run, too.
 
+A run of a journal that was moved goes on where it was moved to, and is refused here. With --moved
+it goes on here all the same: where the copy is lost for good, since otherwise both perform it.
+
 A run whose row in the file is damaged is treated alike, and its row is written anew.
 
 \b
 Exit status:
   0  it goes on, or there was nothing to decide
-  1  the journal failed
+  1  the journal failed, or was moved
   2  wrong usage, no journal, or no such run
 """
 
 
 @click.command("recover", help=_HELP, short_help="Let a run go on whose journal lost its end.")
 @run_argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.option("--moved", is_flag=True, help="Also where it was moved to another journal.")
 @db_option
-def command(*, run_ids: tuple[str, ...], db: str) -> None:
+def command(*, run_ids: tuple[str, ...], moved: bool, db: str) -> None:
     """Recover them, and say what was put in doubt."""
 
     async def work(journal: Journal) -> list[tuple[Run, Recovered]]:
         runs = [(await entry_of(journal, run_id)).run for run_id in run_ids]
         return [
-            (run, await recover(journal=journal, run_id=run.run_id, correlating=correlate_of))
+            (
+                run,
+                await recover(
+                    journal=journal, run_id=run.run_id, correlating=correlate_of, moved=moved
+                ),
+            )
             for run in runs
         ]
 

@@ -35,7 +35,7 @@ from .journal.logs import Entry
 from .leases import Leases, clock_of_leases
 from .owners import is_dead, new_owner, short_name
 
-__all__ = ["LOG", "Copied", "NotCopied", "copied_half", "copy_journal"]
+__all__ = ["LOG", "Copied", "NotCopied", "copied_half", "copy_journal", "moved_to"]
 
 LOG: Final = "Turnlock/copies"
 """The shared log in which both journals keep how far a copy is. No world can have this name."""
@@ -92,6 +92,19 @@ async def copied_half(journal: Journal) -> str | None:
         elif kind == _WHOLE:
             begun.pop(token, None)
     return next(iter(begun.values()), None)
+
+
+async def moved_to(journal: Journal) -> str | None:
+    """Return where this journal's runs went, or are going; None: they are its own.
+
+    From the moment at which the first may be marked.
+    """
+    token = await journal.find_entry(LOG, _TOKEN)
+    if token is None:
+        return None
+    name = f"{_MOVED}/{cast('Mapping[str, Any]', token.body)['token']}"
+    moved = await journal.find_entry(LOG, name)
+    return None if moved is None else str(cast("Mapping[str, Any]", moved.body)["to"])
 
 
 _TOKEN: Final = "token"  # noqa: S105 - the id of an entry

@@ -17,11 +17,13 @@ import attrs
 from ..engine.kernel import Kernel
 from ..models.deliveries import Claim, Delivery, Lose
 from ..models.effects import Continue, Execute
+from ..models.errors import shown
 from ..models.fact import Fact
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of, calls_of
+from .copying import moved_to
 from .correlating import Correlated, Correlating
-from .errors import Conflict
+from .errors import Conflict, JournalRewound
 from .journal.contract import Appended, Journal
 from .scheduling import Clock, SteadyClock
 from .writer import correlate_of, fold_run
@@ -53,18 +55,26 @@ async def recover(
     run_id: str,
     clock: Clock | None = None,
     correlating: Correlating | None = None,
+    moved: bool = False,
 ) -> Recovered:
     """Put in doubt what a rewound run may have done, and let it go on; one append, or nothing.
 
     Whoever owns it is fenced off. A run whose row is damaged is treated alike, since nobody knows
     where it ended, and its row is written anew. One that is whole stays as it is. `correlating`
-    finds what facts of a run of another kind are about there (S-63). Raises
-    `UnknownRun`, `CorruptJournal` for facts that cannot be read, and what the journal raises.
+    finds what facts of a run of another kind are about there (S-63). `moved` lets a run go on
+    whose journal was moved, and which goes on in both if the other one is there still. Raises
+    `JournalRewound` for one without that, `UnknownRun`, `CorruptJournal` for facts that cannot be
+    read, and what the journal raises.
     """
     entry = await journal.entry(run_id)
     why = entry.rewound or entry.problem
     if why is None:
         return Recovered(run_id=run_id, why=None)
+    if not moved and (place := await moved_to(journal)) is not None:
+        raise JournalRewound(
+            f"run {shown(run_id)}: this journal was moved to {place}, and nobody goes on with a run"
+            " in both: go on with it there; where that journal is lost for good, give moved"
+        )
     kernel = await fold_run(entry.run, journal)
     after = kernel.sequence
     correlate = await correlate_of(entry.run, journal, correlating)

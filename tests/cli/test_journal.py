@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.runtime.copying.filled import LONG, STOOD, WHY, fill
+from tests.runtime.copying.filled import EMPTY, LONG, STOOD, WHY, fill
 
 from turnlock import Run
-from turnlock.runtime import SqliteJournal
+from turnlock.runtime import SqliteJournal, open_journal
 from turnlock.runtime.owners import new_owner
 
 from .recordings import turnlock
@@ -130,7 +130,26 @@ def test_copy_says_what_it_has_copied(tmp_path: Path) -> None:
     assert (again.exit_code, "copied from" in again.output) == (0, True)
     refused = turnlock("interrupt", "run-1", "--db", one)
     assert (refused.exit_code, f"moved to {other}" in refused.output) == (1, True)
+    for run_id in ("run-1", STOOD):  # also one that was rewound before, in both
+        refused = turnlock("recover", run_id, "--db", one)
+        assert (refused.exit_code, f"moved to {other}" in refused.output) == (1, True)
     assert turnlock("show", "run-1", "--db", str(other)).exit_code == 0
+
+
+def test_where_the_copy_is_lost_a_person_goes_on_with_the_original(tmp_path: Path) -> None:
+    """By saying so. The copy itself was moved nowhere: what stands still there is recovered."""
+    one, other = journal(tmp_path / "one.db"), str(tmp_path / "other.db")
+    assert turnlock("journal", "copy", one, other).exit_code == 0
+
+    async def stand() -> None:
+        async with await open_journal(other) as copy:
+            await copy.mark_rewound(EMPTY, why=WHY)
+
+    asyncio.run(stand())
+    for more in (["--db", other], ["--moved", "--db", one]):
+        done = turnlock("recover", EMPTY, *more)
+        assert (done.exit_code, "it goes on once" in done.output) == (0, True), done.output
+        assert "nothing of it was lost" in turnlock("recover", EMPTY, *more).output
 
 
 def test_copy_refuses_what_is_performed_and_what_is_there(tmp_path: Path) -> None:

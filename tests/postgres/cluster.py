@@ -235,23 +235,28 @@ class Ground:
         return ground
 
     def cluster(
-        self, *, size: str | None = None, size_with_wal: str | None = None, **settings: str
+        self, *, size: str | None = None, wal_size: str | None = None, **settings: str
     ) -> Cluster:
         """Make a server, which is not begun yet.
 
         With a size, its data is in a file system of its own, of so many bytes, with which root can
-        have a full disk; with the other, its log of transactions is there, too. `OSError` where
-        such a file system cannot be had.
+        have a full disk; with the other, its log of transactions is. `OSError` where such a file
+        system cannot be had.
         """
         place = self._place()
         data = place / "data"
-        if (mounted := size or size_with_wal) is not None:
-            data.mkdir()
-            self._mount(data, mounted)
-        shutil.copytree(self._template(), data, symlinks=True, dirs_exist_ok=True)
         if size is not None:
-            shutil.move(data / "pg_wal", place / "pg_wal")
-            (data / "pg_wal").symlink_to(place / "pg_wal")
+            data.mkdir()
+            self._mount(data, size)
+        shutil.copytree(self._template(), data, symlinks=True, dirs_exist_ok=True)
+        if size is not None or wal_size is not None:
+            wal = place / "pg_wal"
+            wal.mkdir()
+            if wal_size is not None:
+                self._mount(wal, wal_size)
+            shutil.copytree(data / "pg_wal", wal, dirs_exist_ok=True)
+            shutil.rmtree(data / "pg_wal")
+            (data / "pg_wal").symlink_to(wal)
         return self._kept(place, **{**ALWAYS, **settings})
 
     def standby(self, of: Cluster, *, name: str, **settings: str) -> Cluster:
@@ -341,10 +346,10 @@ def ground(found: Installed | None = None) -> Ground:
 
 @contextmanager
 def cluster(
-    *, size: str | None = None, size_with_wal: str | None = None, **settings: str
+    *, size: str | None = None, wal_size: str | None = None, **settings: str
 ) -> Generator[Cluster]:
     """A server of a test's own, begun, and removed at the end."""
-    made = ground().cluster(size=size, size_with_wal=size_with_wal, **settings)
+    made = ground().cluster(size=size, wal_size=wal_size, **settings)
     try:
         made.start()
         yield made

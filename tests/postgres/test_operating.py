@@ -311,21 +311,26 @@ def test_the_queries_of_the_page_are_those_of_the_command(tmp_path: Path) -> Non
 
 
 WRONG: Final = {
-    "port": "postgresql://me:hunter2@127.0.0.1:1/agents",
-    "database": "{server}/none?unsafe=on",
-    "role": "postgresql://nobody%20here:hunter2@{host}/postgres?unsafe=on",
-    "garbage": "postgresql://me:hunter2@[::1/x?schema",
-    "option": "{server}/postgres?lanes=many&password=hunter2",
-    "schema": "{server}/postgres?schema=pg_mine&password=hunter2",
-    "control": "postgresql://me:hunter2@127.0.0.1/\x1b[31m",
-    "parameter": "{server}/postgres?sslmode=perhaps&password=hunter2",
+    "port": ("postgresql://me:hunter2@127.0.0.1:1/agents", "the server is away"),
+    "no port": ("postgresql://me:hunter2@127.0.0.1:port/agents", "or its port; give postgresql://"),
+    "database": ("{server}/none?unsafe=on", "make it with createdb"),
+    "role": (
+        "postgresql://nobody%20here:hunter2@{host}/postgres?unsafe=on",
+        "correct the user, or let it in",
+    ),
+    "garbage": ("postgresql://me:hunter2@[::1/x?schema", "give postgresql://"),
+    "option": ("{server}/postgres?lanes=many&password=hunter2", "give a number from 1 to 16"),
+    "schema": ("{server}/postgres?schema=pg_mine&password=hunter2", "do not begin with pg_"),
+    "control": ("postgresql://me:hunter2@127.0.0.1/\x1b[31m", "journal"),
+    "parameter": ("{server}/postgres?sslmode=perhaps&password=hunter2", "must be one of: disable"),
+    "unknown": ("{server}/postgres?colour=blue&password=hunter2", "correct the URL's parameters"),
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("wrong", "fix"), WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("words", [("runs",), ("journal", "init"), ("journal", "status")])
 def test_d_55_what_is_wrong_is_said_without_the_password(
-    words: tuple[str, ...], wrong: str
+    words: tuple[str, ...], wrong: str, fix: str
 ) -> None:
     """Cause, place and fix in a line or two; no traceback, no control characters."""
     at = urlsplit(servers.url()).netloc
@@ -336,6 +341,7 @@ def test_d_55_what_is_wrong_is_said_without_the_password(
     assert "Traceback" not in done.output
     assert "\x1b" not in done.output
     assert "journal" in done.output
+    assert fix in " ".join(done.output.split())
     assert len(done.output) < 1_000
 
 
@@ -350,6 +356,7 @@ def test_a_wrong_password_is_said(server: Cluster) -> None:
     done = turnlock("journal", "init", "--db", f"{where}?unsafe=on&schema=asked")
     assert done.exit_code == 1
     assert "does not let us in" in done.output
+    assert "PGPASSWORD" in done.output
     assert "hunter2" not in done.output
 
 

@@ -59,7 +59,7 @@ def is_retried(error: BaseException) -> bool:
 
 def not_kept(where: str, error: BaseException) -> JournalError:
     """Return the error for what the server refused: nothing of it is kept."""
-    return JournalError(f"journal {where}: nothing was written: {_with_fix(error)}")
+    return JournalError(f"journal {where}: nothing was written: {with_fix(error)}")
 
 
 def not_read(where: str, error: BaseException) -> JournalError:
@@ -69,7 +69,7 @@ def not_read(where: str, error: BaseException) -> JournalError:
 
 def not_opened(where: str, error: BaseException) -> JournalError:
     """Return the error for tables that could not be asked for, or made."""
-    return JournalError(f"journal {where}: it could not be opened: {_with_fix(error)}")
+    return JournalError(f"journal {where}: it could not be opened: {with_fix(error)}")
 
 
 def not_known(where: str, error: BaseException) -> NotKnown:
@@ -85,7 +85,8 @@ def away(where: str, error: BaseException) -> Away:
     return Away(f"journal {where}: nothing was written: the server is away: {cause_of(error)}")
 
 
-def _with_fix(error: BaseException) -> str:
+def with_fix(error: BaseException) -> str:
+    """Return what happened, and what helps."""
     fix = _FIXES.get(state_of(error) or "")
     return f"{cause_of(error)}; {fix}" if fix else cause_of(error)
 
@@ -102,7 +103,12 @@ def cause_of(error: BaseException) -> str:
 _FIXES: Final = {
     "53100": "the server's disk is full: make room there",
     "25006": "this server takes no writes: it is a standby, or not promoted yet",
-    "42501": "give this user the rights that turnlock journal grants ROLE prints",
+    "28P01": "correct the user, or its password in PGPASSWORD, PGPASSFILE or the URL",
+    "28000": "correct the user, or let it in by pg_hba.conf there",
+    "3D000": "make it with createdb, or correct its name in the URL",
+    "42704": "correct the URL's parameters; ours are named in docs/postgres.md",
+    "42501": "who only decides needs the rights that turnlock journal grants ROLE prints, who makes"
+    " it or performs runs owns the schema (GRANT CREATE ON DATABASE)",
     "42P01": "its tables are not there: make them with turnlock journal init --db URL",
     "3F000": "its schema is not there: make it with turnlock journal init --db URL",
 }

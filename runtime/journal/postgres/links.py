@@ -15,7 +15,7 @@ import attrs
 
 from ...errors import JournalError
 from .doors import Ask, Connection
-from .failures import FAILURES, away, cause_of, was_lost
+from .failures import FAILURES, away, was_lost, with_fix
 from .url import Place
 
 T = TypeVar("T")
@@ -187,7 +187,7 @@ def _not_connected(place: Place, error: BaseException) -> JournalError:
         return away(place.shown, error)
     if isinstance(error, FAILURES):
         return JournalError(
-            f"journal {place.shown}: the server does not let us in: {cause_of(error)}"
+            f"journal {place.shown}: the server does not let us in: {with_fix(error)}"
         )
     return JournalError(
         f"journal {place.shown}: the driver cannot read its URL; look at its ports and parameters"

@@ -85,7 +85,7 @@ def _hosts(parts: SplitResult, given: Mapping[str, str]) -> str:
         raise _unreadable("its user or its password holds a bare @")
     hosts = unquote(hosts) or given.get("host", "")
     if not hosts.startswith("/") and not all(map(_HOST.fullmatch, hosts.split(","))):
-        raise _unreadable("its host is none")
+        raise _unreadable("its host is none, or its port")
     return hosts
 
 
