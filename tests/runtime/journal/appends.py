@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from turnlock import Kernel
 from turnlock.models.errors import InvalidValue
-from turnlock.models.fact import Fact
+from turnlock.models.fact import Fact, Foldable
 from turnlock.models.record import changed
 from turnlock.runtime.journal.contract import Appended, Journal
 
@@ -23,6 +24,7 @@ from .stage import (
     facts,
     kept,
     owned,
+    told_run,
 )
 
 HALF = "inside the commit"
@@ -80,6 +82,28 @@ class Appends(JournalStage):
                     assert len(page) <= limit
                     found += page
                 assert found == told, limit
+
+        self.play(tmp_path, story)
+
+    def test_what_is_read_to_fold_is_folded_to_the_same(self, tmp_path: Path) -> None:
+        """Fact by fact in its place, and to the same run, wherever a page begins and ends."""
+
+        async def story(journal: Journal) -> None:
+            told, kernel = told_run()
+            fence = await owned(journal)
+            await kept(journal, told, fence)
+
+            for limit in (1, 3, len(told)):
+                found: list[Foldable] = []
+                while page := await journal.read_to_fold(RUN.run_id, after=len(found), limit=limit):
+                    assert len(page) <= limit
+                    found += page
+                assert [(it.sequence, it.type) for it in found] == [
+                    (it.sequence, it.type) for it in told
+                ]
+                assert Kernel.recover(RUN, found).snapshot() == kernel.snapshot()
+            with pytest.raises(InvalidValue, match="limit"):
+                await journal.read_to_fold(RUN.run_id, limit=0)
 
         self.play(tmp_path, story)
 

@@ -9,7 +9,7 @@ import attrs
 
 from turnlock.engine.snapshot import Snapshot
 from turnlock.models.deliveries import Delivery
-from turnlock.models.fact import Fact
+from turnlock.models.fact import Fact, FactType, Foldable
 from turnlock.models.run import Run
 from turnlock.runtime.errors import JournalOwned, RunDiffers
 from turnlock.runtime.journal.contract import (
@@ -129,6 +129,16 @@ class LosesTheLast(WrappedJournal):
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         page = await self.inner.read(run_id, after=after, limit=limit)
         return page[:-1] if len(page) > 1 and page[-1].sequence % 10 == 1 else page
+
+
+class FoldsLess(WrappedJournal):
+    """What is read to be folded ends before a fact that ends a turn."""
+
+    async def read_to_fold(
+        self, run_id: str, *, after: int = 0, limit: int = PAGE
+    ) -> tuple[Foldable, ...]:
+        page = await self.inner.read_to_fold(run_id, after=after, limit=limit)
+        return page[:-1] if page and page[-1].type is FactType.CONTINUATION_TAKEN else page
 
 
 class AnyAfter(WrappedJournal):
