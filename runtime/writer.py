@@ -363,7 +363,7 @@ async def fold_run(run: Run, journal: Journal, *, read: RunRead | None = None) -
     facts: list[Foldable] = [] if read is None else [*read.behind]
     last = facts[-1].sequence if facts else 0 if snapshot is None else snapshot.sequence
     while (read is None or last < read.entry.sequence) and (
-        page := await journal.read_to_fold(run.run_id, after=last)
+        page := await journal.read_to_fold(run.run_id, after=last, limit=FOLDED)
     ):
         facts += page
         last = page[-1].sequence
@@ -379,6 +379,8 @@ async def correlate_of(
     return await correlating(run, journal)
 
 
+FOLDED: Final = 4_000
+"""Facts that are read at once to be folded: all are needed before any is looked at."""
 NAMED: Final = 3
 """Notes that a refusal names."""
 TROUBLE: Final = 500
