@@ -3,7 +3,7 @@
     make postgres
 
 Each time the whole contract of journals, and the faults of servers in their long form: killed
-again and again, full, promoted. A quarter of an hour a server. `ARGS` are pytest's.
+again and again, full, promoted. Five minutes a server on two busy processors. `ARGS` are pytest's.
 """
 
 from __future__ import annotations

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from turnlock.agent import Agent, Answer, Ended, Prompt, Question, Said, Stop, ToolCall
-from turnlock.runtime import InDoubt, ToolContext, tool
+from turnlock.runtime import InDoubt, ToolContext, owners, tool
 
 LEDGER = Path(os.environ["TURNLOCK_TEST_LEDGER"])
+if MACHINE := os.environ.get("TURNLOCK_TEST_MACHINE"):
+    setattr(owners, "boot", lambda: MACHINE)  # noqa: B010 - nobody else can see that it is dead
 
 
 def done(what: str) -> None:
