@@ -19,7 +19,7 @@ from ..rows import Row
 from .doors import Connection
 from .heads import Head
 from .lanes import Body, Outcome
-from .tables import Tables, bytes_of
+from .tables import MOST, Tables, bytes_of
 
 
 class Verdict(StrEnum):
@@ -113,15 +113,11 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
-_MOST: Final = 2**63 - 1
-"""The largest number of the database: no run comes so far, so what is beyond conflicts, too."""
-
-
 def _columns(it: Asked) -> Sequence[Any]:
     row, fence = it.row, it.fence
-    first, last = min(row.first, _MOST), min(row.last, _MOST)
+    first, last = min(row.first, MOST), min(row.last, MOST)  # what is beyond conflicts, too
     return [
-        it.number, None if fence is None else min(fence, _MOST), it.settle, first, last, row.facts,
+        it.number, None if fence is None else min(fence, MOST), it.settle, first, last, row.facts,
         row.checksum, row.beside, row.began, row.changed, *summed(it.busy),
     ]  # fmt: skip
 

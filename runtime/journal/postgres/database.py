@@ -9,6 +9,7 @@ lock the row before they write, so that waiting for the lock is enough for them.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Self, TypeVar
 
@@ -41,6 +42,7 @@ class Database:
         self.counts: Final = Counts(where=place.shown)
         self.read_only = read_only
         self._closed = False
+        self._process = os.getpid()
         self._readers = Readers(self.where, self.reading_link, counts=self.counts)
         self._facts: Sequence[Lane] = ()
         self._all_else: Lane | None = None
@@ -148,9 +150,23 @@ class Database:
             raise only_read(self.where)
         return self._all_else
 
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process was forked from the one that has opened it.
+
+        What is sent then would stand between what that one sends: nothing may be, nor the goodbye.
+        """
+        return os.getpid() != self._process
+
     def _check_open(self) -> None:
         if self._closed:
             raise closed()
+        if self.is_of_parent:
+            raise JournalError(
+                f"journal {self.where}: it was opened by the process from which this one was"
+                " forked, and its connections are that one's; nothing was written or read: open it"
+                " anew in this process"
+            )
 
     # What is known of runs.
 

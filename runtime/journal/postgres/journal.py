@@ -141,7 +141,9 @@ class PostgresJournal(
             await asyncio.sleep(min(timeout, self._database.place.poll))
 
     async def close(self) -> None:
-        """Finish what was begun, and let all connections go."""
+        """Finish what was begun, and let all connections go; not those of a parent process."""
+        if self._database.is_of_parent:
+            return
         if self._measuring is not None:
             self._measuring.cancel()
             await asyncio.wait([self._measuring])

@@ -16,7 +16,7 @@ from ..contract import owned, rewound, run_forgotten, unknown_run
 from .doors import Connection
 from .heads import head_of, writable
 from .lanes import Body, Outcome
-from .tables import Tables, bytes_of, key_of, text_of
+from .tables import MOST, Tables, bytes_of, key_of, text_of
 
 UNTIL: Final = "CASE WHEN o.round > r.round THEN o.renewed_until ELSE r.owned_until END"
 """When the lease of a run `r` ends, whose owner's row is `o`."""
@@ -177,14 +177,44 @@ async def renew(
     return frozenset(text_of(run_id) for (run_id,) in map(tuple, rows))
 
 
-async def release(connection: Connection, tables: Tables, run_id: str, *, fence: int) -> None:
-    """Let a run go, if this is its owner."""
-    head = await head_of(connection, tables, run_id, even_forgotten=True, locked=True)
-    if head.is_owned(fence):
-        await connection.execute(
-            f"UPDATE {tables.runs} SET owner = NULL, owned_until = NULL WHERE number = $1",  # noqa: S608 - ours
-            head.number,
+@attrs.frozen
+class LetGo:
+    """What somebody asks for who lets a run go that he owns under this token."""
+
+    run_id: str
+    fence: int
+
+
+def releasing(tables: Tables) -> Body:
+    """Return what lets a group of runs go, in one statement (D-33).
+
+    What is judged is a locked row's own columns, as for appends (D-31). It has a transaction around
+    it: by itself it could arrive late, and change what was read meanwhile (D-18).
+    """
+    statement = f"""
+        WITH asked AS (
+            SELECT * FROM unnest($1::bytea[], $2::bigint[]) AS a(key, fence)
+        ), locked AS (
+            SELECT number, key, epoch, owner
+            FROM {tables.runs} WHERE key = ANY ($1) ORDER BY number FOR NO KEY UPDATE
+        ), changed AS (
+            UPDATE {tables.runs} r SET owner = NULL, owned_until = NULL
+            FROM locked l JOIN asked a USING (key)
+            WHERE r.number = l.number AND l.owner IS NOT NULL AND l.epoch = a.fence
         )
+        SELECT key FROM locked"""  # noqa: S608 - ours
+
+    async def body(connection: Connection, works: Sequence[LetGo]) -> Sequence[Outcome]:
+        keys = [key_of(it.run_id) for it in works]
+        fences = [min(it.fence, MOST) for it in works]
+        rows: Any = await connection.fetch(statement, keys, fences)
+        known = {key for (key,) in map(tuple, rows)}
+        return [
+            Outcome() if key in known else Outcome(error=unknown_run(it.run_id))
+            for it, key in zip(works, keys, strict=True)
+        ]
+
+    return body
 
 
 async def outdo(connection: Connection, tables: Tables, run_id: str, *, fence: int) -> None:

@@ -22,7 +22,7 @@ from .database import Database
 from .doors import Doors
 from .known import Known
 from .lanes import Kind
-from .owning import Lease, Taken
+from .owning import Lease, LetGo, Taken
 from .restoring import restore
 
 
@@ -34,6 +34,10 @@ class PostgresRuns(Doors):
     @cached_property
     def _owning(self) -> Kind:
         return Kind(owning.owning(self._tables))
+
+    @cached_property
+    def _releasing(self) -> Kind:
+        return Kind(owning.releasing(self._tables))
 
     async def declare(self, run: Run) -> None:
         """Make a run known."""
@@ -59,9 +63,7 @@ class PostgresRuns(Doors):
 
     async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
-        await self._write(
-            lambda it: owning.release(it, self._tables, run_id, fence=fence), run=run_id
-        )
+        await self._database.do(self._releasing, LetGo(run_id, fence), run=run_id)
 
     async def runs(
         self,

@@ -25,6 +25,9 @@ SCHEMA: Final = "turnlock"
 SCHEMA_BYTES: Final = 54
 """Characters that the name of a schema may have: the channel's name has nine more, of 63."""
 
+MOST: Final = 2**63 - 1
+"""The largest number of the database: no run and no token comes so far."""
+
 _SCHEMA: Final = re.compile(rf"(?!pg_)[!-~]{{1,{SCHEMA_BYTES}}}")
 
 

@@ -77,23 +77,26 @@ class PostgresFacts(Doors):
         check_batch(run_id, after=after, facts=facts)
         given = given_notes(run_id, notes, ends=ends_of(facts, after=after)) if notes else ()
         row = row_of(run_id, facts, correlations)
-        check_size(run_id, len(row.facts) + sum(len(it.content) for it in given))
+        size = len(row.facts) + sum(len(it.content) for it in given)
+        check_size(run_id, size)
         opens = opened(facts, busy) if self._database.place.on_busy is not None else None
-        return await self._append(run_id, row, fence=fence, busy=busy, notes=given, opens=opens)
+        return await self._append(
+            run_id, row, size=size, fence=fence, busy=busy, notes=given, opens=opens
+        )
 
     async def _append(  # noqa: PLR0913 - what is asked
         self,
         run_id: str,
         row: Row,
         *,
+        size: int,
         fence: int | None,
         busy: Busy,
         notes: Sequence[Given],
-        opens: int | None = None,
+        opens: int | None,
     ) -> Appended:
         """Append until the answer is not that somebody has settled the run meanwhile."""
         kind = self._kinds[bool(notes), opens is not None]
-        size = len(row.facts) + sum(len(it.content) for it in notes)
         known = await self._database.known(run_id)
         for _ in range(STALE_TRIES):
             asked = Asked(

@@ -13,12 +13,14 @@ import attrs
 import pytest
 
 from turnlock import Run
+from turnlock.models.errors import UnknownRun
 from turnlock.runtime.errors import Closed, JournalError, Overloaded
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.postgres import lanes
 from turnlock.runtime.journal.postgres.failures import NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.known import Remembered
+from turnlock.runtime.journal.postgres.owning import releasing
 from turnlock.runtime.journal.postgres.url import place_of
 from turnlock.runtime.journal.rows import row_of
 from turnlock.runtime.journal.settling import Settling
@@ -69,6 +71,38 @@ def test_d_33_what_waits_is_done_together(tmp_path: Path, notes: Any) -> None:
         wrong = dict(zip(fences, answers, strict=True))
         assert wrong.pop("run-7") is Appended.FENCED
         assert set(wrong.values()) == {Appended.OK}
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_d_33_runs_are_let_go_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, together: bool
+) -> None:
+    """A hundred in few statements; who has another token, or names no run, is told as if alone.
+
+    The control lets each go by itself: as many statements as there are runs.
+    """
+    if not together:
+        kind = attrs.evolve(lanes.ALONE, body=releasing(place_of(journal_url(tmp_path)).tables))
+        monkeypatch.setattr(PostgresJournal, "_releasing", kind)
+
+    async def story(journal: PostgresJournal) -> None:
+        fences = await many(journal, 100)
+        fences["run-7"] -= 1
+        before = journal.counts.groups
+        answers = await asyncio.gather(
+            *(journal.release(run_id, fence=fence) for run_id, fence in fences.items()),
+            journal.release("nobody", fence=1),
+            journal.release("run-8", fence=2**70),
+            return_exceptions=True,
+        )
+        assert (journal.counts.groups - before <= 10) is together
+        assert answers[:100] == [None] * 100
+        assert isinstance(answers[100], UnknownRun)
+        assert answers[101] is None
+        owned_still = [it.run.run_id for it in await journal.runs() if it.owner is not None]
+        assert owned_still == ["run-7"]
 
     play(tmp_path, story)
 
@@ -154,7 +188,7 @@ def test_d_34_nobodys_append_fails_for_anothers(tmp_path: Path) -> None:
             if name != "run-3"
         ]
         refused = journal._append(  # pyright: ignore[reportPrivateUsage]
-            "run-3", bad, fence=fences["run-3"], busy=True, notes=()
+            "run-3", bad, size=0, fence=fences["run-3"], busy=True, notes=(), opens=None
         )
         answers = await asyncio.gather(*good, refused, return_exceptions=True)
         assert answers[:-1] == [Appended.OK] * 4
