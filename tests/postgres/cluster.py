@@ -187,15 +187,19 @@ class Cluster:
 
     def _remove_shared_memory(self) -> None:
         """A killed server leaves a piece of shared memory, which it takes off when it starts."""
-        file = self.data / "postmaster.pid"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        try:  # one that was killed has left its own, and it is removed while this looks
+            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            lines = []
         if len(lines) > 6 and len(lines[6].split()) == 2:
             CDLL(None).shmctl(int(lines[6].split()[1]), 0, None)
 
     def _state(self) -> str | None:
         """As the server has written it into its file; None as long as it has not."""
-        file = self.data / "postmaster.pid"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        try:  # one that was killed has left its own, and it is removed while this looks
+            lines = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            lines = []
         own = len(lines) > 7 and lines[0] == str(self.process)
         return lines[7].strip() if own else None
 
