@@ -103,7 +103,7 @@ def _unfinished(state: State, turn: Turn, commit: list[Foldable]) -> str | None:
     Members are looked at only where the commit brought them or interrupted them: to look at all of
     them after every commit would make recovery quadratic in the calls of a turn.
     """
-    if not turn.live and settled(state, turn, state.at):
+    if settled(state, turn, state.at):
         return "every member is terminal, and yet the turn was not closed"
     for fact in commit:
         if fact.type not in _TELLING_MORE:  # most facts
