@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = {
     "approve": (
-        76,  # a command asks a journal or a server; notes stand beside the facts
+        77,  # a command asks a journal or a server; notes stand beside the facts; bare facts
         {"cli/decide.py", "engine/kernel.py", "runtime/actor.py", "runtime/tools/performing.py"},
     ),
     "picture": (84, {"diagrams/timeline/svg.py", "views/turn_view.py", "wire/log.py"}),
