@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ....models.fact import Foldable
@@ -53,18 +53,37 @@ async def facts(  # noqa: PLR0913 - what is asked
     head = await head_of(connection, tables, run_id)
     if after >= head.sequence:
         return ()
+    kept = await rows_after(connection, tables, head, after=after, limit=limit)
+    rows = [Row(*it) for it in kept]
+    found = facts_of(rows, run_id, after=after, limit=limit, where=where, read=read)
+    if not found:
+        raise missing(after + 1, where)
+    return tuple(found)
+
+
+def facts_of(  # noqa: PLR0913 - what is asked
+    rows: Iterable[Row],
+    run_id: str,
+    *,
+    after: int,
+    limit: int,
+    where: str,
+    read: Callable[[bytes], T],
+) -> list[T]:
+    """Return the facts behind `after` of rows that follow one another, at most `limit`.
+
+    Each is as `read` makes it; raises as `facts_in` does.
+    """
     found: list[T] = []
-    for kept in await rows_after(connection, tables, head, after=after, limit=limit):
+    for row in rows:
+        if len(found) >= limit:
+            break
         found += facts_in(
-            Row(*kept),
+            row,
             run_id,
             after=after + len(found),
             limit=limit - len(found),
             where=where,
             read=read,
         )
-        if len(found) >= limit:
-            break
-    if not found:
-        raise missing(after + 1, where)
-    return tuple(found)
+    return found

@@ -8,13 +8,13 @@ from typing import Any
 
 from ....engine.snapshot import Snapshot
 from ....models.errors import CorruptJournal
-from ....models.fact import Fact
 from .. import pages
 from ..contract import RunEntry, RunRead
 from ..reading import FACTS, before_facts
-from ..rows import Row, facts_in, snapshot_in, trusted_fact
+from ..rows import Row, snapshot_in, trusted_fact
 from .doors import Connection
 from .entries import entry_in, selecting
+from .facts import facts_of
 from .tables import Tables, key_of
 
 
@@ -32,11 +32,15 @@ async def read_runs(
     rows = await _facts(connection, tables, heads, room=room)
     found: dict[str, RunRead] = {}
     for number, (entry, snapshot) in heads.items():
+        run_id, after = entry.run.run_id, before_facts(snapshot)
+        left = entry.sequence - after  # others may have come meanwhile
         try:
-            facts = _decoded(rows[number], entry, after=before_facts(snapshot), where=where)
+            facts = facts_of(
+                rows[number], run_id, after=after, limit=left, where=where, read=trusted_fact
+            )
         except CorruptJournal:
             continue  # who reads it by itself is told
-        found[entry.run.run_id] = RunRead(entry=entry, snapshot=snapshot, facts=facts)
+        found[run_id] = RunRead(entry=entry, snapshot=snapshot, facts=facts)
     return found
 
 
@@ -86,21 +90,3 @@ async def _facts(
     for run, *row in map(tuple, rows):
         found[run].append(Row(*row))
     return found
-
-
-def _decoded(rows: Sequence[Row], entry: RunEntry, *, after: int, where: str) -> Sequence[Fact]:
-    """Return the facts of these rows, up to where the entry ends: others may come meanwhile."""
-    facts: list[Fact] = []
-    for row in rows:
-        behind = after + len(facts)
-        if behind >= entry.sequence:
-            break
-        facts += facts_in(
-            row,
-            entry.run.run_id,
-            after=behind,
-            limit=entry.sequence - behind,
-            where=where,
-            read=trusted_fact,
-        )
-    return facts
