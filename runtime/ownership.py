@@ -204,7 +204,8 @@ class Ownership:
             try:
                 return await self._begin_all(wanted, fences, ends=now + lease)
             except BaseException:  # cancelled, too: nobody may own what nobody performs
-                await asyncio.gather(*map(self._undo, fences.keys() - set(self._actors)))
+                for run_id in fences.keys() - set(self._actors):
+                    await self._undo(run_id)
                 raise
 
     async def _begin_all(
