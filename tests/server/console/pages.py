@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -30,6 +30,30 @@ def badge(page: Page, words: str) -> Page:
 def live(page: Page) -> Page:
     """Wait until all is shown."""
     return badge(page, "live")
+
+
+_SEEN_LOST: Final = """it => {
+    const badge = document.querySelector("#badge");
+    const isLost = () => it.isConnected && badge.textContent.includes("off")
+        && it.getAttribute("aria-disabled") === "true";
+    window.seenLost = new Promise((seen, missed) => {
+        const watch = new MutationObserver(() => isLost() && seen());
+        const all = {subtree: true, childList: true, characterData: true, attributes: true};
+        watch.observe(document, all);
+        setTimeout(() => missed(new Error("never both")), 20000);
+    });
+}"""
+
+
+def cut(server: Served, page: Page, which: Locator) -> None:
+    """Cut every connection; at one moment the badge says so and the button cannot be pressed.
+
+    The page watches itself: it may be live again before anybody outside has looked twice.
+    """
+    which.evaluate(_SEEN_LOST)
+    server.cut()
+    page.evaluate("() => window.seenLost")
+    live(page)
 
 
 def off(which: Locator) -> None:

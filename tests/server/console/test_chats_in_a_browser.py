@@ -12,7 +12,7 @@ from playwright.sync_api import Page, Route, expect
 
 from .chats import PAID, Worlds, press, says, talk, there
 from .conftest import Visit
-from .pages import off, on
+from .pages import cut, on
 from .served import Served
 
 AXE: Final[Any] = import_module("axe_playwright_python.sync_playwright").Axe()
@@ -269,10 +269,7 @@ def test_f_94_a_lost_connection_is_seen_and_takes_nothing(
     on(page.get_by_role("button", name="Approve once"))
     page.get_by_label("reason, told to the model").fill("half a rea")
     for _ in range(3):
-        server.cut()
-        expect(page.locator("#badge")).to_contain_text("off")
-        off(page.get_by_role("button", name="Approve once"))
-        expect(page.locator("#badge")).to_contain_text("live")
+        cut(server, page, page.get_by_role("button", name="Approve once"))
     expect(page.get_by_label("reason, told to the model")).to_have_value("half a rea")
     expect(page.get_by_label("reason, told to the model")).to_be_focused()
     expect(talk(page).get_by_text("please pay 7")).to_have_count(1)

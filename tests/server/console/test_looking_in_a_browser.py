@@ -15,7 +15,7 @@ from turnlock.server.routing import Role
 from turnlock.server.tokens import Token
 
 from .conftest import Visit
-from .pages import badge, button, card, facts, live, off, on
+from .pages import badge, button, card, cut, facts, live, on
 from .served import PAID, Served, began, decides, did, free, gated, lost
 
 AXE: Final[Any] = import_module("axe_playwright_python.sync_playwright").Axe()
@@ -157,10 +157,7 @@ def test_f_93_a_cut_takes_nothing_from_who_types(server: Served, visit: Visit) -
     args.evaluate("it => { it.scrollTop = 120 }")
 
     for number in range(4):
-        server.cut()
-        badge(page, "off")
-        off(button(page, "Deny", "call_2"))
-        live(page)
+        cut(server, page, button(page, "Deny", "call_2"))
         page.keyboard.type(str(number))
 
     expect(editor).to_be_focused()
