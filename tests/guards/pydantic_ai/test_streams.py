@@ -100,7 +100,7 @@ def test_tools_that_need_no_approval_run_as_without(
         bank = Bank()
         script = Script([*said, call("c1"), call("c2", 6)], [call("c1")])
         output, messages = await drive(agent_of(guard, bank, script, asks=False), "pay")
-        return bank.paid, output, returned(messages)
+        return sorted(bank.paid), output, returned(messages)  # they are paid side by side
 
     assert guarded(tmp_path, story) == bare(story)
 
