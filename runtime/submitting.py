@@ -216,28 +216,33 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
     and what the journal raises. What a tool keeps sealed is sealed before it is posted.
     """
     entry = await _entry_to_write(journal, run_id)
-    owned = is_owned(entry, now=time_of_takers(journal, clock))
-    if not owned or not isinstance(delivery, Delivery):
-        shared = await SharedRun.open(
+    choose = _Choice(delivery)
+
+    async def opened() -> SharedRun:
+        return await SharedRun.open(
             journal, run_id, policies=policies, tools=tools, clock=clock, correlating=correlating
         )
-        choose = _Choice(delivery)
-        try:
-            if not owned:
-                (verdict,) = await shared.submit_chosen(choose)
-                return Submitted(
-                    delivery=choose.chosen, receipt=receipt_of(verdict), by_owner=False
-                )
-            choose(shared.kernel)
-        except JournalOwned:
-            pass  # somebody was quicker: that is its owner now
-        delivery = choose.chosen
-    if tools is not None or isinstance(delivery, Decide | Resolve):
+
+    if not is_owned(entry, now=time_of_takers(journal, clock)):
+        shared = await opened()
+        with suppress(JournalOwned):  # somebody was quicker: that is its owner now
+            return await _judged_here(shared, choose)
+    elif not isinstance(delivery, Delivery):
+        choose((await opened()).kernel)
+    posted = choose.chosen
+    if tools is not None or isinstance(posted, Decide | Resolve):
         kernel = await fold_run(entry.run, journal)
-        delivery = await Declared.of(policies, tools).apply(delivery, kernel)
-    number = await journal.post(run_id, delivery)
+        posted = await Declared.of(policies, tools).apply(posted, kernel)
+    number = await journal.post(run_id, posted)
     give_up = time.monotonic() + within
-    while (receipt := await journal.answered(run_id, number)) is None:
+    while True:
+        free = not is_owned(await journal.entry(run_id), now=time_of_takers(journal, clock))
+        receipt = await journal.answered(run_id, number)  # it may be the last thing it did
+        if receipt is not None:
+            break
+        if free:  # its owner has let go of it before it saw the post
+            with suppress(JournalOwned):
+                return await _answered_here(await opened(), posted, journal, number)
         left = give_up - time.monotonic()
         if left <= 0:
             raise Unanswered(
@@ -248,8 +253,34 @@ async def submit(  # noqa: PLR0913 - what a writer needs, and how long to wait
         pause = POLL_HEARD if journal.hears else POLL
         await journal.heard(min(pause, left), answer=number)
     return Submitted(
-        delivery=delivery, receipt=judged_by_owner(receipt, run_id, number), by_owner=True
+        delivery=posted, receipt=judged_by_owner(receipt, run_id, number), by_owner=True
     )
+
+
+async def _judged_here(shared: SharedRun, choose: _Choice) -> Submitted:
+    (verdict,) = await shared.submit_chosen(choose)
+    return Submitted(delivery=choose.chosen, receipt=receipt_of(verdict), by_owner=False)
+
+
+async def _answered_here(
+    shared: SharedRun, posted: Delivery, journal: Journal, number: int
+) -> Submitted:
+    """Judge a post that has no owner to answer it.
+
+    Who takes the run at this moment may judge it once more: then it is a duplicate there.
+    """
+    run_id = shared.kernel.run.run_id
+    try:
+        submitted = await _judged_here(shared, _Choice(posted))
+    except InvalidValue as error:
+        raise Unanswered(
+            f"run {run_id!r}: its owner has let go of it before it answered post {number}, which"
+            f" cannot be judged here: {error}; it is kept, and answered by who has the run next",
+            number=number,
+        ) from error
+    with suppress(JournalError):  # its facts are kept
+        await journal.answer(run_id, number, submitted.receipt)
+    return submitted
 
 
 def judged_by_owner(receipt: Mapping[str, Any], run_id: str, number: int) -> dict[str, Any]:
@@ -278,10 +309,12 @@ class _Choice:
     def __init__(self, delivery: Delivery | Callable[[Kernel], Delivery]) -> None:
         self._delivery = delivery
         self.chosen: Delivery
+        if isinstance(delivery, Delivery):
+            self.chosen = delivery
 
     def __call__(self, kernel: Kernel) -> tuple[Delivery]:
-        given = self._delivery
-        self.chosen = given if isinstance(given, Delivery) else given(kernel)
+        if not isinstance(self._delivery, Delivery):
+            self.chosen = self._delivery(kernel)
         return (self.chosen,)
 
 

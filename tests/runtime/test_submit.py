@@ -176,6 +176,78 @@ def test_k_32_what_moved_on_before_the_owner_judged_is_not_hit(bound: bool) -> N
     run(play())
 
 
+class LetsGo(FaultyJournal):
+    """Its owner lets go of the run before it has seen what is posted."""
+
+    fence = 0
+    judged = False
+    """Whether it has judged and answered the post first."""
+
+    async def post(self, run_id: str, delivery: Delivery) -> int:
+        number = await self.inner.post(run_id, delivery)
+        if self.judged:
+            await self.inner.answer(run_id, number, {"accepted": True, "facts": []})
+        await self.inner.release(run_id, fence=self.fence)
+        return number
+
+
+async def let_go_of(inner: Journal) -> LetsGo:
+    await asked(inner)
+    journal = LetsGo(inner)
+    now = LoopClock().now()
+    journal.fence = await inner.own("r", owner="ada", now=now, lease=60.0)
+    return journal
+
+
+def test_what_an_owner_let_go_of_is_judged_here() -> None:
+    """Nobody waits for an owner that there is not, and the post is answered for all who look."""
+
+    async def play() -> None:
+        inner = MemoryJournal()
+        submitted = await submit(await let_go_of(inner), "r", APPROVAL, within=5, clock=LoopClock())
+        assert (submitted.by_owner, submitted.receipt["accepted"]) == (False, True)
+        assert await inner.posts(["r"]) == ()
+        assert await inner.answered("r", 1) == submitted.receipt
+        ran = list[str]()
+        async with host(inner, ran):
+            await settled()
+        assert ran == ["act", "continued"]
+        assert [it.type async for it in inner.facts("r")].count(FactType.TOOL_APPROVED) == 1
+
+    run(play())
+
+
+def test_what_an_owner_judged_before_it_let_go_is_its_answer() -> None:
+    """Judged once more it would be a duplicate: the look at the answer comes after the owner's."""
+
+    async def play() -> None:
+        inner = MemoryJournal()
+        journal = await let_go_of(inner)
+        journal.judged = True
+        submitted = await submit(journal, "r", APPROVAL, within=5, clock=LoopClock())
+        assert (submitted.by_owner, submitted.receipt["accepted"]) == (True, True)
+
+    run(play())
+
+
+def test_calls_whose_owner_let_go_wait_for_who_knows_the_tools() -> None:
+    """It is said at once: there is nobody to wait for. The next owner answers."""
+    opening = OpenTurn(turn_id="t2", calls=(changed(CALL, requires_approval=False),))
+
+    async def play() -> None:
+        inner = MemoryJournal()
+        journal = await let_go_of(inner)
+        with pytest.raises(Unanswered, match=r"cannot be judged here: .*; it is kept") as told:
+            await submit(journal, "r", opening, within=60, clock=LoopClock())
+        assert (told.value.number, len(await inner.posts(["r"]))) == (1, 1)
+        async with host(inner, []) as runtime:
+            await runtime.open_run(RUN)
+            await asyncio.sleep(1)
+            assert await inner.answered("r", 1) is not None
+
+    run(play())
+
+
 def test_an_owner_that_is_silent_is_told_of() -> None:
     """The post stays."""
 
