@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import attrs
 import click
 
 from ..models.safe_text import harmless
-from ..runtime.copying import copied_half
+from ..runtime.copying import copied_half, moved_to
 from ..runtime.journal.contract import Gauge, Journal
+from ..runtime.journal.gauges import REWOUND
 from ..runtime.journal.places import shown_place
 from .databases import db_option, with_journal
 
@@ -59,14 +61,18 @@ def status(*, db: str, as_json: bool) -> None:
 
 
 async def _gauges(journal: Journal) -> tuple[Gauge, ...]:
-    half = await copied_half(journal)
+    half, moved = await copied_half(journal), await moved_to(journal)
     copies = Gauge(
         name="copies that are not whole",
         value=int(half is not None),
         most=0,
         fix=f"turnlock journal copy {'' if half is None else half} … again",
     )
-    return (*await journal.gauges(), copies, *_files(journal))
+    found = await journal.gauges()
+    if moved is not None:
+        there = f"they were moved to {moved}: go on with them there"
+        found = tuple(attrs.evolve(it, fix=there) if it.name == REWOUND else it for it in found)
+    return (*found, copies, *_files(journal))
 
 
 def _files(journal: Journal) -> Iterator[Gauge]:

@@ -18,6 +18,7 @@ from ..models.errors import UnknownRun
 from ..models.facts import Fact
 from ..models.run import Run
 from ..models.sealed import ID
+from ..runtime.copying import moved_to
 from ..runtime.forking import FORKED
 from ..runtime.journal.contract import Finding, Journal, RunEntry
 from ..runtime.listing import list_runs
@@ -67,6 +68,8 @@ class Told:
     lost: Sequence[CallView] = ()
     """Started by processes that are gone, as far as anybody can tell here: in doubt once the run
     goes on."""
+    moved: bool = False
+    """Whether it stands still since its journal was moved: it goes on there."""
     due: Sequence[Fact] = ()
     """What time has made of a guarded run, and nobody has kept: it has no owner who would."""
 
@@ -147,6 +150,7 @@ class RunsOfJournal:
             findings=await journal.findings(run_id),
             forked=await _origin(journal, run_id),
             now=journal.time(),
+            moved=entry.rewound is not None and await moved_to(journal) is not None,
         )
         if is_guarded(entry.run) and told.facts:
             told = attrs.evolve(told, due=_passed(Kernel.recover(entry.run, told.facts)))

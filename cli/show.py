@@ -100,7 +100,7 @@ def _tell(shown: Told, *, place: Place) -> None:
     click.echo(f"owner   {_owner(shown, stands=stands)}")
     for finding in shown.findings:
         click.echo(f"{finding.what:7} {harmless(finding.cause)}")
-    if stands:
+    if stands and not shown.moved:
         way = command_line("recover", shown.entry.run.run_id, place=place) or "turnlock recover"
         click.echo(f"        it stands still until a person decides: {way}")
     for waiting in shown.view.waiting:

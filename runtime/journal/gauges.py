@@ -22,6 +22,7 @@ OVERDUE: Final = 30.0
 """Seconds behind the end of a lease, the usual lease of a host."""
 WAITING: Final = 1_000
 """Posts that wait, beyond which nobody seems to answer them."""
+REWOUND: Final = "runs that are rewound"
 _AT_ONCE: Final = 100
 """Runs whose posts are asked for at once."""
 
@@ -113,7 +114,7 @@ def run_gauges(*, nobodys: int, overdue: int) -> Sequence[Gauge]:
 def stood_gauges(*, rewound: int, damaged: int | None) -> Sequence[Gauge]:
     """Return what is told of runs that stand still."""
     return (
-        Gauge(name="runs that are rewound", value=rewound, most=0, fix="turnlock recover"),
+        Gauge(name=REWOUND, value=rewound, most=0, fix="turnlock recover"),
         Gauge(name="rows that are damaged", value=damaged, most=0, fix="turnlock journal check"),
     )
 

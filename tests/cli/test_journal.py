@@ -133,6 +133,11 @@ def test_copy_says_what_it_has_copied(tmp_path: Path) -> None:
     for run_id in ("run-1", STOOD):  # also one that was rewound before, in both
         refused = turnlock("recover", run_id, "--db", one)
         assert (refused.exit_code, f"moved to {other}" in refused.output) == (1, True)
+    shown = turnlock("show", "run-1", "--db", one).output  # and nobody is sent to be refused
+    assert ("go on with it there" in shown, "turnlock recover" in shown) == (True, False)
+    status = turnlock("journal", "status", "--db", one).output
+    there = f"BEYOND: they were moved to {other}: go on with them there"
+    assert (there in status, "turnlock recover" in status) == (True, False)
     assert turnlock("show", "run-1", "--db", str(other)).exit_code == 0
 
 
