@@ -9,7 +9,7 @@ times as long to write in batches of 100 (measured: 6.8 and 4.0 µs a fact, with
 
 Facts are read without the checks of the codec: what bears its checksum was written by `to_json`.
 
-A run's row says what it was declared with, and what its last append told of it (`Told`).
+A run's row says what it was declared with, and what its last append told of it (`LastAppend`).
 """
 
 from __future__ import annotations
@@ -411,7 +411,7 @@ def run_listed(content: Any, kept: Any, run_id: str, where: str) -> tuple[Run, s
 
 
 @attrs.frozen(kw_only=True)
-class Told:
+class LastAppend:
     """What an append told of its run, `of` the sequence with which it ended.
 
     It counts only where the run ends there still. Damage may turn any into another.

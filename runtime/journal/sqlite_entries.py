@@ -21,7 +21,7 @@ from ...views.status import Status
 from .contract import RunEntry, RunsPage, not_removed, run_differs
 from .latest import Place
 from .ledger import Cursor
-from .rows import Told, checksum, configuration, run_listed
+from .rows import LastAppend, checksum, configuration, run_listed
 from .sqlite_notes import PARTS, SHOWN
 from .sqlite_runs import HEAD, Head, head_of, mark_rewound, row_of_run, why_lost
 
@@ -127,7 +127,7 @@ def _entry(run: Run, head: Head, columns: Sequence[Any], problem: str | None) ->
         fence=known.fence,
         owner=known.owner,
         owned_until=known.owned_until,
-        **Told(of=of, **dict(zip(_TOLD, told, strict=True))).shown(known.sequence),
+        **LastAppend(of=of, **dict(zip(_TOLD, told, strict=True))).shown(known.sequence),
         parts=parts if isinstance(parts, int) else 0,
         shown=Cursor(known.sequence, shown if isinstance(shown, int) else 0),
         snapped=snapped if isinstance(snapped, int) else 0,

@@ -9,7 +9,7 @@ from ....models.codec import to_json
 from ....models.run import Run
 from ..contract import RunEntry, Summary, run_differs, unknown_run
 from ..ledger import Cursor
-from ..rows import Told, checksum, configuration, run_listed
+from ..rows import LastAppend, checksum, configuration, run_listed
 from .appends import SET_SUMMED, SUMMED, summed
 from .doors import Connection
 from .heads import head_of
@@ -53,8 +53,8 @@ def entry_in(row: Any, where: str) -> RunEntry:  # noqa: ANN401 - a record of `s
     )
 
 
-def _told(row: Any) -> Told:  # noqa: ANN401 - a record
-    return Told(
+def _told(row: Any) -> LastAppend:  # noqa: ANN401 - a record
+    return LastAppend(
         of=row["told"],
         began=row["began"],
         changed=row["changed"],
