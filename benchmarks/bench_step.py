@@ -1,18 +1,22 @@
-"""A step of the invocation's table, against a dict lookup and a trigger of a library's machine."""
+"""A step of the invocation's table, against a dict lookup and an event of a library's machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from timing import Line, measured, timed
+from peers.machines import PEERS, event_work
+from peers.missing import missing, skipped, versions
+from timing import Line, Samples, measured, timed
 from trigger import guarded_trigger_work, trigger_work
 
 from turnlock.lifecycle.table import INVOCATION, step
 
 PASSES: Final = 10
 WALKS: Final = 200
+ROUNDS: Final = {"python-statemachine": 20, "automat": 500}
+"""How often the machine of each library goes round in one round of the benchmark."""
 
 _OWN: Final[dict[tuple[str, str, str], object]] = {
     (row.phase, row.input, row.guard): row for row in INVOCATION.rows
@@ -45,6 +49,7 @@ def measure(rounds: int) -> list[Line]:
             "loop": timed(len(keys), partial(_none, keys)),
             "trigger": trigger_work(WALKS),
             "guarded": guarded_trigger_work(WALKS),
+            **{peer: event_work(peer, ROUNDS[peer]) for peer in PEERS if not missing(peer)},
         },
     )
     table = samples["step"].less(samples["loop"])
@@ -54,6 +59,19 @@ def measure(rounds: int) -> list[Line]:
         lookup.line("a dict lookup in a function", note="a dict of the same keys"),
         samples["trigger"].line("a bare transitions trigger", note="no conditions, no callbacks"),
         samples["guarded"].line("a guarded transitions trigger", note="generated from our rows"),
+        *(_event(peer, samples) for peer in PEERS),
         table.over(lookup, "step / lookup", bound=1.1),
         table.over(samples["trigger"], "step / bare trigger"),
+        *(
+            table.over(samples[peer], f"step / bare {peer} event")
+            for peer in PEERS
+            if peer in samples
+        ),
     ]
+
+
+def _event(peer: str, samples: Mapping[str, Samples]) -> Line:
+    name = f"a bare {peer} event"
+    if peer not in samples:
+        return skipped(name, missing(peer))
+    return samples[peer].line(name, note=versions(peer))

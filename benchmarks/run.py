@@ -93,7 +93,7 @@ def table(lines: list[Line]) -> str:
         (
             line.name,
             shown(line.value),
-            "" if line.median is None else shown(line.median),
+            shown(line.median),
             line.unit,
             "" if line.bound is None else f"{line.bound:g}",
             "" if line.met is None else "yes" if line.met else "NO",
@@ -106,8 +106,10 @@ def table(lines: list[Line]) -> str:
     return "\n".join("| " + " | ".join(map(str.ljust, row, widths)).rstrip() + " |" for row in rows)
 
 
-def shown(value: float) -> str:
-    """Write three digits that count."""
+def shown(value: float | None) -> str:
+    """Write three digits that count; nothing for what was not measured."""
+    if value is None:
+        return ""
     if value >= 100:  # noqa: PLR2004 - three digits stand before the point
         return f"{value:,.0f}"
     return f"{value:.3g}"

@@ -29,7 +29,8 @@ class Line:
     """One figure: the best over the rounds, or the only one, and beside it the median."""
 
     name: str
-    value: float
+    value: float | None
+    """None where it was not measured: the note says why."""
     unit: str
     median: float | None = None
     bound: float | None = None
@@ -41,7 +42,7 @@ class Line:
     @property
     def met(self) -> bool | None:
         """Whether the bound is met; None where there is none."""
-        if self.bound is None:
+        if self.bound is None or self.value is None:
             return None
         judged = self.median if self.by_median and self.median is not None else self.value
         return judged <= self.bound

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,6 +14,8 @@ FIGURES = [
     "a dict lookup in a function",
     "a bare transitions trigger",
     "a guarded transitions trigger",
+    "a bare python-statemachine event",
+    "a bare automat event",
     "step / lookup",
     "step / bare trigger",
     "read a delivery",
@@ -64,6 +67,28 @@ def test_every_benchmark_has_its_file() -> None:
     assert set(named[1].split(", ")) == {
         path.stem.removeprefix("bench_") for path in (ROOT / "benchmarks").glob("bench_*.py")
     }
+
+
+def test_a_peer_that_is_missing_is_skipped_with_the_reason() -> None:
+    """And one that is here is not: the control."""
+    script = (
+        "import sys; sys.path.insert(0, 'benchmarks')\n"
+        "from peers.missing import missing\n"
+        "print(missing('attrs', 'no-such-package'), missing('attrs'), sep='|')\n"
+    )
+
+    assert run("-c", script) == ("skipped: no no-such-package; pip install -e '.[peers]'|\n")
+
+
+def test_peers_are_pinned_and_the_gate_has_the_same() -> None:
+    """What is measured says its version, and what the gate plays is what is measured."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras: dict[str, list[str]] = told["project"]["optional-dependencies"]
+    gate = dict(re.split("[>=]=", pin) for pin in extras["dev"] if re.search("[>=]=", pin))
+
+    for pin in extras["peers"]:
+        name, version = pin.split("==")
+        assert gate[name] == version
 
 
 HEAVY = {

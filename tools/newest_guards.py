@@ -31,7 +31,12 @@ FRAMEWORKS: Final = (
     "pydantic-ai-slim",
 )
 """What is guarded; tests/guards/test_newest.py holds that each extra of guards is among these."""
-BESIDE: Final = frozenset({"playwright", "mkdocs-material", "mkdocstrings", "ruff", "schemathesis"})
+BESIDE: Final = frozenset(
+    {
+        *("automat", "langgraph-checkpoint-sqlite", "python-statemachine"),
+        *("playwright", "mkdocs-material", "mkdocstrings", "ruff", "schemathesis"),
+    }
+)
 """What no test of guards needs, of [dev]."""
 TESTS: Final = ("tests/guards",)
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
