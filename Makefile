@@ -149,7 +149,7 @@ verify: $(VENV)/.installed-dev
 
 selftest: $(VENV)/.installed-dev
 	$(RUN) python -m tests.catalogue $(ARGS)
-	TURNLOCK_SELFTEST=deep $(RUN) pytest -q -n auto --no-cov tests/catalogue/test_edges.py tests/verification/conformance tests/verification/fuzz/test_machine.py tests/verification/subjects/test_in_process.py
+	TURNLOCK_SELFTEST=deep $(RUN) pytest -q -n auto --no-cov tests/catalogue tests/verification
 
 foreign: $(VENV)/.installed-dev
 	$(RUN) python -m tests.foreign $(ARGS)

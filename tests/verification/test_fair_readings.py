@@ -22,6 +22,7 @@ from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.subject import Capability
 
 from ..random_scripts import run, script
+from .depth import DEEP
 
 Raw = dict[str, Any]
 Change = Callable[[Raw], None]
@@ -47,7 +48,7 @@ class Other:
 def blamed(change: Change) -> str | None:
     """The first rule that is blamed for a change of every receipt, in a few guided scripts."""
     driver = InProcess(partial(Other, change), name="other")
-    finding = first_failure(driver, seed=0, examples=150)
+    finding = first_failure(driver, seed=0, examples=150 if DEEP else 50)
     return None if finding is None else finding.rule
 
 

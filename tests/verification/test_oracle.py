@@ -21,6 +21,7 @@ from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
 
 from ..random_scripts import TYPES, run, script
+from .depth import DEEP
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 
@@ -42,7 +43,7 @@ FACTS = (
     "RETRY_AUTHORISED EXECUTION_RETRIED LEASE_RENEWED GRANT_ISSUED GRANT_REVOKED GRANT_EXPIRED"
 ).split()
 
-SCRIPTS = 800
+SCRIPTS = 800 if DEEP else 400
 LENGTH = 40
 
 

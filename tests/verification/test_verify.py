@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from turnlock.verification.alphabet.life_scopes import LEASES, OUTCOMES
+from turnlock.verification.alphabet.turn_scopes import LIMITS
+from turnlock.verification.closure import technique as closure
 from turnlock.verification.closure.rows import POSSIBLE
 from turnlock.verification.findings import Profile, Result, Status
 from turnlock.verification.subjects.in_process import InProcess
@@ -13,6 +16,7 @@ from turnlock.verification.subjects.process import ProcessDriver, own_command
 from turnlock.verification.subjects.subject import Capability, Driver, Raw
 from turnlock.verification.techniques import verify
 
+from .depth import DEEP
 from .oracle_subject import OracleSubject, Right
 
 
@@ -49,8 +53,10 @@ class Explained(OracleSubject):
         return receipt
 
 
-def test_closure_is_for_those_who_declare_clone_and_digest() -> None:
+def test_closure_is_for_those_who_declare_clone_and_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others than our own kernel, too: all of every small scope, and no row of ours."""
+    if not DEEP:
+        monkeypatch.setattr(closure, "SCOPES", {Profile.DEV: (OUTCOMES, LEASES, LIMITS)})
     result = result_of(InProcess(OracleSubject, name="theirs"), "closure")
 
     assert result.status is Status.HOLDS, result.findings

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,13 @@ from turnlock.verification.findings import Profile, Result, Status
 FEW = (OUTCOMES, LEASES)
 
 
+@cache
+def healthy(*, jobs: int) -> tuple[Result, list[str]]:
+    """What is said of our kernel as it is; asked once."""
+    with pytest.MonkeyPatch.context() as patch:
+        return checked(patch, jobs=jobs)
+
+
 def checked(monkeypatch: pytest.MonkeyPatch, *, jobs: int) -> tuple[Result, list[str]]:
     """The result of a profile of two scopes, and what was told on the way."""
     monkeypatch.setattr(technique, "SCOPES", {Profile.DEV: FEW})
@@ -29,9 +37,9 @@ def checked(monkeypatch: pytest.MonkeyPatch, *, jobs: int) -> tuple[Result, list
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_the_figures_are_those_of_all_scopes(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+def test_the_figures_are_those_of_all_scopes(jobs: int) -> None:
     """Whether in one process or in two."""
-    result, told = checked(monkeypatch, jobs=jobs)
+    result, told = healthy(jobs=jobs)
 
     assert result.status is Status.HOLDS
     assert result.findings == ()
@@ -45,9 +53,9 @@ def test_the_figures_are_those_of_all_scopes(monkeypatch: pytest.MonkeyPatch, jo
     assert [line.partition(":")[0] for line in told] == ["leases", "outcomes"]
 
 
-def test_coverage_tells_what_was_met_and_what_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coverage_tells_what_was_met_and_what_was_not() -> None:
     """What was never reached counts 0, and is named."""
-    result, _ = checked(monkeypatch, jobs=1)
+    result, _ = healthy(jobs=1)
 
     assert result.coverage.reasons["lease_lost"] > 0
     assert result.coverage.reasons["stale_epoch"] == 0
@@ -58,9 +66,9 @@ def test_coverage_tells_what_was_met_and_what_was_not(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_coverage_counts_the_rows_of_all_scopes(monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+def test_coverage_counts_the_rows_of_all_scopes(jobs: int) -> None:
     """Each row stands there, with how often the kernel read it; what it never read counts 0."""
-    result, _ = checked(monkeypatch, jobs=jobs)
+    result, _ = healthy(jobs=jobs)
     rows = result.coverage.rows
 
     assert rows.keys() == set(POSSIBLE)

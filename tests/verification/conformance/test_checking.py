@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -104,15 +105,17 @@ class Crashes(KernelSubject):
 
 
 @pytest.mark.parametrize(
-    ("make", "parts"), [(KernelSubject, DEV), (OracleSubject, DEV if DEEP else DEV[1::2])]
+    ("make", "parts"),
+    [(kernel_driver, DEV), (partial(in_process, OracleSubject), DEV if DEEP else DEV[1:2])],
+    ids=["kernel", "oracle"],
 )
 def test_what_is_right_passes(
-    make: Callable[[], Subject], parts: tuple[Slice, ...], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], Driver], parts: tuple[Slice, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our kernel and the oracle itself: no finding, and every test was played."""
     monkeypatch.setattr(technique, "DEV", parts)
 
-    result = check(in_process(make), profile=Profile.DEV, progress=told)
+    result = check(make(), profile=Profile.DEV, progress=told)
 
     assert result.findings == ()
     assert result.status is Status.HOLDS

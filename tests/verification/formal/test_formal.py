@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def tlc(files: dict[str, str], workdir: Path) -> Run:
         pytest.skip(f"not checked: {missing}")
 
 
+@cache
+def walked(scope: str) -> Walk:
+    """The kernel's walk of a scope; made once."""
+    return explore(read_scope(scope))
+
+
 def properties(scope: str) -> set[str]:
     return {
         name for line in STATED.findall(text_of(f"{MODULE}-{scope}.cfg")) for name in line.split()
@@ -58,7 +65,7 @@ def test_the_kernel_does_what_the_specification_does(tmp_path: Path) -> None:
 )
 def test_what_the_kernel_does_is_pinned(scope: str, states: int, transitions: int) -> None:
     """Where Java is missing, too: these are the counts of TLC."""
-    walk = explore(read_scope(scope))
+    walk = walked(scope)
 
     assert (walk.states, walk.transitions) == (states, transitions)
 
@@ -70,11 +77,7 @@ def test_every_scope_checks_every_property() -> None:
 
 def test_every_action_is_met_in_some_scope() -> None:
     """Each delivery and each deadline of Next, in the kernel's walks of the small scopes."""
-    met = {
-        action
-        for name in (QUICK, "observed", "turns")
-        for action in explore(read_scope(name)).actions
-    }
+    met = {action for name in (QUICK, "observed", "turns") for action in walked(name).actions}
 
     assert met >= {
         *("OpenTurn", "AddCall", "SealTurn", "Approve", "Deny", "Claim", "Renew", "Reject"),

@@ -223,7 +223,7 @@ def test_a_crash_may_come_anywhere() -> None:
 
 def test_the_kernel_holds_without_a_health_check_left_out() -> None:
     """Nothing is filtered away, nothing is too large; on a busy machine it may only be slow."""
-    played = run_rules(KernelOnly, examples=40, seed=3)
+    played = run_rules(KernelOnly, examples=40 if DEEP else 12, seed=3)
 
     assert played.finding is None
     assert played.steps > 40 * played.examples
@@ -234,7 +234,9 @@ class KernelOnly(Forgetful):
 
 
 def test_runs_are_repeated_by_their_seed() -> None:
-    one, again, other = (run_rules(Forgetful, examples=12, seed=seed) for seed in (1, 1, 2))
+    one, again, other = (
+        run_rules(Forgetful, examples=12 if DEEP else 4, seed=seed) for seed in (1, 1, 2)
+    )
 
     assert (one.steps, one.reasons) == (again.steps, again.reasons)
     assert one.reasons != other.reasons
@@ -454,7 +456,7 @@ def test_the_bundles_hold_what_their_names_say() -> None:
             self.known["deliveries"].add(delivery["type"])
             return self.send({"type": "log", "turn_id": turn, "invocation_id": name, "text": "hm"})
 
-    play(Mine, 40)
+    play(Mine, 40 if DEEP else 12)
 
     assert len(drawn["turns"] & {"T1", "T2", "T/3", "T4", "T5", "T6"}) >= 3
     assert len(drawn["invocations"] & {"a", "b", "c/1", "d"}) >= 3

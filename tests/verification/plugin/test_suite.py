@@ -8,10 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from turnlock.verification import conformance_suite, sampling
+from turnlock.verification.alphabet.slices import DEV
+from turnlock.verification.conformance import technique as conformance
 from turnlock.verification.findings import Profile, Status
 from turnlock.verification.rulebook import RULES
 from turnlock.verification.techniques import TECHNIQUES
 
+from ..depth import DEEP
 from .suites import (
     ACCEPTS_ALL,
     CRASHES,
@@ -26,6 +29,13 @@ Run = Callable[..., pytest.RunResult]
 
 VISIBLE = [rule for rule in RULES if rule.visible]
 HIDDEN = len(RULES) - len(VISIBLE)
+
+
+@pytest.fixture
+def some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some slices of the conformance suite: `make selftest` plays all of dev."""
+    if not DEEP:
+        monkeypatch.setattr(conformance, "DEV", DEV[:2])
 
 
 def test_a_right_kernel_passes_rule_by_rule(run_suite: Run) -> None:
@@ -117,6 +127,7 @@ def test_a_rule_that_nothing_chosen_exercises_is_skipped(
         (ACCEPTS_ALL, "*not judged: each of *; open_turn was answered with no TURN_OPENED in *"),
     ],
 )
+@pytest.mark.usefixtures("some")
 def test_a_kernel_that_answers_all_alike_is_green_nowhere(
     run_suite: Run, fault: str, told: str
 ) -> None:
@@ -130,9 +141,8 @@ def test_a_kernel_that_answers_all_alike_is_green_nowhere(
         assert passed == []
 
 
-def test_a_rule_that_is_broken_and_told_by_no_script_of_its_own_fails(
-    run_suite: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("some")
+def test_a_rule_that_is_broken_and_told_by_no_script_of_its_own_fails(run_suite: Run) -> None:
     """Guided scripts tell the first failure alone; what the others broke is not green."""
     result = run_suite(theirs(REFUSES_ALL, techniques='("conformance",)'), "-v")
     result.stdout.fnmatch_lines(["*broken by the first wrong answer of * of other rules"])

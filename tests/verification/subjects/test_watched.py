@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 from turnlock.verification import sampling, techniques
+from turnlock.verification.alphabet.slices import DEV
+from turnlock.verification.conformance import technique as conformance
+from turnlock.verification.edges import technique as edges
+from turnlock.verification.edges.edges import EDGES
 from turnlock.verification.findings import NO_ANSWER, UNSTEADY, Profile
 from turnlock.verification.fuzz import shorten
 from turnlock.verification.regressions import played_again, read_regression, written
@@ -23,6 +27,7 @@ from turnlock.verification.subjects.subject import Capability, Driver, Raw
 from turnlock.verification.subjects.watched import Watched, watched
 from turnlock.verification.techniques import verify
 
+from ..depth import DEEP
 from ..reports.samples import report
 from ..wrong_kernels import Right
 
@@ -73,6 +78,14 @@ def verified(driver: Driver, *only: str) -> Report:
         only=only or ("sample", "conformance", "guided"),
     )
     return report(*results, stops=stops)
+
+
+@pytest.fixture
+def some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the techniques that play a list, a part of it: `make selftest` plays the whole."""
+    if not DEEP:
+        monkeypatch.setattr(conformance, "DEV", DEV[:2])
+        monkeypatch.setattr(edges, "EDGES", EDGES[:8])
 
 
 def behind_a_pipe(way: str, **more: Any) -> ProcessDriver:
@@ -137,6 +150,7 @@ class OnlyOnce(Right):
         return right
 
 
+@pytest.mark.usefixtures("some")
 def test_a_crash_that_does_not_come_again_is_told_all_the_same() -> None:
     OnlyOnce.crashed = False
     made = verified(InProcess(OnlyOnce, name="theirs"))
@@ -155,6 +169,7 @@ def test_watching_twice_is_watching_once() -> None:
 
 
 @pytest.mark.parametrize("technique", ["sample", "conformance", "guided", "edges", "recovery"])
+@pytest.mark.usefixtures("some")
 def test_a_crash_after_a_wrong_answer_is_the_wrong_answer(technique: str) -> None:
     """Every crash of it comes after one: none may be told."""
     made = verified(InProcess(WrongThenCrashes, name="theirs"), technique)
@@ -191,6 +206,7 @@ def test_behind_a_pipe_too_though_a_batch_goes_with_it(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("technique", ["sample", "conformance", "guided", "edges", "recovery"])
+@pytest.mark.usefixtures("some")
 def test_a_crash_is_shrunk_and_shown(technique: str) -> None:
     """Status 5 in every technique: the script, its last step, what it raised, and no rule."""
 
