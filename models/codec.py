@@ -76,7 +76,9 @@ WIRE_NAMES: Final = {"resolution": "as"}
 ALWAYS_WRITTEN: Final = frozenset({"observed"})
 """Fields that are written though they have their default: a call carries the field (K-58)."""
 
-_CONVERTER: Final = Converter()
+_CONVERTER: Final = Converter(
+    forbid_extra_keys=True, prefer_attrib_converters=True, detailed_validation=False
+)
 _NULL_COUNTS: Final = "result"
 
 
@@ -205,25 +207,23 @@ def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
     """Return the function that builds this class from a JSON object without its type."""
     nested = nested_records(cls)
     fields = fields_of(cls)
+    wire_name = {field.name: WIRE_NAMES.get(field.name, field.name) for field in fields}
     nullable = {
-        WIRE_NAMES.get(field.name, field.name)
+        wire_name[field.name]
         for field in fields
         if field.init and field.default is not attrs.NOTHING and field.name != _NULL_COUNTS
     }
     overrides: Any = {
         field.name: override(
-            rename=WIRE_NAMES.get(field.name), struct_hook=_nested_reader(field.name, nested)
+            rename=wire_name[field.name], struct_hook=_nested_reader(field.name, nested)
         )
         for field in fields
     }
     build = make_dict_structure_fn_from_attrs(
-        # A field without nested records is handed over as it is: the constructor checks it.
-        [field.evolve(converter=None if field.name in nested else identity) for field in fields],
+        # What has no hook is handed over as it is: the constructor checks it.
+        [field.evolve(converter=identity) for field in fields],
         cls,
         _CONVERTER,
-        _cattrs_forbid_extra_keys=True,
-        _cattrs_detailed_validation=False,
-        _cattrs_prefer_attrib_converters=True,
         **overrides,
     )
 
@@ -236,22 +236,20 @@ def _make_reader(cls: type[Record]) -> Callable[[object], Any]:
                 if value is not None or name not in nullable
             }
         try:
-            return build(given, cls)
+            return build(given)
         except KeyError as error:
             raise InvalidValue(
                 place=str(error.args[0]), cause="is missing", fix="give this field"
             ) from None
         except ForbiddenExtraKeysError as error:
-            known = ", ".join(
-                WIRE_NAMES.get(field.name, field.name) for field in fields if field.init
-            )
+            known = ", ".join(wire_name[field.name] for field in fields if field.init)
             raise InvalidValue(
                 place=min(error.extra_fields),
                 cause="is no known field here",
                 fix=f"leave it out; known are {known}",
             ) from None
         except InvalidValue as error:
-            place = WIRE_NAMES.get(error.place, error.place)
+            place = wire_name.get(error.place, error.place)
             raise InvalidValue(place=place, cause=error.cause, fix=error.fix) from None
 
     return read_fields

@@ -96,7 +96,6 @@ def _define(cls: T, *, buildable: bool) -> T:
         kw_only=True,
         eq=False,
         repr=False,
-        match_args=False,
         weakref_slot=False,
     )
 
@@ -135,8 +134,8 @@ def _maker(
     shorthand: Mapping[str, str],
     given: Mapping[str, str],
 ) -> Any:  # noqa: ANN401
-    thaw = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    twin = type("Twin", cls.__bases__, {"__slots__": cls.__slots__, **thaw})
+    thawed = {"__slots__": cls.__slots__, "__setattr__": object.__setattr__}
+    twin = type(cls.__name__, cls.__bases__, thawed)
     names: dict[str, Any] = {"Twin": twin, "Frozen": cls}
     keywords: list[str] = []
     lines = [f"    {name} = {source}" for name, source in shorthand.items()]
