@@ -16,6 +16,7 @@ from turnlock.models.record import (
     any_text,
     choice,
     count,
+    fields_of,
     flag,
     identifier,
     instance,
@@ -31,6 +32,7 @@ from turnlock.models.record import (
     seconds,
     whole,
 )
+from turnlock.models.run import Limits
 from turnlock.models.values import ABSENT, NO_ARGUMENTS, Absent, FrozenDict, FrozenList, Json
 
 from .strategies import make
@@ -149,7 +151,7 @@ REFUSED: list[tuple[str, Any, str, str, str]] = [
     ("maybe", 5, "maybe", "5 is not a text", A_TEXT),
     ("one", 1, "one", "1 is not a Number", "give a Number"),
     ("one", None, "one", "None is not a Number", "give a Number"),
-    ("many", [Number.ONE], "many", "is not a tuple of Number", "give a tuple of Number"),
+    ("many", [1], "many", "[1] is not a tuple of Number", "give a tuple of Number"),
     ("many", None, "many", "None is not a tuple of Number", "give a tuple of Number"),
     ("many", (Number.ONE, 1), "many[1]", "1 is not a Number", "give a Number"),
     ("json", [{"a": math.nan}], "json[0].a", "nan is no JSON number", "send a finite number"),
@@ -180,6 +182,48 @@ def test_what_does_not_fit_is_refused(
     assert raised.value.place == place
     assert cause in raised.value.cause
     assert raised.value.fix.startswith(fix)
+
+
+class Likeness(Limits):
+    """Limits as a caller may derive them: what they answer is the caller's."""
+
+
+@record
+class Holder(Record):
+    """A class whose fields hold records of ours, and such as are derived from them."""
+
+    own: Any = attrs.field(default=Limits(), validator=instance(Limits))
+    owns: Any = attrs.field(default=(), validator=instances(Limits))
+    any: Any = attrs.field(default=Limits(), validator=instance(Limits, below=True))
+    anys: Any = attrs.field(default=(), validator=instances(Limits, below=True))
+
+
+def test_a_record_that_is_derived_from_ours_is_refused_where_ours_is_asked_for() -> None:
+    """Else it could answer otherwise each time: approved with one argument, run with another."""
+    like = Likeness()
+
+    for name, value, place in (("own", like, "own"), ("owns", (like,), "owns[0]")):
+        with pytest.raises(InvalidValue) as raised:
+            make(Holder, **{name: value})
+        assert raised.value.place == place
+        assert raised.value.fix == "give a Limits"
+    assert make(Holder, any=like, anys=(like,)).any is like
+
+
+def test_an_optional_check_sees_what_any_check_sees() -> None:
+    """The record, too: a check may hold one field to another."""
+    seen: list[tuple[Any, ...]] = []
+    sample = make(Sample)
+    field = fields_of(Sample)[0]
+
+    def note(*given: Any) -> None:
+        seen.append(given)
+
+    check = optional(note)
+    check(sample, field, None)
+    check(sample, field, 5)
+
+    assert seen == [(sample, field, 5)]
 
 
 def test_json_is_frozen_on_the_way_in() -> None:

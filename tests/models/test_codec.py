@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 from turnlock.engine.kernel import Kernel
 from turnlock.engine.snapshot import SavedClosing, Snapshot
 from turnlock.engine.state import Owed
-from turnlock.models import codec
 from turnlock.models.calls import Call
 from turnlock.models.codec import (
-    VERSION,
     WIRE_NAMES,
     delivery_from_json,
     effect_from_json,
@@ -38,7 +36,7 @@ from turnlock.models.codec import (
 from turnlock.models.deliveries import DELIVERIES, Delivery, OpenTurn, Report, Resolve, Tick
 from turnlock.models.diagnostics import DIAGNOSTICS
 from turnlock.models.effects import EFFECTS, Continue, Effect
-from turnlock.models.errors import InvalidValue, NewerVersion
+from turnlock.models.errors import InvalidValue
 from turnlock.models.fact import Fact
 from turnlock.models.facts import (
     FACTS,
@@ -46,7 +44,6 @@ from turnlock.models.facts import (
     ToolDenied,
     ToolExecutionSucceeded,
     TurnOpened,
-    TurnSealed,
 )
 from turnlock.models.record import Record
 from turnlock.models.run import Run
@@ -134,11 +131,24 @@ def test_a_verdict_survives_its_line(verdict: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
+    ("raw", "cause"),
+    [
+        ({}, "is missing"),
+        ({"accepted": None}, "is missing"),
+        ({"accepted": 1}, "1 is no boolean"),
+        ({"accepted": "no"}, "'no' is no boolean"),
+    ],
+)
+def test_a_verdict_says_whether_it_accepts(raw: Any, cause: str) -> None:
+    """And whoever has written it wrongly is told what was read, and what would be right."""
+    with pytest.raises(InvalidValue) as caught:
+        read_verdict(raw)
+    assert str(caught.value) == f"accepted: {cause}; give true or false"
+
+
+@pytest.mark.parametrize(
     ("raw", "place"),
     [
-        ({}, "accepted"),
-        ({"accepted": 1}, "accepted"),
-        ({"accepted": None}, "accepted"),
         ({"accepted": False}, "reason"),
         ({"accepted": True, "effects": []}, "facts"),
         ({"accepted": True, "reason": "late", "facts": [], "effects": []}, "reason"),
@@ -537,91 +547,3 @@ def test_a_kernel_survives_its_snapshot_on_disk() -> None:
                 raw = {name: step[name] for name in step if name != "now"}
                 kernel.receive(read_delivery(raw), step["now"])
     assert owed
-
-
-# --------------------------------------------------------------------------------------- versions
-
-SEALED: dict[str, Any] = {
-    "type": "TURN_SEALED",
-    "run_id": "r",
-    "sequence": 1,
-    "commit": 1,
-    "at": 0.0,
-    "turn_id": "T",
-}
-
-
-@pytest.mark.parametrize("extra", [{}, {"version": VERSION}])
-def test_a_line_without_a_version_is_taken_for_a_current_one(extra: dict[str, Any]) -> None:
-    fact = fact_from_json(json.dumps({**extra, **SEALED}))
-
-    assert fact == TurnSealed(run_id="r", sequence=1, commit=1, at=0.0, turn_id="T")
-
-
-@pytest.mark.parametrize("version", [0, -1, VERSION + 1, 10**30, "1", True, False, 1.0, [], {}])
-def test_any_other_version_is_refused(version: Any) -> None:
-    """One from the future above all: what it means is not for this code to guess."""
-    for read_line in (fact_from_json, partial(record_from_json, TurnSealed)):
-        with pytest.raises(InvalidValue) as raised:
-            read_line(json.dumps({**SEALED, "version": version}))
-        assert raised.value.place == "version"
-        assert "is not a version that this turnlock reads" in raised.value.cause
-        assert raised.value.fix.endswith(f"a record of version 1 … {VERSION}")
-        is_newer = type(version) is int and version > VERSION
-        assert isinstance(raised.value, NewerVersion) is is_newer
-
-
-def test_only_what_is_stored_has_a_version() -> None:
-    """On the wire it is an unknown field."""
-    with pytest.raises(InvalidValue, match=r"^version: is no known field here"):
-        read_delivery({"type": "tick", "version": 1})
-
-
-@pytest.mark.parametrize("text", ["[]", "5", "null", '"x"'])
-def test_a_line_is_an_object(text: str) -> None:
-    with pytest.raises(InvalidValue, match=r"^value: .* is no JSON object"):
-        fact_from_json(text)
-
-
-def rename_turn(raw: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 called it `turn`."""
-    return {"turn_id" if name == "turn" else name: value for name, value in raw.items()}
-
-
-def start_at_one(raw: dict[str, Any]) -> dict[str, Any]:
-    """Version 2 counted from 0."""
-    return {**raw, "sequence": raw["sequence"] + 1, "commit": raw["commit"] + 1}
-
-
-def test_older_records_are_upgraded_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "VERSION", 3)
-    monkeypatch.setattr(codec, "UPGRADES", {1: rename_turn, 2: start_at_one})
-    first = {"type": "TURN_SEALED", "run_id": "r", "sequence": 0, "commit": 0, "at": 0.0}
-    wanted = TurnSealed(run_id="r", sequence=1, commit=1, at=0.0, turn_id="T")
-
-    assert fact_from_json(json.dumps({**first, "turn": "T", "version": 1})) == wanted
-    assert fact_from_json(json.dumps({**first, "turn_id": "T", "version": 2})) == wanted
-    assert fact_from_json(json.dumps({**SEALED, "version": 3})) == wanted
-    assert fact_from_json(json.dumps(SEALED)) == wanted
-    assert json.loads(to_json(wanted))["version"] == 3
-    for version in (0, 4):
-        with pytest.raises(InvalidValue, match=r"^version: .* a record of version 1 … 3$"):
-            fact_from_json(json.dumps({**SEALED, "version": version}))
-
-
-def paint(raw: dict[str, Any]) -> dict[str, Any]:
-    return {**raw, "colour": "red"}
-
-
-def test_an_upgrade_is_held_to_the_current_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it leaves behind is an unknown field like any other."""
-    monkeypatch.setattr(codec, "VERSION", 2)
-    monkeypatch.setattr(codec, "UPGRADES", {1: paint})
-
-    with pytest.raises(InvalidValue, match=r"^colour: is no known field here"):
-        fact_from_json(json.dumps({**SEALED, "version": 1}))
-
-
-def test_no_version_has_been_left_behind_yet() -> None:
-    """Whoever raises VERSION gives the upgrade from the one before."""
-    assert set(codec.UPGRADES) == set(range(1, VERSION))
