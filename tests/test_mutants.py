@@ -183,14 +183,20 @@ def x_g__mutmut_orig():
 def x_g__mutmut_1():
     return 5
 """
+NO_IMPORT = "with it the tests cannot be imported"
 ONE, TWO, OTHER = "turnlock.m.x_f__mutmut_1", "turnlock.m.x_f__mutmut_2", "turnlock.m.x_g__mutmut_1"
 
 
 @pytest.fixture
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType) -> ModuleType:
     """The tool, with a copy of commit `one` in which ONE and OTHER were killed, and TWO was not."""
-    for name in ("FORKED", "AFRESH", "SEAL", "COMMIT", "CARRIED"):
+    for name in ("FORKED", "AFRESH", "SEAL", "COMMIT", "CARRIED", "EQUIVALENT"):
         monkeypatch.setattr(tool, name, tmp_path / name.lower())
+
+    def late_ones(_: list[str]) -> list[str]:
+        return [OTHER, TWO]
+
+    monkeypatch.setattr(tool, "late_ones", late_ones)
     monkeypatch.setattr(tool, "COPY", tmp_path)
     monkeypatch.setattr(tool, "mutants_made", lambda: iter([ONE, TWO, OTHER]))
     for path, text in {
@@ -198,8 +204,9 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType) ->
         "tests/a.py": "def b(): ...",
         "seal": "",
         "commit": "one",
+        "equivalent": "mutant = []",
         "forked": json.dumps([ONE, "tests/a.py::b"]) + "\n" + json.dumps([TWO, ""]) + "\n",
-        "afresh": json.dumps([OTHER, "with it the tests cannot be imported"]) + "\n",
+        "afresh": json.dumps([OTHER, NO_IMPORT]) + "\n" + json.dumps([TWO, ""]) + "\n",
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
@@ -211,8 +218,7 @@ def test_a_kill_is_carried_with_its_commit_and_a_survivor_is_tried_again(
 ) -> None:
     """However often it is carried, the commit is the one on which it was killed."""
     for commit in ("two", "three"):
-        copied.carry(copied.killed_so_far())
-        copied.AFRESH.unlink(missing_ok=True)
+        copied.carry(copied.settled_so_far())
         copied.COMMIT.write_text(commit, encoding="utf-8")
 
         assert copied.noted(copied.FORKED).keys() == {ONE, OTHER}
@@ -231,27 +237,53 @@ def test_a_kill_is_carried_with_its_commit_and_a_survivor_is_tried_again(
 def test_no_kill_is_carried_where_function_mutant_or_killer_has_changed(
     copied: ModuleType, path: str, before: str, after: str, left: set[str]
 ) -> None:
-    killed = copied.killed_so_far()
+    settled = copied.settled_so_far()
     file = copied.COPY / path
     file.write_text(file.read_text("utf-8").replace(before, after), encoding="utf-8")
 
-    copied.carry(killed)
+    copied.carry(settled)
 
     assert copied.noted(copied.FORKED).keys() == left
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [("", "", True), ("...", "pass", True), ("return 1", "return 0", False)],
+)
+def test_a_survivor_that_is_listed_is_kept_where_its_function_has_not_changed(
+    copied: ModuleType, before: str, after: str, kept: bool
+) -> None:
+    """With its commit; of those whom a fork comes too late for it is known that they were tried."""
+    copied.EQUIVALENT.write_text(
+        '[[mutant]]\nfunction = "m.x_f"\nchange = """-    return 1\n+    return 3"""\n',
+        encoding="utf-8",
+    )
+    settled = copied.settled_so_far()
+    for path in ("src/turnlock/m.py", "tests/a.py"):
+        file = copied.COPY / path
+        file.write_text(file.read_text("utf-8").replace(before, after), encoding="utf-8")
+
+    copied.carry(settled)
+
+    assert (TWO in copied.noted(copied.FORKED)) is kept
+    assert (TWO in copied.noted(copied.AFRESH)) is kept
+    assert copied.carried().get(TWO) == ("one" if kept else None)
 
 
 def test_what_was_carried_is_told_by_its_commit(
     told: Callable[..., tuple[int, str]], tool: ModuleType
 ) -> None:
     """So nobody takes it for a result of today."""
-    one, two = (f"turnlock.engine.kernel.x_other__mutmut_{number}" for number in (1, 2))
-    tool.CARRIED.write_text(json.dumps({one: "abc1234"}), encoding="utf-8")
+    names = ("x_other__mutmut_1", "x_other__mutmut_2", "x_same__mutmut_1")
+    earlier = {f"turnlock.engine.kernel.{name}": "abc1234" for name in names[1:]}
+    tool.CARRIED.write_text(json.dumps(earlier), encoding="utf-8")
 
-    killed = {one.rpartition(".")[2]: "tests/a.py::b", two.rpartition(".")[2]: "tests/a.py::b"}
-    status, said = told(killed, "mutant = []", whole=True)
+    tried = dict(zip(names, ("tests/a.py::b", "tests/a.py::b", ""), strict=True))
+    status, said = told(tried, FIRST, whole=True)
 
     assert status == 0
     assert "1 of the killed were killed on commit abc1234, in the same function" in said
+    assert "1 of the equivalent survived on commit abc1234, in the same function" in said
 
 
 # ------------------------------------------------------------------------------- who is killed

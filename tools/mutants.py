@@ -9,9 +9,10 @@ What became of each mutant is kept in build/mutants/*.jsonl, so that an interrup
 on where it was, as long as neither sources nor tests have changed. ``--again`` takes the tests as
 they are now and tries what had survived: tests that were only added revive no mutant. ``--carry``
 does the same for sources that have changed: who was killed stays killed where neither function nor
-killer have changed, and the table says how many these are, by the commit they were killed on. They
-may have been revived by what changed elsewhere, so a run without it says more. ``--so-far`` tries
-nothing and tells what is known.
+killer have changed, who survived and is listed is not tried where the function has not, and the
+table says how many these are, by the commit they were tried on. What changed elsewhere may have
+made another of them, so a run without it says more. ``--so-far`` tries nothing and tells what is
+known.
 
 mutmut leaves alone what stands outside of functions, and decorated functions: `make selftest`
 plants mistakes in the rows of the tables.
@@ -39,8 +40,8 @@ from typing import Final
 
 from mutant_trials import CONTROL, LEFT_OUT, TESTS, TOO_LONG, VARIABLE, function_of, noted
 
-Killed = dict[str, tuple[str, str, str]]
-"""By mutant: what killed it, on which commit, and a digest of what that depends on most."""
+Settled = dict[str, tuple[str, str, str]]
+"""By mutant: what killed it (or ""), on which commit, and a digest of what that depends on most."""
 Change = tuple[str, str]
 """The function as mutmut names it, and the lines that a mutant takes out of it and puts in."""
 
@@ -54,7 +55,7 @@ AFRESH: Final = WORK / "afresh.jsonl"
 SEAL: Final = WORK / "made_from"
 COMMIT: Final = WORK / "commit"
 CARRIED: Final = WORK / "carried.json"
-"""On which commit those were killed that an earlier copy has handed down."""
+"""On which commit those were tried that an earlier copy has handed down."""
 EQUIVALENT: Final = ROOT / "tools" / "equivalent_mutants.toml"
 KERNEL: Final = ("engine", "lifecycle", "turn", "models")
 """In the order in which they are tried."""
@@ -95,9 +96,9 @@ def main() -> None:
     elif asked.again:
         try_survivors_again()
     elif not SEAL.exists() or SEAL.read_text(encoding="utf-8") != seal():
-        killed = killed_so_far() if asked.carry else {}
+        settled = settled_so_far() if asked.carry else {}
         make()
-        carry(killed)
+        carry(settled)
     mutants = [one for one in mutants_made() if one.startswith(f"turnlock.{asked.only}")]
     if not asked.so_far:
         run(mutants, asked.jobs)
@@ -150,35 +151,39 @@ def commit() -> str:
     return said.stdout.strip() or "no commit"
 
 
-def killed_so_far() -> Killed:
-    """Return who was killed in the copy that there is, and by what. Survivors are tried again."""
+def settled_so_far() -> Settled:
+    """Return who was killed in the copy that there is, by what, and who survived as is listed."""
     if not SEAL.exists():
         return {}
-    killers = {**noted(FORKED), **{one: by for one, by in noted(AFRESH).items() if by}}
+    killers, left, alive = outcomes(list(mutants_made()))
+    unexplained, _ = held_against({one: change_of(one) for one in alive}, Counter(excused()))
     now, earlier = COMMIT.read_text(encoding="utf-8"), carried()
     return {
-        one: (killers[one], earlier.get(one, now), evidence(one, killers[one]))
-        for one in mutants_made()
-        if killers.get(one)
+        one: (killer, earlier.get(one, now), evidence(one, killer))
+        for one, killer in killers.items()
+        if one not in {*left, *unexplained}
     }
 
 
-def carry(killed: Killed) -> None:
-    """Write down for the new copy who was killed in the one before, where it is the same kill."""
+def carry(settled: Settled) -> None:
+    """Write down for the new copy what was settled in the one before, where it is the same."""
     functions_in.cache_clear()
-    lines: list[str] = []
+    killers: dict[str, str] = {}
     commits: dict[str, str] = {}
     for one in mutants_made():
-        killer, on, known_by = killed.get(one, ("", "", ""))
-        if killer and evidence(one, killer) == known_by:
-            lines.append(json.dumps([one, killer]) + "\n")
+        killer, on, known_by = settled.get(one, ("", "", ""))
+        if on and evidence(one, killer) == known_by:
+            killers[one] = killer
             commits[one] = on
-    FORKED.write_text("".join(lines), encoding="utf-8")
+    lines = {one: json.dumps([one, killer]) + "\n" for one, killer in killers.items()}
+    FORKED.write_text("".join(lines.values()), encoding="utf-8")
+    survived = [line for one, line in lines.items() if not killers[one]]
+    AFRESH.write_text("".join(survived), encoding="utf-8")  # there, too, where forks come late
     CARRIED.write_text(json.dumps(commits), encoding="utf-8")
 
 
 def carried() -> dict[str, str]:
-    """Return the commit on which each was killed that an earlier copy has handed down."""
+    """Return the commit on which each was tried that an earlier copy has handed down."""
     if not CARRIED.exists():
         return {}
     return dict(json.loads(CARRIED.read_text(encoding="utf-8")))
@@ -298,11 +303,7 @@ def functions_in(module: str) -> dict[str, list[str]]:
 
 def tell(mutants: list[str], *, whole: bool) -> None:
     """Print what survives unexplained, and a table. End with 1 if there is any."""
-    forked, afresh = noted(FORKED), noted(AFRESH)
-    killers = {one: forked.get(one) or afresh.get(one, "") for one in mutants}
-    tried = forked.keys() - late_ones(mutants) | afresh.keys()
-    left = [one for one, killer in killers.items() if not killer and one not in tried]
-    alive = [one for one, killer in killers.items() if not killer and one in tried]
+    killers, left, alive = outcomes(mutants)
     changes = {one: change_of(one) for one in alive}
     asked = set(map(function_of, mutants))
     listed = Counter(entry for entry in excused() if whole or entry[0] in asked)
@@ -327,11 +328,21 @@ def tell(mutants: list[str], *, whole: bool) -> None:
         )
         figures = (made, rest, made - rest - lives, timed, lives, lives - odd, odd)
         print(f"{module:24}" + "".join(f"{figure:13,}" for figure in figures))
-    handed_down = carried()
-    for on, number in Counter(handed_down.get(one, "") for one in mutants if killers[one]).items():
-        if on:
-            print(f"{number:,} of the killed were killed on commit {on}, in the same function")
+    earlier = Counter((on, bool(killers[one])) for one, on in carried().items() if one in killers)
+    for (on, killed), number in earlier.items():
+        what = "killed were killed" if killed else "equivalent survived"
+        print(f"{number:,} of the {what} on commit {on}, in the same function")
     sys.exit(1 if unexplained or stale or left else 0)
+
+
+def outcomes(mutants: list[str]) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return by mutant what killed it, or "", then who is yet to be tried, and who survives."""
+    forked, afresh = noted(FORKED), noted(AFRESH)
+    killers = {one: forked.get(one) or afresh.get(one, "") for one in mutants}
+    tried = forked.keys() - late_ones(mutants) | afresh.keys()
+    left = [one for one, killer in killers.items() if not killer and one not in tried]
+    alive = [one for one, killer in killers.items() if not killer and one in tried]
+    return killers, left, alive
 
 
 def excused() -> Iterator[Change]:
