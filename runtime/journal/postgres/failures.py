@@ -6,6 +6,7 @@ the server was going down, it may have kept what it did not say, once COMMIT was
 
 from __future__ import annotations
 
+import ssl
 from typing import Final, TypeAlias
 
 import asyncpg
@@ -83,6 +84,29 @@ def not_known(where: str, error: BaseException) -> NotKnown:
 def away(where: str, error: BaseException) -> Away:
     """Return the error for a server that cannot be reached."""
     return Away(f"journal {where}: nothing was written: the server is away: {cause_of(error)}")
+
+
+def no_tls(error: BaseException, *, asked: bool) -> str | None:
+    """Return what is wrong with TLS, and what helps; None where something else is wrong.
+
+    `asked`: whether whoever connects has given files for it, which the driver opens then.
+    """
+    if isinstance(error, ConnectionError) and "rejected SSL" in str(error):
+        return (
+            "it speaks no TLS, and sslmode (or PGSSLMODE) asks for it: set ssl = on there, with a"
+            " certificate; or give sslmode=prefer where nobody else can read what is sent"
+        )
+    if isinstance(error, ssl.SSLError):
+        return (
+            f"TLS fails: {cause_of(error)}; give the authority of its certificate as"
+            " sslrootcert=FILE, and the host by the name that the certificate bears"
+        )
+    if asked and isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+        return (
+            f"TLS fails: {cause_of(error)}; sslrootcert, sslcert, sslkey and sslcrl are files that"
+            " this process can read"
+        )
+    return None
 
 
 def with_fix(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import attrs
 
 from ...errors import JournalError
 from .doors import Ask, Connection
-from .failures import FAILURES, away, was_lost, with_fix
+from .failures import FAILURES, away, no_tls, was_lost, with_fix
 from .url import Place
 
 T = TypeVar("T")
@@ -183,6 +183,8 @@ async def open_link(place: Place, *, reads: bool = False) -> Link:
 
 def _not_connected(place: Place, error: BaseException) -> JournalError:
     """Return the error for a connection that there is not. What the driver read is not shown."""
+    if (why := no_tls(error, asked=place.tls_files)) is not None:
+        return JournalError(f"journal {place.shown}: the server cannot be spoken to: {why}")
     if was_lost(error):
         return away(place.shown, error)
     if isinstance(error, FAILURES):

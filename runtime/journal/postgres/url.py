@@ -27,7 +27,7 @@ MOST_LANES: Final = 16
 """Lanes for facts, each with a connection."""
 
 _HOST: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:@/\[\]]*)(:[0-9]{1,5})?")
-_SECRETS: Final = frozenset({"password", "sslpassword"})
+_TLS_FILES: Final = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 
 @attrs.frozen(kw_only=True)
@@ -50,6 +50,8 @@ class Place:
     """Seconds for which an answer is waited for; then the connection is dropped (D-36)."""
     unsafe: bool = False
     """Whether a server may be used that does not wait for its disk (D-36)."""
+    tls_files: bool = False
+    """Whether the URL names files for TLS, which the driver opens before it connects."""
     standby: bool = False
     """Whether any of several servers will do: to read only."""
     on_busy: str | None = None
@@ -76,7 +78,14 @@ def place_of(url: str, *, read_only: bool = False) -> Place:
     scheme = parts.scheme.lower()
     dsn = parts._replace(scheme=scheme, query=urlencode(given), fragment="").geturl()
     name = f"postgresql://{hosts or 'localhost'}/{database}?schema={tables.schema}"
-    return Place(dsn=dsn, shown=name, tables=tables, standby=read_only, **told)
+    return Place(
+        dsn=dsn,
+        shown=name,
+        tables=tables,
+        tls_files=not _TLS_FILES.isdisjoint(given),
+        standby=read_only,
+        **told,
+    )
 
 
 def _hosts(parts: SplitResult, given: Mapping[str, str]) -> str:
