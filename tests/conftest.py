@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `ci` in the gate, `nightly` for `make fuzz`, `dev` for a quick look.
+"""Hypothesis profiles: `ci` in the gate, `nightly` and `whole` for `make fuzz`, `dev` for a look.
 
 And what is measured: the kernel is covered by its own tests. The others, which drive it some
 million times, run without the tracer, which would cost them 40 % (tests/verification/closure takes
@@ -34,7 +34,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("dev", _ALWAYS, max_examples=20)
-settings.register_profile("ci", _ALWAYS, max_examples=100, derandomize=True)
+settings.register_profile("ci", _ALWAYS, max_examples=40, derandomize=True)
+settings.register_profile("whole", _ALWAYS, max_examples=500)
 settings.register_profile("nightly", _ALWAYS, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -43,12 +43,14 @@ from turnlock.views.run_fold import RECENT_TURNS
 from turnlock.views.run_view import RunView
 from turnlock.views.turn_view import TurnView
 
+from ..depth import DEEP
 from ..outcome import call, gated
 from ..script import Script
 from .played import played, viewed
 
 RUN = Run(run_id="r")
-SEEDS = range(200)
+SEEDS = range(200 if DEEP else 50)
+FEW = SEEDS[: 60 if DEEP else 15]
 
 
 def same_call(view: CallView, saved: SavedInvocation) -> bool:
@@ -118,7 +120,7 @@ def test_a_view_is_what_the_kernel_says_after_every_delivery() -> None:
 
 def test_a_view_from_a_live_kernel_says_the_same() -> None:
     """And goes on from there as if it had seen all facts, but for what no kernel remembers."""
-    for seed in SEEDS[:60]:
+    for seed in FEW:
         steps = [*viewed(seed)]
         journal = [fact for _, facts in steps for fact in facts]
         whole = RunView.of(steps[0][0].run, journal)
@@ -200,7 +202,7 @@ def test_what_is_allowed_is_what_the_kernel_accepts() -> None:
     An interrupt is of the turn: it means nothing to a call that has ended.
     """
     seen: set[tuple[Phase, Input]] = set()
-    for seed in SEEDS[:60]:
+    for seed in FEW:
         kept: list[Fact] = []
         for kernel, facts in played(seed):
             kept += facts

@@ -19,12 +19,13 @@ from turnlock.views.run_view import RunView
 from turnlock.views.standing import Standing, StatusUpdate
 from turnlock.views.status import Status, StatusRow, step
 
+from ..depth import DEEP
 from ..outcome import gated
 from ..script import Script
 from .played import played, viewed
 
 RUN = Run(run_id="r")
-SEEDS = range(200)
+SEEDS = range(200 if DEEP else 60)
 
 
 def dumb(state: State, latest: Fact | None) -> Standing:
@@ -108,7 +109,7 @@ def test_a_wrong_row_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_update_is_told_with_each_change_and_only_then() -> None:
     """Updates are a chain from idle to the latest standing, each at the end of its commit."""
-    for seed in SEEDS[:100]:
+    for seed in SEEDS[: 100 if DEEP else 30]:
         now = Standing()
         for view, facts in viewed(seed):
             for fact in facts:
@@ -124,7 +125,7 @@ def test_an_update_is_told_with_each_change_and_only_then() -> None:
 
 def test_beginning_from_a_kernel_is_folding_all_facts_up_to_it() -> None:
     """The same standing, and the same updates from there on: nothing needs the whole journal."""
-    for seed in SEEDS[:40]:
+    for seed in SEEDS[: 40 if DEEP else 10]:
         journal = [fact for _, facts in played(seed) for fact in facts]
         told: list[StatusUpdate] | None = None
         kept: list[Fact] = []

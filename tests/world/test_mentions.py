@@ -21,6 +21,8 @@ from turnlock.world.entries import (
 from turnlock.world.mentions import addressed, answers, mentioned, published
 from turnlock.world.names import question_id
 
+from ..depth import DEEP
+
 
 def said(text: str, *, role: Role = Role.PERSON, sender: str = "human") -> Message:
     """A message, of a person unless told otherwise."""
@@ -249,7 +251,7 @@ def test_w_24_a_call_for_a_person_ends_the_chain() -> None:
         assert not any(answers(entry, agent) for agent in ("alice", "bob", "carol"))
 
 
-LARGE = 256 * 1024
+LARGE = (256 if DEEP else 64) * 1024
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def telling(name: str) -> Iterator[int]:
             yield place
 
 
-EVERY: Final = 1 if DEEP else 3
+EVERY: Final = 1 if DEEP else 7
 """Of the places of a recording every so-manieth is played by each test; `make crash` plays all."""
 
 

@@ -55,9 +55,9 @@ FAULTS: Final[dict[str, Fault]] = {
     "doubled": doubled,
     "overtaken": overtaken,
 }
-MALFORMED: Final = 1 if DEEP else 7
+MALFORMED: Final = 1 if DEEP else 13
 """Of the malformed messages every so-manieth is played, another one of each shape."""
-PAIRS: Final = 300 if DEEP else 5
+PAIRS: Final = 300 if DEEP else 2
 """Two faults at once: so many pairs of each recording."""
 
 

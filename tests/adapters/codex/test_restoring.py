@@ -201,7 +201,7 @@ def rested(thread: Kept, notes: Sequence[Noted], facts: Sequence[Fact], *, at: f
     return kernel
 
 
-STRIDE = 1 if DEEP else 4
+STRIDE = 1 if DEEP else 11
 LATER = 1e9
 """A time at which each grace is over."""
 
