@@ -40,6 +40,7 @@ ROUNDS: Final = {
     "engines": QUICK + 1,
     "listing": 12,
     "runtime": QUICK + 1,
+    "peers": QUICK + 1,
     "load": QUICK + 1,
     "streams": QUICK + 1,
     "clients": QUICK + 1,
