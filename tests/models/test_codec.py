@@ -50,6 +50,7 @@ from turnlock.models.run import Run
 from turnlock.models.strict_json import parse
 from turnlock.models.verdicts import Accepted, Refused, Verdict
 
+from ..depth import DEEP
 from ..random_scripts import run, script
 from .strategies import (
     SECONDS,
@@ -82,7 +83,7 @@ def text_of(raw: object) -> str:
 
 
 @pytest.mark.parametrize(("kind", "reader"), READERS)
-@settings(max_examples=25)
+@settings(max_examples=100 if DEEP else 10)
 @given(st.data())
 def test_what_is_written_is_read_back(
     kind: type[Record], reader: Callable[[object], Record], data: st.DataObject

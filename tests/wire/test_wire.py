@@ -27,6 +27,7 @@ from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.oracle.reading import canonical
 from turnlock.wire.answers import answer
 
+from ..depth import DEEP
 from ..models.strategies import identifiers
 from ..random_scripts import run, script
 from ..verification.test_oracle import shows, without_wakes
@@ -64,9 +65,9 @@ def test_the_examples_of_the_spec(example: dict[str, Any]) -> None:
         assert shows(expected, without_wakes(receipt)), (expected, receipt)
 
 
-def test_300_seeded_scripts_are_answered_as_the_oracle_answers_them() -> None:
+def test_seeded_scripts_are_answered_as_the_oracle_answers_them() -> None:
     """Byte by byte, as canonical JSON, recoveries among them."""
-    for seed in range(300):
+    for seed in range(300 if DEEP else 100):
         rng = random.Random(f"wire {seed}")
         of = run(rng)
         steps = script(rng, 40, of)
@@ -418,7 +419,7 @@ SHORT: Step = {"run_id": "r", "limits": {"remembered": 4, "remember_for": 5}}
 def histories(of: dict[str, Any]) -> list[list[Prefix]]:
     """Prefixes of seeded scripts of one run, by the digest that they end in, if it is met again."""
     met: dict[str, list[Prefix]] = defaultdict(list)
-    for seed in range(400):
+    for seed in range(400 if DEEP else 200):
         whole = script(random.Random(f"met {seed}"), 28, of)
         steps = whole[:16]
         (receipts,) = ask(interleaved(steps), run=of)
