@@ -31,6 +31,9 @@ UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows wheth
 PROBES: Final = 16
 """Probes that run at once: each may take a thread."""
 
+MEANINGS: Final = 1_000
+"""Workers of which is remembered what they stand for."""
+
 
 class InDoubtResolver:
     """Applies the in-doubt policy of each tool (K-35), to each attempt once at a time."""
@@ -41,6 +44,8 @@ class InDoubtResolver:
         self._executions = executions
         self._under_way: set[Key] = set()
         self._probing = asyncio.Semaphore(PROBES)
+        self._meanings: dict[str, str] = {}
+        self._asking = asyncio.Lock()
 
     def settle_all(self, actor: Actor) -> None:
         """Apply the policy to all calls that are in doubt now: after a recovery."""
@@ -64,7 +69,7 @@ class InDoubtResolver:
             if call.waits is not Waits.REPORT or call.worker == self._runtime.worker.name:
                 continue
             if call.worker not in meanings:
-                meanings[call.worker] = await meaning_of(call.worker, journal)
+                meanings[call.worker] = await self._meaning(call.worker, journal)
             if was_ours(meanings[call.worker]):
                 lost = Lose(
                     run_id=call.run_id,
@@ -73,6 +78,18 @@ class InDoubtResolver:
                     attempt=call.attempt,
                 )
                 await actor.deliver_surely(lost)
+
+    async def _meaning(self, worker: str | None, journal: Journal) -> str | None:
+        """Return what a worker stands for, which never changes: asked once for all its runs."""
+        if worker is None:
+            return None
+        async with self._asking:
+            meaning = self._meanings.get(worker) or await meaning_of(worker, journal)
+            if meaning is not None:
+                if len(self._meanings) >= MEANINGS:
+                    self._meanings.clear()
+                self._meanings[worker] = meaning
+            return meaning
 
     def _settle(self, actor: Actor, call: CallView) -> None:
         tool = actor.tools.get(call.tool_name)

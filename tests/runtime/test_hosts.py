@@ -25,7 +25,7 @@ from turnlock.runtime.submitting import Unanswered, submit
 from .faulty_journal import Fault, FaultyJournal
 from .hearing import HearingJournal
 from .test_leases import Set
-from .test_runtime import World, calls
+from .test_runtime import World, calls, crash
 from .virtual import START, LoopClock, VirtualLoop, run, settled
 
 RUN = Run(run_id="r")
@@ -51,16 +51,21 @@ def count(runtime: Runtime) -> int:
 
 
 class Counted(MemoryJournal):
-    """Counts the portions in which runs are taken, and who was asked for."""
+    """Counts the portions in which runs are taken, and what was asked for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.portions: list[int] = []
         self.asked = 0
+        self.workers: list[str] = []
 
     async def free(self, **more: Any) -> tuple[RunEntry, ...]:
         self.asked += 1
         return await super().free(**more)
+
+    async def worker(self, worker: str) -> str | None:
+        self.workers.append(worker)
+        return await super().worker(worker)
 
     async def take(
         self,
@@ -188,6 +193,29 @@ def test_d_47_a_dead_hosts_runs_wait_a_lease_and_a_third_at_most() -> None:
             assert runtime.runs == ()
             await asyncio.sleep(THIRD + 1)
             assert list(runtime.runs) == ["r1"]
+
+    run(play())
+
+
+def test_what_a_dead_worker_stands_for_is_asked_once_for_all_its_runs() -> None:
+    """As many of them were performed there, as many calls are in doubt."""
+
+    async def play() -> None:
+        journal = Counted()
+        world = World(journal=journal)
+        dead = world.process(world.tool("act", lambda: asyncio.sleep(3600)))
+        await dead.__aenter__()
+        for name in ("r1", "r2", "r3"):
+            await dead.open_run(Run(run_id=name))
+            await dead.open_turn(name, calls("act"), turn_id="t1")
+        await settled()
+        await crash(dead)
+        await asyncio.sleep(LEASE + 1)
+        async with world.process(world.tool("act")) as heir:
+            assert len(heir.runs) == 3
+            for name in heir.runs:
+                assert FactType.EXECUTION_IN_DOUBT in await world.facts(name)
+        assert journal.workers == [dead._runtime.worker.name]
 
     run(play())
 

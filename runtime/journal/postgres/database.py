@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Self, TypeVar
 
+import attrs
+
 from ...errors import JournalError
 from ..refusals import closed, only_read, unknown_run
 from .counts import Counts
@@ -46,6 +48,8 @@ class Database:
         self._readers = Readers(self.where, self.reading_link, counts=self.counts)
         self._facts: Sequence[Lane] = ()
         self._all_else: Lane | None = None
+        self._slow: set[Lane] = set()
+        """Those of works that take long: no renewal may wait behind one."""
         self._known = Remembered[Known]()
         self._unsettled: dict[str, asyncio.Task[None] | None] = {}
 
@@ -74,11 +78,11 @@ class Database:
         return database
 
     def _start(self) -> None:
-        def lane() -> Lane:
-            return Lane(self.where, self.writing_link, counts=self.counts, lost=self._lost)
+        self._facts = [self._lane() for _ in range(self.place.lanes)]
+        self._all_else = self._lane()
 
-        self._facts = [lane() for _ in range(self.place.lanes)]
-        self._all_else = lane()
+    def _lane(self) -> Lane:
+        return Lane(self.where, self.writing_link, counts=self.counts, lost=self._lost)
 
     async def writing_link(self) -> Link:
         """Return a new connection to the server that takes writes."""
@@ -116,9 +120,24 @@ class Database:
         *,
         run: str | None = None,
         settled: Callable[[T], None] | None = None,
+        within: float | None = None,
     ) -> T:
         """Do a work in a transaction of its own; see `Doors`."""
-        done: T = await self.do(ALONE, work, run=run, settled=settled)
+        done: T
+        if within is None:
+            done = await self.do(ALONE, work, run=run, settled=settled)
+            return done
+        self._writable()
+        if run in self._unsettled:
+            await self._settle(run)
+        lane = self._lane()
+        self._slow.add(lane)
+        try:
+            kind = attrs.evolve(ALONE, within=within)
+            done = await lane.do(kind, work, run=run, settled=settled)
+        finally:
+            self._slow.discard(lane)
+            await lane.close()
         return done
 
     async def do(
@@ -240,7 +259,7 @@ class Database:
     async def close(self) -> None:
         """Do what was asked, and let all connections go."""
         self._closed = True
-        lanes = [*self._facts, *([] if self._all_else is None else [self._all_else])]
+        lanes = [*self._facts, *self._slow, *([] if self._all_else is None else [self._all_else])]
         await asyncio.gather(*(lane.close() for lane in lanes))
         for task in self._unsettled.values():
             if task is not None:

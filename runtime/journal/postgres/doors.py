@@ -68,6 +68,7 @@ class Doors(Journal):
         *,
         run: str | None = None,
         settled: Callable[[T], None] | None = None,
+        within: float | None = None,
     ) -> T:
         """Do a work in a transaction of its own, and return once it is settled (D-35).
 
@@ -75,4 +76,6 @@ class Doors(Journal):
         `run` is the run that it writes under: as for `_read`. It is done again where the server
         asks for that (D-32). A `JournalError` says whether nothing was kept, or that this is not
         known (D-40). Such a work locks runs in the order of their numbers, then owners (D-32).
+        `within` is as for `_read`; the work is then done on a connection of its own, and no other
+        waits behind it.
         """

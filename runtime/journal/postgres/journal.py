@@ -167,8 +167,9 @@ class PostgresJournal(
         *,
         run: str | None = None,
         settled: Callable[[T], None] | None = None,
+        within: float | None = None,
     ) -> T:
-        return await self._database.write(work, run=run, settled=settled)
+        return await self._database.write(work, run=run, settled=settled, within=within)
 
     async def _known(self, run_id: str) -> Known:
         return await self._database.known(run_id)

@@ -64,6 +64,8 @@ class Kind:
     most: int = GROUP
     single: bool = False
     """Whether it is one statement, so that it needs no transaction around it."""
+    within: float | None = None
+    """Seconds for which an answer is waited for, where that is more than `answer_within`."""
 
 
 async def _alone(connection: Connection, works: Sequence[Ask[Any]]) -> Sequence[Outcome]:
@@ -215,7 +217,9 @@ class Lane:
             return kind.body(connection, [it.asked for it in works])
 
         with self._counts.group(len(works)):
-            return await (link.single(body) if kind.single else link.transaction(body))
+            if kind.single:
+                return await link.single(body)
+            return await link.transaction(body, within=kind.within)
 
     async def _one_by_one(self, works: Sequence[Work], error: Exception) -> Sequence[Outcome]:
         """Do each for itself, so that none fails for another's sake (D-34)."""

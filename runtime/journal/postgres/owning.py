@@ -49,7 +49,7 @@ def owning(tables: Tables) -> Body:
 
     async def body(connection: Connection, works: Sequence[Lease]) -> Sequence[Outcome]:
         runs = await _locked(connection, tables, works)
-        mine = await _owners_of(connection, tables, {it.owner for it in works})
+        mine = await _owners_of(connection, tables, {it.owner: it.until for it in works})
         former = await _former(connection, tables, runs)
         outcomes: list[Outcome | None] = []
         taken: dict[int, Lease] = {}
@@ -80,18 +80,26 @@ async def _locked(
 
 
 async def _owners_of(
-    connection: Connection, tables: Tables, names: set[str]
+    connection: Connection, tables: Tables, leases: Mapping[str, float]
 ) -> Mapping[str, tuple[int, int]]:
-    """Return number and round of each owner; who is new is written down."""
-    keys = {key_of(name): name for name in sorted(names)}
-    select = f"SELECT key, number, round FROM {tables.owners} WHERE key = ANY ($1)"  # noqa: S608 - ours
+    """Return number and round of each owner; who is new is written down, with when its lease ends.
+
+    Their rows stay until this transaction ends: nobody removes what is about to own (`cleaning`).
+    They may be renewed meanwhile.
+    """
+    keys = {key_of(name): name for name in sorted(leases)}
+    select = (
+        f"SELECT key, number, round FROM {tables.owners} WHERE key = ANY ($1)"  # noqa: S608 - ours
+        " ORDER BY number FOR KEY SHARE"
+    )
     rows: Any = await connection.fetch(select, list(keys))
     if len(rows) < len(keys):
         await connection.execute(
-            f"INSERT INTO {tables.owners} (key, name)"  # noqa: S608 - ours
-            " SELECT * FROM unnest($1::bytea[], $2::bytea[]) ON CONFLICT DO NOTHING",
+            f"INSERT INTO {tables.owners} (key, name, renewed_until)"  # noqa: S608 - ours
+            " SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::float8[]) ON CONFLICT DO NOTHING",
             list(keys),
             [bytes_of(name) for name in keys.values()],
+            [leases[name] for name in keys.values()],
         )
         rows = await connection.fetch(select, list(keys))
     return {keys[key]: (number, round_) for key, number, round_ in map(tuple, rows)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from ....models.record import number
 from ....views.status import Status
@@ -12,6 +13,11 @@ from ..latest import place_read
 from . import forgetting
 from . import latest as latest_
 from .doors import Doors
+
+LISTED_WITHIN: Final = 60.0
+"""Seconds that a list for people may take: all runs are looked at, however many there are."""
+REMOVED_WITHIN: Final = 600.0
+"""Seconds that removing a run may take, however much was kept of it."""
 
 
 class PostgresRetention(Doors):
@@ -37,7 +43,8 @@ class PostgresRetention(Doors):
                 before=start,
                 limit=limit,
                 where=self._where,
-            )
+            ),
+            within=LISTED_WITHIN,
         )
 
     async def forget(
@@ -57,6 +64,7 @@ class PostgresRetention(Doors):
                 where=self._where,
             ),
             run=run_id,
+            within=REMOVED_WITHIN,
         )
 
     async def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> Backup:

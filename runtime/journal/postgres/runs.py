@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 from ....models.run import Run
+from ...errors import JournalError
+from ...log import logger
 from ..contract import (
     FREE,
     RUNS,
@@ -18,6 +22,7 @@ from ..contract import (
 )
 from ..owning import nobody
 from . import entries, owning, reading
+from .cleaning import EVERY, clean_owners
 from .database import Database
 from .doors import Doors
 from .known import Known
@@ -25,11 +30,15 @@ from .lanes import Kind
 from .owning import Lease, LetGo, Taken
 from .restoring import restore
 
+_log: Final = logger(__name__)
+
 
 class PostgresRuns(Doors):
     """The rows of runs."""
 
     _database: Database
+    _cleaned: float = -math.inf
+    """When owners were cleaned last."""
 
     @cached_property
     def _owning(self) -> Kind:
@@ -57,9 +66,21 @@ class PostgresRuns(Doors):
         """Renew the leases of an owner."""
         check_lease(owner, now=now, lease=lease)
         until = float(now + lease)
-        return await self._write(
+        renewed = await self._write(
             lambda it: owning.renew(it, self._tables, owner=owner, until=until)
         )
+        await self._clean(now)
+        return renewed
+
+    async def _clean(self, now: float) -> None:
+        """Remove owners that are gone for long, once in a while; it matters to nobody who fails."""
+        if now < self._cleaned + EVERY:
+            return
+        self._cleaned = now
+        try:
+            await self._write(lambda it: clean_owners(it, self._tables, now=now))
+        except JournalError as error:
+            _log.info("journal %s: owners that are gone stay for now: %s", self._where, error)
 
     async def release(self, run_id: str, *, fence: int) -> None:
         """Let a run go."""
