@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Any, Final
 
 import attrs
@@ -89,6 +89,22 @@ def suite(part: Slice, *, k: int) -> Suite:
     prices = [RECOVERY_COSTS if recovery else 1 for recovery in recovers]
     words = tuple(hsi.words(machine, k=k, prices=prices))
     return Suite(part=part, k=k, machine=machine, words=words, walks=walks)
+
+
+def distinct_steps(words: Sequence[Word]) -> int:
+    """Count the steps of words; what one shares with the word before it counts once."""
+    pairs = pairwise((b"", *words))
+    return sum(len(word) - first_unlike(before, word) for before, word in pairs)
+
+
+def first_unlike(one: Word, other: Word) -> int:
+    """Return with how many letters both words begin."""
+    alike = 0
+    for mine, its in zip(one, other, strict=False):
+        if mine != its:
+            break
+        alike += 1
+    return alike
 
 
 # ------------------------------------------------------------------------------

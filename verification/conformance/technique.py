@@ -21,7 +21,7 @@ from .playing import (
     shortest,
 )
 from .reach import Reach
-from .suite import Suite, suite
+from .suite import Suite, distinct_steps, suite
 
 __all__ = ["TECHNIQUE", "Suite", "check", "first_failure", "suite", "suites"]
 
@@ -92,6 +92,9 @@ class _Played:
     reach: Reach = attrs.field(factory=Reach)
     tests: int = 0
     steps: int = 0
+    """As many as were judged; a step that several tests share is one for each of them."""
+    distinct_steps: int = 0
+    """Where each beginning that a test shares with the one before it counts once."""
     seconds: float = 0.0
     """How long the system was at work, and its answers were compared."""
 
@@ -99,8 +102,10 @@ class _Played:
         """Play one suite, unless enough was found."""
         self.suites.append(part)
         began = perf_counter()
+        tests = self.tests
         found = self._failures(part)
         self.seconds += perf_counter() - began
+        self.distinct_steps += distinct_steps(part.words[: self.tests - tests])
         if found and len(self.findings) < MAX_FINDINGS:
             finding = self._confirmed(shortest(found))
             if not any(_same(finding, other) for other in self.findings):
@@ -134,6 +139,7 @@ def figures(played: _Played, profile: Profile) -> dict[str, int | float | str]:
         "symbols": sum(part.machine.inputs for part in done),
         "tests": played.tests,
         "steps": played.steps,
+        "distinct_steps": played.distinct_steps,
         "steps_per_second": round(played.steps / played.seconds),
         "k": max(part.k for part in done),
     }

@@ -12,7 +12,7 @@ import gc
 import math
 import os
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, TypeVar, cast
@@ -21,6 +21,7 @@ import msgspec
 
 from ...wire.known_parts import Known
 from ..errors import SubjectFailed
+from . import sharing
 from .answers import NO_RECEIPT, read_receipt
 from .child import MAX_ANSWER
 from .subject import Capability, Raw, Recoverable, Script, Subject
@@ -38,16 +39,18 @@ _RAISE: Final = dis.opmap["RAISE_VARARGS"]
 class InProcess:
     """The driver of subjects that `make` builds, one for each script.
 
-    A `trusted` one is given the very deliveries, and answers plain JSON that it leaves alone: our
-    own kernel, which reads both from text.
+    A `trusted` one is given the very deliveries, answers plain JSON that it leaves alone, and may
+    be copied: our own kernel, which reads both from text.
     """
 
     def __init__(self, make: Callable[[], Subject], *, name: str, trusted: bool = False) -> None:
         """Build one subject to learn what it declares."""
+        subject = make()
         self.name = name
-        self.capabilities: frozenset[Capability] = frozenset(make().capabilities)
+        self.capabilities: frozenset[Capability] = frozenset(subject.capabilities)
         self._make = make
         self._trusted = trusted
+        self._shares = trusted and isinstance(subject, sharing.Cloneable)
         self._known = Known(read_receipt)
 
     @property
@@ -60,27 +63,57 @@ class InProcess:
         with collector_paused():
             return [self._played(run, script) for script in scripts]
 
+    def play_each(self, run: Raw, batches: Iterable[Sequence[Script]]) -> Iterator[list[list[Raw]]]:
+        """Play batches of scripts that may share what they begin with; yield the receipts of each.
+
+        A subject that may be copied plays a shared beginning once (see `sharing`); any other plays
+        each script on a fresh run. Raises as `play` does.
+        """
+        for batch in batches:
+            with collector_paused():
+                answers = self._shared(run, batch) if self._shares else self.play(run, batch)
+            yield answers
+
     def close(self) -> None:
         """There is nothing to let go of."""
 
+    def _shared(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
+        together = sharing.Together(scripts)
+
+        def begun() -> sharing.Cloneable:
+            together.receipts = []
+            subject = cast("sharing.Cloneable", self._make())
+            subject.reset(run)
+            return subject
+
+        with self._placed(lambda: (scripts[len(together.answers)], len(together.receipts))):
+            return together.play(begun, _answer)
+
     def _played(self, run: Raw, script: Script) -> list[Raw]:
         receipts: list[Raw] = []
+        given = (run, script) if self._trusted else (copied(run), copied(script))
+        with self._placed(lambda: (script, len(receipts))):
+            self._answer(receipts, *given)
+        return receipts
+
+    @contextmanager
+    def _placed(self, place: Callable[[], tuple[Script, int]]) -> Generator[None]:
+        """Tell a failure with its script and its step: how many were answered before it."""
         here = os.getpid()
         try:
-            given = (run, script) if self._trusted else (copied(run), copied(script))
             with told_as_failure():
-                self._answer(receipts, *given)
+                yield
         except SubjectFailed as failure:
-            at = script[len(receipts)] if len(receipts) < len(script) else "the reset"
+            script, steps = place()
+            at = script[steps] if steps < len(script) else "the reset"
             raise SubjectFailed(
-                f"{self.name} {failure.how} at step {len(receipts) + 1} of a script: {at}",
+                f"{self.name} {failure.how} at step {steps + 1} of a script: {at}",
                 script=script,
                 how=failure.how,
             ) from failure.__cause__
         finally:
             if os.getpid() != here:  # a subject that forked: its child is no second harness
                 os._exit(0)
-        return receipts
 
     def _answer(self, receipts: list[Raw], run: Raw, script: Script) -> None:
         """Play a script, and add each receipt at once: a crash leaves those before it."""

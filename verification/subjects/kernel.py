@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import Final, Self, TypeVar, cast
 
 import msgspec
 
@@ -103,6 +103,13 @@ class KernelSubject:
         """Throw the state away and fold the journal."""
         self._kernel = Kernel.recover(self._kernel.run, self._journal)
         return self._say(owed_receipt(self._kernel.pending_effects))
+
+    def clone(self) -> Self:
+        """Return a copy; not declared, because closure explores our kernel from the inside."""
+        twin = type(self)(self._build, self._say)
+        twin._kernel = self._kernel.copy()  # noqa: SLF001 - of its own class
+        twin._journal = self._journal.copy()  # noqa: SLF001 - likewise
+        return twin
 
     def digest(self) -> str:
         """Return the behavioural digest."""
