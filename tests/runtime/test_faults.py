@@ -95,7 +95,7 @@ def test_the_clock_jumps_between_two_lives(case: UseCase, shift: float) -> None:
     stage = Stage(clocks=lambda number: ShiftedClock(shift if number > 1 else 0.0))
 
     steps = points(case)
-    plays = [played(case, [step], stage=stage) for step in range(1, steps + 1, 1 if DEEP else 15)]
+    plays = [played(case, [step], stage=stage) for step in range(1, steps + 1, 1 if DEEP else 41)]
 
     assert [(one.deaths, one.wrong) for one in plays if one.wrong] == []
     for one in plays:
