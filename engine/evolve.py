@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..lifecycle.invocation import APPROVED_ONCE, DENIED_ONCE, Invocation
+from ..lifecycle.invocation import Invocation
 from ..lifecycle.table import FOLD
 from ..models.calls import Status
 from ..models.deliveries import Scope
@@ -40,6 +40,7 @@ from ..models.facts import (
     TurnSettled,
 )
 from ..models.ids import continue_id, turn_scope
+from ..models.values import ABSENT
 from ..turn.memory import Grant
 from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
@@ -55,6 +56,9 @@ _DECISION: Final = DenialCause.DECISION
 _OPEN: Final = TurnPhase.OPEN
 _SEALED: Final = TurnPhase.SEALED
 """Bound once, as the phases are (lifecycle/phases.py)."""
+
+APPROVED_ONCE: Final = unchecked.decision(approved=True, scope=_ONCE, match=None, edited=None)
+DENIED_ONCE: Final = unchecked.decision(approved=False, scope=_ONCE, match=None, edited=None)
 
 
 def fold(state: State, facts: Sequence[Foldable]) -> None:
@@ -97,6 +101,8 @@ def _denied(_: State, turn: Turn, fact: ToolDenied) -> None:
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
         status=_DENIED,
+        result=ABSENT,
+        error=None,
         reason=fact.reason if fact.reason is not None else fact.error,
         provider_call_id=invocation.provider_call_id,
     )
@@ -131,6 +137,8 @@ def _succeeded(_: State, turn: Turn, fact: ToolExecutionSucceeded) -> None:
         tool_name=invocation.tool_name,
         status=_SUCCEEDED,
         result=fact.result,
+        error=None,
+        reason=None,
         provider_call_id=invocation.provider_call_id,
     )
     _ended(turn, invocation)
@@ -143,7 +151,9 @@ def _failed(_: State, turn: Turn, fact: ToolExecutionFailed) -> None:
         invocation_id=invocation.invocation_id,
         tool_name=invocation.tool_name,
         status=_FAILED,
+        result=ABSENT,
         error=fact.error,
+        reason=None,
         provider_call_id=invocation.provider_call_id,
     )
     _ended(turn, invocation)

@@ -59,7 +59,9 @@ def _over(
                 number,
                 row.input,
                 reason=EXPIRED,
+                error=None,
                 cause=row.cause,
+                decided_by=None,
             )
         elif row.fact is FactType.EXECUTION_IN_DOUBT:
             yield from in_doubt(state, turn, invocation, row, None, now)

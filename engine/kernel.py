@@ -16,7 +16,7 @@ from ..models.fact import Fact, Foldable
 from ..models.reasons import Reason
 from ..models.record import number
 from ..models.run import Run
-from ..models.verdicts import Accepted, Refused, Verdict
+from ..models.verdicts import Refused, Verdict
 from . import unchecked
 from .decide import DECIDERS, Decision
 from .effects import owed_since, pending
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .reading import ClosedTurn, LiveTurn
     from .snapshot import Snapshot
 
-NOTHING: Final = Accepted(facts=(), effects=())
+NOTHING: Final = unchecked.accepted(facts=(), effects=())
 """The verdict on a tick or a log when no time has run out."""
 
 _RUN_MISMATCH: Final = Reason.RUN_MISMATCH
@@ -238,7 +238,7 @@ def _refusal(
 @cache
 def _refused_alone(reason: Reason, phase: str | None, input_: str | None) -> Refused:
     """Return the one verdict that says no more than this: as it is frozen, all may share it."""
-    return unchecked.refused(reason=reason, phase=phase, input=input_)
+    return unchecked.refused(reason=reason, phase=phase, input=input_, facts=(), effects=())
 
 
 def _checked(delivery: object, now: object) -> tuple[Any, float]:

@@ -51,6 +51,7 @@ _INCOMPLETE: Final = TurnGuard.INCOMPLETE
 _ONCE: Final = Scope.ONCE
 _EXACT: Final = Match.EXACT
 _TOOL_DENIED: Final = FactType.TOOL_DENIED
+_TURN_SETTLED: Final = FactType.TURN_SETTLED
 """Bound once, as the phases are (lifecycle/phases.py)."""
 
 Maker: TypeAlias = "Callable[[State, Turn, Invocation, InvocationRow, Any, float], list[Fact]]"
@@ -82,6 +83,7 @@ def _approved(
         arguments=delivery.arguments,
         reason=delivery.reason,
         decided_by=delivery.decided_by,
+        grant_id=None,
     )
     if not reaches:
         return [approved]
@@ -130,7 +132,18 @@ def by_grant(
 ) -> Fact:
     """Approve an invocation because a grant covers it; that counts as `once` (K-41, D)."""
     return unchecked.tool_approved(
-        state, turn, invocation, now, number, _GRANT, scope=_ONCE, grant_id=grant
+        state,
+        turn,
+        invocation,
+        now,
+        number,
+        _GRANT,
+        scope=_ONCE,
+        match=None,
+        arguments=None,
+        reason=None,
+        decided_by=None,
+        grant_id=grant,
     )
 
 
@@ -151,6 +164,7 @@ def _denied(
             state.sequence + 1,
             row.input,
             reason=delivery.reason or DENIED,
+            error=None,
             cause=row.cause,
             decided_by=delivery.decided_by,
         )
@@ -397,7 +411,9 @@ def interrupting(state: State, turn: Turn, delivery: Interrupt, now: float) -> l
                     number,
                     row.input,
                     reason=INTERRUPTED,
+                    error=None,
                     cause=row.cause,
+                    decided_by=None,
                 )
             )
     return facts
@@ -419,16 +435,11 @@ def grant_revoked(state: State, delivery: Revoke, now: float) -> list[Fact]:
     ]
 
 
-_CLOSING: Final = {
-    FactType.TURN_SETTLED: unchecked.turn_settled,
-    FactType.TURN_INTERRUPTED: unchecked.turn_interrupted,
-}
-
-
 def settled(state: State, turn: Turn, now: float) -> list[Fact]:
     """Return the fact that closes the turn, if all of it is done: the one door (K-50, K-51)."""
     guard = _INCOMPLETE if turn.live else _COMPLETE
     row = turn_step(turn.phase, _SETTLE, guard)
     if row.fact is None:
         return []
-    return [_CLOSING[row.fact](state, turn, now, state.sequence + 1, row.input)]
+    close = unchecked.turn_settled if row.fact is _TURN_SETTLED else unchecked.turn_interrupted
+    return [close(state, turn, now, state.sequence + 1, row.input)]

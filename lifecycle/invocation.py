@@ -34,10 +34,6 @@ class Decision(Record):
     )
 
 
-APPROVED_ONCE = Decision(approved=True)
-DENIED_ONCE = Decision(approved=False)
-
-
 @attrs.define(eq=False, weakref_slot=False)
 class Invocation:
     """One invocation's state. `position` is its place in expected order, from 0."""

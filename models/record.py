@@ -1,8 +1,9 @@
 """How every noun is built: frozen, keyword-only, checked where a caller builds it (K-8).
 
-`record` is `attrs.define` with the settings of this project. Equality, hash and repr stand once in
-`Record` and not in each class: generating them for fifty classes would double the import time. What
-a field may hold is checked by the functions below; nothing is ever coerced.
+`record` is `attrs.define` with the settings of this project, put off until a class is needed: of
+sixty classes a process that starts needs seven, and the rest took a quarter of an import's time.
+What is alike in all of them (equality, hash, repr, that they are frozen) stands once in `Record`.
+What a field may hold is checked by the functions below; nothing is ever coerced.
 """
 
 from __future__ import annotations
@@ -10,7 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar, cast, dataclass_transform
+from functools import cache
+from typing import (
+    Any,
+    Final,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 import attrs
 
@@ -55,6 +67,27 @@ class Record:
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        """Refuse."""
+        raise attrs.exceptions.FrozenInstanceError
+
+    def __delattr__(self, name: str) -> NoReturn:
+        """Refuse."""
+        raise attrs.exceptions.FrozenInstanceError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields by name: what a copy and a pickle take along."""
+        return {field.name: getattr(self, field.name) for field in fields_of(type(self))}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take the fields over."""
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    def __replace__(self, /, **fields: Any) -> Self:  # noqa: ANN401 - any field
+        """Return what `copy.replace` asks for (Python 3.13)."""
+        return changed(self, **fields)
+
 
 def changed(it: RecordT, **fields: Any) -> RecordT:  # noqa: ANN401 - any field
     """Return a record like `it` but for these fields; the constructor checks all of it again."""
@@ -89,24 +122,49 @@ def base(cls: T) -> T:
 
 
 def _define(cls: T, *, buildable: bool) -> T:
-    return attrs.define(
-        cls,
-        init=buildable,
-        frozen=True,
-        kw_only=True,
-        eq=False,
-        repr=False,
-        weakref_slot=False,
-    )
+    """Return the class with a slot for each field; attrs writes its parts when they are needed."""
+    slots = tuple(name for name, told in cls.__annotations__.items() if "ClassVar" not in told)
+    left_out = (*slots, "__dict__", "__weakref__")
+    body = {name: it for name, it in vars(cls).items() if name not in left_out}
+    body |= {"__slots__": slots, "__qualname__": cls.__qualname__, "__attrs_attrs__": _Later(cls)}
+    if buildable:
+        body["__init__"] = _Later(cls)
+    return type(cls)(cls.__name__, cls.__bases__, body)  # pyright: ignore[reportReturnType]
+
+
+class _Later:
+    """Stands for a part of a record class, until somebody asks and attrs writes it."""
+
+    def __init__(self, declared: type) -> None:
+        self._declared = declared
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, it: object, kind: type) -> Any:  # noqa: ANN401 - whatever it stands for
+        setattr(self._owner, self._name, vars(_written(self._declared))[self._name])
+        return getattr(kind if it is None else it, self._name)
+
+
+def _written(declared: type) -> type:
+    """Let attrs write the class, once: who asks at the same time gets the same fields."""
+    if declared not in _WRITTEN:
+        written = attrs.define(declared, frozen=True, kw_only=True, eq=False, repr=False)
+        _WRITTEN.setdefault(declared, written)
+    return _WRITTEN[declared]
+
+
+_WRITTEN: Final[dict[type, type]] = {}
 
 
 def unchecked_maker(cls: Callable[P, R]) -> Callable[P, R]:
     """Return a maker with the signature of a record's constructor that trusts its arguments.
 
     The kernel builds facts, effects and verdicts from values that were checked when the delivery
-    was built, so it need not check them again. The maker fills a mutable twin of the same slots
-    and then gives it the frozen class: an eighth of the time of the public constructor, and what it
-    makes is equal to what that builds (tests/models/test_unchecked.py).
+    was built, so it need not check them again. It is given all of the fields, the optional ones
+    too. The maker fills a mutable twin of the same slots and then gives it the frozen class: an
+    eighth of the time of the public constructor, and what it makes is equal to what that builds
+    (tests/models/test_unchecked.py).
     """
     return cast("Callable[P, R]", _maker(cls, (), {}, {}))
 
@@ -136,22 +194,20 @@ def _maker(
 ) -> Any:  # noqa: ANN401
     thawed = {"__slots__": cls.__slots__, "__setattr__": object.__setattr__}
     twin = type(cls.__name__, cls.__bases__, thawed)
-    names: dict[str, Any] = {"Twin": twin, "Frozen": cls}
-    keywords: list[str] = []
-    lines = [f"    {name} = {source}" for name, source in shorthand.items()]
-    lines.append("    made = Twin()")
-    for field in fields_of(cls):
-        lines.append(f"    made.{field.name} = {given.get(field.name, field.name)}")
-        if field.name in given:
-            continue
-        if field.default is attrs.NOTHING:
-            keywords.append(field.name)
-        else:
-            names[f"default_{field.name}"] = field.default
-            keywords.append(f"{field.name}=default_{field.name}")
+    kinds: tuple[type, ...] = cls.__mro__
+    fields = [name for kind in reversed(kinds) for name in vars(kind).get("__slots__", ())]
+    keywords = [name for name in fields if name not in given]
     parameters = [*context, *(["*", *keywords] if keywords else [])]
-    lines = [f"def make({', '.join(parameters)}):", *lines, "    made.__class__ = Frozen"]
-    exec("\n".join([*lines, "    return made"]), names)  # noqa: S102 - made of field names alone
+    lines = [
+        f"def make({', '.join(parameters)}):",
+        *(f"    {name} = {source}" for name, source in shorthand.items()),
+        "    made = Twin()",
+        *(f"    made.{name} = {given.get(name, name)}" for name in fields),
+        "    made.__class__ = Frozen",
+        "    return made",
+    ]
+    names: dict[str, Any] = {"Twin": twin, "Frozen": cls}
+    exec("\n".join(lines), names)  # noqa: S102 - made of field names alone
     return names["make"]
 
 
@@ -298,6 +354,7 @@ optional_json_object = attrs.Converter(_optional_json_object, takes_field=True)
 json_or_absent = attrs.Converter(_json_or_absent, takes_field=True)
 
 
+@cache
 def choice(kind: type[StrEnum]) -> Any:  # noqa: ANN401 - the converter type differs in each checker
     """Turn a text into the member of a closed list that has it, or say what the list holds."""
     members = {str(member): member for member in kind}

@@ -7,7 +7,7 @@ from typing import Final
 
 CUT = "…"
 
-_UNSEEN: Final = re.compile(
+_UNSEEN: Final = (
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0"
     "\U000e0100-\U000e01ef]|(?<![^\ufe0f])\ufe0f"
 )
@@ -25,7 +25,7 @@ def harmless(text: str, *, limit: int | None = None) -> str:
     if not whole.isprintable():
         whole = "".join(map(_shown, whole))
     if not whole.isascii():
-        whole = _UNSEEN.sub(_seen, whole)
+        whole = re.sub(_UNSEEN, _seen, whole)
     if limit is None or len(whole) <= limit:
         return whole
     return whole[: max(0, limit - 1)] + CUT

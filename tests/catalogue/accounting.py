@@ -52,6 +52,8 @@ def _overwriting(real: Decider) -> Decider:
                 tool_name=invocation.tool_name,
                 status=Status.SUCCEEDED,
                 result=of.result,
+                error=None,
+                reason=None,
                 provider_call_id=invocation.provider_call_id,
             )
         return decision

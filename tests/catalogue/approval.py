@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from turnlock.engine import new_facts, unchecked
 from turnlock.engine.decide import Decision
+from turnlock.engine.evolve import DENIED_ONCE
 from turnlock.engine.state import State
-from turnlock.lifecycle.invocation import DENIED_ONCE, Invocation
+from turnlock.lifecycle.invocation import Invocation
 from turnlock.lifecycle.phases import Guard, Phase
 from turnlock.lifecycle.table import FOLD
 from turnlock.models.deliveries import Decide, Scope
@@ -95,7 +96,18 @@ def _approving_all(real: Maker) -> Maker:
                 number = state.sequence + len(facts) + 1
                 facts.append(
                     unchecked.tool_approved(
-                        state, turn, other, of[-1], number, Input.GRANT, scope=Scope.ONCE
+                        state,
+                        turn,
+                        other,
+                        of[-1],
+                        number,
+                        Input.GRANT,
+                        scope=Scope.ONCE,
+                        match=None,
+                        grant_id=None,
+                        arguments=None,
+                        reason=None,
+                        decided_by=None,
                     )
                 )
         return facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from turnlock.engine import new_facts, unchecked
+from turnlock.engine import unchecked
 from turnlock.engine.decide import Decision
 from turnlock.engine.state import State
 from turnlock.lifecycle.invocation import Invocation
@@ -24,7 +24,6 @@ from .planting import (
     Evolver,
     answering,
     around,
-    around_entry,
     deciding,
     folding,
     moves,
@@ -163,10 +162,6 @@ BUGS: Final = (
         "a closing without a cause",
         "the fact that settles a turn does not say what brought it about",
         "K-59",
-        around_entry(
-            new_facts._CLOSING,  # pyright: ignore[reportPrivateUsage]
-            FactType.TURN_SETTLED,
-            _telling({Input.SETTLE: None}),
-        ),
+        around(unchecked, "turn_settled", _telling({Input.SETTLE: None})),
     ),
 )

@@ -75,6 +75,7 @@ def test_a_record_is_frozen(kind: type[Record]) -> None:
 
     assert repr(record) == before
     assert not hasattr(record, "__dict__")
+    assert not hasattr(record, "__weakref__")
 
 
 @pytest.mark.parametrize("kind", RECORDS)
@@ -102,6 +103,7 @@ def test_equal_fields_make_equal_records(kind: type[Record], data: st.DataObject
             [getattr(other, field.name) for field in fields_of(kind)]
         )
     assert attrs.evolve(record) == record
+    assert record.__replace__() == record
     assert repr(record) == repr(again)
 
 

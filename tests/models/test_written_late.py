@@ -1,0 +1,79 @@
+"""Of record classes only what a process needs is written, and what is written is one thing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import turnlock
+from turnlock.models.record import Record, fields_of, record
+
+ONE_RECEIVE = """
+from turnlock import Call, Kernel, OpenTurn, Run
+from turnlock.engine import unchecked
+from turnlock.models import record
+call = Call(invocation_id="a", tool_name="ls", arguments={}, requires_approval=True)
+Kernel(Run(run_id="r")).receive(OpenTurn(turn_id="t", calls=(call,)), 0.0)
+print(*sorted(kind.__name__ for kind in record._WRITTEN))
+print(*sorted(name for name in unchecked._FACTS if name in vars(unchecked)))
+"""
+
+
+def test_one_receive_writes_few_of_the_sixty_classes() -> None:
+    """What an import costs hangs on it: the constructors took a quarter of that."""
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_RECEIVE],
+        env={"PYTHONPATH": str(Path(turnlock.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "Call Delivery Limits Machine OpenTurn Row Run",
+        "tool_approval_requested turn_opened",
+    ]
+
+
+def test_two_who_ask_at_once_get_the_same_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The codec resolves the types of fields once: another set of them would still hold texts."""
+
+    @record
+    class Slow(Record):
+        number: int = 3
+
+    define, others = attrs.define, list[Any]()
+
+    def interrupted(*given: Any, **settings: Any) -> Any:
+        monkeypatch.undo()
+        others.append(fields_of(Slow))
+        return define(*given, **settings)
+
+    monkeypatch.setattr(attrs, "define", interrupted)
+
+    assert Slow(number=4).number == 4
+    [other] = others
+    assert fields_of(Slow) is other
+
+
+def test_a_class_without_a_constructor_of_its_own_uses_that_of_the_record() -> None:
+    """Whoever derives from a record first must not be given what belongs to the record."""
+
+    @record
+    class First(Record):
+        number: int
+
+    class Below(First):
+        pass
+
+    made: Any = Below
+    assert made(number=1).number == 1
+    assert "__init__" not in vars(Below)
+    assert vars(First)["__init__"] is made.__init__
+    with pytest.raises(TypeError, match=r"First\.__init__\(\) missing 1 required keyword-only"):
+        made()
