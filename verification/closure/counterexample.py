@@ -52,10 +52,10 @@ def journal_of(steps: Steps, number: int) -> list[Any]:
 class Replay:
     """One script of symbols, played on a fresh run of the player and on the oracle."""
 
-    def __init__(self, scope: Scope, player: Player) -> None:
-        """Stand at the fresh run."""
+    def __init__(self, scope: Scope, player: Player, letters: Letters | None = None) -> None:
+        """Stand at the fresh run. `letters` are the scope's, where they are built already."""
         self.player = player
-        self.letters = Letters(scope, player)
+        self.letters = letters or Letters(scope, player)
         self.moment = Moment(new_state(configured(scope.run)))
         self.state = player.begin()
         self.clock = 0.0
@@ -125,24 +125,39 @@ def difference(scope: Scope, player: Player, path: list[int], place: int) -> Fin
     return _finding(scope, replay, "K-2", message, minimal=False)
 
 
-def answers(scope: Scope, player: Player, path: list[int]) -> Answers | Finding:
-    """Fire every letter at the state that a path leads to; return what can be compared."""
-    replay = Replay(scope, player).play(path)
+def answers(
+    scope: Scope, player: Player, path: list[int], letters: Letters | None = None
+) -> Answers | Finding:
+    """Fire every letter at the state that a path leads to; return what can be compared.
+
+    As the explorer does: at a copy only where something is to happen; whether the others have
+    changed it is looked at in the end.
+    """
+    replay = Replay(scope, player, letters).play(path)
+    state, moment, clock, back = replay.state, replay.moment, replay.clock, scope.back
+    before = replay.key
+    unchanged: dict[float, list[Any]] = {}
     found: Answers = []
-    for place, (given, letter, dt) in enumerate(replay.letters.at(replay.moment.state)):
-        twin = player.clone(replay.state)
+    for place, (given, letter, dt) in enumerate(replay.letters.at(moment.state)):
+        now = clock + dt
+        reason, facts, effects, after = moment.answer(given, now)
+        twin = state if after is moment else player.clone(state)
         player.load(twin)
-        now = replay.clock + dt
         reply = player.fire(letter, now)
-        reason, facts, effects, after = replay.moment.answer(given, now)
         if not player.agrees(reply, receipt_of(reason, facts, effects)):
             return difference(scope, player, path, place)
-        since = max(replay.clock, now) - scope.back
-        keys: list[Any] = [player.key(twin, since), key_of(after.state, since)]
-        if scope.alike:
-            keys = [nameless(key, scope.alike) for key in keys]
+        since = max(clock, now) - back
+        keys = unchanged.get(since) if twin is state else None
+        if keys is None:
+            keys = [player.key(twin, since), key_of(after.state, since)]
+            if scope.alike:
+                keys = [nameless(key, scope.alike) for key in keys]
+            if twin is state:
+                unchanged[since] = keys
         kinds = tuple(part["type"] for part in (*facts, *effects))
         found.append((reason, kinds, *keys))
+    if replay.key != before:
+        return difference(scope, player, path, len(scope.symbols))
     return found
 
 

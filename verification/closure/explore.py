@@ -263,13 +263,14 @@ class Explorer:
 def re_expand(explorer: Explorer) -> Finding | None:
     """Return the first merged state that answers otherwise than the one it was merged with."""
     scope, player, steps = explorer.scope, explorer.player, explorer.steps
+    letters = explorer.letters
     known: dict[int, Answers] = {}
     for merge in explorer.merges:
         if merge.number not in known:
-            met = answers(scope, player, path_of(steps, merge.number))
+            met = answers(scope, player, path_of(steps, merge.number), letters)
             known[merge.number] = met if isinstance(met, list) else []
         path = [*path_of(steps, merge.parent), merge.place]
-        found = answers(scope, player, path)
+        found = answers(scope, player, path, letters)
         if isinstance(found, Finding):
             return found
         place = first_unlike(known[merge.number], found, alike=bool(scope.alike))

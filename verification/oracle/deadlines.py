@@ -1,6 +1,6 @@
 """The deadlines of K-11 that stand in a state, and what each of them brings."""
 
-# ruff: noqa: D401, PERF401 - it reads like the text, and JSON may be anything
+# ruff: noqa: D401 - it reads like the text, and JSON may be anything
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ def deadlines(state: State) -> list[dict[str, Any]]:
     turn: dict[str, Any] | None = state["turn"]
     records: list[Record] = [] if turn is None else turn["records"]
     found: list[dict[str, Any]] = []
+    leases: list[dict[str, Any]] = []
     for record in records:
         if record["deadline"] is not None and is_pending_approval(record):
             found.append(deadline("approval", record["deadline"], record["invocation_id"]))
-    for record in records:
         if record["lease_until"] is not None and record["phase"] == "STARTED":
-            found.append(deadline("lease", record["lease_until"], record["invocation_id"]))
+            leases.append(deadline("lease", record["lease_until"], record["invocation_id"]))
+    found += leases
     for grant in state["grants"]:
         if grant["expires_at"] is not None:
             found.append(deadline("grant", grant["expires_at"], grant["grant_id"]))

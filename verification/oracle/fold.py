@@ -3,7 +3,7 @@
 It sees state alone, so a fact that carries too little shows as a difference after recovery.
 """
 
-# ruff: noqa: C901, D401, PERF401, PLR1714 - it reads like the text, and JSON may be anything
+# ruff: noqa: C901, D401, PLR1714 - it reads like the text, and JSON may be anything
 
 from __future__ import annotations
 
@@ -117,12 +117,13 @@ def fold_closed(state: State, fact: Fact, *, owes_continuation: bool) -> None:
 
 def remember(state: State, turn_id: str, invocation_id: str | None, at: float) -> None:
     """K-54: a pair that closes again counts once, as the most recently closed."""
-    entries: list[dict[str, Any]] = []
-    for entry in state["memory"]:
-        if entry["turn_id"] != turn_id or entry["invocation_id"] != invocation_id:
-            entries.append(entry)
-    entries.append({"turn_id": turn_id, "invocation_id": invocation_id, "closed_at": at})
-    state["memory"] = entries
+    others = [
+        entry
+        for entry in state["memory"]
+        if entry["invocation_id"] != invocation_id or entry["turn_id"] != turn_id
+    ]
+    others.append({"turn_id": turn_id, "invocation_id": invocation_id, "closed_at": at})
+    state["memory"] = others
 
 
 def result_of(record: Record) -> dict[str, Any]:

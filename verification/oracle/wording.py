@@ -56,10 +56,16 @@ def receipt_of(reason: str | None, facts: list[Any], effects: list[Any]) -> dict
     return {"accepted": reason is None, **given, "facts": facts, "effects": effects}
 
 
+_HOLDS: Final = (dict, list)
+
+
 def copy_of(value: Any) -> Any:
     """A copy of a JSON value that shares nothing which can be changed."""
     if isinstance(value, dict):
-        return {name: copy_of(item) for name, item in value.items()}
+        return {
+            name: copy_of(item) if isinstance(item, _HOLDS) else item
+            for name, item in value.items()
+        }
     if isinstance(value, list):
-        return [copy_of(item) for item in value]
+        return [copy_of(item) if isinstance(item, _HOLDS) else item for item in value]
     return value

@@ -138,10 +138,8 @@ def test_what_the_oracle_raises_is_the_kits_own_fault(monkeypatch: pytest.Monkey
         explore(SMALL)
 
 
-def test_a_refusal_that_changes_the_state_in_secret_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """K-2: nothing in its receipt shows it, but the key does."""
+def plant_secret_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a second claim, which is refused, name another worker."""
     real = Kernel.receive
 
     def receive(self: Kernel, delivery: Any, now: float) -> Any:
@@ -153,10 +151,34 @@ def test_a_refusal_that_changes_the_state_in_secret_is_found(
 
     monkeypatch.setattr(Kernel, "receive", receive)
 
+
+def test_a_refusal_that_changes_the_state_in_secret_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-2: nothing in its receipt shows it, but the key does."""
+    plant_secret_change(monkeypatch)
+
     finding = found(SMALL)
 
     assert finding.rule == "K-2"
     assert finding.script[-1]["type"] == "claim"
+
+
+def test_so_it_is_where_a_merged_state_is_fired_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, too, what is refused is fired at no copy, and the key is looked at in the end."""
+    opened_and_claimed = [0, 1]
+    player = kernel_player.KernelPlayer(SMALL.run)
+    right = counterexample.answers(SMALL, player, opened_and_claimed)
+    plant_secret_change(monkeypatch)
+    finding = counterexample.answers(
+        SMALL, kernel_player.KernelPlayer(SMALL.run), opened_and_claimed
+    )
+
+    assert isinstance(right, list)
+    assert len(right) == len(SMALL.symbols)
+    assert isinstance(finding, Finding)
+    assert finding.rule == "K-2"
+    assert [step["type"] for step in finding.script] == ["open_turn", "claim", "claim"]
 
 
 def test_recovery_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
