@@ -123,7 +123,7 @@ fuzz: $(VENV)/.installed-dev
 
 # Eight seeds of 50 kills, every use case in each form, 1,000 power losses of each story: minutes on one processor.
 crash: $(VENV)/.installed-dev
-	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/fleet tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/server/test_two_servers.py tests/world/crash tests/tui/test_looks.py tests/adapters/codex/test_faults_of_messages.py tests/adapters/codex/test_decided_otherwise.py tests/adapters/codex/test_restoring.py tests/clients/mcp/test_cut.py tests/clients/a2a/test_cut.py $(ARGS)
+	$(RUN) TURNLOCK_CRASHES=deep pytest -n auto -rP tests/runtime/crash tests/runtime/power tests/runtime/test_zombies.py tests/runtime/fleet tests/runtime/test_faults.py tests/runtime/test_sqlite_faults.py tests/agent/test_kill_speaking.py tests/agent/test_early_crash.py tests/agent/test_agents_as_tools.py tests/server/test_two_servers.py tests/world/crash tests/tui/test_looks.py tests/adapters/codex/test_faults_of_messages.py tests/adapters/codex/test_decided_otherwise.py tests/adapters/codex/test_restoring.py tests/adapters/codex/test_uc_006_tapes.py tests/clients/mcp/test_cut.py tests/clients/a2a/test_cut.py tests/clients/test_chat_client.py tests/server/clients tests/server/console $(ARGS)
 
 # A PostgreSQL server of its own, or the journal of --url; its summary says what was killed, and what was wrong.
 fleet: $(VENV)/.installed-dev

@@ -12,6 +12,8 @@ from turnlock.tui.chat_watched import LINES, MEMBERS, SPEAKERS, SPOKEN, ChatWatc
 from turnlock.tui.heard import Live, Off
 from turnlock.world.names import request_id
 
+from ..depth import DEEP
+
 
 def entry(number: int, entry_id: str = "", **body: Any) -> Came:
     """An entry of the log."""
@@ -120,7 +122,7 @@ _NAMES = (
     ),
     of=st.sampled_from(["message", "question", "reply", "notice", "stop", "handoff"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 if DEEP else 80, deadline=None)
 def test_w_8_whatever_comes_harms_no_console(
     kind: str, role: str, fields: dict[str, Any], body: dict[str, Any], of: str
 ) -> None:

@@ -19,6 +19,7 @@ from turnlock.tui.heard import Answered
 from turnlock.tui.run_screen import RunScreen
 from turnlock.tui.runs_screen import RunsScreen
 
+from ..depth import DEEP
 from .consoles import (
     RUN,
     Watching,
@@ -404,7 +405,10 @@ def test_f_92_facts_are_filtered_and_the_runs_wait_first(tmp_path: Path) -> None
     tell(tmp_path, story)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 20), (200, 60), (20, 5)])
+SIZES = [(200, 60), (20, 5), *([(80, 24), (60, 20)] if DEEP else ())]
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_f_97_it_can_be_used_in_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async def story(console: Console, pilot: Pilot[None], source: Watching, db: Path) -> None:
         await pilot.press("j", "d")

@@ -154,7 +154,7 @@ def test_what_was_skipped_is_counted_apart() -> None:
     assert headline(nothing).startswith("NOT DONE: skipped: ")
 
 
-@pytest.mark.parametrize("profile", [Profile.DEV, Profile.CI])
+@pytest.mark.parametrize("profile", [Profile.DEV, *([Profile.CI] if DEEP else ())])
 def test_every_visible_rule_is_judged_on_our_kernel(profile: Profile) -> None:
     """By the sample alone, in each profile: that for the night begins with the scripts of ci."""
     results, _ = verify(None, profile=profile, seed=0, progress=lambda _: None, only=("sample",))

@@ -12,6 +12,8 @@ from turnlock.models.errors import InvalidValue
 from turnlock.world.entries import Question
 from turnlock.world.questions import check_reply, form_fields
 
+from ..depth import DEEP
+
 _ODD = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.text(max_size=4),
     lambda inner: (
@@ -40,7 +42,7 @@ _FORM = st.fixed_dictionaries(
 
 
 @given(schema=_FORM | _ODD, content=st.dictionaries(st.sampled_from(["a", "b", "x"]), _ODD))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400 if DEEP else 120, deadline=None)
 def test_w_67_any_form_is_shown_or_not_and_any_answer_fits_or_not(
     schema: Any, content: dict[str, Any]
 ) -> None:

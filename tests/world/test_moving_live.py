@@ -21,6 +21,7 @@ from turnlock.world import Host, World, exporting, worlds
 from turnlock.world.moving import ExportError, export_world, import_world
 from turnlock.world.names import member_run
 
+from ..depth import DEEP
 from ..runtime.faulty_journal import WrappedJournal
 from ..runtime.virtual import LoopClock, run
 from .moved import exported, kept_by, scene_that_pays
@@ -202,7 +203,8 @@ def test_w_72_exported_at_any_moment_while_it_runs_it_goes_on_elsewhere(tmp_path
         assert shop.paid == []
         await checked(there)
 
-    for moment in (*range(0, 200, 9), *range(200, 700, 37)):
+    few, more = (9, 37) if DEEP else (31, 97)
+    for moment in (*range(0, 200, few), *range(200, 700, more)):
         run(it(moment))
     assert len(lengths) > 5, "the moments were not all the same"
 

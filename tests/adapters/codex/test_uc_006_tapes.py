@@ -32,6 +32,7 @@ from turnlock.server.pages import page_of
 from turnlock.server.shown import Sent
 from turnlock.views.live import count_in_doubt
 
+from ...runtime.crash.depth import DEEP
 from ...runtime.virtual import run
 from ...server.peers import serving, spec
 from .recordings import NAMES
@@ -214,7 +215,7 @@ def test_uc_006_a_message_lost_doubled_or_damaged_leaves_the_run_whole(
     steps = tape(name).steps
     places = [at for at, it in enumerate(steps) if isinstance(it, Said)]
     notified = [at for at in places if isinstance(_message(steps[at]), Notified)]
-    for chosen in notified[:: max(1, len(notified) // 3)]:
+    for chosen in notified[:: max(1, len(notified) // (3 if DEEP else 1))]:
 
         def change(place: int, said: Said, chosen: int = chosen) -> list[Message | None]:
             if place != chosen:
