@@ -12,10 +12,15 @@ from ..findings import NO_ANSWER, UNSTEADY, Finding
 from ..judging import active
 from ..oracle.oracle import Oracle
 from ..oracle.reading import canonical
+from ..oracle.wording import well_formed
 from ..rulebook import accused, first_difference
 from ..subjects.child import LAST_WORDS
+from ..subjects.sharing import shared
 from ..subjects.subject import Raw, Script
 from ..subjects.watched import no_answer
+
+LONGEST_SHARED: Final = 200
+"""Steps of a script of which the oracle is kept at each (K-6)."""
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -35,9 +40,44 @@ def _same(one: object, other: object) -> bool:
 
 
 def expected_receipts(run: Raw, script: Script) -> list[Raw]:
-    """Return what the oracle answers to a script."""
-    receive = Oracle(run).receive
-    return [receive(delivery) for delivery in script]
+    """Return what the oracle answers to a script: to be read only."""
+    oracle = Oracle(run)
+    return [_expected(oracle, delivery) for delivery in script]
+
+
+def _expected(oracle: Oracle, delivery: Raw) -> Raw:
+    """Ask the oracle without its copies: nobody changes what goes in, nor what comes out."""
+    if delivery["type"] == "recover":
+        return oracle.receive(delivery)
+    return oracle.answer(well_formed(delivery), float(delivery["now"]))
+
+
+class Expected:
+    """What the oracle answers to scripts for one run; what two share from their start, once.
+
+    Shared are the very same deliveries, which nobody may change meanwhile.
+    """
+
+    def __init__(self, run: Raw) -> None:
+        """Have been asked nothing."""
+        self._run = run
+        self._script: list[Raw] = []
+        self._receipts: list[Raw] = []
+        self._oracles = [Oracle(run)]
+        """Where the latest script stood before each of its steps, and after the last."""
+
+    def receipts(self, script: Script) -> list[Raw]:
+        """Return the receipts of a script, which goes on from the one before where they part."""
+        if len(script) > LONGEST_SHARED:
+            return expected_receipts(self._run, script)
+        at = shared(self._script, script)
+        del self._script[at:], self._receipts[at:], self._oracles[at + 1 :]
+        for delivery in script[at:]:
+            oracle = self._oracles[-1].clone()
+            self._receipts.append(_expected(oracle, delivery))
+            self._script.append(delivery)
+            self._oracles.append(oracle)
+        return self._receipts.copy()
 
 
 def difference(

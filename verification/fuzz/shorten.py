@@ -21,7 +21,7 @@ from ..oracle.reading import canonical
 from ..rulebook import of_its_story, of_its_tick, tick_after
 from ..subjects.subject import Driver, Raw, Script
 from ..subjects.watched import hangs, no_answer, watched
-from .differences import difference, expected_receipts, refuse_unlike, unsteady
+from .differences import Expected, difference, expected_receipts, refuse_unlike, unsteady
 
 MAX_PLAYS: Final = 20_000
 """Scripts that are played, at most, to make one failure shorter: seconds, not minutes."""
@@ -150,13 +150,14 @@ def _judged(
     driver: Driver, finding: Finding, scripts: Sequence[Script]
 ) -> Iterator[Finding | None]:
     run, crashed = finding.run, finding.rule == NO_ANSWER
+    asked = Expected(run)
     left = scripts
     while left:
         batch = left[:1] if crashed else left  # each crash takes with it what is behind it
         played = 0
         for script, got in zip(batch, driver.play(run, batch), strict=True):
             played += 1
-            expected = expected_receipts(run, script)
+            expected = asked.receipts(script)
             found = difference(run, script, expected, got, technique=finding.technique)
             crashes = found is not None and found.rule == NO_ANSWER
             yield found if crashes == crashed else None

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
 import pytest
 
 from turnlock.verification.findings import Finding
+from turnlock.verification.fuzz import differences
+from turnlock.verification.fuzz.differences import Expected
+from turnlock.verification.fuzz.guided import STEP_BYTES, decode
 from turnlock.verification.fuzz.shorten import judge_by, shortened, shortest, simpler_scripts
 from turnlock.verification.fuzz.technique import first_failure
+from turnlock.verification.oracle.oracle import Oracle
+from turnlock.verification.oracle.reading import canonical
 from turnlock.verification.subjects.in_process import InProcess
 from turnlock.verification.subjects.kernel import KernelSubject
 from turnlock.verification.subjects.subject import Raw, Script
 
 from .wrong import LosesEffects, TruthIsOne, WrongReason
 
+CALL: Final[Raw] = {
+    "invocation_id": "a",
+    "tool_name": "ls",
+    "arguments": {},
+    "requires_approval": False,
+}
 KNOWN = [(WrongReason, 4, "K-30"), (TruthIsOne, 3, "K-30"), (LosesEffects, 2, "K-3")]
 
 
@@ -61,6 +75,46 @@ def test_a_planted_mistake_is_found_and_shortened_to_its_known_length(
     assert short.minimal
     assert short.rule == rule
     assert shortened(found, driver) == short, "deterministic"
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_candidates_are_held_against_what_each_is_answered_alone(number: int) -> None:
+    """What they share from their start is asked once; crashes, and text to the last byte."""
+    run, script = decode(random.Random(number).randbytes(1 + 24 * STEP_BYTES))
+    script.insert(len(script) // 2, {"type": "recover"})
+    candidates = [script, *islice(simpler_scripts(script), 60), script[:9], script[:0], script]
+    asked = Expected(run)
+
+    for candidate in candidates:
+        alone = Oracle(run)
+        expected = [alone.receive(step) for step in candidate]
+        assert canonical(asked.receipts(candidate)) == canonical(expected)
+
+
+def test_candidates_share_no_answer_because_they_are_equal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To `==` a result of true is one of 1; the control shares by that, and is wrong."""
+    claimed: list[Raw] = [
+        {"type": "open_turn", "turn_id": "T", "calls": [CALL], "now": 0.0},
+        {"type": "claim", "turn_id": "T", "invocation_id": "a", "attempt": 1, "now": 0.0},
+    ]
+    one, true = (
+        [*claimed, {"type": "report", "turn_id": "T", "invocation_id": "a", "result": it, "now": 0}]
+        for it in (1, True)
+    )
+
+    def answers() -> list[str]:
+        asked = Expected({"run_id": "r"})
+        return [canonical(asked.receipts(script)[-1]) for script in (one, true)]
+
+    right = answers()
+    monkeypatch.setattr(differences, "shared", lambda mine, its: len(mine) if mine == its else 0)
+    wrong = answers()
+
+    assert '"result":true' in right[1]
+    assert right[0] != right[1]
+    assert wrong == [right[0], right[0]]
 
 
 def test_fields_and_times_are_made_plain() -> None:
