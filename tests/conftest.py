@@ -42,7 +42,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 TESTS = Path(__file__).parent
 OF_THE_KERNEL = frozenset({"models", "machines", "engine", "rules", "usecases", "property"})
 """The folders whose tests reach every branch of the kernel."""
-LONGEST = frozenset({"catalogue", "verification", "views", "wire"})
+LONGEST = frozenset(
+    {"catalogue", "foreign", "property", "runtime", "server", "tui", "verification"}
+)
 """The folders whose files take longest: begun first, no processor waits for the last of them."""
 
 
