@@ -35,7 +35,7 @@ from timing import QUICK, Line
 
 TURNS: Final = {1: 40, 100: 2, 1_000: 1}
 """By how many runs are at once: the turns of each."""
-ROUNDS: Final = {1: 3, 100: 3, 1_000: 1}
+ROUNDS: Final = {1: 3, 100: 3, 1_000: 2}
 REST: Final = 0.02
 """Seconds between a turn and its approval where a run is alone: nothing is under way then."""
 WARM: Final = 2
