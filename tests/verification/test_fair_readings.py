@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 from turnlock.models.facts import FACTS
+from turnlock.verification.alphabet import symbols
+from turnlock.verification.edges.edge import Edge, at
+from turnlock.verification.edges.technique import Played
 from turnlock.verification.fuzz.technique import first_failure
 from turnlock.verification.oracle.oracle import Oracle
 from turnlock.verification.rulebook import differences
@@ -127,6 +130,33 @@ def test_what_the_text_leaves_free_is_tolerated(
     """And only that: its neighbour is blamed on the rule that says it."""
     assert blamed(tolerated) is None
     assert blamed(control) == rule
+
+
+def without_correlation(receipt: Raw) -> None:
+    for record in records(receipt):
+        record.pop("provider_call_id", None)
+
+
+def correlated_otherwise(receipt: Raw) -> None:
+    for record in records(receipt):
+        if "provider_call_id" in record:
+            record["provider_call_id"] = "other"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"), [(without_correlation, 0), (correlated_otherwise, 1), (says_more, 0)]
+)
+def test_a_providers_id_may_be_left_out_and_not_be_another(change: Change, found: int) -> None:
+    """Its name is ours; who repeats it repeats it as it was."""
+    told = Edge(
+        name="correlated",
+        about="a call with its provider's id",
+        rules=("K-20",),
+        steps=at(0.0, symbols.open_turn("T", symbols.call("a", provider_call_id="p"))),
+    )
+    played = Played(InProcess(partial(Other, change), name="other"))
+    played.play(told)
+    assert len(played.found) == found
 
 
 def nulls(receipt: Raw) -> None:

@@ -12,7 +12,7 @@ from ..oracle.reading import digest_of
 from .edge import ERROR, RESULT, RETRY, Edge, at, executed, script
 
 ONE: Final = {"n": 1}
-PLAIN_CALL: Final[Raw] = {"approval_timeout": None, "observed": None}
+PLAIN_CALL: Final[Raw] = dict.fromkeys(("approval_timeout", "observed", "provider_call_id"))
 NO_DECISION: Final[Raw] = dict.fromkeys(
     ("reason", "decided_by", "scope", "match", "expires_in", "arguments_digest", "arguments")
 )

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import attrs
 
 from ...wire.plain import Raw, alike, is_receipt
-from .payloads import CALL, CALL_AT_WILL, COMMIT, DECISION, EFFECTS, PAYLOADS, RESULT
+from .payloads import CALL, CALL_AT_WILL, COMMIT, CORRELATION, DECISION, EFFECTS, PAYLOADS, RESULT
 
 
 class Absent(Enum):
@@ -76,7 +76,8 @@ def differences(expected: Raw, got: Raw | None) -> tuple[Difference, ...]:
     merely numbers facts, and last what only docs/wire.md says. Numbers are equal by value (a kernel
     in another language writes 1 for 1.0), effects in any order. Fields that kernel.md does not know
     are passed over, as section 12 does; so is a `commit` left out, by which our journals mark what
-    K-9 joins, and the arguments of a start, which seed 001 lets be absent.
+    K-9 joins, the arguments of a start, which seed 001 lets be absent, and the provider's id of a
+    call, whose name is ours.
     """
     if not is_receipt(got):
         return (Difference("", expected, ABSENT if got is None else got),)
@@ -265,6 +266,8 @@ def _inside(path: str, name: str, expected: object, got: object, part: Raw) -> I
         for field in [*one, *(field for field in other if field not in one)]:
             mine, its = one.get(field, ABSENT), other.get(field, ABSENT)
             if alike(mine, its) or (mine is ABSENT and field not in known):
+                continue
+            if field == CORRELATION and its is ABSENT:
                 continue
             at_will = known is CALL and field in CALL_AT_WILL and its in (ABSENT, None)
             decided = DECISION if at_will or (mine is ABSENT and its is None) else ""

@@ -121,7 +121,9 @@ PAYLOADS: Final[Mapping[str, Mapping[str, Field]]] = {fact.type: _fields(fact) f
 
 CALL: Final = frozenset(field.name for field in attributes(Call) if field.init)
 """The fields of a call in TURN_OPENED and CALL_ADDED."""
-CALL_AT_WILL: Final = frozenset({"approval_timeout", "provider_call_id"})
+CORRELATION: Final = "provider_call_id"
+"""The field of a call that the kernel never looks at: it may be left out, but not be another."""
+CALL_AT_WILL: Final = frozenset({"approval_timeout", CORRELATION})
 """Those of them that the fold does not need: what they ask for stands in other facts."""
 RESULT: Final = frozenset({"invocation_id", "tool_name", "status", "result", "error", "reason"})
 """The fields of a result in a continuation (section 9)."""
