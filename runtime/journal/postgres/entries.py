@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
+
+import attrs
 
 from ....models.codec import to_json
+from ....models.errors import TurnlockError
 from ....models.run import Run
 from ..contract import RunEntry, Summary, run_differs, unknown_run
 from ..ledger import Cursor
@@ -13,6 +16,7 @@ from ..rows import LastAppend, checksum, configuration, run_listed
 from .appends import SET_SUMMED, SUMMED, summed
 from .doors import Connection
 from .heads import head_of
+from .lanes import Body, Outcome
 from .owning import UNTIL
 from .tables import Tables, bytes_of, key_of, text_of
 
@@ -141,23 +145,62 @@ async def free(  # noqa: PLR0913 - what picks a page
     return tuple([entry_in(row, where) for row in rows])
 
 
-async def declare(connection: Connection, tables: Tables, run: Run, *, where: str) -> None:
-    """Make a run known, or compare it with what is known."""
-    content = to_json(run)
-    added = await connection.fetchval(
+@attrs.frozen
+class Declared:
+    """A run that is to be made known, and its row."""
+
+    run: Run
+    key: bytes
+    run_id: bytes
+    content: bytes
+    checksum: int
+    kind: bytes
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return what is kept of a run."""
+        content, run_id = to_json(run), run.run_id
+        summed_up = checksum(content, run_id)
+        return cls(run, key_of(run_id), bytes_of(run_id), content, summed_up, bytes_of(run.kind))
+
+
+def declaring(tables: Tables, *, where: str) -> Body:
+    """Return what makes a group of runs known, or compares each with what is known (D-33).
+
+    They are listed in the order in which they came. Two hosts that declare the same ones in another
+    order may lock each other out, once: the server ends one, which is done again (D-32).
+    """
+    statement = (
         f"INSERT INTO {tables.runs} (key, run_id, run, checksum, kind)"  # noqa: S608 - ours
-        " VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING number",
-        key_of(run.run_id),
-        bytes_of(run.run_id),
-        content,
-        checksum(content, run.run_id),
-        bytes_of(run.kind),
+        " SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bytea[])"
+        " ON CONFLICT DO NOTHING RETURNING key"
     )
-    if added is None:
-        await head_of(connection, tables, run.run_id)  # it was not removed
+
+    async def body(connection: Connection, works: Sequence[Declared]) -> Sequence[Outcome]:
+        first = {it.key: it for it in reversed(works)}
+        columns = [[getattr(it, name) for it in works] for name in _DECLARED]
+        added = {key for (key,) in map(tuple, await connection.fetch(statement, *columns))}
+        return [
+            Outcome()
+            if it.key in added and it is first[it.key]
+            else await _compared(connection, tables, it.run, where=where)
+            for it in works
+        ]
+
+    return body
+
+
+_DECLARED: Final = ("key", "run_id", "content", "checksum", "kind")
+
+
+async def _compared(connection: Connection, tables: Tables, run: Run, *, where: str) -> Outcome:
+    """Compare a run with the one that is known; it may have been removed."""
+    try:
+        await head_of(connection, tables, run.run_id)
         known = (await entry(connection, tables, run.run_id, where=where)).run
-        if known != run:
-            raise run_differs(run, known)
+        return Outcome() if known == run else Outcome(error=run_differs(run, known))
+    except TurnlockError as error:
+        return Outcome(error=error)
 
 
 async def tell(  # noqa: PLR0913 - what is told

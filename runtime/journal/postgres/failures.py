@@ -24,6 +24,8 @@ RETRIED: Final = frozenset({"40001", "40P01", "55P03"})
 """What the server says of a transaction that others stood in the way of (D-32)."""
 
 _LOST: Final = ("08", "57P0", "57P")
+_UNPREPARED: Final = frozenset({"26000", "42P05"})
+"""What a server says of a prepared statement that it, or a pooler before it, has in another way."""
 
 
 class Away(JournalError):
@@ -65,7 +67,7 @@ def not_kept(where: str, error: BaseException) -> JournalError:
 
 def not_read(where: str, error: BaseException) -> JournalError:
     """Return the error for what could not be read."""
-    return JournalError(f"journal {where}: it could not be read: {cause_of(error)}")
+    return JournalError(f"journal {where}: it could not be read: {with_fix(error)}")
 
 
 def not_opened(where: str, error: BaseException) -> JournalError:
@@ -119,12 +121,19 @@ def cause_of(error: BaseException) -> str:
     """Return what happened, in words that hold no secret: the driver tells of no password."""
     state = state_of(error)
     text = str(error).strip() or type(error).__name__
+    if state in _UNPREPARED:  # the driver's hint is about the driver's own parameters
+        text = text.partition("\n")[0]
     if isinstance(error, TimeoutError):
         text = "no answer in time"
     return f"{text} ({state})" if state else text
 
 
 _FIXES: Final = {
+    **dict.fromkeys(
+        _UNPREPARED,
+        "a pooler in transaction mode mixes up prepared statements: give ?prepared=off, or"
+        " PgBouncer 1.21 or later with max_prepared_statements above 0",
+    ),
     "53100": "the server's disk is full: make room there",
     "25006": "this server takes no writes: it is a standby, or not promoted yet",
     "28P01": "correct the user, or its password in PGPASSWORD, PGPASSFILE or the URL",

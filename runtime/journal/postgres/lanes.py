@@ -30,6 +30,8 @@ GROUP: Final = 256
 """Works that are done in one transaction at most."""
 GROUP_BYTES: Final = 8_000_000
 """Bytes of a group after which no further work is taken into it."""
+SLOWEST: Final = 1_000_000
+"""Bytes a second that any way to the server carries: what is large is waited for longer."""
 WAITING: Final = 10_000
 """Works of one lane that may wait; then `Overloaded`."""
 RETRIES: Final = 10
@@ -217,9 +219,9 @@ class Lane:
             return kind.body(connection, [it.asked for it in works])
 
         with self._counts.group(len(works)):
-            if kind.single:
-                return await link.single(body)
-            return await link.transaction(body, within=kind.within)
+            do = link.single if kind.single else link.transaction
+            within = (kind.within or link.answer_within) + sum(it.size for it in works) / SLOWEST
+            return await do(body, within=within)
 
     async def _one_by_one(self, works: Sequence[Work], error: Exception) -> Sequence[Outcome]:
         """Do each for itself, so that none fails for another's sake (D-34)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from ....engine.snapshot import Snapshot
@@ -13,7 +14,10 @@ from ..ledger import START, Cursor, Domain, LedgerPage, Noted
 from . import ledger as ledgers
 from . import notes as notes_
 from . import owning, snapshots, workers
+from .database import Database
 from .doors import Doors
+from .lanes import Kind
+from .together import OfRun, under_runs
 
 PORTION: Final = 2_000
 """Notes that are pruned in one transaction: others write in between."""
@@ -22,15 +26,24 @@ PORTION: Final = 2_000
 class PostgresLedgers(Doors):
     """Notes, snapshots and workers."""
 
+    _database: Database
+
+    @cached_property
+    def _under_runs(self) -> Kind:
+        return under_runs(self._tables)
+
     async def note(self, run_id: str, *, fence: int | None, notes: Sequence[Note]) -> Appended:
         """Keep notes."""
         given = given_notes(run_id, notes)
-        return await self._write(
+        asked = OfRun(
+            run_id,
             lambda it: notes_.note(
                 it, self._tables, run_id, fence=fence, given=given, where=self._where
             ),
-            run=run_id,
         )
+        size = sum(len(it.content) for it in given)
+        kept: Appended = await self._database.do(self._under_runs, asked, run=run_id, size=size)
+        return kept
 
     async def notes(
         self, run_id: str, *, domain: Domain | None = None, after: Cursor = START
@@ -105,13 +118,17 @@ class PostgresLedgers(Doors):
 
     async def keep_snapshot(self, snapshot: Snapshot, *, fence: int | None) -> Appended:
         """Keep a snapshot."""
-        content = to_json(snapshot)
-        return await self._write(
+        run_id, content = snapshot.run.run_id, to_json(snapshot)
+        asked = OfRun(
+            run_id,
             lambda it: snapshots.keep_snapshot(
                 it, self._tables, snapshot, content, fence=fence, where=self._where
             ),
-            run=snapshot.run.run_id,
         )
+        kept: Appended = await self._database.do(
+            self._under_runs, asked, run=run_id, size=len(content)
+        )
+        return kept
 
     async def snapshot(self, run_id: str) -> Snapshot | None:
         """Return the kept snapshot."""

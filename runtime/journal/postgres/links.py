@@ -90,11 +90,11 @@ class Link:
         """Do a work in a transaction, all of it or nothing; answers are waited for so long."""
         return await self._in_time(lambda: self._transaction(work), within=within)
 
-    async def single(self, work: Ask[T]) -> T:
+    async def single(self, work: Ask[T], *, within: float | None = None) -> T:
         """Do a work of one statement, which is a transaction by itself."""
         if self.pooled:
-            return await self.transaction(work)
-        return await self._in_time(lambda: self._single(work))
+            return await self.transaction(work, within=within)
+        return await self._in_time(lambda: self._single(work), within=within)
 
     async def ask(self, ask: Ask[T], *, whole: bool, within: float | None = None) -> T:
         """Ask for something; `whole`: all statements see the same moment."""

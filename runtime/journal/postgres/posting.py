@@ -14,15 +14,19 @@ from ....models.strict_json import parse
 from ...log import logger
 from ..contract import Finding, Post
 from . import posts as posts_
+from .database import Database
 from .doors import Connection, Doors
 from .known import Known
 from .listening import ANSWERED, POSTED, notify
+from .together import BESIDE_RUNS, OfRun
 
 _log: Final = logger(__name__)
 
 
 class PostgresPosts(Doors):
     """Posts and answers."""
+
+    _database: Database
 
     async def post(self, run_id: str, delivery: Delivery) -> int:
         """Leave a delivery."""
@@ -34,7 +38,10 @@ class PostgresPosts(Doors):
             await notify(connection, self._tables, POSTED, run)
             return number
 
-        return await self._write(work, run=run_id)
+        posted: int = await self._database.do(
+            BESIDE_RUNS, OfRun(run_id, work), run=run_id, size=len(content)
+        )
+        return posted
 
     async def posts(self, run_ids: Sequence[str], *, after: int = 0) -> tuple[Post, ...]:
         """Return the posts that wait; those that cannot be read are set aside."""
@@ -56,7 +63,8 @@ class PostgresPosts(Doors):
             await posts_.answer(connection, self._tables, run_id, number=number, receipt=content)
             await notify(connection, self._tables, ANSWERED, number)
 
-        await self._write(work, run=run_id)
+        asked = OfRun(run_id, work)
+        await self._database.do(BESIDE_RUNS, asked, run=run_id, size=len(content))
 
     async def answered(self, run_id: str, number: int) -> Mapping[str, Any] | None:
         """Return the answer."""

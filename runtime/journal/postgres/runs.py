@@ -41,6 +41,10 @@ class PostgresRuns(Doors):
     """When owners were cleaned last."""
 
     @cached_property
+    def _declaring(self) -> Kind:
+        return Kind(entries.declaring(self._tables, where=self._where))
+
+    @cached_property
     def _owning(self) -> Kind:
         return Kind(owning.owning(self._tables))
 
@@ -50,7 +54,8 @@ class PostgresRuns(Doors):
 
     async def declare(self, run: Run) -> None:
         """Make a run known."""
-        await self._write(lambda it: entries.declare(it, self._tables, run, where=self._where))
+        asked = entries.Declared.of(run)
+        await self._database.do(self._declaring, asked, size=len(asked.content))
 
     async def own(
         self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None

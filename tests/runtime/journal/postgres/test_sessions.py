@@ -1,5 +1,8 @@
 """What a session is given, through a pooler and without one; and what a new timeline means."""
 
+# Looks inside: at what a statement says.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -10,6 +13,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended, open_journal
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.links import Link, open_link
@@ -121,3 +125,14 @@ def test_d_62_a_new_timeline_is_told_and_kept(
         asyncio.run(run())
     assert [it for it in caplog.messages if "timeline 1, and was on 7" in it] == caplog.messages
     assert len(caplog.messages) == 1
+
+
+def test_d_59_a_pooler_that_mixes_up_prepared_statements_is_told_of(tmp_path: Path) -> None:
+    """As PgBouncer before 1.21 does in transaction mode."""
+
+    async def story() -> None:
+        async with await PostgresJournal.open(place_of(journal_url(tmp_path))) as journal:
+            with pytest.raises(JournalError, match=r"does not exist \(26000\); .*prepared=off"):
+                await journal._read(lambda it: it.execute("EXECUTE nobody"))
+
+    asyncio.run(story())

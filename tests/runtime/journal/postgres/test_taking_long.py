@@ -1,4 +1,7 @@
-"""What may take longer than an answer: a list of many runs, and to remove one with much in it."""
+"""What may take longer than an answer: a list of many runs, what is large, to remove much."""
+
+# Looks inside: at a lane.
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ import attrs
 import pytest
 
 from turnlock import Run
+from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import RunsPage
 from turnlock.runtime.journal.postgres import latest
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
+from turnlock.runtime.journal.postgres.lanes import Kind, Outcome
 from turnlock.runtime.journal.postgres.url import place_of
 
 from ....postgres.servers import journal_url, url
@@ -87,5 +92,22 @@ def test_a_journal_is_closed_once_what_takes_long_is_done(tmp_path: Path) -> Non
         await asyncio.sleep(0)
         await journal.close()
         await removing
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_d_36_what_is_large_is_waited_for_longer(tmp_path: Path, *, single: bool) -> None:
+    """A slow way takes its time for fifty megabytes; what is small is waited for as ever."""
+
+    async def slow(connection: Any, works: Any) -> list[Outcome]:
+        await connection.execute("SELECT pg_sleep(0.6)")
+        return [Outcome("done") for _ in works]
+
+    async def story(journal: PostgresJournal) -> None:
+        kind = Kind(slow, single=single)
+        assert await journal._database.do(kind, None, size=50_000_000) == "done"
+        with pytest.raises(JournalError):
+            await journal._database.do(kind, None, size=100)
 
     play(tmp_path, story)
