@@ -22,7 +22,7 @@ def imported_when_asked(package: str, homes: Mapping[str, str]) -> Callable[[str
 
     def get(name: str) -> Any:  # noqa: ANN401 - whatever the package exports
         if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found = getattr(import_module(f".{module_of[name]}", package), name)
         setattr(import_module(package), name, found)  # asked for once, as with any import
         return found
