@@ -68,9 +68,9 @@ def gaps(root: Path, settings: dict[str, Any]) -> list[str]:
         *compare(
             "[tool.pyright] include",
             tool["pyright"]["include"],
-            here
+            {f"src/turnlock/{name}" for name in (*here, "__init__.py", "__main__.py")}
             | {f"examples/{name}" for name in ("clients", "dbos", "guards")}
-            | {"tests", "__init__.py", "__main__.py"},
+            | {"tests"},
         ),
         *compare("[tool.coverage.run] source", measured, (KERNEL | measured) & here),
         *compare("src/turnlock", (link.name for link in links), here | ROOT_FILES | {DOCS}),
@@ -134,7 +134,7 @@ def test_a_forgotten_folder_is_told(tmp_path: Path) -> None:
     assert gaps(checkout, settings) == [
         "[tool.setuptools] packages lacks turnlock.planted",
         "[tool.setuptools] packages lacks turnlock.planted.deep",
-        "[tool.pyright] include lacks planted",
+        "[tool.pyright] include lacks src/turnlock/planted",
         "[tool.coverage.run] source lacks engine",
         "src/turnlock lacks planted",
         "src/turnlock/turn is not a link to ../../turn",
