@@ -1,24 +1,48 @@
 """The makers that the kernel uses for what it emits (see `models.record.unchecked_maker`).
 
 They trust their arguments: every value that goes in here was checked when its delivery was built.
-The maker of a fact has its type as a name, `tool_denied` of TOOL_DENIED, and is written when it is
-first asked for: a process that starts needs few. It reads what all facts have off the state, the
-turn and the invocation; the rest are keyword arguments with the names of the fields.
+The makers of facts read what all facts have off the state, the turn and the invocation; the rest
+are keyword arguments with the names of the fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TypeVar
 
 from ..lifecycle.invocation import Decision
 from ..models.calls import CallResult
 from ..models.effects import Cancel, Continue, Execute, Wake
-from ..models.facts import FACTS, ExecutionFact, Fact, GrantFact, LifecycleFact, TurnFact
+from ..models.facts import (
+    CallAdded,
+    ContinuationTaken,
+    ExecutionInDoubt,
+    ExecutionRetried,
+    Fact,
+    GrantExpired,
+    GrantIssued,
+    GrantRevoked,
+    LeaseRenewed,
+    RetryAuthorised,
+    ToolApprovalRequested,
+    ToolApproved,
+    ToolDenied,
+    ToolExecutionFailed,
+    ToolExecutionStarted,
+    ToolExecutionSucceeded,
+    TurnInterrupted,
+    TurnInterrupting,
+    TurnOpened,
+    TurnSealed,
+    TurnSettled,
+)
 from ..models.record import unchecked_maker, unchecked_maker_from
 from ..models.verdicts import Accepted, Refused
 from .state import Owed
 
+R = TypeVar("R")
+
+_RUN = {"run": "state.run"}
 _FACT = {
     "run_id": "run.run_id",
     "sequence": "number",
@@ -35,28 +59,45 @@ _LIFECYCLE = {
     "agent_name": "run.agent_name",
 }
 
-_RECEIVED = ("now", "number", "input_")
-_SOURCES: Final = {
-    LifecycleFact: (("state", "turn", "invocation", *_RECEIVED), _LIFECYCLE),
-    ExecutionFact: (("state", "turn", "invocation", *_RECEIVED), _INVOCATION),
-    TurnFact: (("state", "turn", *_RECEIVED), _TURN),
-    GrantFact: (("state", *_RECEIVED), _FACT),
-}
-"""By the base of a fact what its maker is given, and where the fields are read off that."""
 
-_FACTS: Final = {fact.type.lower(): fact for fact in FACTS}
+def _of_invocation(cls: Callable[..., R], fields: dict[str, str]) -> Callable[..., R]:
+    context = ("state", "turn", "invocation", "now", "number", "input_")
+    return unchecked_maker_from(cls, context=context, shorthand=_RUN, fields=fields)
 
 
-def __getattr__(name: str) -> Callable[..., Fact]:
-    """Write the maker of a fact (PEP 562)."""
-    if name not in _FACTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    context, fields = _SOURCES[_FACTS[name].__bases__[0]]
-    maker = globals()[name] = unchecked_maker_from(
-        _FACTS[name], context=context, shorthand={"run": "state.run"}, fields=fields
+def _of_turn(cls: Callable[..., R]) -> Callable[..., R]:
+    context = ("state", "turn", "now", "number", "input_")
+    return unchecked_maker_from(cls, context=context, shorthand=_RUN, fields=_TURN)
+
+
+def _of_run(cls: Callable[..., R]) -> Callable[..., R]:
+    return unchecked_maker_from(
+        cls, context=("state", "now", "number", "input_"), shorthand=_RUN, fields=_FACT
     )
-    return maker
 
+
+tool_approval_requested = _of_invocation(ToolApprovalRequested, _LIFECYCLE)
+tool_approved = _of_invocation(ToolApproved, _LIFECYCLE)
+tool_denied = _of_invocation(ToolDenied, _LIFECYCLE)
+tool_execution_started = _of_invocation(ToolExecutionStarted, _LIFECYCLE)
+tool_execution_succeeded = _of_invocation(ToolExecutionSucceeded, _LIFECYCLE)
+tool_execution_failed = _of_invocation(ToolExecutionFailed, _LIFECYCLE)
+execution_in_doubt = _of_invocation(ExecutionInDoubt, _INVOCATION)
+retry_authorised = _of_invocation(RetryAuthorised, _INVOCATION)
+execution_retried = _of_invocation(ExecutionRetried, _INVOCATION)
+lease_renewed = _of_invocation(LeaseRenewed, _INVOCATION)
+
+turn_opened = _of_turn(TurnOpened)
+call_added = _of_turn(CallAdded)
+turn_sealed = _of_turn(TurnSealed)
+turn_settled = _of_turn(TurnSettled)
+turn_interrupting = _of_turn(TurnInterrupting)
+turn_interrupted = _of_turn(TurnInterrupted)
+continuation_taken = _of_turn(ContinuationTaken)
+
+grant_issued = _of_run(GrantIssued)
+grant_revoked = _of_run(GrantRevoked)
+grant_expired = _of_run(GrantExpired)
 
 cancel = unchecked_maker(Cancel)
 continue_ = unchecked_maker(Continue)

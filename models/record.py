@@ -192,8 +192,9 @@ def _maker(
     shorthand: Mapping[str, str],
     given: Mapping[str, str],
 ) -> Any:  # noqa: ANN401
-    thawed = {"__slots__": cls.__slots__, "__setattr__": object.__setattr__}
-    twin = type(cls.__name__, cls.__bases__, thawed)
+    # Both, though nothing is deleted: beside a frozen `__delattr__` CPython stores the slow way.
+    thawed = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+    twin = type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **thawed})
     kinds: tuple[type, ...] = cls.__mro__
     fields = [name for kind in reversed(kinds) for name in vars(kind).get("__slots__", ())]
     keywords = [name for name in fields if name not in given]
