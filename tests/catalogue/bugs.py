@@ -9,6 +9,7 @@ from . import (
     approval,
     clock,
     edge_bounds,
+    edge_hosts,
     edge_values,
     grants,
     interrupt,
@@ -34,5 +35,6 @@ CATALOGUE: Final[tuple[Bug, ...]] = (
     *told.BUGS,
     *edge_bounds.BUGS,
     *edge_values.BUGS,
+    *edge_hosts.BUGS,
     *reasons.BUGS,
 )

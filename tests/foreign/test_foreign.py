@@ -151,6 +151,27 @@ def seen(bug: Bug) -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    ("bug", "edge", "rule"),
+    [
+        ("ids are escaped as in URLs", "text beyond ASCII", "K-7"),
+        ("results of text are stripped", "text beyond ASCII", "K-30"),
+        ("a null provider_call_id is given back", "the ids of a provider", "wire.md"),
+    ],
+)
+def test_an_edge_leaves_a_field_with_the_rule_that_it_has_everywhere(
+    bug: str, edge: str, rule: str
+) -> None:
+    """What a script is about is told first where nothing else says it, such as a verdict."""
+    (one,) = [it for it in edges.edges_of(Profile.DEV) if it.name == edge]
+
+    result = edges.check(
+        in_process(bug_named(bug)), profile=Profile.DEV, progress=silent, edges=[one]
+    )
+
+    assert [finding.rule for finding in result.findings] == [rule]
+
+
 KINDS: dict[str, Callable[[], Iterable[Bug]]] = {
     SEMANTIC[0].kind: lambda: SEMANTIC,
     CORNERS[0].kind: lambda: CORNERS,

@@ -202,3 +202,27 @@ def test_a_wake_that_is_missing_is_told_from_a_deadline_that_is(*, deaf: bool, r
     finding = found(RUN, [opening(TIMED)], drops("effects", 0))
     assert finding.rule == "section 9"
     assert shortened(attrs.evolve(finding, minimal=False), driver, plays=50).rule == rule
+
+
+def without_lease(receipt: Raw) -> None:
+    del receipt["facts"][0]["lease_until"]
+
+
+@pytest.mark.parametrize(
+    ("plant", "rule"),
+    [
+        (without_lease, "K-34"),
+        (sets("facts", 0, lease_until=4.0), "K-10"),
+    ],
+)
+def test_k_10_is_blamed_for_a_time_that_was_counted_and_not_for_none(
+    plant: Plant, rule: str
+) -> None:
+    """The clock ran backwards before the claim; where no time is told, it cannot be the cause."""
+    script = ({**opening(FREE), "now": 10.0}, {**CLAIM, "lease": 1.0, "now": 3.0})
+    oracle = Oracle(RUN)
+    *_, expected = (oracle.receive(delivery) for delivery in script)
+    got = copy.deepcopy(expected)
+    plant(got)
+
+    assert accused("test", RUN, script, expected, got).rule == rule

@@ -16,6 +16,8 @@ from ..fuzz.shorten import confirm, shortened
 from ..judging import not_counted
 from ..oracle.oracle import Oracle
 from ..rulebook.attribution import REASON_RULES
+from ..rulebook.difference import first_difference
+from ..rulebook.payloads import WIRE
 from ..subjects.subject import Capability, Driver, Raw, Script
 from ..subjects.watched import hangs, watched
 from .edge import Edge
@@ -29,6 +31,8 @@ MAX_SHORTENED: Final = 10
 """Findings that are made shorter: a system with more is asked for the first of them first."""
 MAX_STEPS: Final = 120
 """Steps of a script that is also played with a crash after each, and whose failure is shortened."""
+_FIELDS: Final = frozenset({"effect_id", "idempotency_key", "result", "error"})
+"""Fields with a rule of their own: what ids are made of (K-7), and outcomes, told as they came."""
 
 GUARANTEE: Final = (
     "Each of these scripts was answered as kernel.md says, and, where the system recovers, with a "
@@ -137,7 +141,7 @@ class Played:
         The control is the same story in plain words: what goes wrong there, too, is left with the
         rule that it breaks.
         """
-        if finding.rule in edge.rules or finding.rule == NO_ANSWER:
+        if finding.rule in {*edge.rules, NO_ANSWER, WIRE} or _says_itself(finding):
             return finding.rule
         run, script = plainer(finding.run, finding.script)
         if script == list(finding.script):
@@ -147,6 +151,12 @@ class Played:
         with not_counted():
             plain = difference(run, script, expected, got, technique=TECHNIQUE)
         return finding.rule if plain is not None else edge.rules[0]
+
+
+def _says_itself(finding: Finding) -> bool:
+    """Whether what differs first is a field that has its rule wherever it stands."""
+    found = first_difference(finding.expected, finding.got)
+    return found is not None and found.field in _FIELDS
 
 
 def _forms(edge: Edge, *, recovers: bool) -> Iterable[tuple[list[Raw], list[Raw]]]:
