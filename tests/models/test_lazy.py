@@ -33,7 +33,7 @@ def test_a_name_is_found_where_it_is_at_home_and_kept(package: ModuleType) -> No
 
 
 def test_any_other_name_is_told_as_python_tells_it(package: ModuleType) -> None:
-    """Whoever mistypes a name reads which, of what, and what Python finds that is near to it."""
+    """Whoever mistypes a name reads which, and of what; the object is there for who catches it."""
     with pytest.raises(AttributeError, match=r"^module 'shelf' has no attribute 'novle'$") as said:
         _ = package.novle
 

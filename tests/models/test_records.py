@@ -153,6 +153,7 @@ def test_a_changed_record_is_another_and_is_checked_again() -> None:
     assert other == Claim(turn_id="T", invocation_id="a", attempt=2)
     assert claim.attempt == 1
     assert changed(claim) == claim
+    assert claim.__replace__(attempt=2, worker=None) == other  # copy.replace, Python 3.13
     with pytest.raises(InvalidValue, match=r"^worker: is empty"):
         changed(claim, worker="")
     with pytest.raises(TypeError, match="colour"):
