@@ -57,8 +57,37 @@ def failures(
             sent.append(batch)
             yield [[step.delivery for step in test] for test in batch]
 
-    for answers in watched(driver).play_each(part.run, scripts()):
-        yield _differing(part.run, sent.popleft(), answers)
+    player = watched(driver)
+    for answers in player.play_each(part.run, scripts()):
+        batch = sent.popleft()
+        if player.shares and not all(map(_right, batch, answers)):
+            yield _differing(part.run, batch, _alone(player, part.run, batch, answers))
+        else:
+            yield _differing(part.run, batch, answers)
+
+
+def _alone(
+    player: Driver, run: Raw, batch: Sequence[Test], answers: list[list[Raw]]
+) -> list[list[Raw]]:
+    """Return what a batch that went wrong is answered where each test is played from a fresh run.
+
+    A kernel that errs may change in place what its copies share, and so err in other tests, too.
+    Where nothing goes wrong now, the copies are to blame: raises `NotDeterministic`.
+    """
+    scripts: list[Script] = [[step.delivery for step in test] for test in batch]
+    alone = player.play(run, scripts)
+    if not all(map(_right, batch, alone)):
+        return alone
+    for script, one, other in zip(scripts, answers, alone, strict=True):
+        refuse_unlike(run, script, one, other)
+    return answers  # a crash, which is no answer
+
+
+def _right(test: Test, got: list[Raw]) -> bool:
+    expected = [step.receipt for step in test]
+    return got == expected and (
+        not any(step.delicate for step in test) or _encode(got) == _encode(expected)
+    )
 
 
 def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> list[Finding]:
@@ -66,13 +95,11 @@ def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> lis
     right: Counter[Step] = Counter()
     tests = 0
     for test, got in zip(batch, answers, strict=True):
-        expected = [step.receipt for step in test]
-        if got == expected and (
-            not any(step.delicate for step in test) or _encode(got) == _encode(expected)
-        ):
+        if _right(test, got):
             right.update(test)
             tests += 1
             continue
+        expected = [step.receipt for step in test]
         script = [step.delivery for step in test]
         finding = difference(run, script, expected, got, technique=TECHNIQUE)
         if finding is not None:

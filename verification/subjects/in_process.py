@@ -50,7 +50,7 @@ class InProcess:
         self.capabilities: frozenset[Capability] = frozenset(subject.capabilities)
         self._make = make
         self._trusted = trusted
-        self._shares = trusted and isinstance(subject, sharing.Cloneable)
+        self.shares = trusted and isinstance(subject, sharing.Cloneable)
         self._known = Known(read_receipt)
 
     @property
@@ -71,7 +71,7 @@ class InProcess:
         """
         for batch in batches:
             with collector_paused():
-                answers = self._shared(run, batch) if self._shares else self.play(run, batch)
+                answers = self._shared(run, batch) if self.shares else self.play(run, batch)
             yield answers
 
     def close(self) -> None:

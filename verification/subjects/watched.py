@@ -16,6 +16,7 @@ from typing import Protocol, cast, runtime_checkable
 from ..errors import SubjectFailed
 from ..findings import NO_ANSWER, Finding
 from .child import HANGS
+from .in_process import InProcess
 from .subject import Driver, Raw, Script
 
 
@@ -35,6 +36,8 @@ class Watched:
         """Take over its name and what it declares."""
         self.name = driver.name
         self.capabilities = driver.capabilities
+        self.shares = isinstance(driver, InProcess) and driver.shares
+        """Whether it plays what scripts of a batch share once, and goes on from copies."""
         self._driver = driver
 
     def play(self, run: Raw, scripts: Sequence[Script]) -> list[list[Raw]]:
