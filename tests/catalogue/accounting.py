@@ -120,7 +120,7 @@ def _continue_without_turn(real: Decider) -> Decider:
     def decide_(state: State, of: Report, now: float) -> Decision:
         decision = real(state, of, now)
         if reason_of(decision) is Reason.NO_ACTIVE_TURN and of.turn_id is not None:
-            return [unchecked.turn_settled(state, of, now, state.sequence + 1)]
+            return [unchecked.turn_settled(state, of, now, state.sequence + 1, Input.SETTLE)]
         return decision
 
     return decide_

@@ -30,7 +30,7 @@ Story: TypeAlias = Callable[[PostgresJournal, Proxy], Awaitable[None]]
 
 APPEND = "INSERT INTO .*appends"
 COMMIT = "^COMMIT$"
-ANSWER = 0.5
+ANSWER = 1.0
 OURS = 1 + 3
 """Connections to the server once a late one is done with: who counts, two lanes and a reader."""
 
