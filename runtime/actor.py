@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from ..engine.inbox import Inbox
 from ..engine.kernel import Kernel
-from ..models.deliveries import Delivery
+from ..models.deliveries import Claim, Delivery
 from ..models.errors import InboxFull, InvalidValue, TurnlockError
 from ..models.verdicts import Verdict
 from .correlating import Correlate
@@ -51,6 +51,14 @@ Item: TypeAlias = Note | Delivery
 class Listener(Protocol):
     """Informed of what an actor has kept. None of its methods may raise or wait."""
 
+    def claims(self, actor: Actor, judged: Sequence[Judged]) -> Sequence[Claim]:
+        """Return the claims that are to be kept with a batch, in the same append (K-9, K-33).
+
+        Nothing happens outside between what asks for an execution and its claim: they are one wait
+        for the disk. What becomes of them is told by `kept`, `folded` or `over`.
+        """
+        ...
+
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         """Act on a batch that was judged, in this order, and whose facts are durable."""
         ...
@@ -65,6 +73,10 @@ class Listener(Protocol):
 
     def fenced(self, actor: Actor) -> None:
         """Act on a run that is served no more here: `actor.stopped` says why."""
+        ...
+
+    def over(self, actor: Actor) -> None:
+        """Learn that nothing is being written for a run that is served no more here."""
         ...
 
 
@@ -126,6 +138,8 @@ class Actor:
         self._snapped = snapped
         """The sequence of the last snapshot that was kept, or tried."""
         self._batch = settings.batch
+        self._failed = False
+        """Whether what was to be kept last was not, or nobody knows."""
         self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -267,6 +281,8 @@ class Actor:
                         wanted.set_exception(why)
                 self._waiting.clear()
             self._inbox = None
+            if self.stopped is not None:
+                self._listener.over(self)
 
     async def _pause(self, seconds: float) -> None:
         self._pausing = asyncio.get_running_loop().create_future()
@@ -278,12 +294,14 @@ class Actor:
     async def _serve_batch(self) -> None:
         notes: list[Note] = []
         batch = await self.writer.judge(self._taken(notes), unfit=self._unfit)
+        if not self._failed and self.stopped is None:
+            batch = self.writer.judge_also(batch, self._listener.claims(self, batch.judged))
         asked = [one for one in batch.judged if one.asked]
         items: list[Item] = [*notes, *(one.delivery for one in asked)]
         if not await self._kept(items, self.writer.keep(batch)):
             return
         if batch.facts:
-            self._batch = min(2 * self._batch, self._settings.batch)
+            self._batch, self._failed = min(2 * self._batch, self._settings.batch), False
         else:
             await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
         self._listener.kept(self, batch.judged)
@@ -322,7 +340,7 @@ class Actor:
             self._fail(items, why)
             self.lose(why)
         except (JournalError, Overloaded) as error:
-            self._batch = 1  # what is too much together may be kept one by one
+            self._batch, self._failed = 1, True  # what is too much together may go one by one
             self._fail(items, error)
         except asyncio.CancelledError:
             left = JournalError(f"run {self.run.run_id!r} was left while it was written")

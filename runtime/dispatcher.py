@@ -16,7 +16,7 @@ import attrs
 
 from ..engine.kernel import Kernel
 from ..models.calls import CallResult
-from ..models.deliveries import Acknowledge, Delivery, Tick
+from ..models.deliveries import Acknowledge, Claim, Delivery, Tick
 from ..models.diagnostics import diagnose
 from ..models.effects import Cancel, Continue, Effect, Execute
 from ..models.errors import InvalidValue, TurnlockError
@@ -97,6 +97,13 @@ class Dispatcher(Listener):
             except Exception:  # noqa: BLE001 - the host's own code
                 _log.exception("who was told that run %r has grown failed", run_id)
 
+    def claims(self, actor: Actor, judged: Sequence[Judged]) -> Sequence[Claim]:
+        """Return the claims of what can start as soon as it is kept that it was asked for."""
+        if not self._performing or self._runtime.performer is not None:
+            return ()
+        effects = [effect for one in judged for effect in one.verdict.effects]
+        return self.executions.claims(actor, [it for it in effects if isinstance(it, Execute)])
+
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         """Publish the facts and refusals of a batch, and perform the effects of its verdicts."""
         run_id = actor.run.run_id
@@ -111,6 +118,7 @@ class Dispatcher(Listener):
         for one in judged:
             self._diagnose(actor, one)
             self.perform(actor, one.verdict.effects)
+        self.executions.kept(actor, judged)
         if actor.stopped is not None:
             return  # the run was released while this was written
         for fact in facts:
@@ -126,6 +134,7 @@ class Dispatcher(Listener):
         self.noted(actor)
         if self._runtime.performer is not None and actor.writer.missed:
             self._runtime.performer.learn(actor.run.run_id, actor.writer.missed)
+        self.executions.folded(actor)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)
         self.approval_ages.recovered(actor.kernel, now=self._runtime.clock.now())
@@ -145,6 +154,10 @@ class Dispatcher(Listener):
                 self._streams.fail(run_id, actor.stopped)
         if isinstance(actor.stopped, JournalReplaced):
             self._runtime.actors.fail(actor.stopped)
+
+    def over(self, actor: Actor) -> None:
+        """Start nothing of what was being claimed."""
+        self.executions.over(actor)
 
     def forget(self, run_id: str) -> None:
         """Drop timer and gauges of a run that is not performed here any more, and tell of it."""

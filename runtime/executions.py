@@ -8,42 +8,50 @@ kernel's sense, and reported when it ends after all (K-35).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from ..models.deliveries import (
-    Claim,
-    Log,
-    Renew,
-)
+from ..models.deliveries import Claim, Log
 from ..models.effects import Cancel, Execute
 from ..models.reasons import Reason
 from ..models.sealed import shown_text
 from ..models.verdicts import Accepted, Verdict
 from .actor import Actor
 from .actors import Actors
+from .claiming import (
+    Attempt,
+    Reservations,
+    Reserved,
+    claim_of,
+    is_over,
+    is_owed,
+    let_in,
+    place_of,
+    renewal_of,
+)
 from .correlating import Correlate
 from .log import logger
 from .owners import Worker
 from .reporting import Key, Lost, Reporting, key_of
 from .restoring import Restoring
-from .scheduling import Clock, Tasks, backoff, retried
+from .scheduling import Beat, Clock, Tasks, backoff, retried
 from .settings import Settings
-from .slots import Limiter, Slot
+from .slots import Limiter, Line, Slot
 from .telemetry import Telemetry
 from .tenure import Tenure
 from .tools.calling import ToolContext
 from .tools.errors import Rejected
-from .tools.performing import perform, prepare
+from .tools.performing import checked, perform, prepare
 from .tools.results import STOOD_STILL, Failed, Outcome, Succeeded, Unknown
-from .tools.sealing import Place, SealBroken
+from .tools.sealing import SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import ToolsOf
+from .writer import Judged
 
 if TYPE_CHECKING:
     from .dispatcher import OnContinue, Performer
@@ -90,30 +98,14 @@ class RuntimeContext:
     """Keeps anew what the journal may lose (D-62); None: it loses nothing while it is open."""
 
 
-@attrs.define(eq=False, kw_only=True)
-class _Attempt(Slot):
-    """One attempt under way; `context` is None while it waits for a slot: nothing is to cancel."""
-
-    actor: Actor
-    effect: Execute
-    declared: Tool | None
-    """The tool as its run had it when this was asked for; None: there was none."""
-    context: ToolContext | None = None
-    runs: bool = False
-    claimed: bool = False
-    """Whether it may have been claimed: then what it comes to is this process's to tell."""
-    why_unknown: str | None = None
-    """Why nobody knows what it came to, once that is so."""
-    task: asyncio.Task[None] | None = None
-
-
 class Executions:
     """All attempts that this process has under way, or waiting for a slot."""
 
     def __init__(self, runtime: RuntimeContext) -> None:
         """Begin with none."""
         self._runtime = runtime
-        self._under_way: dict[Key, _Attempt] = {}
+        self._under_way: dict[Key, Attempt] = {}
+        self._reserved: Final = Reservations(worker=runtime.worker.name, clock=runtime.clock)
         self._starting = True
         self._reporting = Reporting(runtime.actors)
 
@@ -136,26 +128,94 @@ class Executions:
 
         What was under way when the run was let go, and is opened here again, claims nothing more.
         """
-        key = key_of(effect)
-        known = self._under_way.get(key)
-        if self._starting and (known is None or known.actor is not actor):
-            tool = actor.tools.get(effect.tool_name)
-            attempt = self._under_way[key] = _Attempt(
-                run_id=actor.run.run_id,
-                tool=effect.tool_name,
-                concurrency=None if tool is None else tool.policy.concurrency,
-                sequential=tool is not None and tool.policy.sequential,
-                threaded=tool is not None and tool.needs_thread,
-                delegates=tool is not None and tool.delegates,
-                start=self._start,
-                actor=actor,
-                effect=effect,
-                declared=tool,
-            )
-            if tool is None:
+        if self._starting and not self._is_under_way(actor, effect):
+            attempt = Attempt.of(actor, effect, start=self._start)
+            self._under_way[attempt.key] = attempt
+            if attempt.declared is None:
                 self._spawn(attempt, self._refuse(attempt))
             else:
                 self._runtime.slots.ask(attempt)
+
+    def claims(self, actor: Actor, effects: Iterable[Execute]) -> Sequence[Claim]:
+        """Return the claims of what can start as soon as it is kept that it was asked for.
+
+        All that these take to start is reserved: see `claiming`. What must be prepared by code of a
+        tool's author, has no slot or thread now, or stands in a line behind such, claims by itself
+        once it is performed, as does all of it where it is not certain who owns the run.
+        """
+        runtime, attempts, passed = self._runtime, list[Attempt](), set[Line]()
+        if not (self._may_start(actor) and runtime.worker.is_known and runtime.tenure.holds(actor)):
+            return ()
+        for effect in effects:
+            if not runtime.slots.has_room(actor.run.run_id):
+                break
+            if not is_owed(actor, effect) or self._is_under_way(actor, effect):
+                continue  # it is over before it began, say
+            attempt = Attempt.of(actor, effect, start=let_in)
+            tool = attempt.declared
+            if tool is not None and attempt.line not in passed and self._reserve(attempt, tool):
+                attempts.append(attempt)
+            else:
+                passed.add(attempt.line)
+        self._reserved.add(actor, attempts)
+        return [it.reserved.claim for it in attempts if it.reserved is not None]
+
+    def _reserve(self, attempt: Attempt, tool: Tool) -> bool:
+        """Reserve all that an attempt takes to start, if it is there at once; say whether it is."""
+        actor, effect, runtime = attempt.actor, attempt.effect, self._runtime
+        if tool.preprocessors or not tool.is_plain:
+            return False
+        try:
+            given = actor.tools.seals.clear_arguments(effect.arguments, place_of(actor, effect))
+        except SealBroken:
+            return False
+        arguments = checked(tool, given)
+        if isinstance(arguments, Rejected) or not runtime.slots.take(attempt):
+            return False
+        thread = self._lease(tool)
+        try:
+            if tool.needs_thread:
+                thread.take()
+        except NoThread:
+            runtime.slots.give_back(attempt)
+            return False
+        attempt.context = self._context(actor, effect, tool)
+        attempt.claimed = True
+        attempt.reserved = Reserved(
+            claim=claim_of(actor, effect, tool, worker=runtime.worker.name),
+            thread=thread,
+            arguments=arguments,
+            ours=asyncio.get_running_loop().create_future(),
+        )
+        self._under_way[attempt.key] = attempt
+        self._start(attempt)
+        return True
+
+    def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
+        """Start what was claimed with a batch that is durable; what was refused asks anew."""
+        for attempt in self._reserved.kept(actor, judged):
+            self._forget(attempt)
+            if is_owed(actor, attempt.effect):
+                self.perform(actor, attempt.effect)
+
+    def folded(self, actor: Actor) -> None:
+        """Start what was claimed with a batch that was kept after all; drop the rest."""
+        for attempt in self._reserved.folded(actor):
+            self._forget(attempt)
+
+    def over(self, actor: Actor) -> None:
+        """Start nothing that was claimed with a batch of a run that is served no more here."""
+        for attempt in self._reserved.over(actor):
+            self._forget(attempt)
+
+    def _is_under_way(self, actor: Actor, effect: Execute) -> bool:
+        known = self._under_way.get(key_of(effect))
+        return known is not None and known.actor is actor
+
+    def _forget(self, attempt: Attempt) -> None:
+        """Know no more of an attempt, unless it is another's by then."""
+        if self._under_way.get(attempt.key) is attempt:
+            del self._under_way[attempt.key]
 
     def cancel(self, effect: Cancel) -> None:
         """Ask a running tool to stop (K-53); it may still report truthfully."""
@@ -186,10 +246,10 @@ class Executions:
         return self._starting and not actor.leaving
 
     def _start(self, slot: Slot) -> None:
-        attempt = cast("_Attempt", slot)
+        attempt = cast("Attempt", slot)
         self._spawn(attempt, self._execute(attempt))
 
-    def _spawn(self, attempt: _Attempt, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, attempt: Attempt, work: Coroutine[Any, Any, None]) -> None:
         attempt.task = self._runtime.tasks.spawn(f"execute {attempt.effect.effect_id}", work)
 
     def _context(self, actor: Actor, effect: Execute, tool: Tool) -> ToolContext:
@@ -219,36 +279,40 @@ class Executions:
             loop=asyncio.get_running_loop(),
         )
 
-    async def _refuse(self, attempt: _Attempt) -> None:
+    async def _refuse(self, attempt: Attempt) -> None:
         with self._ended(attempt):
             why = f"there is no tool {attempt.tool!r}"
             await self._reporting.reject(attempt.actor, attempt.effect, why)
 
-    async def _execute(self, attempt: _Attempt) -> None:
+    async def _execute(self, attempt: Attempt) -> None:
         with self._ended(attempt):
             outcome = await self._attempted(attempt, attempt.effect)
             if outcome is not None:
                 await self._reporting.report(attempt.actor, attempt.effect, outcome)
 
     @contextmanager
-    def _ended(self, attempt: _Attempt) -> Generator[None]:
+    def _ended(self, attempt: Attempt) -> Generator[None]:
         """Know no more of the attempt in the end, unless it is another's by then."""
-        key = key_of(attempt.effect)
         try:
             yield
         finally:
             attempt.actor.writer.running.is_told(attempt.effect.effect_id)
-            if self._under_way.get(key) is attempt:
-                del self._under_way[key]
+            self._forget(attempt)
 
-    async def _attempted(self, attempt: _Attempt, effect: Execute) -> Outcome | None:
+    async def _attempted(self, attempt: Attempt, effect: Execute) -> Outcome | None:
         """Return what the attempt came to; None where it was not to be started."""
-        actor, tool = attempt.actor, attempt.declared
+        actor, tool, reserved = attempt.actor, attempt.declared, attempt.reserved
         if tool is None:
             raise AssertionError(effect)
         with self._runtime.slots.held(attempt):
+            if reserved is not None:
+                with reserved.thread as thread:
+                    attempt.claimed = await reserved.ours
+                    if not attempt.claimed:
+                        return None
+                    return await self._started(attempt, effect, tool, reserved.arguments, thread)
             context = self._context(actor, effect, tool)
-            if not self._may_start(actor) or _is_over(actor, effect):
+            if not self._may_start(actor) or is_over(actor, effect):
                 return None  # it was interrupted while it waited, say
             attempt.context = context
             with self._lease(tool) as thread:
@@ -261,13 +325,13 @@ class Executions:
         return threads.lease(tool.name)
 
     async def _with_thread(
-        self, attempt: _Attempt, effect: Execute, tool: Tool, thread: Lease
+        self, attempt: Attempt, effect: Execute, tool: Tool, thread: Lease
     ) -> Outcome | None:
         """Prepare, claim and perform; a tool that needs a thread has it before it is claimed."""
         actor, context = attempt.actor, attempt.context
         if context is None:
             raise AssertionError(effect)
-        seals, place = actor.tools.seals, _place_of(actor, effect)
+        seals, place = actor.tools.seals, place_of(actor, effect)
         try:
             given = seals.clear_arguments(effect.arguments, place)
         except SealBroken as error:
@@ -291,6 +355,21 @@ class Executions:
         if not attempt.claimed or not await self._claimed(actor, effect, tool):
             attempt.claimed = False
             return None
+        return await self._started(attempt, effect, tool, arguments, thread)
+
+    async def _started(
+        self,
+        attempt: Attempt,
+        effect: Execute,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        thread: Lease,
+    ) -> Outcome:
+        """Perform what is claimed; return what it came to, as it is kept."""
+        actor, context = attempt.actor, attempt.context
+        if context is None:
+            raise AssertionError(effect)
+        seals, place = actor.tools.seals, place_of(actor, effect)
         with self._runtime.telemetry.execution(actor.run.run_id, effect) as told:
             attempt.runs = True
             try:
@@ -317,14 +396,7 @@ class Executions:
         Where the journal failed, it is not known whether the claim was kept. Then it is made again;
         that it is this very worker's already, who has one task for it, says that it was.
         """
-        claim = Claim(
-            run_id=actor.run.run_id,
-            turn_id=effect.turn_id,
-            invocation_id=effect.invocation_id,
-            attempt=effect.attempt,
-            worker=self._runtime.worker.name,
-            lease=tool.policy.lease,
-        )
+        claim = claim_of(actor, effect, tool, worker=self._runtime.worker.name)
         deliveries = 0
 
         async def deliver() -> Verdict:
@@ -343,7 +415,7 @@ class Executions:
 
     async def _performed(
         self,
-        attempt: _Attempt,
+        attempt: Attempt,
         effect: Execute,
         tool: Tool,
         arguments: Mapping[str, Any],
@@ -361,7 +433,7 @@ class Executions:
             raise AssertionError(effect)
         holds = partial(self._runtime.tenure.holds, actor)
         while await self._still_owned(actor, effect, tool):
-            actor.writer.running.begins(effect.effect_id, _renewal(actor, effect, tool))
+            actor.writer.running.begins(effect.effect_id, renewal_of(actor, effect, tool))
             outcome = await perform(tool, context, arguments, threads=thread, admitted=holds)
             if outcome is not STOOD_STILL:
                 return outcome
@@ -376,7 +448,7 @@ class Executions:
         if self._runtime.tenure.holds(actor):
             return True
         await self._runtime.tenure.make_sure(actor)
-        renewal = _renewal(actor, effect, tool)
+        renewal = renewal_of(actor, effect, tool)
         verdict = await actor.deliver_surely(renewal)
         return isinstance(verdict, Accepted)
 
@@ -386,68 +458,13 @@ class Executions:
 
         Most tools end before the first renewal: there is a task for one that is due alone.
         """
-        beat = _Beat(
+        beat = Beat(
             period=tool.policy.lease / RENEWALS,
             name=f"renew {effect.effect_id}",
-            work=lambda: self._reporting.quietly(actor, _renewal(actor, effect, tool)),
+            work=lambda: self._reporting.quietly(actor, renewal_of(actor, effect, tool)),
             tasks=self._runtime.tasks,
         )
         try:
             yield
         finally:
             beat.stop()
-
-
-class _Beat:
-    """Does some work again and again, until it is stopped; never twice at once."""
-
-    def __init__(
-        self,
-        *,
-        period: float,
-        name: str,
-        work: Callable[[], Coroutine[Any, Any, None]],
-        tasks: Tasks,
-    ) -> None:
-        """Begin after one `period`, in seconds."""
-        self._period = period
-        self._name = name
-        self._work = work
-        self._tasks = tasks
-        self._working: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(period, self._do)
-
-    def stop(self) -> None:
-        """Do it no more; what is being done is cancelled."""
-        self._timer.cancel()
-        if self._working is not None:
-            self._working.cancel()
-
-    def _do(self) -> None:
-        self._timer = self._loop.call_later(self._period, self._do)
-        if self._working is None or self._working.done():
-            self._working = self._tasks.spawn(self._name, self._work())
-
-
-def _place_of(actor: Actor, effect: Execute) -> Place:
-    return Place(actor.run.run_id, effect.turn_id, effect.invocation_id)
-
-
-def _renewal(actor: Actor, effect: Execute, tool: Tool) -> Renew:
-    return Renew(
-        run_id=actor.run.run_id,
-        turn_id=effect.turn_id,
-        invocation_id=effect.invocation_id,
-        attempt=effect.attempt,
-        lease=tool.policy.lease,
-    )
-
-
-def _is_over(actor: Actor, effect: Execute) -> bool:
-    """Whether nothing is to be done any more, for all that is known; the claim decides."""
-    turn = actor.kernel.turn
-    if turn is None or turn.turn_id != effect.turn_id:
-        return True
-    call = turn.members.get(effect.invocation_id)
-    return call is None or call.terminal

@@ -123,17 +123,18 @@ class Worker:
         self.name: Final = f"{OPAQUE}{secrets.token_hex(7)}"
         self._meaning = meaning
         self._journal = journal
-        self._is_known = False
+        self.is_known = False
+        """Whether the journal keeps what it stands for: no claim is made before."""
         self._telling = asyncio.Lock()
 
     async def make_known(self) -> None:
         """Have the journal keep what it stands for, unless it does. Raises `JournalError`."""
-        if self._is_known:
+        if self.is_known:
             return
         async with self._telling:
-            if not self._is_known:
+            if not self.is_known:
                 await self._journal.put_worker(self.name, self._meaning)
-                self._is_known = True
+                self.is_known = True
 
 
 async def meaning_of(worker: str | None, journal: Journal) -> str | None:

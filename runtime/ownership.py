@@ -417,6 +417,9 @@ class Ownership:
         runtime = self._runtime
         fence, ends = held
         await self._actors.check_left(run.run_id, self._journal)
+        if runtime.performer is None:
+            with suppress(TurnlockError):  # what claims says it again, and waits for it
+                await runtime.worker.make_known()
         kernel = await fold_run(run, self._journal, read=read)
         if runtime.restoring is not None:
             await runtime.restoring.begin(run.run_id, read=read)

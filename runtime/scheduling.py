@@ -221,3 +221,35 @@ class Tasks:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed(task.get_name(), error)
+
+
+class Beat:
+    """Does some work again and again, until it is stopped; never twice at once."""
+
+    def __init__(
+        self,
+        *,
+        period: float,
+        name: str,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        tasks: Tasks,
+    ) -> None:
+        """Begin after one `period`, in seconds."""
+        self._period = period
+        self._name = name
+        self._work = work
+        self._tasks = tasks
+        self._working: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(period, self._do)
+
+    def stop(self) -> None:
+        """Do it no more; what is being done is cancelled."""
+        self._timer.cancel()
+        if self._working is not None:
+            self._working.cancel()
+
+    def _do(self) -> None:
+        self._timer = self._loop.call_later(self._period, self._do)
+        if self._working is None or self._working.done():
+            self._working = self._tasks.spawn(self._name, self._work())

@@ -117,6 +117,21 @@ class Limiter:
             self._ready_first(slot.line)
         self._start()
 
+    def has_room(self, run_id: str) -> bool:
+        """Whether a call of this run may find a slot, its tool's own bounds left out."""
+        return self._taken < self._all and self._of["run", run_id] < self._each
+
+    def take(self, slot: Slot) -> bool:
+        """Have it started at once, or not at all: then it does not wait. Say whether it was.
+
+        It passes nobody by: while a slot is free, whoever waits is held back by a bound of his own,
+        and where one of its own line is, it stands behind him.
+        """
+        if self._taken >= self._all or slot.line in self._lines or self._stopped_by(slot):
+            return False
+        self.ask(slot)
+        return slot.taken
+
     def give_back(self, slot: Slot) -> None:
         """Have others take what it held; if it was not let in yet, it waits no more."""
         if not slot.taken:

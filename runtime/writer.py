@@ -152,6 +152,22 @@ class RunWriter:
             raise
         return Batch(judged=judged, notes=notes)
 
+    def judge_also(self, batch: Batch, deliveries: Iterable[Delivery]) -> Batch:
+        """Judge what follows from a batch before it is kept, and return both: one append (K-9).
+
+        No time passes between, and nobody asked: these are the writer's own.
+        """
+        judged = list(batch.judged)
+        try:
+            for delivery in deliveries:
+                now = self._clock.now()
+                verdict = self._judging.receive(delivery, now)
+                judged.append(Judged(delivery, verdict, now, asked=False))
+        except BaseException:
+            self.stale = True
+            raise
+        return Batch(judged=judged, notes=batch.notes)
+
     async def keep(self, batch: Batch) -> None:
         """Append the facts of what was judged, and the notes with them: all of it, or none.
 

@@ -66,6 +66,10 @@ class Notes:
         self.folds = 0
         self.noted_ = 0
         self.fences = 0
+        self.overs = 0
+
+    def claims(self, actor: Actor, judged: Sequence[Judged]) -> Sequence[Claim]:
+        return ()
 
     def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
         self.told.append(judged)
@@ -79,6 +83,9 @@ class Notes:
 
     def fenced(self, actor: Actor) -> None:
         self.fences += 1
+
+    def over(self, actor: Actor) -> None:
+        self.overs += 1
 
 
 class Stage:

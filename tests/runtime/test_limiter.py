@@ -333,6 +333,54 @@ def test_whoever_asks_comes_in_and_no_bound_is_broken(
     run(play())
 
 
+@given(ASKED, st.integers(1, 4), st.integers(1, 3), st.sampled_from("ab"), st.data())
+def test_who_is_taken_at_once_passes_nobody_and_who_is_not_does_not_wait(
+    asked: list[tuple[str, str, bool]],
+    all_runs: int,
+    each_run: int,
+    run_id: str,
+    data: st.DataObject,
+) -> None:
+    """It is let in where all its bounds let it in and nobody stands before it in its line."""
+    concurrency = {"x": 1, "y": 2, "z": None}
+    limiter = Limiter(all_runs=all_runs, each_run=each_run)
+
+    def slot(run_id: str, tool: str, sequential: bool) -> Slot:
+        return Slot(
+            run_id=run_id,
+            tool=tool + "s" * sequential,
+            concurrency=concurrency[tool],
+            sequential=sequential,
+            start=lambda _: None,
+        )
+
+    slots = [slot(*one) for one in asked]
+    for one in slots:
+        limiter.ask(one)
+    for one in data.draw(st.permutations(slots))[: data.draw(st.integers(0, len(slots)))]:
+        limiter.give_back(one)
+    inside = [it for it in slots if it.taken]
+    waiting = [it for it in slots if not it.taken and it.line in limiter._lines]
+    before = dict(limiter._waiting), {line: list(them) for line, them in limiter._lines.items()}
+
+    new = slot(run_id, data.draw(st.sampled_from("xyz")), data.draw(st.booleans()))
+    alike = [it for it in inside if it.tool == new.tool]
+    free = (
+        len(inside) < all_runs
+        and sum(it.run_id == run_id for it in inside) < each_run
+        and len(alike) < (new.concurrency or all_runs)
+        and not (new.sequential and [it for it in inside if it.sequential and it.line == new.line])
+        and new.line not in {it.line for it in waiting}
+    )
+    has_room = limiter.has_room(run_id)
+    assert limiter.take(new) is new.taken is free
+    assert has_room or not free
+    if free:
+        limiter.give_back(new)
+    after = dict(limiter._waiting), {line: list(them) for line, them in limiter._lines.items()}
+    assert free or after == before
+
+
 def test_a_call_that_is_destroyed_with_its_loop_lets_nobody_in() -> None:
     """Who is let in begins a task, and there is no loop for it; an error gives the slot back."""
     order: list[Slot] = []

@@ -10,7 +10,7 @@ says what was done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +26,8 @@ from turnlock.runtime.journal.ledger import Domain, Note
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.calling import ToolContext
+from turnlock.runtime.tools.tool import Tool
 
 from .faulty_journal import Fault, FaultyJournal
 from .test_runtime import World, calls
@@ -69,9 +71,20 @@ async def paid(world: World, runtime: Runtime) -> list[Any]:
     return [fact async for fact in world.journal.facts("r")]
 
 
-def a_world() -> tuple[World, Runtime]:
+async def as_given(arguments: Mapping[str, Any], _: ToolContext) -> Mapping[str, Any]:
+    """Prepare nothing, by code of the tool's own: its claim is an append of its own then."""
+    return arguments
+
+
+def tools_of(world: World, *, apart: bool = True) -> tuple[Tool, Tool]:
+    """One that runs at once, whose claim is kept apart or not, and one that a person is asked."""
+    prepared = (as_given,) if apart else ()
+    return world.tool("pay", preprocessors=prepared), world.tool("ask", approval=True)
+
+
+def a_world(*, apart: bool = True) -> tuple[World, Runtime]:
     world = World(journal=Standby())
-    return world, world.process(world.tool("pay"), world.tool("ask", approval=True))
+    return world, world.process(*tools_of(world, apart=apart))
 
 
 async def approve(runtime: Runtime) -> None:
@@ -96,16 +109,16 @@ async def whole(world: World, before: list[Any]) -> None:
     assert await world.journal.check() == ()
 
 
-ENDS = (0, 2, 3)
-"""Where appends ended: the turn with what it asks, the claim, and its report."""
+ENDS = ((0, True), (2, True), (3, True), (0, False), (3, False))
+"""Where appends ended: the turn with what it asks, the claim – apart or not – and its report."""
 
 
-@pytest.mark.parametrize("to", ENDS)
-def test_d_62_an_owner_keeps_its_tail_anew_and_goes_on(to: int) -> None:
+@pytest.mark.parametrize(("to", "apart"), ENDS)
+def test_d_62_an_owner_keeps_its_tail_anew_and_goes_on(to: int, apart: bool) -> None:
     """However much is lost; nothing is paid again, and nobody need decide."""
 
     async def play() -> None:
-        world, runtime = a_world()
+        world, runtime = a_world(apart=apart)
         async with runtime:
             before = await paid(world, runtime)
             standby(world).fall_back(to)
@@ -273,8 +286,7 @@ def test_d_62_a_journal_that_fails_meanwhile_is_asked_again() -> None:
 
     async def play() -> None:
         world = World(journal=Fails())
-        tools = world.tool("pay"), world.tool("ask", approval=True)
-        async with world.process(*tools) as runtime:
+        async with world.process(*tools_of(world)) as runtime:
             before = await paid(world, runtime)
             standby(world).fall_back(2)
             with pytest.raises(JournalError, match="away"):

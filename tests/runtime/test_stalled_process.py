@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from turnlock import FactType, Run, Status
 from turnlock.runtime.errors import RunFenced
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.tools.calling import ToolContext
 
 from .faulty_journal import Fault, FaultyJournal
 from .test_runtime import World, calls, crash
@@ -20,25 +24,49 @@ from .virtual import run, settled
 RUN = Run(run_id="r")
 
 
-async def claimed_late(world: World, journal: FaultyJournal) -> None:
+TOGETHER = pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
+"""Whether the claim is kept in the append of the opening, or in one of its own."""
+
+
+async def as_given(arguments: Mapping[str, Any], _: ToolContext) -> Mapping[str, Any]:
+    """Prepare nothing, by code of the tool's own: so its claim waits for that."""
+    return arguments
+
+
+def heard(opening: asyncio.Future[Any]) -> None:
+    """Hear how it ended: nobody waits for it."""
+    opening.exception()
+
+
+async def claimed_late(
+    world: World, journal: FaultyJournal, *, together: bool, **policy: Any
+) -> Runtime:
     """Let a process claim, and hold the journal's answer back until its lease is long over."""
-    process = world.process(world.tool("act"))
+    if not together:
+        policy["preprocessors"] = (as_given,)
+    process = world.process(world.tool("act", **policy))
     await process.__aenter__()
     await process.open_run(RUN)
     await process._watchers.cancel()  # it stands still: nothing is renewed
-    journal.plan["append", journal.calls["append"] + 2] = Fault.HELD  # the claim
-    await process.open_turn("r", calls("act"), turn_id="t1")
+    claim = journal.calls["append"] + (1 if together else 2)
+    journal.plan["append", claim] = Fault.HELD
+    opening = asyncio.ensure_future(process.open_turn("r", calls("act"), turn_id="t1"))
+    opening.add_done_callback(heard)
     await settled()
+    assert FactType.TOOL_EXECUTION_STARTED in await world.facts()
+    assert journal.calls["append"] == claim
     await asyncio.sleep(61)
+    return process
 
 
-def test_a_claim_that_was_answered_after_a_take_over_starts_nothing() -> None:
+@TOGETHER
+def test_a_claim_that_was_answered_after_a_take_over_starts_nothing(together: bool) -> None:
     """The journal is asked again: the run is somebody else's, and the tool has not begun."""
 
     async def play() -> None:
         journal = FaultyJournal(MemoryJournal())
         world = World(journal=journal)
-        await claimed_late(world, journal)
+        await claimed_late(world, journal, together=together)
         async with world.process(world.tool("act")) as heir:
             assert heir.runs == ("r",)
             await settled()
@@ -50,20 +78,14 @@ def test_a_claim_that_was_answered_after_a_take_over_starts_nothing() -> None:
     run(play())
 
 
-def test_a_claim_that_was_answered_late_and_is_still_ours_starts() -> None:
+@TOGETHER
+def test_a_claim_that_was_answered_late_and_is_still_ours_starts(together: bool) -> None:
     """Nobody took the run meanwhile: the lease of the tool runs anew, and it runs."""
 
     async def play() -> None:
         journal = FaultyJournal(MemoryJournal())
         world = World(journal=journal)
-        slow = world.tool("act", lease=1_000.0)
-        process = world.process(slow)
-        await process.__aenter__()
-        await process.open_run(RUN)
-        await process._watchers.cancel()
-        journal.plan["append", journal.calls["append"] + 2] = Fault.HELD
-        await process.open_turn("r", calls("act"), turn_id="t1")
-        await asyncio.sleep(61)
+        process = await claimed_late(world, journal, together=together, lease=1_000.0)
         journal.gate.set()
         await settled()
 
@@ -75,13 +97,14 @@ def test_a_claim_that_was_answered_late_and_is_still_ours_starts() -> None:
     run(play())
 
 
-def test_what_was_claimed_and_not_started_is_reported_so() -> None:
+@TOGETHER
+def test_what_was_claimed_and_not_started_is_reported_so(together: bool) -> None:
     """The lease of the tool was over, too: it is in doubt until the true report ends that."""
 
     async def play() -> None:
         journal = FaultyJournal(MemoryJournal())
         world = World(journal=journal)
-        await claimed_late(world, journal)
+        await claimed_late(world, journal, together=together)
         journal.gate.set()
         await settled()
 

@@ -15,6 +15,7 @@ from turnlock.models.deliveries import Acknowledge
 from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.actor import Actor
+from turnlock.runtime.claiming import Attempt, Reservations
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
@@ -73,6 +74,28 @@ async def surely_held(_tenure: Tenure, actor: Actor) -> None:
     """Instead of `Tenure.make_sure`: who was not told that the run is another's has it."""
     if actor.stopped is not None:
         raise actor.stopped
+
+
+def apart(*_: object) -> tuple[()]:
+    """Instead of `Executions.claims`: claim nothing together with what asks for it."""
+    return ()
+
+
+def started_at_once(add: Any) -> Any:
+    """Instead of `Reservations.add`: start what is reserved before anything is kept."""
+
+    def begun(self: Reservations, actor: Actor, attempts: Sequence[Attempt]) -> None:
+        add(self, actor, attempts)
+        for attempt in attempts:
+            if attempt.reserved is not None:
+                attempt.reserved.ours.set_result(True)
+
+    return begun
+
+
+def always_ours(*_: object) -> bool:
+    """Instead of `Reservations._holds`: what nobody knows to be kept counts as kept."""
+    return True
 
 
 async def unclaimed(*_: object) -> bool:

@@ -14,18 +14,21 @@ from turnlock.models.facts import ContinuationTaken, ToolExecutionSucceeded
 from turnlock.models.record import changed
 from turnlock.runtime import dispatcher, ownership, writer
 from turnlock.runtime.actor import Actor
+from turnlock.runtime.claiming import Reservations
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.in_doubt import InDoubtResolver
+from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.owners import Worker
 from turnlock.runtime.tenure import Tenure
 from turnlock.runtime.tools import performing
 
+from ..faulty_journal import Fault, FaultyJournal
 from . import controls
 from .checks import violations
 from .explore import Stage, haunted, played, points
 from .usecase import UseCase
 from .usecases import CHAINED, DOUBTS, FREE, LEASED, NOTED, RAISING
-from .world import World
+from .world import Slow, World
 
 ASKED = DOUBTS[0]
 
@@ -80,9 +83,29 @@ def test_without_asking_who_owns_the_run_a_zombie_hands_over(
 
 def test_without_the_claim_executions_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody need die to see that."""
+    monkeypatch.setattr(Executions, "claims", controls.apart)
     monkeypatch.setattr(Executions, "_claimed", controls.unclaimed)
 
     assert "every_execution_is_recorded" in rules(played(FREE).wrong)
+
+
+def test_starting_before_what_was_claimed_is_kept_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is reserved for a claim begins while opening and claim are on their way to the disk."""
+    at_once = controls.started_at_once(Reservations.add)
+    monkeypatch.setattr(Reservations, "add", at_once)
+
+    stage = Stage(wrapped=Slow)
+    assert "every_execution_is_recorded" in rules(played(FREE, stage=stage).wrong)
+
+
+def test_starting_though_nobody_says_that_it_was_kept_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An append that failed for good, and a reservation that does not look at the journal."""
+    monkeypatch.setattr(Reservations, "_holds", controls.always_ours)
+    stage = Stage(journal=lambda: FaultyJournal(MemoryJournal(), {("append", 1): Fault.LOST}))
+
+    assert "every_execution_is_recorded" in rules(played(FREE, stage=stage).wrong)
 
 
 def test_effects_before_the_append_are_seen() -> None:
@@ -133,6 +156,7 @@ def test_a_retry_in_silence_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     repeating = controls.Repeating(made)
     monkeypatch.setattr(Executions, "__init__", noted)
+    monkeypatch.setattr(Executions, "claims", controls.apart)
     monkeypatch.setattr(Executions, "_claimed", controls.unclaimed_again(Executions._claimed))
     monkeypatch.setattr(InDoubtResolver, "lose_what_died", repeating.lose_what_died)
 

@@ -9,15 +9,17 @@ from typing import Final
 
 import pytest
 
-from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried
+from turnlock.models.facts import ExecutionInDoubt, ExecutionRetried, ToolExecutionStarted
 
 from .depth import DEEP
-from .explore import Played, cancelled, crashed_everywhere, played, points
+from .explore import Played, Stage, cancelled, crashed_everywhere, played, points
 from .usecase import UseCase
-from .usecases import DOUBTS, USE_CASES
+from .usecases import APPROVED, CHAINED, DOUBTS, FREE, INTERRUPTED, USE_CASES
+from .world import Slow
 
 CHAINS: Final = 200 if DEEP else 4
 """Plays of each use case in which several lives end, each drawn by its seed."""
+SLOWLY: Final = USE_CASES if DEEP else (FREE, APPROVED, CHAINED, INTERRUPTED)
 FEWEST: Final = 40
 """Steps that the shortest use case has at least: fewer, and the harness has gone blind."""
 IN_ALL: Final = 1_700
@@ -35,6 +37,20 @@ def test_crash_everywhere(case: UseCase) -> None:
     assert {"before append", "after append", "Actor._serve"} < places
     assert any(len(one.world.heard) > len(case.turns) for one in plays) or "interrupt" in case.name
     print(f"{case.name}: {len(plays)} crash points")
+
+
+@pytest.mark.parametrize("case", SLOWLY, ids=lambda case: case.name)
+def test_crash_everywhere_on_a_slow_disk(case: UseCase) -> None:
+    """What was asked for and claimed in one append (K-9) runs once, or is in doubt (K-33).
+
+    A process dies while that is on its way, and once it is kept and nobody was told.
+    """
+    stage = Stage(wrapped=Slow)
+    (steps,) = played(case, stage=stage).steps
+    plays = [played(case, [step], stage=stage) for step in range(1, steps + 1)]
+
+    assert _wrong(plays) == []
+    assert any(map(_in_doubt_and_never_begun, plays)) or not _holds(plays[-1], ToolExecutionStarted)
 
 
 @pytest.mark.parametrize("case", DOUBTS, ids=lambda case: case.name)
@@ -86,6 +102,13 @@ def test_a_crash_leaves_nothing_running() -> None:
     assert one.steps[0] == 30
     assert len(one.deaths) == 1
     assert one.world.lives == 2
+
+
+def _in_doubt_and_never_begun(one: Played) -> bool:
+    """Whether an attempt is in doubt whose tool had not come to its first line."""
+    begun = {(it.turn_id, it.invocation_id, it.attempt) for it in one.world.begun}
+    doubts = [fact for fact in one.world.facts() if isinstance(fact, ExecutionInDoubt)]
+    return any((it.turn_id, it.invocation_id, it.attempt) not in begun for it in doubts)
 
 
 def _holds(one: Played, kind: type) -> bool:

@@ -8,6 +8,7 @@ or a tool did, must have been durable before.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -254,3 +255,13 @@ class LivingJournal(WrappedJournal):
         finally:
             call.close()
         await self._life.point(f"after {name}")
+
+
+class Slow(WrappedJournal):
+    """A disk that takes its time: before anything is kept, and before it says so."""
+
+    async def append(self, run_id: str, **given: Any) -> Appended:
+        await asyncio.sleep(0.5)
+        appended = await self.inner.append(run_id, **given)
+        await asyncio.sleep(0.5)
+        return appended

@@ -1,0 +1,435 @@
+"""A claim kept together with what asked for it: one append, and all that it takes is reserved.
+
+Where something happens outside between the two, or something is not there at once, it claims by
+itself, as it always could.
+"""
+
+# Looks inside: what is reserved, and by whom.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, Final
+
+import pytest
+
+from turnlock import (
+    Call,
+    Cancel,
+    Claim,
+    Decide,
+    Execute,
+    Fact,
+    FactType,
+    Interrupt,
+    Run,
+    Status,
+)
+from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.calling import ToolContext
+from turnlock.runtime.tools.threads import Lease, NoThread
+from turnlock.runtime.tools.tool import Tool, tool
+from turnlock.runtime.tools.toolbox import Toolbox
+
+from .faulty_journal import FaultyJournal
+from .test_runtime import World, calls
+from .virtual import LoopClock, run, settled
+
+RUN: Final = Run(run_id="r")
+OPENED: Final = FactType.TURN_OPENED
+APPROVED: Final = FactType.TOOL_APPROVED
+STARTED: Final = FactType.TOOL_EXECUTION_STARTED
+SUCCEEDED: Final = FactType.TOOL_EXECUTION_SUCCEEDED
+DOUBT: Final = FactType.EXECUTION_IN_DOUBT
+
+
+class Appends(FaultyJournal):
+    """Notes what each append brought, and fails as it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryJournal())
+        self.brought: list[list[Fact]] = []
+
+    async def append(self, run_id: str, **given: Any) -> Any:
+        self.brought.append(list(given["facts"]))
+        return await super().append(run_id, **given)
+
+    @property
+    def types(self) -> list[list[FactType]]:
+        return [[fact.type for fact in facts] for facts in self.brought]
+
+
+def a_world() -> tuple[World, Appends]:
+    journal = Appends()
+    return World(journal=journal), journal
+
+
+def reserved(runtime: Runtime) -> int:
+    """How many slots are taken."""
+    return len(runtime._runtime.slots)
+
+
+async def opened(runtime: Runtime, *names: str, run_id: str = "r", turn_id: str = "t1") -> None:
+    await runtime.open_run(Run(run_id=run_id))
+    await runtime.open_turn(run_id, calls(*names), turn_id=turn_id)
+    await settled()
+
+
+def test_k_9_the_claim_is_kept_in_the_append_of_the_opening() -> None:
+    """Two commits, one append; the tool begins after it."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        kept: list[int] = []
+        act = world.tool("act", lambda: kept.append(len(journal.brought)))
+        async with world.process(act) as runtime:
+            await opened(runtime, "act")
+
+        first, second, third = journal.types
+        assert first == [OPENED, STARTED]
+        assert [fact.commit for fact in journal.brought[0]] == [1, 2]
+        assert second[0] is SUCCEEDED
+        assert third == [FactType.CONTINUATION_TAKEN]
+        assert kept == [1]
+        assert world.ledger == {"act": 1}
+
+    run(play())
+
+
+def test_k_9_the_claims_of_one_turn_are_kept_with_it_and_those_of_approvals_with_them() -> None:
+    """What waits for a person is claimed once he has said so, in the append of his word."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        tools = world.tool("one"), world.tool("two"), world.tool("pay", approval=True)
+        async with world.process(*tools) as runtime:
+            await opened(runtime, "one", "two", "pay")
+            assert journal.types[0] == [
+                OPENED,
+                FactType.TOOL_APPROVAL_REQUESTED,
+                STARTED,
+                STARTED,
+            ]
+            before = len(journal.brought)
+            await runtime.approve("r", turn_id="t1", invocation_id="pay", arguments={})
+            await settled()
+
+        assert journal.types[before] == [APPROVED, STARTED]
+        assert world.ledger == {"one": 1, "two": 1, "pay": 1}
+
+    run(play())
+
+
+async def as_given(arguments: Mapping[str, Any], _: ToolContext) -> Mapping[str, Any]:
+    """Prepare nothing, by code of the tool's own."""
+    return arguments
+
+
+def on_a_day(world: World) -> Tool:
+    """A tool whose arguments are made by a class of pydantic's: not on the loop."""
+
+    @tool(name="act", description="")
+    async def act(day: date = date(2026, 1, 1)) -> str:
+        world.ledger["act"] += 1
+        return str(day)
+
+    return act
+
+
+APART: Final[dict[str, Callable[[World], Tool]]] = {
+    "code of its own prepares it": lambda world: world.tool("act", preprocessors=(as_given,)),
+    "a class of its author's is built": on_a_day,
+}
+
+
+@pytest.mark.parametrize("why", APART)
+def test_what_is_prepared_by_code_of_its_own_claims_by_itself(why: str) -> None:
+    """That code runs before the claim (seed 004), and may take its time."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(APART[why](world)) as runtime:
+            await opened(runtime, "act")
+
+        assert journal.types[:2] == [[OPENED], [STARTED]]
+        assert world.ledger == {"act": 1}
+
+    run(play())
+
+
+SLOTS: Final[dict[str, tuple[Settings, dict[str, Any]]]] = {
+    "of all runs": (Settings(executions=1), {}),
+    "of its run": (Settings(executions_of_run=1), {}),
+    "of its tool": (Settings(), {"concurrency": 1}),
+    "of the sequential tools of its run": (Settings(), {"sequential": True}),
+}
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_without_a_free_slot_nothing_is_claimed(slot: str) -> None:
+    """What waits is not started: a crash leaves no doubt about it (K-35)."""
+    settings, policy = SLOTS[slot]
+
+    async def play() -> None:
+        world, journal = a_world()
+        gate = asyncio.Event()
+        act = world.tool("act", gate.wait, **policy)
+        async with world.process(act, settings=settings) as runtime:
+            await runtime.open_run(RUN)
+            named = [
+                Call(invocation_id=name, tool_name="act", arguments={}, requires_approval=False)
+                for name in "ab"
+            ]
+            await runtime.open_turn("r", named, turn_id="t1")
+            await settled()
+            assert journal.types == [[OPENED, STARTED]]
+            assert reserved(runtime) == 1
+            gate.set()
+            await settled()
+            assert world.ledger == {"act": 2}
+            assert [STARTED] in journal.types or [SUCCEEDED, STARTED] in journal.types
+            assert reserved(runtime) == 0
+
+    run(play())
+
+
+def test_a_slot_that_another_run_has_is_not_free() -> None:
+    async def play() -> None:
+        world, journal = a_world()
+        gate = asyncio.Event()
+        act = world.tool("act", gate.wait, concurrency=1)
+        async with world.process(act) as runtime:
+            await opened(runtime, "act", run_id="other")
+            await opened(runtime, "act")
+            assert journal.types == [[OPENED, STARTED], [OPENED]]
+            gate.set()
+
+    run(play())
+
+
+def test_nothing_passes_what_stands_before_it_in_its_line() -> None:
+    """Of sequential tools the first has code to run before its claim: the second waits for it."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        order: list[str] = []
+        tools = (
+            world.tool(
+                "first", lambda: order.append("first"), sequential=True, preprocessors=(as_given,)
+            ),
+            world.tool("second", lambda: order.append("second"), sequential=True),
+        )
+        async with world.process(*tools) as runtime:
+            await opened(runtime, "first", "second")
+
+        assert order == ["first", "second"]
+        assert journal.types[0] == [OPENED]
+
+    run(play())
+
+
+def test_without_a_thread_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused in words, as ever, and its slot is free again."""
+
+    def none_left(_: Lease) -> None:
+        raise NoThread("no thread is left")
+
+    monkeypatch.setattr(Lease, "take", none_left)
+
+    @tool(name="act", description="")
+    def act() -> None:
+        raise AssertionError("it has no thread")
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(act) as runtime:
+            await opened(runtime, "act")
+            assert reserved(runtime) == 0
+
+        assert journal.types[0] == [OPENED]
+        assert STARTED not in await world.facts()
+        assert "no thread is left" in (world.told[0].results[0].error or "")
+
+    run(play())
+
+
+def test_a_sync_tool_has_its_thread_before_it_is_claimed() -> None:
+    @tool(name="act", description="")
+    def act() -> str:
+        return "done"
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(act) as runtime:
+            await opened(runtime, "act")
+
+        assert journal.types[0] == [OPENED, STARTED]
+        assert world.told[0].results[0].result == "done"
+
+    run(play())
+
+
+def test_what_cannot_start_is_not_claimed() -> None:
+    """A tool that is not there, arguments that do not fit: rejected, before any claim."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        wrong = Call(
+            invocation_id="b", tool_name="act", arguments={"n": 1}, requires_approval=False
+        )
+        async with world.process(world.tool("act")) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", [*calls("nothing"), wrong], turn_id="t1")
+            await settled()
+            assert reserved(runtime) == 0
+
+        assert journal.types[0] == [OPENED]
+        assert STARTED not in await world.facts()
+        assert [one.status for one in world.told[0].results] == [Status.FAILED] * 2
+
+    run(play())
+
+
+def test_k_58_an_observed_call_is_nobodys_to_claim_here() -> None:
+    async def play() -> None:
+        world, journal = a_world()
+        seen = Call(
+            invocation_id="a",
+            tool_name="act",
+            arguments={},
+            requires_approval=False,
+            observed=True,
+        )
+        async with world.process(world.tool("act")) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", [seen], turn_id="t1")
+            await settled()
+
+        assert journal.types == [[OPENED]]
+        assert world.ledger == {}
+
+    run(play())
+
+
+class Elsewhere:
+    """Who performs the runs of another kind: it is told, and starts what it likes."""
+
+    def __init__(self) -> None:
+        self.asked: list[Execute | Cancel] = []
+
+    def perform(self, run_id: str, effect: Execute | Cancel) -> None:
+        self.asked.append(effect)
+
+    def learn(self, run_id: str, facts: Any) -> None:
+        pass
+
+    def lose(self, run_id: str) -> None:
+        pass
+
+
+def test_k_61_what_another_runtime_performs_is_not_claimed_here() -> None:
+    async def play() -> None:
+        journal = Appends()
+        elsewhere = Elsewhere()
+        world = World(journal=journal)
+        runtime = Runtime(
+            journal=journal,
+            tools=Toolbox([world.tool("act")]),
+            on_continue=nobody,
+            clock=LoopClock(),
+            kind="codex",
+            performer=elsewhere,
+        )
+        async with runtime:
+            await runtime.open_run(Run(run_id="r", kind="codex"))
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            assert not runtime._runtime.worker.is_known
+
+        assert journal.types == [[OPENED]]
+        assert [type(it) for it in elsewhere.asked] == [Execute]
+        assert world.ledger == {}
+
+    run(play())
+
+
+async def nobody(_: object) -> None:
+    """Take a continuation: none comes."""
+
+
+def test_what_is_over_in_the_same_batch_is_not_claimed() -> None:
+    """Opened and stopped in one tick: it is denied, and no slot is taken for it."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(world.tool("act")) as runtime:
+            await runtime.open_run(RUN)
+            await asyncio.gather(
+                runtime.open_turn("r", calls("act"), turn_id="t1"),
+                runtime.deliver("r", Interrupt(turn_id="t1")),
+            )
+            await settled()
+            assert reserved(runtime) == 0
+
+        assert len(journal.brought) == 1
+        assert STARTED not in await world.facts()
+        assert world.ledger == {}
+
+    run(play())
+
+
+def test_what_somebody_else_claims_in_the_same_batch_is_his() -> None:
+    """K-33: two executors that hold the same approval execute once."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(world.tool("act", approval=True)) as runtime:
+            await opened(runtime, "act")
+            decided, claimed = await asyncio.gather(
+                runtime.deliver("r", Decide(turn_id="t1", invocation_id="act", approved=True)),
+                runtime.deliver("r", Claim(turn_id="t1", invocation_id="act", attempt=1)),
+            )
+            await settled()
+            assert (decided.reason, claimed.reason) == (None, None)
+            assert reserved(runtime) == 0
+
+        assert [types.count(STARTED) for types in journal.types] == [0, 1]
+        assert world.ledger == {}
+
+    run(play())
+
+
+def test_where_the_ownership_is_to_be_looked_at_nothing_is_claimed() -> None:
+    """The opening shows whether the run is ours; the claim asks the journal first, as ever."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(world.tool("act")) as runtime:
+            await runtime.open_run(RUN)
+            runtime._actors["r"].owned_until = 0.0
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+
+        assert journal.types[:2] == [[OPENED], [STARTED]]
+        assert world.ledger == {"act": 1}
+
+    run(play())
+
+
+def test_s_50_before_the_worker_is_known_nothing_is_claimed() -> None:
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(world.tool("act")) as runtime:
+            await runtime.open_run(RUN)
+            runtime._runtime.worker.is_known = False
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+
+        assert journal.types[:2] == [[OPENED], [STARTED]]
+
+    run(play())
