@@ -76,7 +76,7 @@ class Listener(Protocol):
         ...
 
     def over(self, actor: Actor) -> None:
-        """Learn that nothing is being written for a run that is served no more here."""
+        """Learn that nothing is being written for the run, and nobody asks what became of it."""
         ...
 
 
@@ -138,8 +138,6 @@ class Actor:
         self._snapped = snapped
         """The sequence of the last snapshot that was kept, or tried."""
         self._batch = settings.batch
-        self._failed = False
-        """Whether what was to be kept last was not, or nobody knows."""
         self._pausing: asyncio.Future[None] | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -281,8 +279,7 @@ class Actor:
                         wanted.set_exception(why)
                 self._waiting.clear()
             self._inbox = None
-            if self.stopped is not None:
-                self._listener.over(self)
+            self._listener.over(self)
 
     async def _pause(self, seconds: float) -> None:
         self._pausing = asyncio.get_running_loop().create_future()
@@ -294,14 +291,14 @@ class Actor:
     async def _serve_batch(self) -> None:
         notes: list[Note] = []
         batch = await self.writer.judge(self._taken(notes), unfit=self._unfit)
-        if not self._failed and self.stopped is None:
-            batch = self.writer.judge_also(batch, self._listener.claims(self, batch.judged))
+        if self._batch > 1 and (claims := self._listener.claims(self, batch.judged)):
+            batch = self.writer.judge_also(batch, claims)
         asked = [one for one in batch.judged if one.asked]
         items: list[Item] = [*notes, *(one.delivery for one in asked)]
         if not await self._kept(items, self.writer.keep(batch)):
             return
         if batch.facts:
-            self._batch, self._failed = min(2 * self._batch, self._settings.batch), False
+            self._batch = min(2 * self._batch, self._settings.batch)
         else:
             await asyncio.sleep(0)  # thousands of refusals must not hold up the other runs
         self._listener.kept(self, batch.judged)
@@ -340,7 +337,7 @@ class Actor:
             self._fail(items, why)
             self.lose(why)
         except (JournalError, Overloaded) as error:
-            self._batch, self._failed = 1, True  # what is too much together may go one by one
+            self._batch = 1  # what is too much together may be kept one by one
             self._fail(items, error)
         except asyncio.CancelledError:
             left = JournalError(f"run {self.run.run_id!r} was left while it was written")

@@ -12,7 +12,7 @@ Where the journal does not say, the run is folded anew, and that shows whose the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
@@ -139,47 +139,45 @@ def let_in(_: Slot) -> None:
 
 
 class Reservations:
-    """The attempts whose claims are on their way to the disk with what asked for them, by run."""
+    """The attempts whose claims are on their way to the disk with what asked for them, by run.
 
-    def __init__(self, *, worker: str, clock: Clock) -> None:
-        """Begin with none; `worker` is who claims here."""
+    There is no other batch of their run before these are settled: by `kept` where the append said
+    OK, by `folded` where it did not, by `over` where nobody asks any more.
+    """
+
+    def __init__(self, *, worker: str, clock: Clock, dropped: Callable[[Attempt], None]) -> None:
+        """Begin with none; `worker` claims here, `dropped` is told at once of what won't start."""
         self._worker: Final = worker
         self._clock: Final = clock
-        self._of: dict[Actor, Sequence[Attempt]] = {}
+        self._dropped: Final = dropped
+        self._of: dict[Actor, list[tuple[Attempt, Reserved]]] = {}
 
-    def add(self, actor: Actor, attempts: Sequence[Attempt]) -> None:
-        """Take what is claimed with a batch; there is no other of its run before it is settled."""
-        if attempts:
-            self._of[actor] = attempts
+    def add(self, attempt: Attempt, reserved: Reserved) -> None:
+        """Take what is claimed with the batch that is being judged."""
+        attempt.reserved = reserved
+        self._of.setdefault(attempt.actor, []).append((attempt, reserved))
 
-    def kept(self, actor: Actor, judged: Iterable[Judged]) -> Sequence[Attempt]:
-        """Start what was accepted, now that it is durable; return what is not to start."""
-        if actor not in self._of:
-            return ()
-        accepted = {id(one.delivery) for one in judged if isinstance(one.verdict, Accepted)}
-        return self._settled(actor, lambda _, reserved: id(reserved.claim) in accepted)
+    def kept(self, actor: Actor, judged: Iterable[Judged]) -> None:
+        """Start what was accepted, now that it is durable."""
+        if actor in self._of:
+            accepted = {id(one.delivery) for one in judged if isinstance(one.verdict, Accepted)}
+            self._settle(actor, lambda _, reserved: id(reserved.claim) in accepted)
 
-    def folded(self, actor: Actor) -> Sequence[Attempt]:
-        """Start what was kept after all, as the journal has it; return what is not to start."""
-        return self._settled(actor, lambda it, _: self._holds(actor, it.effect))
+    def folded(self, actor: Actor) -> None:
+        """Start what was kept after all, as the journal has it."""
+        self._settle(actor, lambda attempt, _: self._holds(actor, attempt.effect))
 
-    def over(self, actor: Actor) -> Sequence[Attempt]:
-        """Start nothing of a run that is served no more here; return what was to start."""
-        return self._settled(actor, _never)
+    def over(self, actor: Actor) -> None:
+        """Start nothing: what became of the append is not asked here any more."""
+        self._settle(actor, lambda *_: False)
 
-    def _settled(
-        self, actor: Actor, is_ours: Callable[[Attempt, Reserved], bool]
-    ) -> Sequence[Attempt]:
-        dropped: list[Attempt] = []
-        for attempt in self._of.pop(actor, ()):
-            if attempt.reserved is None:
-                raise AssertionError(attempt.effect)
-            ours = is_ours(attempt, attempt.reserved)
-            if not attempt.reserved.ours.done():  # its task is cancelled
-                attempt.reserved.ours.set_result(ours)
+    def _settle(self, actor: Actor, is_ours: Callable[[Attempt, Reserved], bool]) -> None:
+        for attempt, reserved in self._of.pop(actor, ()):
+            ours = is_ours(attempt, reserved)
             if not ours:
-                dropped.append(attempt)
-        return dropped
+                self._dropped(attempt)
+            if not reserved.ours.done():  # else its task was cancelled
+                reserved.ours.set_result(ours)
 
     def _holds(self, actor: Actor, effect: Execute) -> bool:
         """Whether this worker has started this very attempt, and its lease is not over."""
@@ -191,8 +189,3 @@ class Reservations:
             and call.worker == self._worker
             and (call.deadline is None or self._clock.now() <= call.deadline)
         )
-
-
-def _never(_: Attempt, __: Reserved) -> bool:
-    """Say that it is not ours."""
-    return False

@@ -115,10 +115,10 @@ class Dispatcher(Listener):
             self.noted(actor)
             if performer is not None and actor.stopped is None:
                 performer.learn(run_id, facts)
+        self.executions.reserved.kept(actor, judged)  # first: what it drops is performed anew
         for one in judged:
             self._diagnose(actor, one)
             self.perform(actor, one.verdict.effects)
-        self.executions.kept(actor, judged)
         if actor.stopped is not None:
             return  # the run was released while this was written
         for fact in facts:
@@ -134,7 +134,7 @@ class Dispatcher(Listener):
         self.noted(actor)
         if self._runtime.performer is not None and actor.writer.missed:
             self._runtime.performer.learn(actor.run.run_id, actor.writer.missed)
-        self.executions.folded(actor)
+        self.executions.reserved.folded(actor)
         self.perform(actor, actor.kernel.pending_effects)
         self.doubts.settle_all(actor)
         self.approval_ages.recovered(actor.kernel, now=self._runtime.clock.now())
@@ -156,8 +156,8 @@ class Dispatcher(Listener):
             self._runtime.actors.fail(actor.stopped)
 
     def over(self, actor: Actor) -> None:
-        """Start nothing of what was being claimed."""
-        self.executions.over(actor)
+        """Start nothing of what was being claimed, if anything is left."""
+        self.executions.reserved.over(actor)
 
     def forget(self, run_id: str) -> None:
         """Drop timer and gauges of a run that is not performed here any more, and tell of it."""

@@ -51,7 +51,6 @@ from .tools.sealing import SealBroken
 from .tools.threads import Lease, NoThread, Threads
 from .tools.tool import Tool
 from .tools.toolbox import ToolsOf
-from .writer import Judged
 
 if TYPE_CHECKING:
     from .dispatcher import OnContinue, Performer
@@ -105,7 +104,9 @@ class Executions:
         """Begin with none."""
         self._runtime = runtime
         self._under_way: dict[Key, Attempt] = {}
-        self._reserved: Final = Reservations(worker=runtime.worker.name, clock=runtime.clock)
+        self.reserved: Final = Reservations(
+            worker=runtime.worker.name, clock=runtime.clock, dropped=self._forget
+        )
         self._starting = True
         self._reporting = Reporting(runtime.actors)
 
@@ -143,7 +144,7 @@ class Executions:
         tool's author, has no slot or thread now, or stands in a line behind such, claims by itself
         once it is performed, as does all of it where it is not certain who owns the run.
         """
-        runtime, attempts, passed = self._runtime, list[Attempt](), set[Line]()
+        runtime, claims, passed = self._runtime, list[Claim](), set[Line]()
         if not (self._may_start(actor) and runtime.worker.is_known and runtime.tenure.holds(actor)):
             return ()
         for effect in effects:
@@ -152,61 +153,46 @@ class Executions:
             if not is_owed(actor, effect) or self._is_under_way(actor, effect):
                 continue  # it is over before it began, say
             attempt = Attempt.of(actor, effect, start=let_in)
-            tool = attempt.declared
-            if tool is not None and attempt.line not in passed and self._reserve(attempt, tool):
-                attempts.append(attempt)
-            else:
+            claim = None if attempt.line in passed else self._reserved(attempt)
+            if claim is None:
                 passed.add(attempt.line)
-        self._reserved.add(actor, attempts)
-        return [it.reserved.claim for it in attempts if it.reserved is not None]
+            else:
+                claims.append(claim)
+        return claims
 
-    def _reserve(self, attempt: Attempt, tool: Tool) -> bool:
-        """Reserve all that an attempt takes to start, if it is there at once; say whether it is."""
-        actor, effect, runtime = attempt.actor, attempt.effect, self._runtime
-        if tool.preprocessors or not tool.is_plain:
-            return False
+    def _reserved(self, attempt: Attempt) -> Claim | None:
+        """Reserve all that an attempt takes to start, and return its claim; None: not all is there.
+
+        Nothing of the author's runs here: it would keep the opening from the disk.
+        """
+        actor, effect, tool = attempt.actor, attempt.effect, attempt.declared
+        slots, worker = self._runtime.slots, self._runtime.worker.name
+        if tool is None or tool.preprocessors or not tool.is_plain:
+            return None
         try:
             given = actor.tools.seals.clear_arguments(effect.arguments, place_of(actor, effect))
         except SealBroken:
-            return False
+            return None
         arguments = checked(tool, given)
-        if isinstance(arguments, Rejected) or not runtime.slots.take(attempt):
-            return False
+        if isinstance(arguments, Rejected) or not slots.take(attempt):
+            return None
         thread = self._lease(tool)
         try:
             if tool.needs_thread:
                 thread.take()
         except NoThread:
-            runtime.slots.give_back(attempt)
-            return False
+            slots.give_back(attempt)
+            return None
         attempt.context = self._context(actor, effect, tool)
         attempt.claimed = True
-        attempt.reserved = Reserved(
-            claim=claim_of(actor, effect, tool, worker=runtime.worker.name),
-            thread=thread,
-            arguments=arguments,
-            ours=asyncio.get_running_loop().create_future(),
+        claim = claim_of(actor, effect, tool, worker=worker)
+        ours = asyncio.get_running_loop().create_future()
+        self.reserved.add(
+            attempt, Reserved(claim=claim, thread=thread, arguments=arguments, ours=ours)
         )
         self._under_way[attempt.key] = attempt
         self._start(attempt)
-        return True
-
-    def kept(self, actor: Actor, judged: Sequence[Judged]) -> None:
-        """Start what was claimed with a batch that is durable; what was refused asks anew."""
-        for attempt in self._reserved.kept(actor, judged):
-            self._forget(attempt)
-            if is_owed(actor, attempt.effect):
-                self.perform(actor, attempt.effect)
-
-    def folded(self, actor: Actor) -> None:
-        """Start what was claimed with a batch that was kept after all; drop the rest."""
-        for attempt in self._reserved.folded(actor):
-            self._forget(attempt)
-
-    def over(self, actor: Actor) -> None:
-        """Start nothing that was claimed with a batch of a run that is served no more here."""
-        for attempt in self._reserved.over(actor):
-            self._forget(attempt)
+        return claim
 
     def _is_under_way(self, actor: Actor, effect: Execute) -> bool:
         known = self._under_way.get(key_of(effect))

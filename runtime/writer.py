@@ -155,18 +155,12 @@ class RunWriter:
     def judge_also(self, batch: Batch, deliveries: Iterable[Delivery]) -> Batch:
         """Judge what follows from a batch before it is kept, and return both: one append (K-9).
 
-        No time passes between, and nobody asked: these are the writer's own.
+        Nobody asked for it: it is the writer's own. No time passes between, so nothing is over now
+        that was not when the last of the batch was judged.
         """
-        judged = list(batch.judged)
-        try:
-            for delivery in deliveries:
-                now = self._clock.now()
-                verdict = self._judging.receive(delivery, now)
-                judged.append(Judged(delivery, verdict, now, asked=False))
-        except BaseException:
-            self.stale = True
-            raise
-        return Batch(judged=judged, notes=batch.notes)
+        at = batch.judged[-1].at
+        also = [Judged(it, self._judging.receive(it, at), at, asked=False) for it in deliveries]
+        return attrs.evolve(batch, judged=[*batch.judged, *also])
 
     async def keep(self, batch: Batch) -> None:
         """Append the facts of what was judged, and the notes with them: all of it, or none.

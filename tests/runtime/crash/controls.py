@@ -15,7 +15,7 @@ from turnlock.models.deliveries import Acknowledge
 from turnlock.models.effects import Continue, Execute
 from turnlock.models.ids import idempotency_key, invocation_path
 from turnlock.runtime.actor import Actor
-from turnlock.runtime.claiming import Attempt, Reservations
+from turnlock.runtime.claiming import Attempt, Reservations, Reserved
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.executions import Executions, RuntimeContext
 from turnlock.runtime.journal.contract import Appended, Busy, Journal
@@ -84,11 +84,9 @@ def apart(*_: object) -> tuple[()]:
 def started_at_once(add: Any) -> Any:
     """Instead of `Reservations.add`: start what is reserved before anything is kept."""
 
-    def begun(self: Reservations, actor: Actor, attempts: Sequence[Attempt]) -> None:
-        add(self, actor, attempts)
-        for attempt in attempts:
-            if attempt.reserved is not None:
-                attempt.reserved.ours.set_result(True)
+    def begun(self: Reservations, attempt: Attempt, reserved: Reserved) -> None:
+        add(self, attempt, reserved)
+        reserved.ours.set_result(True)
 
     return begun
 
