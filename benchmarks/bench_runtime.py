@@ -1,8 +1,9 @@
 """The runtime: from a delivery to the start of its tool, runs that wait, and recovery.
 
 The peer of the first is what asyncio itself takes from asking for a task to its first line. Between
-the two lie two appends: the turn is kept before anything is performed, the claim before the tool
-starts. Those are wall time, because they wait for the disk; recovery is CPU time of this process.
+the two lies an append: the turn and the claim are kept before the tool starts. Where the claim is
+an append of its own there are two; both ways are measured in turn, to when the claim is durable.
+Those are wall time, because they wait for the disk; recovery is CPU time of this process.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import asyncio
 import gc
 import statistics
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Final, Self
+from unittest.mock import patch
 
 from timing import QUICK, Line
 
-from turnlock import Call, Kernel, Run
+from turnlock import Call, Claim, Execute, Fact, FactType, Kernel, Run
+from turnlock.runtime.actor import Actor
 from turnlock.runtime.dispatcher import Continuation
-from turnlock.runtime.journal.contract import Journal
+from turnlock.runtime.executions import Executions
+from turnlock.runtime.journal.contract import Appended, Journal
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.journal.sqlite import SqliteJournal
 from turnlock.runtime.runtime import Runtime
@@ -65,6 +69,13 @@ async def _measured(folder: Path, *, quick: bool) -> list[Line]:
                 unit="ratio",
             ),
         ]
+    claims: dict[str, Journal] = {
+        "in memory": MemoryJournal(),
+        "SQLite": await SqliteJournal.open(folder / "claims.db"),
+    }
+    for name, journal in claims.items():
+        async with journal:
+            lines += await _claims(journal, count, name)
     lines.append(await _waiting(QUICK_RUNS if quick else RUNS))
     for turns in TURNS[:1] if quick else TURNS:
         lines += await _recovery(folder / f"{turns}.db", turns)
@@ -98,6 +109,51 @@ async def _starts(journal: Journal, count: int) -> list[float]:
             asked = perf_counter()
             await turns.play("act")
     return took
+
+
+async def _claims(journal: Journal, count: int, name: str) -> list[Line]:
+    """Measure `open_turn` until the claim is durable, kept together with it and apart, in turn."""
+    took: dict[bool, list[float]] = {True: [], False: []}
+    asked, together = 0.0, True
+    append: Callable[..., Awaitable[Appended]] = type(journal).append
+    claims = Executions.claims
+
+    @tool
+    async def act() -> None:
+        """Do nothing."""
+
+    async def timed(
+        journal: Journal, run_id: str, *, facts: Sequence[Fact], **given: object
+    ) -> Appended:
+        appended = await append(journal, run_id, facts=facts, **given)
+        if any(fact.type is FactType.TOOL_EXECUTION_STARTED for fact in facts):
+            took[together].append(perf_counter() - asked)
+        return appended
+
+    def claimed(
+        executions: Executions, actor: Actor, effects: Iterable[Execute]
+    ) -> Sequence[Claim]:
+        return claims(executions, actor, effects) if together else ()
+
+    await journal.declare(RUN)
+    with (
+        patch.object(type(journal), "append", timed),
+        patch.object(Executions, "claims", claimed),
+    ):
+        async with Turns(journal, act) as turns:
+            for number in range(2 * count):
+                together = number % 2 == 0
+                asked = perf_counter()
+                await turns.play("act")
+    return [
+        _percentile(took[True], f"open_turn to the claim durable, {name}, p50", 50),
+        _percentile(took[False], f"– with the claim in an append of its own, {name}, p50", 50),
+        Line(
+            name=f"together / apart, {name}",
+            value=statistics.median(took[True]) / statistics.median(took[False]),
+            unit="ratio",
+        ),
+    ]
 
 
 class Turns:

@@ -10,17 +10,30 @@ was not kept is not remembered.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from turnlock import Call, FactType, OpenTurn, Resolution, Run, Status
-from turnlock.runtime.errors import JournalError
+from turnlock import Call, FactType, Interrupt, OpenTurn, Resolution, Run, Status
+from turnlock.models.errors import TurnlockError
+from turnlock.runtime.errors import JournalError, Overloaded, RunFenced
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.tools.sealing import Seals
 from turnlock.runtime.tools.tool import tool
 
 from .faulty_journal import Fault
-from .test_claims_together import DOUBT, OPENED, RUN, STARTED, SUCCEEDED, a_world, opened, reserved
-from .test_runtime import calls
+from .test_claims_together import (
+    DOUBT,
+    OPENED,
+    RUN,
+    STARTED,
+    SUCCEEDED,
+    Appends,
+    a_world,
+    opened,
+    reserved,
+)
+from .test_runtime import World, calls
 from .virtual import run, settled
 
 
@@ -55,6 +68,117 @@ def test_what_was_not_kept_has_not_started_and_is_not_remembered(fault: Fault) -
         assert given == [2]
         assert world.told[0].results[0].status is Status.SUCCEEDED
         assert (await world.facts()).count(STARTED) == 1
+
+    run(play())
+
+
+class TooMuch(Appends):
+    """Refuses what is more than one commit, as a journal may that bounds what it takes."""
+
+    async def append(self, run_id: str, **given: Any) -> Any:
+        if len({fact.commit for fact in given["facts"]}) > 1:
+            raise Overloaded("too much at once")
+        return await super().append(run_id, **given)
+
+
+def test_what_is_too_much_together_is_kept_one_by_one() -> None:
+    """Whoever opened is told, and opens again; nothing was started meanwhile."""
+
+    async def play() -> None:
+        journal = TooMuch()
+        world = World(journal=journal)
+        async with world.process(world.tool("act")) as runtime:
+            await runtime.open_run(RUN)
+            with pytest.raises(Overloaded):
+                await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            assert (world.ledger, reserved(runtime)) == ({}, 0)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+
+        assert journal.types[:2] == [[OPENED], [STARTED]]
+        assert world.ledger == {"act": 1}
+
+    run(play())
+
+
+def test_what_is_fenced_while_it_is_claimed_starts_nothing() -> None:
+    """The run is another's: nothing was kept, nothing begins, its slot is free."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(world.tool("act", concurrency=1)) as runtime:
+            await runtime.open_run(RUN)
+            journal.fail("append", Fault.FENCED)
+            with pytest.raises(RunFenced):
+                await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            assert (world.ledger, reserved(runtime)) == ({}, 0)
+            assert not runtime._dispatcher.executions._under_way
+            await opened(runtime, "act", run_id="s")
+            assert world.ledger == {"act": 1}
+
+        assert await world.facts() == []
+
+    run(play())
+
+
+def test_a_defect_while_it_is_reserved_leaves_nothing_reserved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The run is served no more, and whoever opened is told; no slot is held for ever."""
+    clear, asked = Seals.clear_arguments, list[None]()
+
+    def broken(*args: Any) -> Any:
+        asked.append(None)
+        if len(asked) == 2:
+            raise ZeroDivisionError("a defect of ours")
+        return clear(*args)
+
+    async def play() -> None:
+        world, journal = a_world()
+        async with world.process(world.tool("one"), world.tool("two")) as runtime:
+            await runtime.open_run(RUN)
+            monkeypatch.setattr(Seals, "clear_arguments", broken)
+            with pytest.raises(TurnlockError, match="defect of ours"):
+                await runtime.open_turn("r", calls("one", "two"), turn_id="t1")
+            await settled()
+            assert (world.ledger, reserved(runtime), journal.types) == ({}, 0, [])
+            assert not runtime._dispatcher.executions._under_way
+
+    run(play())
+
+
+@pytest.mark.parametrize("fault", [Fault.HELD, Fault.DELAYED, Fault.UNACKNOWLEDGED])
+def test_k_53_what_is_stopped_while_it_is_claimed_is_told_and_never_in_doubt(fault: Fault) -> None:
+    """The interrupt waits for the append before it: it meets an attempt, and ends it."""
+
+    async def play() -> None:
+        world, journal = a_world()
+        never = asyncio.Event()
+        async with world.process(world.tool("act", never.wait)) as runtime:
+            await runtime.open_run(RUN)
+            journal.fail("append", fault)
+            opening = asyncio.ensure_future(runtime.open_turn("r", calls("act"), turn_id="t1"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            stopping = asyncio.ensure_future(runtime.deliver("r", Interrupt(turn_id="t1")))
+            await settled()
+            journal.gate.set()
+            await asyncio.wait([opening, stopping])
+            await settled()
+            assert (opening.exception() is None) is (fault is not Fault.UNACKNOWLEDGED)
+            if stopping.exception() is not None:  # it was told that nothing is known
+                await runtime.deliver("r", Interrupt(turn_id="t1"))
+                await settled()
+            assert reserved(runtime) == 0
+            assert runtime.doubts("r") == ()
+
+        facts = await world.facts()
+        assert facts.count(STARTED) == 1
+        assert facts[-1] is FactType.TURN_INTERRUPTED
+        assert DOUBT not in facts
+        assert world.ledger.total() <= 1
 
     run(play())
 

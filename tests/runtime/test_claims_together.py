@@ -31,6 +31,7 @@ from turnlock import (
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.settings import Settings
+from turnlock.runtime.slots import Limiter, Slot
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.threads import Lease, NoThread
 from turnlock.runtime.tools.tool import Tool, tool
@@ -431,5 +432,70 @@ def test_s_50_before_the_worker_is_known_nothing_is_claimed() -> None:
             await settled()
 
         assert journal.types[:2] == [[OPENED], [STARTED]]
+
+    run(play())
+
+
+class Jumps(LoopClock):
+    """A clock that can be set forward."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+def test_k_34_no_time_passes_between_a_decision_and_the_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock jumps while the slot is taken: what runs beside it was not silent (K-35)."""
+    clock = Jumps()
+    take = Limiter.take
+
+    def slow(limiter: Limiter, slot: Slot) -> bool:
+        clock.ahead += 1_000.0
+        return take(limiter, slot)
+
+    async def play() -> None:
+        world, journal = a_world()
+        gate = asyncio.Event()
+        runtime = Runtime(
+            journal=journal,
+            tools=Toolbox([world.tool("long", gate.wait), world.tool("pay", approval=True)]),
+            on_continue=nobody,
+            clock=clock,
+            settings=Settings(ownership=10_000.0),
+        )
+        async with runtime:
+            await opened(runtime, "long", "pay")
+            monkeypatch.setattr(Limiter, "take", slow)
+            await runtime.approve("r", turn_id="t1", invocation_id="pay", arguments={})
+            await settled()
+            gate.set()
+            await settled()
+
+        assert [APPROVED, STARTED] in journal.types
+        assert DOUBT not in await world.facts()
+        assert world.ledger == {"long": 1, "pay": 1}
+
+    run(play())
+
+
+def test_what_is_decided_too_late_is_not_claimed() -> None:
+    """K-34: the approval has timed out, whatever is said then."""
+
+    async def play() -> None:
+        world, _ = a_world()
+        pay = world.tool("pay", approval=True, approval_timeout=10.0)
+        async with world.process(pay) as runtime:
+            await opened(runtime, "pay")
+            await asyncio.sleep(11.0)
+            verdict = await runtime.approve("r", turn_id="t1", invocation_id="pay", arguments={})
+            await settled()
+            assert verdict.reason is not None
+            assert reserved(runtime) == 0
+
+        assert STARTED not in await world.facts()
+        assert world.ledger == {}
 
     run(play())

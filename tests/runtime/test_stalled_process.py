@@ -146,3 +146,36 @@ def test_who_looks_on_in_a_fenced_process_is_told() -> None:
         await crash(zombie)
 
     run(play())
+
+
+def test_an_opening_and_its_claim_that_arrive_after_a_take_over_are_fenced() -> None:
+    """They were on their way for that long: nothing of them is kept, nothing has begun."""
+
+    async def play() -> None:
+        journal = FaultyJournal(MemoryJournal())
+        world = World(journal=journal)
+        process = world.process(world.tool("act"))
+        await process.__aenter__()
+        await process.open_run(RUN)
+        await process.open_turn("r", calls("act"), turn_id="t1")
+        await settled()
+        await process._watchers.cancel()
+        journal.fail("append", Fault.DELAYED)
+        opening = asyncio.ensure_future(process.open_turn("r", calls("act"), turn_id="t2"))
+        await asyncio.sleep(61)
+        assert len(process._runtime.slots) == 1
+        async with world.process(world.tool("act")) as heir:
+            await heir.open_run(RUN)
+            await heir.open_turn("r", calls("act"), turn_id="t2")
+            await settled()
+            journal.gate.set()
+            with pytest.raises(RunFenced):
+                await opening
+            await settled()
+
+        assert len(process._runtime.slots) == 0
+        assert world.ledger == {"act": 2}
+        assert (await world.facts()).count(FactType.TOOL_EXECUTION_STARTED) == 2
+        await crash(process)
+
+    run(play())
