@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
-from typing import Final, Self
+from typing import Final, Self, cast
 from unittest.mock import patch
 
 from timing import QUICK, Line
@@ -115,7 +115,7 @@ async def _claims(journal: Journal, count: int, name: str) -> list[Line]:
     """Measure `open_turn` until the claim is durable, kept together with it and apart, in turn."""
     took: dict[bool, list[float]] = {True: [], False: []}
     asked, together = 0.0, True
-    append: Callable[..., Awaitable[Appended]] = type(journal).append
+    append = cast("Callable[..., Awaitable[Appended]]", type(journal).append)
     claims = Executions.claims
 
     @tool

@@ -169,7 +169,7 @@ class Reservations:
 
     def over(self, actor: Actor) -> None:
         """Start nothing: what became of the append is not asked here any more."""
-        self._settle(actor, lambda *_: False)
+        self._settle(actor, lambda _, __: False)
 
     def _settle(self, actor: Actor, is_ours: Callable[[Attempt, Reserved], bool]) -> None:
         for attempt, reserved in self._of.pop(actor, ()):

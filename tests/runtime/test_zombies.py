@@ -16,11 +16,11 @@ from turnlock.models.facts import ExecutionInDoubt, RetryAuthorised
 from .crash.checks import violations
 from .crash.child import LONG_LEASE
 from .crash.depth import DEEP
-from .crash.explore import haunted, points
+from .crash.explore import Stage, haunted, played, points
 from .crash.kills import LEASE, TIMEOUT, child, left_behind
 from .crash.usecase import UseCase
-from .crash.usecases import USE_CASES
-from .crash.world import World
+from .crash.usecases import CHAINED, FREE, USE_CASES
+from .crash.world import Slow, World
 
 DAY: Final = 86_400.0
 STRIDE: Final = 1 if DEEP else 3
@@ -39,6 +39,19 @@ def test_a_zombie_at_every_step(case: UseCase) -> None:
 
     assert [(one.deaths, one.steps, one.wrong) for one in plays if one.wrong][:3] == []
     assert all(one.world.lives == 2 for one in plays)
+
+
+@pytest.mark.parametrize("case", USE_CASES if DEEP else (FREE, CHAINED), ids=lambda case: case.name)
+def test_a_zombie_whose_claim_is_on_its_way_with_the_opening(case: UseCase) -> None:
+    """A slow disk: it stands still before both are kept, and before it is told that they are."""
+    stage = Stage(wrapped=Slow)
+    (steps,) = played(case, stage=stage).steps
+    plays = [
+        haunted(case, step, wakes_after=wakes_after, stage=stage)
+        for step, wakes_after in zip(range(1, steps + 1, 2 * STRIDE), cycle(WAKING))
+    ]
+
+    assert [(one.deaths, one.steps, one.wrong) for one in plays if one.wrong][:3] == []
 
 
 def comes(seen: Callable[[], bool]) -> None:

@@ -46,9 +46,10 @@ def seen(rule: str, case: UseCase, stage: Stage | None = None) -> bool:
     )
 
 
-def test_without_the_fence_a_zombie_writes() -> None:
-    """The journal takes whoever writes for the owner."""
-    stage = Stage(wrapped=controls.Unfenced)
+@pytest.mark.parametrize("slow", [False, True])
+def test_without_the_fence_a_zombie_writes(slow: bool) -> None:
+    """The journal takes whoever writes for the owner; what is on its way meanwhile, too."""
+    stage = Stage(wrapped=lambda it: Slow(controls.Unfenced(it)) if slow else controls.Unfenced(it))
     plays = (
         haunted(LEASED, step, wakes_after=0.5, stage=stage) for step in range(1, points(LEASED) + 1)
     )

@@ -106,9 +106,9 @@ def test_a_crash_leaves_nothing_running() -> None:
 
 def _in_doubt_and_never_begun(one: Played) -> bool:
     """Whether an attempt is in doubt whose tool had not come to its first line."""
-    begun = {(it.turn_id, it.invocation_id, it.attempt) for it in one.world.begun}
+    begun = {(it.run_id, it.turn_id, it.invocation_id, it.attempt) for it in one.world.begun}
     doubts = [fact for fact in one.world.facts() if isinstance(fact, ExecutionInDoubt)]
-    return any((it.turn_id, it.invocation_id, it.attempt) not in begun for it in doubts)
+    return any((it.run_id, it.turn_id, it.invocation_id, it.attempt) not in begun for it in doubts)
 
 
 def _holds(one: Played, kind: type) -> bool:
