@@ -36,6 +36,7 @@ from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.threads import Lease, NoThread
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
+from turnlock.runtime.writer import Batch, RunWriter
 
 from .faulty_journal import FaultyJournal
 from .test_runtime import World, calls
@@ -363,11 +364,17 @@ async def nobody(_: object) -> None:
     """Take a continuation: none comes."""
 
 
-def test_what_is_over_in_the_same_batch_is_not_claimed() -> None:
+def test_what_is_over_in_the_same_batch_is_not_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Opened and stopped in one tick: it is denied, and no slot is taken for it."""
+
+    def never(*_: object) -> Batch:
+        raise AssertionError("it is claimed")
 
     async def play() -> None:
         world, journal = a_world()
+        monkeypatch.setattr(RunWriter, "judge_also", never)
         async with world.process(world.tool("act")) as runtime:
             await runtime.open_run(RUN)
             await asyncio.gather(

@@ -19,12 +19,14 @@ from .crash.depth import DEEP
 from .crash.explore import Stage, haunted, played, points
 from .crash.kills import LEASE, TIMEOUT, child, left_behind
 from .crash.usecase import UseCase
-from .crash.usecases import CHAINED, FREE, USE_CASES
+from .crash.usecases import CHAINED, FREE, TWO_RUNS, USE_CASES
 from .crash.world import Slow, World
 
 DAY: Final = 86_400.0
 STRIDE: Final = 1 if DEEP else 3
 """Steps from one pause to the next; 3, because no divisor of it divides the number of `WAKING`."""
+ONE_RUN: Final = tuple(case for case in USE_CASES if case is not TWO_RUNS)
+"""Of two runs two living processes may have one each, and want the other's for ever."""
 WAKING: Final = (0.0, 0.5, 1.5, None)
 """Seconds after the next owner began at which the one before goes on; None: after its end."""
 
@@ -41,7 +43,7 @@ def test_a_zombie_at_every_step(case: UseCase) -> None:
     assert all(one.world.lives == 2 for one in plays)
 
 
-@pytest.mark.parametrize("case", USE_CASES if DEEP else (FREE, CHAINED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ONE_RUN if DEEP else (FREE, CHAINED), ids=lambda case: case.name)
 def test_a_zombie_whose_claim_is_on_its_way_with_the_opening(case: UseCase) -> None:
     """A slow disk: it stands still before both are kept, and before it is told that they are."""
     stage = Stage(wrapped=Slow)

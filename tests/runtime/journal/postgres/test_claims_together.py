@@ -12,7 +12,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Generator
 
-import attrs
 import pytest
 
 from turnlock import Call, FactType, Run
@@ -64,7 +63,7 @@ def test_k_33_what_was_claimed_with_its_opening_runs_once_whatever_is_answered(
         done.set()
 
     async def play() -> list[FactType]:
-        place = attrs.evolve(place_of(with_options(way.url, unsafe="on")), answer_within=0.5)
+        place = place_of(with_options(way.url, unsafe="on"))
         call = Call(invocation_id="act", tool_name="act", arguments={}, requires_approval=False)
         async with await PostgresJournal.open(place) as journal:
             settings = Settings(retry_first=0.05, retry_longest=0.05)
