@@ -428,7 +428,7 @@ def test_a_kill_at_any_write_runs_nothing_twice_below_either() -> None:
                 assert len({key for key, _ in world.done}) == 5
                 assert max(world.asked.values()) <= 2
                 asked_again += max(world.asked.values()) == 2
-    assert sum(writes.values()) > 25
+    assert sum(writes.values()) > 20  # an opening and its claims are one
     assert asked_again > 0
 
 
