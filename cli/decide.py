@@ -29,7 +29,7 @@ from ..runtime.submitting import Submitted
 from ..runtime.tools.sealing import Place as SealedAt
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView
-from ..views.meanings import refused
+from ..views.meanings import REASONS, refused
 from ..views.turn_view import TurnView
 from .asking import at_terminal, confirm, person
 from .naming import run_argument
@@ -54,7 +54,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 EXIT_STATUS: Final = """
 \b
 Exit status:
-  0  accepted
+  0  accepted, or what it asks for holds already
   1  refused: what was shown does not wait any more, or for a reason of the
      kernel; or nothing was decided at the terminal, nobody answered in time,
      or the journal failed
@@ -172,6 +172,9 @@ def deliver(  # noqa: PLR0913 - what is delivered, where, and how it is told
     what = harmless(next(name for name in names if name is not None))
     if not receipt["accepted"]:
         reason = Reason(receipt["reason"])
+        if reason is Reason.DUPLICATE:  # somebody was quicker, or it was judged once before (F-22)
+            click.echo(f"{REASONS[reason]}: {what}")
+            return True
         click.echo(f"{refused(reason, long=True)} ({what}); turnlock explain {reason}", err=True)
         return False
     where = GOES_ON if is_guarded(run) else "nobody performs the run now: start it again"

@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 EXIT_STATUS: Final = """
 \b
 Exit status:
-  0  accepted
+  0  accepted, or what it asks for holds already
   1  refused: what was shown does not wait any more, or for a reason of the
      kernel; or nothing was decided at the terminal, nobody answered in time,
      or the journal failed

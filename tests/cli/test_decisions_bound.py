@@ -91,6 +91,31 @@ def test_control_without_the_binding_it_hits_the_other_call(
     assert hit.tool_name == "rm"
 
 
+@pytest.mark.parametrize(("second", "status"), [(True, 0), (False, 1)])
+def test_what_holds_already_is_no_failure(
+    db: str, monkeypatch: pytest.MonkeyPatch, second: bool, status: int
+) -> None:
+    """Its owner judged it, and died before it answered: judged once more it is a duplicate (F-22).
+
+    The control: who decided otherwise meanwhile is told, and the command fails.
+    """
+    submit = runs_at.submit
+
+    async def twice(journal: Any, run_id: str, delivery: Any, **more: Any) -> Any:
+        first = await submit(journal, run_id, delivery, **more)
+        again = changed(first.delivery, approved=second)
+        return await submit(journal, run_id, again, **more)
+
+    monkeypatch.setattr(runs_at, "submit", twice)
+    deliver(db, opened("t1", RM))
+    (command,) = printed(db, "approve")
+    told = turnlock(*command)
+
+    assert told.exit_code == status, told.output
+    assert ("what it asks for holds already: call_0" in told.output) is second
+    assert approved_tools(db) == ["rm"]
+
+
 def test_other_arguments_in_the_same_turn_do_not_fit(db: str) -> None:
     """The digest alone tells: of the call that waits, not of one that somebody names."""
     other = call("call_1", "rm", path="/")
