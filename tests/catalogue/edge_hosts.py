@@ -49,10 +49,6 @@ def _known_or_unnamed(run: Run) -> Run:
     return run if run.agent_id is not None else changed(run, agent_name=None)
 
 
-def _empty_is_no_name(run: Run) -> Run:
-    return changed(run, agent_name=run.agent_name or None)
-
-
 def _by_provider(
     state: State, _: str | None, invocation_id: str, __: Input, found: Reason | Invocation
 ) -> Reason | Invocation:
@@ -95,13 +91,6 @@ BUGS: Final = (
         "an agent that has no id is told without its name",
         "section 4",
         _running(_known_or_unnamed),
-    ),
-    _bug.at(
-        "an agent whose name is empty",
-        "an empty name is none",
-        "the empty name of an agent is taken for none",
-        "section 4",
-        _running(_empty_is_no_name),
     ),
     _bug.at(
         "the ids of a provider",

@@ -53,13 +53,6 @@ SCRIPTS: Final = (
         steps=_life(),
     ),
     Edge(
-        name="an agent whose name is empty",
-        about="an agent whose name is the empty text: told as it is, with its id",
-        rules=("section 4",),
-        run=_agent(agent_id="agent 7", agent_name=""),
-        steps=_life(),
-    ),
-    Edge(
         name="the ids of a provider",
         about="calls with a provider's id, some of them another call's own: they never identify",
         rules=("K-20", "K-21"),
