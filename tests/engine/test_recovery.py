@@ -311,6 +311,26 @@ def test_a_call_that_is_added_must_be_asked_about_in_its_commit() -> None:
         Kernel.recover(RUN, [facts[0], added])
 
 
+def test_what_time_brought_first_does_not_hide_what_a_commit_lacks() -> None:
+    """A lease that ran out comes first in the interrupt's commit, and is told no more of (K-11)."""
+    kernel = Kernel(RUN)
+    facts = [
+        *kernel.receive(
+            OpenTurn(turn_id="T1", calls=(call("a"), call("b", gated=True))), 0.0
+        ).facts,
+        *kernel.receive(Claim(turn_id="T1", invocation_id="a", attempt=1, lease=1.0), 0.0).facts,
+    ]
+    doubt, interrupting, _ = kernel.receive(Interrupt(turn_id="T1"), 5.0).facts
+    assert (doubt.type, interrupting.type) == (
+        FactType.EXECUTION_IN_DOUBT,
+        FactType.TURN_INTERRUPTING,
+    )
+    cut = [changed(fact, commit=interrupting.sequence) for fact in (doubt, interrupting)]
+
+    with pytest.raises(CorruptJournal, match=": 'b' was not denied by the interrupt;"):
+        Kernel.recover(RUN, [*facts, *cut])
+
+
 def test_recovery_looks_at_each_member_a_few_times_however_many_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
