@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -80,3 +80,16 @@ def test_a_class_without_a_constructor_of_its_own_uses_that_of_the_record() -> N
     assert vars(First)["__init__"] is made.__init__
     with pytest.raises(TypeError, match=r"First\.__init__\(\) missing 1 required keyword-only"):
         made()
+
+
+def test_it_is_called_as_it_was_declared_and_has_a_slot_for_each_field_alone() -> None:
+    """A name within another is what pickle finds it by; what stands in the class takes no slot."""
+
+    @record
+    class Told(Record):
+        number: int
+        kind: ClassVar[str] = "told"
+
+    assert Told.__qualname__.endswith("slot_for_each_field_alone.<locals>.Told")
+    assert vars(Told)["__slots__"] == ("number",)
+    assert Told(number=1).kind == "told"
