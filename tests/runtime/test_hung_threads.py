@@ -27,7 +27,7 @@ from turnlock.runtime.tools.threads import Lease
 from turnlock.runtime.tools.tool import Tool, tool
 from turnlock.runtime.tools.toolbox import Toolbox
 
-SOON = 0.02
+SOON = 0.1
 """Seconds that the slow tool may take."""
 ONE = str(uuid.UUID(int=1))
 
