@@ -150,7 +150,7 @@ verify: $(VENV)/.installed-dev
 
 selftest: $(VENV)/.installed-dev
 	$(RUN) python -m tests.catalogue $(ARGS)
-	TURNLOCK_SELFTEST=deep $(RUN) pytest -q -n auto --no-cov tests/catalogue tests/verification
+	TURNLOCK_SELFTEST=deep $(RUN) pytest -q -n auto --no-cov tests/catalogue tests/verification tests/foreign
 
 foreign: $(VENV)/.installed-dev
 	$(RUN) python -m tests.foreign $(ARGS)

@@ -13,6 +13,7 @@ from turnlock.verification import InProcess, Profile, SubjectFailed, verify
 from turnlock.verification.edges import technique as edges
 from turnlock.verification.fuzz import technique as guided
 
+from ..verification.depth import DEEP
 from .bugs import EXAMPLES, bug_named, equivalent, lives
 from .corners import CORNERS
 from .mutants import mutants
@@ -180,14 +181,15 @@ KINDS: dict[str, Callable[[], Iterable[Bug]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_quick_look_finds_all_but_two_of_fifteen_mistakes(kind: str) -> None:
+def test_a_quick_look_finds_nearly_all_mistakes(kind: str) -> None:
     """What it misses, `make foreign` shows to be found by the whole of ci, or tells."""
+    number, most = (15, 2) if DEEP else (6, 1)
     listed = equivalent()
     real = [bug for bug in KINDS[kind]() if bug.name not in listed and lives(bug)]
 
-    missed = [bug.name for bug in drawn(real, 15) if not seen(bug)]
+    missed = [bug.name for bug in drawn(real, number) if not seen(bug)]
 
-    assert len(missed) <= 2, missed
+    assert len(missed) <= most, missed
 
 
 def test_every_mistake_has_a_name_of_its_own_and_a_rule() -> None:
