@@ -34,6 +34,7 @@ from turnlock.cli.run_terminal import answers_to, resolution_of
 from turnlock.cli.shown import DIGEST, LEAST_DIGEST, Named, command_line
 from turnlock.models.facts import ToolApproved, ToolDenied, ToolExecutionSucceeded
 from turnlock.models.record import changed
+from turnlock.runtime.submitting import submit
 from turnlock.views.run_view import RunView
 
 from .recordings import ROOT, turnlock
@@ -99,14 +100,13 @@ def test_what_holds_already_is_no_failure(
 
     The control: who decided otherwise meanwhile is told, and the command fails.
     """
-    submit = runs_at.submit
 
     async def twice(journal: Any, run_id: str, delivery: Any, **more: Any) -> Any:
         first = await submit(journal, run_id, delivery, **more)
         again = changed(first.delivery, approved=second)
         return await submit(journal, run_id, again, **more)
 
-    monkeypatch.setattr(runs_at, "submit", twice)
+    monkeypatch.setattr(f"{runs_at.__name__}.submit", twice)
     deliver(db, opened("t1", RM))
     (command,) = printed(db, "approve")
     told = turnlock(*command)
