@@ -11,10 +11,13 @@ from turnlock import (
     Call,
     Claim,
     Decide,
+    FactType,
     Interrupt,
     InvalidValue,
     Kernel,
     OpenTurn,
+    Reason,
+    Refused,
     Renew,
     Revoke,
     Run,
@@ -24,6 +27,8 @@ from turnlock import (
 )
 from turnlock.engine.kernel import state_of
 from turnlock.engine.state import SLACK
+from turnlock.lifecycle.phases import Phase
+from turnlock.models.inputs import Input
 from turnlock.turn.memory import Memory
 
 
@@ -51,6 +56,23 @@ def test_receive_many_loses_no_verdict(bad: Any) -> None:
         kernel.receive_many([(OpenTurn(turn_id="T1", calls=(call("a"),)), 0.0), bad])
 
     assert kernel.sequence == 0
+
+
+def test_a_refusal_says_where_it_stands_beside_what_time_brought() -> None:
+    """K-11: the lease ran out, so the claim meets a call in doubt; the verdict tells both."""
+    kernel = Kernel(Run(run_id="r"))
+    kernel.receive(OpenTurn(turn_id="T1", calls=(call("a"),)), 0.0)
+    kernel.receive(Claim(turn_id="T1", invocation_id="a", attempt=1, lease=1.0), 0.0)
+
+    refused = kernel.receive(Claim(turn_id="T1", invocation_id="a", attempt=1), 5.0)
+
+    assert isinstance(refused, Refused)
+    assert [fact.type for fact in refused.facts] == [FactType.EXECUTION_IN_DOUBT]
+    assert (refused.reason, refused.phase, refused.input) == (
+        Reason.NOT_AUTHORISED,
+        Phase.IN_DOUBT,
+        Input.CLAIM,
+    )
 
 
 def test_a_deadline_that_no_time_is_past_is_none() -> None:
