@@ -17,17 +17,8 @@ from turnlock.models.record import changed
 from turnlock.models.run import OWN, Run
 from turnlock.models.verdicts import Accepted, Verdict
 
-from .bug import Family, Plant, Shelf
-from .planting import Receive, admitting, around, receiving
-
-
-def _running(change: Callable[[Run], Run]) -> Plant:
-    """Let a kernel have another run than the one that it was given."""
-
-    def wrap(real: Callable[[State, Run], None]) -> Callable[[State, Run], None]:
-        return lambda self, run: real(self, change(run))
-
-    return around(State, "__init__", wrap)
+from .bug import Family, Shelf
+from .planting import Receive, admitting, around, receiving, running
 
 
 def _owes_its_own_alone(real: Receive) -> Receive:
@@ -83,14 +74,14 @@ BUGS: Final = (
         "an id needs a name",
         "an agent that has no name is told without its id",
         "section 4",
-        _running(_named_or_unknown),
+        running(_named_or_unknown),
     ),
     _bug.at(
         "an agent with a name alone",
         "a name needs an id",
         "an agent that has no id is told without its name",
         "section 4",
-        _running(_known_or_unnamed),
+        running(_known_or_unnamed),
     ),
     _bug.at(
         "the ids of a provider",

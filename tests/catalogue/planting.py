@@ -188,16 +188,18 @@ def reading(change: Callable[[Raw], Raw]) -> Plant:
     return around(codec, "_read_tagged", wrap)
 
 
-def configured(change: Callable[[Limits], dict[str, Any]]) -> Plant:
-    """Let a run have other limits than those it was given: what `change` says of them."""
+def running(change: Callable[[Run], Run]) -> Plant:
+    """Let a kernel have another run than the one that it was given."""
 
     def wrap(real: Callable[[State, Run], None]) -> Callable[[State, Run], None]:
-        def start(self: State, run: Run) -> None:
-            real(self, changed(run, limits=changed(run.limits, **change(run.limits))))
-
-        return start
+        return lambda self, run: real(self, change(run))
 
     return around(State, "__init__", wrap)
+
+
+def configured(change: Callable[[Limits], dict[str, Any]]) -> Plant:
+    """Let a run have other limits than those it was given: what `change` says of them."""
+    return running(lambda run: changed(run, limits=changed(run.limits, **change(run.limits))))
 
 
 def digesting(write: Callable[[Any], str]) -> Plant:
