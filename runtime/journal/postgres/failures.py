@@ -88,15 +88,22 @@ def away(where: str, error: BaseException) -> Away:
     return Away(f"journal {where}: nothing was written: the server is away: {cause_of(error)}")
 
 
-def no_tls(error: BaseException, *, asked: bool) -> str | None:
+def no_tls(error: BaseException, *, asked: bool, first: bool = False) -> str | None:
     """Return what is wrong with TLS, and what helps; None where something else is wrong.
 
-    `asked`: whether whoever connects has given files for it, which the driver opens then.
+    `asked`: whether whoever connects has given files for it, which the driver opens then. `first`:
+    whether TLS is begun without a question, at which a server that expects one hangs up.
     """
     if isinstance(error, ConnectionError) and "rejected SSL" in str(error):
         return (
             "it speaks no TLS, and sslmode (or PGSSLMODE) asks for it: set ssl = on there, with a"
             " certificate; or give sslmode=prefer where nobody else can read what is sent"
+        )
+    if first and isinstance(error, ConnectionResetError):
+        return (
+            "it hung up at the first word of TLS, which sslnegotiation=direct (or"
+            " PGSSLNEGOTIATION) begins without a question: that takes PostgreSQL 17 or later with"
+            " ssl = on, and a certificate; leave it out, and the server is asked first"
         )
     if isinstance(error, ssl.SSLError):
         return (

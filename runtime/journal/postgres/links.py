@@ -183,7 +183,7 @@ async def open_link(place: Place, *, reads: bool = False) -> Link:
 
 def _not_connected(place: Place, error: BaseException) -> JournalError:
     """Return the error for a connection that there is not. What the driver read is not shown."""
-    if (why := no_tls(error, asked=place.tls_files)) is not None:
+    if (why := no_tls(error, asked=place.tls_files, first=place.tls_first)) is not None:
         return JournalError(f"journal {place.shown}: the server cannot be spoken to: {why}")
     if was_lost(error):
         return away(place.shown, error)

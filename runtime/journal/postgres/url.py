@@ -6,6 +6,7 @@ shown nowhere: what is shown is made of the parts that are known to be none.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -52,6 +53,8 @@ class Place:
     """Whether a server may be used that does not wait for its disk (D-36)."""
     tls_files: bool = False
     """Whether the URL names files for TLS, which the driver opens before it connects."""
+    tls_first: bool = False
+    """Whether TLS is begun without a question (`sslnegotiation=direct`)."""
     standby: bool = False
     """Whether any of several servers will do: to read only."""
     on_busy: str | None = None
@@ -83,6 +86,7 @@ def place_of(url: str, *, read_only: bool = False) -> Place:
         shown=name,
         tables=tables,
         tls_files=not _TLS_FILES.isdisjoint(given),
+        tls_first=given.get("sslnegotiation", os.environ.get("PGSSLNEGOTIATION")) == "direct",
         standby=read_only,
         **told,
     )

@@ -49,6 +49,22 @@ def test_d_55_a_server_without_tls_is_told_of_as_such_on_postgres(tmp_path: Path
     assert "sslmode=prefer" in str(raised.value)
 
 
+def test_d_55_a_server_that_expects_a_question_first_is_told_of_on_postgres(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One without TLS, or of before 17, hangs up; how it is asked for may stand outside the URL."""
+    direct = journal_url(tmp_path, sslmode="require", sslnegotiation="direct")
+    with pytest.raises(JournalError, match="hung up at the first word of TLS") as raised:
+        asyncio.run(open_journal(direct, create=True))
+
+    assert "away" not in str(raised.value)
+    assert "PostgreSQL 17 or later with ssl = on" in str(raised.value)
+
+    monkeypatch.setenv("PGSSLNEGOTIATION", "direct")
+    with pytest.raises(JournalError, match="hung up at the first word of TLS"):
+        asyncio.run(open_journal(journal_url(tmp_path, sslmode="require"), create=True))
+
+
 def test_d_55_what_is_no_talk_of_tls_is_told_of_as_such() -> None:
     assert "it speaks no TLS" in str(refusal(NO_TLS))
     assert "TLS fails: [SSL" in str(refusal(TLS))
@@ -66,5 +82,8 @@ def test_d_55_a_server_that_is_not_there_is_away_all_the_same() -> None:
     """The control: what fails for another reason is not put down to TLS."""
     assert isinstance(refusal(b"", query="sslmode=disable"), Away)
     assert isinstance(refusal(FAILED), Away)
-    with pytest.raises(Away):
-        asyncio.run(open_link(place_of("postgresql://ada@127.0.0.1:1/db?sslmode=require")))
+    for more in ("", "&sslnegotiation=direct"):
+        with pytest.raises(Away):
+            asyncio.run(
+                open_link(place_of(f"postgresql://ada@127.0.0.1:1/db?sslmode=require{more}"))
+            )
