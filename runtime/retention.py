@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -140,14 +140,15 @@ class _Retiring:
             raise InvalidValue(
                 place="run_ids", cause="no run is named", fix="name runs, or give `older_than`"
             )
-        if run_ids is None:
-            found = [it async for it in self._journal.run_entries()]
+        if run_ids is None:  # of all there are only those are held in memory that may go
+            every = self._journal.run_entries()
+            found = [it async for it in every if await self._is_old(it, older_than)]
         else:
-            found = [await self._journal.entry(run_id) for run_id in dict.fromkeys(run_ids)]
-        self._before = {it.run.run_id: it for it in found if it.forgotten is not None}
-        found = [it for it in found if it.forgotten is None]
-        if older_than is not None:
-            found = await self._older(found, older_than, silently=run_ids is None)
+            named = [await self._journal.entry(run_id) for run_id in dict.fromkeys(run_ids)]
+            self._before = {it.run.run_id: it for it in named if it.forgotten is not None}
+            found = [
+                it for it in named if it.forgotten is None and await self._goes(it, older_than)
+            ]
         for begins in range(0, len(found), AT_ONCE):
             await asyncio.gather(*map(self._take, found[begins : begins + AT_ONCE]))
         self._held = {
@@ -198,18 +199,19 @@ class _Retiring:
             digest=None if archive is None else archive.digest,
         )
 
-    async def _older(
-        self, entries: Iterable[RunEntry], seconds: float, *, silently: bool
-    ) -> list[RunEntry]:
-        now, found = self._clock.now(), list[RunEntry]()
-        for entry in entries:
-            changed = (await told_entry(self._journal, entry)).changed
-            if changed is not None and now - changed >= seconds:
-                found.append(entry)
-            elif not silently:
-                why = f"run {entry.run.run_id!r}: its latest fact is not that old"
-                self._left.append(Left(run_id=entry.run.run_id, why=why))
-        return found
+    async def _is_old(self, entry: RunEntry, seconds: float | None) -> bool:
+        if seconds is None:
+            return True
+        changed = (await told_entry(self._journal, entry)).changed
+        return changed is not None and self._clock.now() - changed >= seconds
+
+    async def _goes(self, entry: RunEntry, seconds: float | None) -> bool:
+        """Whether a run that was named is that old; it is told of if not."""
+        if old := await self._is_old(entry, seconds):
+            return old
+        why = f"run {entry.run.run_id!r}: its latest fact is not that old"
+        self._left.append(Left(run_id=entry.run.run_id, why=why))
+        return False
 
     async def _take(self, entry: RunEntry) -> None:
         """Own a run, unless it is open."""

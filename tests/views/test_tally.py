@@ -10,6 +10,7 @@ import pytest
 from turnlock import Call, Claim, Decide, Delivery, Fact, Kernel, Lose, OpenTurn, Run
 from turnlock.models.facts import ToolApprovalRequested
 from turnlock.views.run_view import RunView
+from turnlock.views.status import Status
 from turnlock.views.tally import Asked, Tally
 
 from .played import played
@@ -35,6 +36,7 @@ def agrees(tally: Tally, kernel: Kernel, view: RunView, latest: Fact | None) -> 
     assert tally.waiting == len(view.waiting)
     assert tally.doubts == len(view.in_doubt)
     assert tally.status(kernel, latest=latest) is view.status
+    assert kernel.busy or view.status in {Status.IDLE, Status.INTERRUPTED}  # lists rely on it
 
 
 @pytest.mark.parametrize("batch", BATCHES)

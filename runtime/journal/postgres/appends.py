@@ -19,7 +19,7 @@ from ..rows import Row
 from .doors import Connection
 from .heads import Head
 from .lanes import Body, Outcome
-from .tables import MOST, Tables, bytes_of
+from .tables import MOST, PERIOD, Tables, bytes_of
 
 
 class Verdict(StrEnum):
@@ -161,7 +161,7 @@ def _statement(tables: Tables) -> str:
         ), changed AS (
             UPDATE {tables.runs} r SET sequence = j.last, busy = j.busy, part = 0, shown = 0,
                 began = coalesce(r.began, j.began), changed = j.changed, told = j.last,
-                {SET_SUMMED}
+                period = {PERIOD.format("j.changed")}, {SET_SUMMED}
             FROM judged j WHERE r.number = j.number AND j.verdict = 'ok'
         )
         SELECT number, verdict, ends, rewound, forgotten FROM judged"""  # noqa: S608 - ours

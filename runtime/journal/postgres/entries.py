@@ -18,7 +18,7 @@ from .doors import Connection
 from .heads import head_of
 from .lanes import Body, Outcome
 from .owning import UNTIL
-from .tables import Tables, bytes_of, key_of, text_of
+from .tables import PERIOD, Tables, bytes_of, key_of, text_of
 
 _COLUMNS: Final = (
     "r.number, r.run_id, r.run, r.checksum, r.sequence, r.busy, r.epoch, o.name AS owner,"
@@ -219,7 +219,8 @@ async def tell(  # noqa: PLR0913 - what is told
     )
     values: Sequence[Any] = summed(summary)
     await connection.execute(
-        f"UPDATE {tables.runs} r SET changed = $3, told = $2, {SET_SUMMED}"  # noqa: S608 - ours
+        f"UPDATE {tables.runs} r SET changed = $3, told = $2,"  # noqa: S608 - ours
+        f" period = {PERIOD.format('$3')}, {SET_SUMMED}"
         f" FROM (SELECT {columns}) j WHERE r.number = $1 AND r.sequence = $2"
         " AND r.forgotten IS NULL AND (r.told <> $2 OR r.status IS NULL)",
         head.number,

@@ -1,11 +1,17 @@
-"""The list of runs for people: sorted by the server, which reads a few columns of each run (F-30).
+"""The list of runs for people: found in two indexes, in the order in which it is shown (F-30).
 
-No index is kept for it: one that changes with each append would cost every append more than this
-list costs who looks at it.
+Those that wait have an index of their own, in their order. The others go by their latest fact: an
+index of it would be written by each append, which then leaves its page (D-21). So there is one of
+`period`, ten minutes in which many facts of a run happen, and the runs of one are sorted.
+
+Of period 0 are runs without a fact, and those that a version before has written: all others have
+changed since. What such a version writes beside us stays in its period until the next append: such
+a run stands lower than it should, and once all the same.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from ....views.status import Status
@@ -13,22 +19,17 @@ from ..contract import RunsPage
 from ..latest import RESTS, WAITS, Place
 from .doors import Connection
 from .entries import entry_in, selecting
-from .tables import Tables
+from .tables import MOST, NEWEST, Tables
 
-_STANDS: Final = (
-    "SELECT number, CASE WHEN sequence = 0 THEN '{idle}' WHEN told = sequence THEN status END"
-    " AS status, coalesce(told = sequence AND sequence > 0 AND waiting > 0, false) AS waits,"
-    " CASE WHEN told = sequence THEN asked_since END AS since,"
-    " CASE WHEN told = sequence THEN changed END AS changed"
-    " FROM {runs} WHERE forgotten IS NULL"
+_WAITS: Final = "waiting > 0 AND forgotten IS NULL AND told = sequence AND sequence > 0"
+_RESTS: Final = (
+    "forgotten IS NULL AND (waiting > 0 AND told = sequence AND sequence > 0) IS NOT TRUE"
 )
-_PLACED: Final = (
-    f"SELECT status, waits, CASE WHEN waits THEN {WAITS} ELSE {RESTS} END AS place,"  # noqa: S608 - ours
-    " CASE WHEN waits THEN coalesce(since, 0) ELSE coalesce(-changed, 'infinity') END AS key,"
-    " CASE WHEN waits THEN number ELSE -number END AS number FROM ({stands}) s"
-)
-"""Where runs stand, as `Place.of` says it."""
-_MOST: Final = 2**63 - 1
+_SINCE: Final = "coalesce(asked_since, 0)"
+_CHANGED: Final = "coalesce(CASE WHEN told = sequence THEN -changed END, 'infinity')"
+_BUSY: Final = frozenset(Status) - {Status.IDLE, Status.INTERRUPTED}
+"""Of what is busy, which has an index: it does not matter how many runs there are besides. For the
+others all is gone through, latest first, until the page is full."""
 
 
 async def latest(  # noqa: PLR0913 - what is asked
@@ -42,21 +43,14 @@ async def latest(  # noqa: PLR0913 - what is asked
     where: str,
 ) -> RunsPage:
     """List runs for people, and one more than the page has: it says whether there is another."""
-    stands = _STANDS.format(idle=Status.IDLE, runs=tables.runs)
-    placed = _PLACED.format(stands=stands)
-    waits: int = await connection.fetchval(f"SELECT count(*) FROM ({stands}) s WHERE waits")  # noqa: S608 - ours
+    waits: int = await connection.fetchval(f"SELECT count(*) FROM {tables.runs} WHERE {_WAITS}")  # noqa: S608 - ours
     rows: Any = await connection.fetch(
-        f"WITH placed AS ({placed}), page AS (SELECT * FROM placed"  # noqa: S608 - ours
-        " WHERE ($1::text IS NULL OR status = $1) AND ($2::boolean IS NULL OR waits = $2)"
-        " AND ($3::int IS NULL OR (place, key, number) > ($3, $4::float8, $5::bigint))"
-        " ORDER BY place, key, number LIMIT $6)"
-        f" SELECT page.place, page.key AS since, page.number AS place_number, of_run.*"
+        f"WITH page AS ({_page(tables, status, waiting)} ORDER BY place, key, number LIMIT $1)"  # noqa: S608 - ours
+        " SELECT page.place, page.key AS since, page.number AS place_number, of_run.*"
         f" FROM page JOIN ({selecting(tables)}) of_run ON of_run.number = abs(page.number)"
         " ORDER BY page.place, page.key, page.number",
-        None if status is None else str(status),
-        waiting,
+        min(limit, MOST - 1) + 1,
         *_bounds(before),
-        min(limit, _MOST - 1) + 1,
     )
     page = rows[:limit]
     return RunsPage(
@@ -66,16 +60,46 @@ async def latest(  # noqa: PLR0913 - what is asked
     )
 
 
+def _page(tables: Tables, status: Status | None, waiting: bool | None) -> str:  # noqa: FBT001 - as asked
+    """Return what selects the next places, as `Place.of` says them, of each group."""
+    told = _of(status)
+    waits = (
+        f"(SELECT {WAITS}::bigint AS place, {_SINCE} AS key, number FROM {tables.runs}"  # noqa: S608 - ours
+        f" WHERE {_WAITS}{told} AND {waiting is not False} AND ({_SINCE}, number) > ($2, $3)"
+        f" ORDER BY {_SINCE}, number LIMIT $1)"
+    )
+    rests = (
+        f"(SELECT {RESTS + NEWEST} - period, {_CHANGED}, -number FROM {tables.runs}"  # noqa: S608 - ours
+        f" WHERE {_RESTS}{told} AND {waiting is not True} AND period <= $4::int"
+        f" AND (period < $4::int OR ({_CHANGED}, -number) > ($5, $6))"
+        f" ORDER BY period DESC, {_CHANGED}, -number LIMIT $1)"
+    )
+    return f"{waits} UNION ALL {rests}"
+
+
+def _of(status: Status | None) -> str:
+    """Return the condition for those that stand so."""
+    if status is None:
+        return ""
+    if status is Status.IDLE:
+        return f" AND (sequence = 0 OR told = sequence AND status = '{status}')"
+    busy = " AND busy" if status in _BUSY else ""
+    return f" AND sequence > 0 AND told = sequence AND status = '{status}'{busy}"
+
+
 def _place_in(row: Any) -> Place:  # noqa: ANN401 - a record
     return Place(row["place"], row["since"], row["place_number"])
 
 
-def _bounds(before: Place | None) -> tuple[int | None, float | None, int | None]:
-    """Return a place as the server can compare it: whoever made one up may have said any number."""
-    if before is None:
-        return None, None, None
-    return (
-        max(WAITS - 1, min(before.group, RESTS + 1)),
-        before.key,
-        max(-_MOST, min(before.number, _MOST)),
-    )
+def _bounds(before: Place | None) -> tuple[float, int, int, float, int]:
+    """Return behind what the page begins, among those that wait and among the others.
+
+    The server can compare it: whoever made a place up may have said any number.
+    """
+    first = -math.inf, -MOST
+    if before is None or before.group < WAITS:
+        return (*first, NEWEST, *first)
+    there = before.key, max(-MOST, min(before.number, MOST))
+    if before.group == WAITS:
+        return (*there, NEWEST, *first)
+    return (math.inf, MOST, max(-1, NEWEST + RESTS - before.group), *there)

@@ -24,7 +24,7 @@ from .doors import Connection
 from .heads import HEAD, Head, head_in
 from .lanes import Body, Outcome
 from .notes import Beside, ends_of, insert, rows_of
-from .tables import Tables, bytes_of
+from .tables import PERIOD, Tables, bytes_of
 
 
 def appending_noted(tables: Tables, *, where: str) -> Body:
@@ -117,8 +117,8 @@ async def _keep(
     await connection.execute(
         f"UPDATE {tables.runs} r SET sequence = j.last, busy = j.busy, part = j.part,"  # noqa: S608 - ours
         " shown = j.shown, began = coalesce(r.began, j.began), changed = j.changed, told = j.last,"
-        f" {SET_SUMMED} FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::int[],"
-        f" $5::float8[], $6::float8[], {arrays})"
+        f" period = {PERIOD.format('j.changed')}, {SET_SUMMED} FROM unnest($1::bigint[],"
+        f" $2::bigint[], $3::int[], $4::int[], $5::float8[], $6::float8[], {arrays})"
         f" AS j(number, last, part, shown, began, changed, {', '.join(SUMMED)})"
         " WHERE r.number = j.number",
         numbers,

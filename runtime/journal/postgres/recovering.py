@@ -9,7 +9,7 @@ from ..rows import Row
 from .appends import SET_SUMMED, SUMMED, insert_row, summed
 from .doors import Connection
 from .heads import head_of
-from .tables import Tables
+from .tables import PERIOD, Tables
 
 
 async def recover(  # noqa: PLR0913 - as of an append
@@ -44,7 +44,9 @@ async def recover(  # noqa: PLR0913 - as of an append
         " ELSE 0 END, shown = CASE r.sequence WHEN $2 THEN shown ELSE 0 END, sequence = $2,"
         " busy = j.busy, epoch = r.epoch + 1, settle = r.settle + 1, owner = NULL,"
         " owned_until = NULL, began = coalesce(r.began, $3), changed = coalesce($4, r.changed),"
-        f" told = $5, {SET_SUMMED} FROM (SELECT {columns}) j WHERE r.number = $1",
+        " told = $5, period = CASE WHEN $5::bigint = 0 THEN 0 WHEN $4::float8 IS NULL THEN r.period"
+        f" ELSE {PERIOD.format('$4')} END, {SET_SUMMED}"
+        f" FROM (SELECT {columns}) j WHERE r.number = $1",
         head.number,
         ends,
         None if row is None else row.began,

@@ -15,7 +15,7 @@ from . import latest as latest_
 from .doors import Doors
 
 LISTED_WITHIN: Final = 60.0
-"""Seconds that a list for people may take: all runs are looked at, however many there are."""
+"""Seconds that a list for people may take: some look at all runs, however many there are."""
 REMOVED_WITHIN: Final = 600.0
 """Seconds that removing a run may take, however much was kept of it."""
 

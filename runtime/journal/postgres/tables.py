@@ -28,6 +28,11 @@ SCHEMA_BYTES: Final = 54
 MOST: Final = 2**63 - 1
 """The largest number of the database: no run and no token comes so far."""
 
+NEWEST: Final = 2**31 - 1
+"""The last period there is: time ends there."""
+PERIOD: Final = f"greatest(1, least({NEWEST}, floor({{}}::float8 / 600) + 1))::int"
+"""The ten minutes in which something happened; {} stands for when. 0 is none: it is not known."""
+
 _SCHEMA: Final = re.compile(rf"(?!pg_)[!-~]{{1,{SCHEMA_BYTES}}}")
 
 
@@ -211,5 +216,20 @@ def _version_1(tables: Tables) -> Sequence[str]:
     )
 
 
-MIGRATIONS: Final = (_version_1,)
+def _version_2(tables: Tables) -> Sequence[str]:
+    """Return what makes the list for people, and what is kept of posts, be found (F-30, ADR-445).
+
+    What is there is written by nobody: its period is not known, and it is sorted when it is asked
+    for, until it changes.
+    """
+    return (
+        f"ALTER TABLE {tables.runs} ADD COLUMN period integer NOT NULL DEFAULT 0",
+        f"""CREATE INDEX runs_waiting ON {tables.runs} (coalesce(asked_since, 0), number)
+            WHERE waiting > 0 AND forgotten IS NULL""",
+        f"CREATE INDEX runs_changed ON {tables.runs} (period) WHERE forgotten IS NULL",
+        f"CREATE INDEX posts_of_run ON {tables.posts} (run)",
+    )
+
+
+MIGRATIONS: Final = (_version_1, _version_2)
 """What leads from version n of the tables to n + 1, each in a transaction of its own (D-56)."""
