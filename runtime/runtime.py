@@ -146,6 +146,7 @@ class Runtime:
         self._watchers.spawn("renew the ownership", self._ownership.renew())
         self._watchers.spawn("watch for posts", self.mailbox.watch())
         self._watchers.spawn("end what waits too long", Watchdog(self._runtime).watch())
+        self._watchers.spawn("follow others", self._streams.watch(self._actors, self.settings.poll))
         try:
             if self.settings.takes_over:
                 await self._ownership.take_over()
@@ -184,9 +185,8 @@ class Runtime:
 
         `tools` and `on_continue` are those of this run alone, as an agent of many on one runtime
         brings them (W-60); given for a run that is owned here already they raise `RunOpen`. Raises
-        `RunDiffers` if it has another configuration, `JournalOwned` if another process
-        performs it, `ForeignRun` if another runtime does (K-61), and `CorruptJournal` for a journal
-        that no run can have written.
+        `RunDiffers` if it has another configuration, `JournalOwned` if another process performs it,
+        `ForeignRun` if another runtime does (K-61), and `CorruptJournal` for what no run can write.
         """
         self._check_open()
         tools_of = None if tools is None else tools_of_each(tools)
@@ -407,7 +407,7 @@ class Runtime:
     def subscribe(self, run_id: str, *, after: int = 0) -> Subscription:
         """Return the facts of a run after a sequence, those to come included, as an iterator.
 
-        It needs no run that is open here: the journal answers for the past. Close it when done.
+        What others perform is looked for in the journal (`Settings.poll`). Close it when done.
         """
         self._check_open()
         return self._streams.subscribe(run_id, after=after)

@@ -60,7 +60,7 @@ class Settings:
     ownership: float = _period(30.0)
     """For how long a run is owned unless renewed: a process that stands still longer loses it."""
     poll: float = _period(0.25)
-    """How often posts of other processes are looked for."""
+    """How often posts of other processes are looked for, and facts of runs that they perform."""
     drain: float = _period(10.0)
     """How long a clean shutdown, and `close_run`, wait for the tools that run."""
     retry_first: float = _period(0.25)

@@ -1,14 +1,16 @@
 """The facts of a run as they happen: first from the journal, then live, without gap or repeat.
 
 A subscriber pulls. One that hangs or raises harms nobody; one that falls further behind than its
-buffer holds goes back to the journal. Diagnostics go another way and have no sequence.
+buffer holds goes back to the journal. What others perform is looked for in the journal. Diagnostics
+go another way and have no sequence.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Final, Generic, Self, TypeVar
 
@@ -17,8 +19,12 @@ from ..models.errors import TurnlockError
 from ..models.facts import Fact
 from .errors import CursorAhead
 from .journal.contract import Journal
+from .journal.ledger import Cursor
 
 T = TypeVar("T")
+
+CALM: Final = 0.05
+"""Seconds between two looks at most at what others perform, however much the journal hears."""
 
 
 class _Channel(Generic[T]):
@@ -181,18 +187,49 @@ class Streams:
         self._bound = bound
         self._facts: dict[str, set[Subscription]] = {}
         self._diagnostics: dict[str, set[DiagnosticSubscription]] = {}
+        self._listened = asyncio.Event()
+        """Set while anybody may listen to facts."""
+        self._ends: dict[str, Cursor | None] = {}
+        """Where the runs ended that others perform, when they were looked at last."""
         self._closed = False
+
+    async def watch(self, here: Container[str], poll: float) -> None:
+        """Look, again and again, which runs have grown that are followed and not performed `here`.
+
+        Sooner, where the journal hears of it; but not for each of many hints. Until cancelled.
+        """
+        while True:
+            await self._listened.wait()
+            await self._journal.heard(poll)
+            await self._look(here)
+            if self._journal.hears:
+                await asyncio.sleep(min(CALM, poll))
+            if not self._facts:
+                self._listened.clear()
+
+    async def _look(self, here: Container[str]) -> None:
+        followed = [run_id for run_id in self._facts if run_id not in here]
+        ends: Mapping[str, Cursor] | None = None
+        if followed:
+            with suppress(TurnlockError):  # then each who follows reads, and is told himself
+                ends = await self._journal.ends(followed)
+        for run_id in followed:
+            if ends is None or run_id not in self._ends or ends.get(run_id) != self._ends[run_id]:
+                self.look_again(run_id)
+        self._ends = {} if ends is None else {run_id: ends.get(run_id) for run_id in followed}
 
     def subscribe(self, run_id: str, *, after: int) -> Subscription:
         """Begin to listen to a run's facts after a sequence."""
         made = Subscription(journal=self._journal, run_id=run_id, after=after, bound=self._bound)
-        _add(self._facts, run_id, made)
 
         def listen() -> None:
             if self._closed:
                 made.close()
             else:
                 _add(self._facts, run_id, made)
+                self._listened.set()
+
+        listen()
 
         made.listen = listen
         return made

@@ -24,6 +24,7 @@ from ..runtime.journal.ledger import START, Cursor
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, retried
+from ..runtime.streams import CALM
 from .children import Children
 from .deltas import Piece, item_of, piece_of
 from .subscriber import Subscriber
@@ -37,8 +38,6 @@ _log = logger(__name__)
 
 S = TypeVar("S", bound=Subscriber)
 
-CALM: Final = 0.05
-"""Seconds between two looks at most, however much the journal hears."""
 HELD: Final = 16
 """Pages that are held for a second for others who catch up, too."""
 

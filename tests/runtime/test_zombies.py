@@ -9,24 +9,25 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
+import attrs
 import pytest
 
 from turnlock.models.facts import ExecutionInDoubt, RetryAuthorised
 
+from .crash import explore
 from .crash.checks import violations
 from .crash.child import LONG_LEASE
 from .crash.depth import DEEP
 from .crash.explore import Stage, haunted, played, points
 from .crash.kills import LEASE, TIMEOUT, child, left_behind
 from .crash.usecase import UseCase
-from .crash.usecases import CHAINED, FREE, TWO_RUNS, USE_CASES
-from .crash.world import Slow, World
+from .crash.usecases import CHAINED, FREE, SECOND, TWO_RUNS, USE_CASES
+from .crash.world import RUN, Slow, World
 
 DAY: Final = 86_400.0
 STRIDE: Final = 1 if DEEP else 3
 """Steps from one pause to the next; 3, because no divisor of it divides the number of `WAKING`."""
-ONE_RUN: Final = tuple(case for case in USE_CASES if case is not TWO_RUNS)
-"""Of two runs two living processes may have one each, and want the other's for ever."""
+SLOWLY: Final = USE_CASES if DEEP else (FREE, CHAINED, TWO_RUNS)
 WAKING: Final = (0.0, 0.5, 1.5, None)
 """Seconds after the next owner began at which the one before goes on; None: after its end."""
 
@@ -43,7 +44,7 @@ def test_a_zombie_at_every_step(case: UseCase) -> None:
     assert all(one.world.lives == 2 for one in plays)
 
 
-@pytest.mark.parametrize("case", ONE_RUN if DEEP else (FREE, CHAINED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", SLOWLY, ids=lambda case: case.name)
 def test_a_zombie_whose_claim_is_on_its_way_with_the_opening(case: UseCase) -> None:
     """A slow disk: it stands still before both are kept, and before it is told that they are."""
     stage = Stage(wrapped=Slow)
@@ -54,6 +55,22 @@ def test_a_zombie_whose_claim_is_on_its_way_with_the_opening(case: UseCase) -> N
     ]
 
     assert [(one.deaths, one.steps, one.wrong) for one in plays if one.wrong][:3] == []
+
+
+def test_two_hosts_that_hold_a_run_each_and_wait_for_the_others_do_not_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The control: each was told who has it (`JournalOwned`), and asks again for ever.
+
+    A host that does for a run what it can, whoever has the other, is `TWO_RUNS`.
+    """
+    monkeypatch.setattr(explore, "TIMEOUT", 400.0)
+    waiting = attrs.evolve(TWO_RUNS, first=(RUN, SECOND))
+    stage = Stage(wrapped=Slow)
+    (steps,) = played(waiting, stage=stage).steps
+    plays = (haunted(waiting, step, wakes_after=0.5, stage=stage) for step in range(1, steps + 1))
+
+    assert any("lives: life 2 does not end" in one.wrong for one in plays)
 
 
 def comes(seen: Callable[[], bool]) -> None:

@@ -248,7 +248,8 @@ async def _process(case: UseCase, world: World, life: Life, stage: Stage) -> Non
         owner=life.owner,
     )
     async with host.runtime as runtime:
-        await host.own()
+        for run in case.first:
+            await host.own(run)
         await case.drive(host)
         for run_id in runtime.runs:
             actor = runtime._actors[run_id]

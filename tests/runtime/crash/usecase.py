@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from turnlock import Call
+from turnlock import Call, Run
 from turnlock.runtime.dispatcher import Continuation
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.calling import ToolContext
@@ -17,7 +17,7 @@ from turnlock.runtime.tools.tool import Tool, tool
 
 from .host import Host
 from .life import Life
-from .world import World
+from .world import RUN, World
 
 BRIEF = Settings(ownership=5.0, poll=1_000.0, drain=1.0)
 """A run is soon free after a crash; and nobody looks for posts, which would only be more steps."""
@@ -39,6 +39,8 @@ class UseCase:
     tools: Callable[[World, Life], tuple[Tool, ...]]
     drive: Callable[[Host], Awaitable[None]]
     """Every step of it may have happened in a life before."""
+    first: tuple[Run, ...] = (RUN,)
+    """What a life waits for until it has it, before it does anything."""
     turns: tuple[str, ...] = ("t1",)
     """What must be closed at the end."""
     continued: Callable[[Host, Continuation], Awaitable[None]] = nothing_more

@@ -16,7 +16,7 @@ from turnlock.runtime.tools.tool import Tool
 from .host import Host
 from .life import Life
 from .usecase import BRIEF, UseCase, acting, call
-from .world import World
+from .world import RUN, World
 
 
 async def _free(host: Host) -> None:
@@ -249,18 +249,27 @@ STREAMED: Final = UseCase(
 )
 
 
+SECOND: Final = Run(run_id="s")
+
+
+async def _one_turn(host: Host, run: Run) -> None:
+    await host.own(run)
+    await host.open("t1", [call("one")], epoch=1, run_id=run.run_id)
+    await host.until_closed("t1", run_id=run.run_id)
+
+
 async def _two_runs(host: Host) -> None:
-    await host.own(Run(run_id="s"))
-    await host.open("t1", [call("one")], epoch=1)
-    await host.open("t1", [call("one")], epoch=1, run_id="s")
-    await host.until_closed("t1")
-    await host.until_closed("t1", run_id="s")
+    """See to each run by itself: one may be another's, who waits for something in the other."""
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_one_turn(host, RUN))
+        both.create_task(_one_turn(host, SECOND))
 
 
 TWO_RUNS: Final = UseCase(
     name="two runs of one process",
     tools=lambda world, life: (acting(world, life, "one", concurrency=1),),
     drive=_two_runs,
+    first=(),
 )
 
 USE_CASES: Final = (
