@@ -25,16 +25,15 @@ from ..models.run import OWN, Run
 from ..models.safe_text import harmless
 from ..models.sealed import is_sealed
 from ..models.verdicts import Verdict
+from ..runtime.in_doubt import asks_a_person
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import Domain, Noted
 from ..runtime.telemetry import standard
 from ..runtime.tools.arguments import misfit
-from ..runtime.tools.policy import InDoubt
 from ..runtime.tools.sealing import SealBroken
 from ..runtime.tools.toolbox import Toolbox
 from ..views.call_view import CallView
 from .others_runs import refuse_below_worlds, refuse_guarded, refuse_member
-from .run_prompts import PROBED
 from .run_resume import end_of, has_begun, opening_of, recording_of
 from .run_session import Came, End, SessionSettings, farewell, opened
 from .run_terminal import Terminal
@@ -89,11 +88,13 @@ class AgentCalls:
 
     def asks(self, call: CallView) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""
-        tool = self._agent.runtime.tools(call.run_id).get(call.tool_name)
-        rule = InDoubt.ASK if tool is None else tool.policy.doubt_rule
-        if rule is InDoubt.PROBE:
-            return time.time() - (call.since or 0.0) >= PROBED
-        return rule is InDoubt.ASK
+        runtime = self._agent.runtime
+        return asks_a_person(
+            runtime.tools(call.run_id).get(call.tool_name),
+            call.attempt,
+            seconds=time.time() - (call.since or 0.0),
+            settings=runtime.settings,
+        )
 
     def misfit(self, call: CallView) -> str | None:
         """Return why a call cannot run as it is; what other code checks is not known before."""

@@ -17,8 +17,7 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
-from ..runtime.in_doubt import UNKNOWN
-from ..runtime.tools.performing import PROBING
+from ..runtime.in_doubt import PROBED, UNKNOWN
 from ..verification.replay.calls import Mode
 from ..views.call_view import CallView
 from ..views.meanings import refused
@@ -168,9 +167,6 @@ class Unattended:
 
 _Key: TypeAlias = tuple[str, int]
 """What a question is about: the path of the call, and of a doubt the attempt."""
-
-PROBED: Final = PROBING + 1.0
-"""Seconds after which a probe has surely found nothing out, and a person is asked."""
 
 
 class ApprovalPrompts:

@@ -389,14 +389,13 @@ class _Performance:
 
     def _asks(self, host: Host, call: CallView) -> bool:
         """Whether a person is to say what became of a call: its tool does not, or could not."""
-        from ..runtime.tools.policy import InDoubt  # noqa: PLC0415 - as in run
-        from .run_prompts import PROBED  # noqa: PLC0415 - as above
+        from ..runtime.in_doubt import asks_a_person  # noqa: PLC0415 - as in run
 
         now = asyncio.get_running_loop().time()
         since = self._doubted.setdefault((call.path, call.attempt), now)
         tool = host.runtime.tools(call.run_id).get(call.tool_name)
-        rule = InDoubt.ASK if tool is None else tool.policy.doubt_rule
-        return rule is InDoubt.ASK or (rule is InDoubt.PROBE and now - since >= PROBED)
+        settings = host.runtime.settings
+        return asks_a_person(tool, call.attempt, seconds=now - since, settings=settings)
 
     async def _is_elsewhere(self, host: Host, run_id: str) -> bool:
         from ..runtime.leases import is_owned  # noqa: PLC0415 - as in run

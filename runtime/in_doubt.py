@@ -18,9 +18,11 @@ from .executions import Executions, RuntimeContext
 from .journal.contract import Journal
 from .owners import meaning_of, was_ours
 from .reporting import Key
+from .scheduling import pause_after
+from .settings import Settings
 from .tools.calling import ToolContext
-from .tools.performing import probe
-from .tools.policy import InDoubt
+from .tools.performing import PROBING, probe
+from .tools.policy import InDoubt, Policy
 from .tools.results import Failed, Happened, NeverHappened, ProbeAnswer, StillUnknown
 from .tools.tool import Tool
 
@@ -28,11 +30,35 @@ UNKNOWN: Final = "the outcome is unknown: it was started, and nobody knows wheth
 """The error of an execution in doubt whose tool declares that it has then failed."""
 
 
+PROBED: Final = PROBING + 1.0
+"""Seconds after which a probe that was out has surely found nothing out, and a person is asked."""
+
 PROBES: Final = 16
 """Probes that run at once: each may take a thread."""
 
 MEANINGS: Final = 1_000
 """Workers of which is remembered what they stand for."""
+
+
+def rest_before(policy: Policy, attempt: int, settings: Settings) -> float:
+    """Return the seconds that a doubt is left alone before its policy is applied.
+
+    The first is settled at once. A tool that is run again and again, and never can tell what came
+    of it, is run less and less often: as with all that fails (`Settings.retry_first`).
+    """
+    again = policy.doubt_rule in {InDoubt.RETRY_IF_SAFE, InDoubt.PROBE}
+    return pause_after(attempt - 1, settings) if again and attempt > 1 else 0.0
+
+
+def asks_a_person(tool: Tool | None, attempt: int, *, seconds: float, settings: Settings) -> bool:
+    """Whether a person is to say what became of a call that has been in doubt for so long.
+
+    So it is where its tool does not say, could not, or is not here.
+    """
+    if tool is None or tool.policy.doubt_rule is InDoubt.ASK:
+        return True
+    probing = tool.policy.doubt_rule is InDoubt.PROBE
+    return probing and seconds >= PROBED + rest_before(tool.policy, attempt, settings)
 
 
 class InDoubtResolver:
@@ -91,7 +117,7 @@ class InDoubtResolver:
                 self._meanings[worker] = meaning
             return meaning
 
-    def _settle(self, actor: Actor, call: CallView) -> None:
+    def _settle(self, actor: Actor, call: CallView, *, rested: bool = False) -> None:
         tool = actor.tools.get(call.tool_name)
         key = f"{call.path}/{call.attempt}"
         if call.waits is not Waits.RESOLUTION or key in self._under_way:
@@ -99,6 +125,10 @@ class InDoubtResolver:
         if tool is None or self._executions.runs(key):
             return  # nobody here can say: somebody is asked. Or it runs here, and will say itself
         self._under_way.add(key)
+        rest = rest_before(tool.policy, call.attempt, self._runtime.settings)
+        if rest and not rested:
+            asyncio.get_running_loop().call_later(rest, self._settle_rested, actor, call, key)
+            return
         context = ToolContext(
             idempotency_key=f"call/{call.path}",
             run_id=call.run_id,
@@ -111,6 +141,15 @@ class InDoubtResolver:
         )
         work = self._resolve(actor, tool, context, self._executions.why_unknown(key), key)
         self._runtime.tasks.spawn(f"doubt of {context.idempotency_key}", work)
+
+    def _settle_rested(self, actor: Actor, rested: CallView, key: Key) -> None:
+        """Apply the policy now, if that attempt is in doubt still and the run is performed here."""
+        self._under_way.discard(key)
+        call = call_of(actor.kernel, turn_id=rested.turn_id, invocation_id=rested.invocation_id)
+        if call is None or call.attempt != rested.attempt:
+            return
+        if actor.stopped is None and not actor.leaving:
+            self._settle(actor, call, rested=True)
 
     async def _resolve(
         self, actor: Actor, tool: Tool, context: ToolContext, why: str | None, key: Key

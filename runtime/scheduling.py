@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any, Final, Protocol, TypeVar
 
 from ..models.safe_text import harmless
@@ -116,6 +117,9 @@ class Timers:
 
 T = TypeVar("T")
 
+_DOUBLED: Final = 64
+"""Doublings of a pause beyond which it is at its longest, whatever the first was."""
+
 
 def _never() -> bool:
     return False
@@ -125,12 +129,15 @@ def _silent(error: Exception, pause: float) -> None:
     """Say nothing of a failure."""
 
 
+def pause_after(failures: int, settings: Settings) -> float:
+    """Return the seconds to wait after so many failures: doubled each time, up to the longest."""
+    doubled = min(failures - 1, _DOUBLED)
+    return min(settings.retry_first * 2.0**doubled, settings.retry_longest)
+
+
 def backoff(settings: Settings) -> Iterator[float]:
-    """Yield the seconds to wait after each failure: doubled each time, up to the longest."""
-    pause = min(settings.retry_first, settings.retry_longest)
-    while True:
-        yield pause
-        pause = min(2 * pause, settings.retry_longest)
+    """Yield the seconds to wait after each failure, without an end."""
+    return (pause_after(failures, settings) for failures in count(1))
 
 
 async def retried(

@@ -64,7 +64,8 @@ class Settings:
     drain: float = _period(10.0)
     """How long a clean shutdown, and `close_run`, wait for the tools that run."""
     retry_first: float = _period(0.25)
-    """Before a continuation callback that raised, or a journal that failed, is tried again …"""
+    """Before a continuation callback that raised, a journal that failed, or a tool whose second
+    attempt could not tell either what came of it, is tried again …"""
     retry_longest: float = _period(30.0)
     """… doubled with each failure up to this."""
     unsealed: float = _period(3_600.0)

@@ -11,9 +11,8 @@ from typing import Final
 
 from ..agent.approving import Deny, decided, resolved
 from ..models.deliveries import Delivery, Resolution
+from ..runtime.in_doubt import asks_a_person
 from ..runtime.runtime import Runtime
-from ..runtime.tools.performing import PROBING
-from ..runtime.tools.policy import InDoubt
 from ..views.call_view import CallView, Waits
 from .names import WORLD
 
@@ -21,8 +20,6 @@ DENIED: Final = "nobody decides here: this host runs headless"
 """Why a request was denied."""
 FAILED: Final = "nobody knows whether it happened, and nobody looks here: this host runs headless"
 """What became of a call in doubt."""
-PROBED: Final = PROBING + 1.0
-"""Seconds after which a probe has found nothing out."""
 
 
 class Headless:
@@ -57,7 +54,5 @@ class Headless:
     def _asks(self, call: CallView, seconds: float) -> bool:
         """Whether a person is to say what became of it: its tool does not, or could not."""
         tool = self._runtime.tools(call.run_id).get(call.tool_name)
-        rule = InDoubt.ASK if tool is None else tool.policy.doubt_rule
-        if rule is InDoubt.PROBE:
-            return seconds >= PROBED
-        return rule is InDoubt.ASK
+        settings = self._runtime.settings
+        return asks_a_person(tool, call.attempt, seconds=seconds, settings=settings)

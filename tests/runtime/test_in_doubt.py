@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from turnlock import FactType, Resolution, Run, Status
+from turnlock.runtime.in_doubt import asks_a_person
 from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.calling import ToolContext
+from turnlock.runtime.tools.errors import OutcomeUnknown
 from turnlock.runtime.tools.policy import InDoubt
-from turnlock.runtime.tools.tool import tool
+from turnlock.runtime.tools.results import NeverHappened
+from turnlock.runtime.tools.tool import Tool, tool
 
 from .test_runtime import World, calls, crash
 from .virtual import VirtualLoop, run, settled
@@ -84,6 +87,86 @@ def test_what_ran_on_in_doubt_and_is_lost_indeed_goes_the_way_of_its_policy() ->
             hang.set()
 
     run(play())
+
+
+async def never_can_tell() -> None:
+    raise OutcomeUnknown("the server went away")
+
+
+def never_happened(_: ToolContext) -> NeverHappened:
+    return NeverHappened()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [{"safe_to_repeat": True}, {"probe": never_happened}],
+    ids=["retry", "probe"],
+)
+def test_k_35_what_never_can_tell_is_run_again_less_and_less_often(policy: dict[str, Any]) -> None:
+    """Nor is the journal filled, nor whoever is called asked without a pause."""
+
+    async def play() -> None:
+        world = World()
+        settings = Settings(retry_first=1.0, retry_longest=8.0)
+
+        async def unless_it_ran_too_often() -> None:
+            if world.ledger["act"] < 50:  # else no time would ever pass
+                await never_can_tell()
+
+        act = world.tool("act", unless_it_ran_too_often, **policy)
+        ran: list[int] = []
+        async with world.process(act, settings=settings) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            for seconds in (0.5, 1.0, 2.0, 4.0, 8.0, 8.0):
+                await asyncio.sleep(seconds)
+                ran.append(world.ledger["act"])
+            await runtime.close_run("r")
+            await asyncio.sleep(60.0)  # nothing is left that wakes up for it
+
+        assert ran == [2, 3, 4, 5, 6, 7]
+        assert world.ledger == {"act": 7}
+
+    run(play())
+
+
+def test_k_35_a_rest_ends_with_a_decision() -> None:
+    """A person was quicker: what he said stands, and it is not run again when the rest is over."""
+
+    async def play() -> None:
+        world = World()
+        act = world.tool("act", never_can_tell, safe_to_repeat=True)
+        async with world.process(act, settings=Settings(retry_first=5.0)) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            await runtime.resolve(
+                "r", turn_id="t1", invocation_id="act", attempt=2, resolution=Resolution.ERROR,
+                error="looked it up",
+            )  # fmt: skip
+            await asyncio.sleep(60.0)
+
+        assert [it.status for it in world.told[0].results] == [Status.FAILED]
+        assert world.ledger == {"act": 2}
+
+    run(play())
+
+
+@pytest.mark.parametrize(("attempt", "after"), [(1, 31.0), (2, 33.0), (5, 39.0)])
+def test_a_person_is_asked_once_a_probe_that_rested_has_found_nothing_out(
+    attempt: int, after: float
+) -> None:
+    settings = Settings(retry_first=2.0, retry_longest=8.0)
+
+    def asks(it: Tool | None, *, seconds: float) -> bool:
+        return asks_a_person(it, attempt, seconds=seconds, settings=settings)
+
+    probed = tool(name="act", description="", probe=never_happened)(never_can_tell)
+    repeated = tool(name="act", description="", safe_to_repeat=True)(never_can_tell)
+    plain = tool(name="act", description="")(never_can_tell)
+    assert (asks(probed, seconds=after - 0.1), asks(probed, seconds=after)) == (False, True)
+    assert (asks(plain, seconds=0.0), asks(None, seconds=0.0)) == (True, True)
+    assert not asks(repeated, seconds=1e9)
 
 
 def test_a_retry_that_cannot_be_started_settles_its_doubt() -> None:

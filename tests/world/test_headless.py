@@ -8,6 +8,7 @@ import pytest
 
 from turnlock import Call, Decide, Resolution, Resolve, Run
 from turnlock.models.values import ABSENT
+from turnlock.runtime.in_doubt import PROBED
 from turnlock.runtime.journal.memory import MemoryJournal
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.tools.calling import ToolContext
@@ -16,7 +17,7 @@ from turnlock.runtime.tools.policy import InDoubt, Policy
 from turnlock.runtime.tools.results import StillUnknown
 from turnlock.runtime.tools.tool import Tool
 from turnlock.runtime.tools.toolbox import Toolbox
-from turnlock.world.headless import DENIED, FAILED, PROBED, Headless
+from turnlock.world.headless import DENIED, FAILED, Headless
 
 from ..runtime.virtual import LoopClock, run, settled
 
