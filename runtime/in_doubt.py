@@ -68,7 +68,8 @@ class InDoubtResolver:
         """Begin with none; what `executions` runs still is waited for, whatever its lease says."""
         self._runtime = runtime
         self._executions = executions
-        self._under_way: set[Key] = set()
+        self._under_way: set[tuple[Actor, Key]] = set()
+        """By the actor, too: what was begun for one that was let go ends with it."""
         self._probing = asyncio.Semaphore(PROBES)
         self._meanings: dict[str, str] = {}
         self._asking = asyncio.Lock()
@@ -120,11 +121,11 @@ class InDoubtResolver:
     def _settle(self, actor: Actor, call: CallView, *, rested: bool = False) -> None:
         tool = actor.tools.get(call.tool_name)
         key = f"{call.path}/{call.attempt}"
-        if call.waits is not Waits.RESOLUTION or key in self._under_way:
+        if call.waits is not Waits.RESOLUTION or (actor, key) in self._under_way:
             return  # settled, authorised to be retried, or seen to already
         if tool is None or self._executions.runs(key):
             return  # nobody here can say: somebody is asked. Or it runs here, and will say itself
-        self._under_way.add(key)
+        self._under_way.add((actor, key))
         rest = rest_before(tool.policy, call.attempt, self._runtime.settings)
         if rest and not rested:
             asyncio.get_running_loop().call_later(rest, self._settle_rested, actor, call, key)
@@ -144,7 +145,7 @@ class InDoubtResolver:
 
     def _settle_rested(self, actor: Actor, rested: CallView, key: Key) -> None:
         """Apply the policy now, if that attempt is in doubt still and the run is performed here."""
-        self._under_way.discard(key)
+        self._under_way.discard((actor, key))
         call = call_of(actor.kernel, turn_id=rested.turn_id, invocation_id=rested.invocation_id)
         if call is None or call.attempt != rested.attempt:
             return
@@ -160,7 +161,7 @@ class InDoubtResolver:
             if resolution is not None:
                 await actor.deliver_surely(resolution)
         finally:
-            self._under_way.discard(key)
+            self._under_way.discard((actor, key))
 
     async def _answer(
         self, actor: Actor, tool: Tool, context: ToolContext, why: str | None

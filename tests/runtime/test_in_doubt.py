@@ -15,7 +15,7 @@ from turnlock.runtime.settings import Settings
 from turnlock.runtime.tools.calling import ToolContext
 from turnlock.runtime.tools.errors import OutcomeUnknown
 from turnlock.runtime.tools.policy import InDoubt
-from turnlock.runtime.tools.results import NeverHappened
+from turnlock.runtime.tools.results import Happened, NeverHappened
 from turnlock.runtime.tools.tool import Tool, tool
 
 from .test_runtime import World, calls, crash
@@ -226,5 +226,35 @@ def test_an_interrupted_call_that_waited_for_a_slot_is_not_even_prepared() -> No
             await settled()
 
         assert (world.ledger, prepared) == ({"slow": 1}, [])
+
+    run(play())
+
+
+@pytest.mark.parametrize("rests", [False, True], ids=["while it is probed", "while it rests"])
+def test_k_35_a_run_that_is_let_go_and_opened_again_has_its_doubt_settled(*, rests: bool) -> None:
+    """Whatever was begun for the doubt ended with the run as it was open before."""
+
+    async def play() -> None:
+        world = World()
+        reopened = asyncio.Event()
+
+        async def probe(_: ToolContext) -> Happened | NeverHappened:
+            if rests and not reopened.is_set():
+                return NeverHappened()
+            await reopened.wait()
+            return Happened("it did")
+
+        act = world.tool("act", never_can_tell, probe=probe)
+        async with world.process(act, settings=Settings(retry_first=5.0)) as runtime:
+            await runtime.open_run(RUN)
+            await runtime.open_turn("r", calls("act"), turn_id="t1")
+            await settled()
+            await runtime.close_run("r")
+            await runtime.open_run(RUN)
+            await settled()
+            reopened.set()
+            await asyncio.sleep(20.0)
+
+        assert [it.result for it in world.told[0].results] == ["it did"]
 
     run(play())
