@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import attrs
 import msgspec
@@ -51,11 +51,11 @@ _NEWLINE: Final = b"\n"
 _STATUSES: Final = frozenset(Status)
 
 
-@attrs.frozen
-class Row:
+class Row(NamedTuple):
     """The facts of one append: the sequences of the first and the last, their lines, the sum.
 
-    `began` and `changed` are when the first and the last happened; they stand in the lines, too.
+    `began` and `changed` are when the first and the last happened; they stand in the lines, too. A
+    tuple, since there is one for each append that is written or read.
     """
 
     first: int

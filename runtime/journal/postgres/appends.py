@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
-
-import attrs
+from typing import Any, Final, NamedTuple
 
 from ..contract import Busy, Summary
 from ..given import Given
@@ -33,8 +31,7 @@ class Verdict(StrEnum):
     OK = "ok"
 
 
-@attrs.frozen(kw_only=True)
-class Asked:
+class Asked(NamedTuple):
     """An append as its lane is given it."""
 
     number: int
@@ -48,15 +45,16 @@ class Asked:
     """The turn that it opens, where somebody is to be woken for it (D-72)."""
 
 
-@attrs.frozen
-class Judged:
-    """What became of it, and what it was judged by."""
+class Judged(NamedTuple):
+    """What became of it, and what it was judged by: of one that was kept that is not told."""
 
     verdict: Verdict
-    sequence: int
-    rewound: bytes | None
-    forgotten: float | None
+    sequence: int = 0
+    rewound: bytes | None = None
+    forgotten: float | None = None
 
+
+_KEPT: Final = Outcome(Judged(Verdict.OK))
 
 SUMMED: Final[Mapping[str, str]] = {
     "busy": "boolean",
@@ -98,55 +96,53 @@ SET_SUMMED: Final = (
 )
 """How an UPDATE of runs `r` keeps it from `j`: a call that waited before has waited since then."""
 
-_TYPES: Final[Mapping[str, str]] = {
-    "number": "bigint",
-    "fence": "bigint",
-    "settle": "bigint",
-    "first": "bigint",
-    "last": "bigint",
-    "facts": "bytea",
-    "checksum": "bigint",
-    "beside": "bytea",
-    "began": "double precision",
-    "changed": "double precision",
-    **SUMMED,
-}
 
-
-def _columns(it: Asked) -> Sequence[Any]:
+def _row(it: Asked) -> Sequence[Any]:
+    """Return an append as the type `asked` has its columns."""
     row, fence = it.row, it.fence
     first, last = min(row.first, MOST), min(row.last, MOST)  # what is beyond conflicts, too
-    return [
+    return (
         it.number, None if fence is None else min(fence, MOST), it.settle, first, last, row.facts,
         row.checksum, row.beside, row.began, row.changed, *summed(it.busy),
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def appending(tables: Tables) -> Body:
-    """Return what does a group of appends, each of another run."""
+    """Return what does a group of appends, each of another run.
+
+    They are sent as one array of rows: of an array for each column the driver looks at each value
+    whether it is a list. Only those that were not kept come back, and how many were.
+    """
     statement = _statement(tables)
 
     async def body(connection: Connection, works: Sequence[Asked]) -> Sequence[Outcome]:
-        columns = zip(*map(_columns, works), strict=True)
-        rows: Sequence[Any] = await connection.fetch(statement, *columns)
-        judged = {
-            number: Judged(Verdict(verdict), *more) for number, verdict, *more in map(tuple, rows)
-        }
-        return [Outcome(judged.get(it.number)) for it in works]
+        rows: Sequence[Any] = await connection.fetch(statement, [*map(_row, works)])
+        kept, others = 0, dict[int, Outcome]()
+        for number, verdict, *more in map(tuple, rows):
+            if verdict == Verdict.OK:
+                kept = number
+            else:
+                others[number] = Outcome(
+                    None if verdict is None else Judged(Verdict(verdict), *more)
+                )
+        if kept + len(others) != len(works):
+            raise AssertionError(f"{kept} kept and {len(others)} not, of {len(works)}")
+        return [others.get(it.number, _KEPT) for it in works]
 
     return body
 
 
 def _statement(tables: Tables) -> str:
-    arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_TYPES.values(), 1))
     return f"""
         WITH asked AS (
-            SELECT * FROM unnest({arrays}) AS a({", ".join(_TYPES)})
+            SELECT * FROM unnest($1::{tables.asked}[])
         ), locked AS (
             SELECT number, sequence, epoch, settle, owner, rewound, forgotten
-            FROM {tables.runs} WHERE number = ANY ($1) ORDER BY number FOR NO KEY UPDATE
+            FROM {tables.runs} WHERE number = ANY (ARRAY(SELECT number FROM asked))
+            ORDER BY number FOR NO KEY UPDATE
         ), judged AS (
             SELECT a.*, l.sequence AS ends, l.rewound, l.forgotten, CASE
+                WHEN l.number IS NULL THEN NULL
                 WHEN l.forgotten IS NOT NULL THEN 'forgotten'
                 WHEN l.rewound IS NOT NULL THEN 'rewound'
                 WHEN CASE WHEN a.fence IS NULL THEN l.owner IS NOT NULL
@@ -154,7 +150,7 @@ def _statement(tables: Tables) -> str:
                 WHEN l.settle <> a.settle THEN 'stale'
                 WHEN l.sequence <> a.first - 1 THEN 'conflict'
                 ELSE 'ok' END AS verdict
-            FROM asked a JOIN locked l USING (number)
+            FROM asked a LEFT JOIN locked l ON l.number = a.number
         ), kept AS (
             INSERT INTO {tables.appends} (run, first, last, facts, checksum, beside)
             SELECT number, first, last, facts, checksum, beside FROM judged WHERE verdict = 'ok'
@@ -164,7 +160,9 @@ def _statement(tables: Tables) -> str:
                 period = {PERIOD.format("j.changed")}, {SET_SUMMED}
             FROM judged j WHERE r.number = j.number AND j.verdict = 'ok'
         )
-        SELECT number, verdict, ends, rewound, forgotten FROM judged"""  # noqa: S608 - ours
+        SELECT number, verdict, ends, rewound, forgotten
+        FROM judged WHERE verdict IS DISTINCT FROM 'ok'
+        UNION ALL SELECT count(*), 'ok', NULL, NULL, NULL FROM judged WHERE verdict = 'ok'"""  # noqa: S608 - ours
 
 
 async def insert_row(connection: Connection, tables: Tables, head: Head, row: Row) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
 
@@ -46,8 +46,7 @@ RECONNECT_MOST: Final = 30.0
 _log: Final = logger(__name__)
 
 
-@attrs.frozen
-class Outcome:
+class Outcome(NamedTuple):
     """What became of a work: what it returned, or what it raised."""
 
     value: Any = None
@@ -80,9 +79,8 @@ ALONE: Final = Kind(_alone, most=1)
 """A work that is a function, and has a transaction of its own."""
 
 
-@attrs.frozen(eq=False)
-class Work:
-    """What is asked of a lane."""
+class Work(NamedTuple):
+    """What is asked of a lane. A tuple, as an outcome: there is one of each for every append."""
 
     kind: Kind
     asked: Any

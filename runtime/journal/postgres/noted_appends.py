@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from ..noted import NotedRow
 from .appends import (
     SET_SUMMED,
@@ -38,8 +36,7 @@ def appending_noted(tables: Tables, *, where: str) -> Body:
         rows = await rows_of(connection, tables, beside, where=where)
         for it, some in zip(fit, rows, strict=True):
             if some is None:  # an id has other content
-                known = judged[it.number]
-                judged[it.number] = attrs.evolve(known, verdict=Verdict.CONFLICT)
+                judged[it.number] = judged[it.number]._replace(verdict=Verdict.CONFLICT)
         kept = [(it, some) for it, some in zip(fit, rows, strict=True) if some is not None]
         await _keep(connection, tables, kept)
         return [Outcome(judged.get(it.number)) for it in works]

@@ -73,6 +73,8 @@ class Tables:
     entries: str
     posts: str
     workers: str
+    asked: str
+    """The type of an append as it is asked for: no table, an array of it is what a group sends."""
 
     @classmethod
     def of(cls, schema: str = SCHEMA) -> Self:
@@ -217,10 +219,11 @@ def _version_1(tables: Tables) -> Sequence[str]:
 
 
 def _version_2(tables: Tables) -> Sequence[str]:
-    """Return what makes the list for people, and what is kept of posts, be found (F-30, ADR-445).
+    """Return what makes lists be found in indexes (ADR-445), and appends be sent as rows (ADR-448).
 
-    What is there is written by nobody: its period is not known, and it is sorted when it is asked
-    for, until it changes.
+    What is there is written by nobody: the period of a run is not known, and it is sorted when it
+    is asked for, until it changes. Whoever wants more columns of `asked` makes another type: hosts
+    of this version send it as it is.
     """
     return (
         f"ALTER TABLE {tables.runs} ADD COLUMN period integer NOT NULL DEFAULT 0",
@@ -228,6 +231,27 @@ def _version_2(tables: Tables) -> Sequence[str]:
             WHERE waiting > 0 AND forgotten IS NULL""",
         f"CREATE INDEX runs_changed ON {tables.runs} (period) WHERE forgotten IS NULL",
         f"CREATE INDEX posts_of_run ON {tables.posts} (run)",
+        f"""CREATE TYPE {tables.asked} AS (
+            number bigint,
+            fence bigint,
+            settle bigint,
+            first bigint,
+            last bigint,
+            facts bytea,
+            checksum bigint,
+            beside bytea,
+            began double precision,
+            changed double precision,
+            busy boolean,
+            status text,
+            waiting bigint,
+            doubts bigint,
+            trouble bytea,
+            turn_id bytea,
+            asked_id bytea,
+            asked_tool bytea,
+            asked_since double precision
+        )""",
     )
 
 

@@ -181,7 +181,7 @@ def test_d_34_nobodys_append_fails_for_anothers(tmp_path: Path) -> None:
 
     async def story(journal: PostgresJournal) -> None:
         fences = await many(journal, 5)
-        bad = attrs.evolve(row_of("run-3", facts(1, run_id="run-3")), checksum=2**80)
+        bad = row_of("run-3", facts(1, run_id="run-3"))._replace(checksum=2**80)
         good = [
             journal.append(name, fence=fence, after=0, facts=facts(1, run_id=name), busy=True)
             for name, fence in fences.items()
