@@ -420,6 +420,8 @@ class Ownership:
         if runtime.performer is None:
             with suppress(TurnlockError):  # what claims says it again, and waits for it
                 await runtime.worker.make_known()
+        if read is None and runtime.restoring is not None:  # which asks for row and last fact, too
+            read = (await self._journal.read_runs([run.run_id])).get(run.run_id)
         kernel = await fold_run(run, self._journal, read=read)
         if runtime.restoring is not None:
             await runtime.restoring.begin(run.run_id, read=read)

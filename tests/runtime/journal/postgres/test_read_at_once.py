@@ -17,6 +17,7 @@ from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.readers import Readers
 from turnlock.runtime.journal.postgres.url import place_of
 from turnlock.runtime.runtime import Runtime
+from turnlock.runtime.settings import Settings
 from turnlock.runtime.submitting import submit
 from turnlock.runtime.tools.tool import tool
 from turnlock.runtime.tools.toolbox import Toolbox
@@ -143,5 +144,40 @@ def test_d_13_a_damaged_run_is_left_out_and_says_so_by_itself(tmp_path: Path) ->
                     f"UPDATE {place.tables.runs} SET run = '{{}}' WHERE run_id = 'b'"  # noqa: S608
                 )
             assert list(await journal.read_runs(["a", "b", "c"])) == ["c"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_d_13_one_run_that_is_opened_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, at_once: bool
+) -> None:
+    """Its snapshot, its facts and its row are no questions of their own; the control asks them."""
+
+    async def refused(self: PostgresJournal, *args: Any, **more: Any) -> Any:
+        raise AssertionError((self, args, more))
+
+    async def on_continue(_: object) -> None:
+        """Take what nobody asks for."""
+
+    async def story() -> None:
+        async with await PostgresJournal.open(place_of(journal_url(tmp_path))) as journal:
+            await _left(journal, 1)
+            for name in ("snapshot", "read", "read_to_fold"):
+                monkeypatch.setattr(PostgresJournal, name, refused)
+            if not at_once:
+                monkeypatch.setattr(PostgresJournal, "read_runs", _none)
+            async with Runtime(
+                journal=journal,
+                tools=Toolbox([act]),
+                on_continue=on_continue,
+                settings=Settings(takes_over=False),
+            ) as runtime:
+                if at_once:
+                    await runtime.open_run(Run(run_id="1-0"))
+                    assert runtime.runs == ("1-0",)
+                    return
+                with pytest.raises(AssertionError):
+                    await runtime.open_run(Run(run_id="1-0"))
 
     asyncio.run(story())
