@@ -9,6 +9,7 @@ A crash at any instant loses nothing: whoever starts next with the same journal 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -51,6 +52,13 @@ from .writer import fold_run
 _log = logger(__name__)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class Runtime(Delivering):
     """Performs the runs that it owns. Enter it in the loop that it is to live in."""
 
@@ -84,6 +92,7 @@ class Runtime(Delivering):
         self.journal: Final = journal
         self._actors = Actors()
         self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks = Tasks(failed=self._failed)
         self._watchers = Tasks(failed=self._failed)
         self._streams = Streams(journal=journal, bound=self.settings.buffer)
@@ -131,6 +140,7 @@ class Runtime(Delivering):
 
     async def __aenter__(self) -> Self:
         """Take over, unless told not to, what has something under way and no living owner."""
+        self._loop = asyncio.get_running_loop()
         self._unobserve = self._runtime.telemetry.observe(self._dispatcher.observed)
         self._watchers.spawn("renew the ownership", self._ownership.renew())
         self._watchers.spawn("watch for posts", self.mailbox.watch())
@@ -339,6 +349,15 @@ class Runtime(Delivering):
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("the runtime is closed; make another one")
+        if self._loop is None:
+            raise TurnlockError(
+                "the runtime was not entered; write async with Runtime(…) as runtime"
+            )
+        if _running_loop() not in {self._loop, None}:
+            raise TurnlockError(
+                "the runtime lives in another event loop; call it there, from a thread by"
+                " asyncio.run_coroutine_threadsafe(…, its loop)"
+            )
         if self.failure is not None:
             raise self.failure
 
@@ -370,5 +389,7 @@ class Runtime(Delivering):
         """Learn what a task let out: of a run that was stopped, or a mistake of ours."""
         if isinstance(error, TurnlockError):
             _log.info("%s ended: %s", name, error)
+        elif not isinstance(error, Exception):
+            _log.error("%s ended the process: %s", name, type(error).__name__)
         else:
             _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
