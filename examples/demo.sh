@@ -60,10 +60,15 @@ must 0 turnlock world say office bills '@alice please pay Ada 250' --as carla --
 must 3 turnlock world run office --host-file "$office/host.toml" --until-idle 2>&1
 
 say '8. Another process approves what it was shown. A host pays, and is killed before it can say so'
-KILL_AFTER=1 turnlock world run office --host-file "$office/host.toml" >"$work/host.log" 2>&1 &
+# The host has the run when it asks, and is killed when the approval was answered: each time the same is to be seen.
+KILL_AFTER=1 KILL_WHEN="$work/answered" turnlock world run office --host-file "$office/host.toml" >"$work/host.log" 2>&1 &
 host=$!
-read -r -a approve < <(turnlock world show office | grep -o 'turnlock world approve.*' | tr -d "'")
+while ! read -r -a approve < <(grep -o 'turnlock world approve.*' "$work/host.log" | tr -d "'"); do
+  if ! kill -0 "$host"; then break; fi
+  sleep 0.1
+done
 must 0 "${approve[@]}" --as carla
+touch "$work/answered"
 { must 137 wait "$host"; } 2>/dev/null
 must 0 turnlock world show office
 

@@ -1,7 +1,8 @@
 """A payment, which must not happen twice: it needs approval, and a ledger knows what was paid.
 
 LEDGER names the file. With KILL_AFTER=n the process is killed right after the n-th line, before
-anybody hears of the payment: the demo does so, to show what then becomes of it.
+anybody hears of the payment: the demo does so, to show what then becomes of it. With KILL_WHEN it
+is killed when that file is there, too: the demo makes it when the approval was answered.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,5 +42,14 @@ def pay(*, context: ToolContext, to: str, amount: int) -> str:
         ledger.flush()
         os.fsync(ledger.fileno())
     if os.environ.get("KILL_AFTER") == str(made):
-        os.kill(os.getpid(), signal.SIGKILL)
+        be_killed()
     return paid
+
+
+def be_killed() -> None:
+    """Die here: at once, or when the file KILL_WHEN is there, within a minute."""
+    give_up = time.monotonic() + 60
+    when = os.environ.get("KILL_WHEN")
+    while when is not None and not Path(when).exists() and time.monotonic() < give_up:
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGKILL)

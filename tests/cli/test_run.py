@@ -196,6 +196,7 @@ def test_the_demo_tells_what_happened(tmp_path: Path) -> None:
     assert done.stdout.count('{"key": "call/flight/6/t6/') == 1
     assert "EXECUTION_IN_DOUBT" in done.stdout
     assert "conforms: 35 judged, 1 run" in done.stdout
+    assert "\napproved call~1; its owner goes on\n" in done.stdout  # and is killed afterwards
     assert done.stdout.count('{"key": "call/office%2Fbills%2Falice/1/t1/') == 1
     assert "alice: pay is in doubt: nobody knows whether it happened" in done.stdout
     assert "bob: Noted, and the books are right." in done.stdout
