@@ -118,7 +118,7 @@ if not TYPE_CHECKING:  # checkers would take any name for one that this function
         "tools.tool": "Tool tool",
         "tools.toolbox": "Toolbox",
         "waking": "Sweep Woken",
-    })  # fmt: skip
+    }, extras={"journal.postgres.journal": "postgres"})  # fmt: skip
 
 
 def __dir__() -> list[str]:

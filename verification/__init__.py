@@ -10,8 +10,9 @@ These names are public; every other name in here may change with any release. A 
 when it is first asked for: pytest and Hypothesis are needed by those alone that are made of them.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ..models.lazy import imported_when_asked
 
 if TYPE_CHECKING:
     from .closure.technique import check_subject
@@ -43,39 +44,27 @@ __all__ = [
     "written",
 ]  # fmt: skip
 
-_MODULES = {
-    "closure.technique": ("check_subject",),
-    "conformance_suite": ("ConformanceSuite",),
-    "errors": ("HarnessFailed", "NotDeterministic", "SubjectFailed"),
-    "findings": ("Coverage", "Finding", "Profile", "Result", "Status"),
-    "fuzz.machine": (
-        *("TurnlockMachine", "Violated", "deliveries", "invocations", "scripts", "turns"),
-    ),
-    "oracle.oracle": ("Oracle",),
-    "regressions": ("Regression", "played_again", "read_regression", "written"),
-    "reports.html": ("to_html",),
-    "reports.json_report": ("to_json",),
-    "reports.junit": ("to_junit",),
-    "reports.report": ("Report", "Stop", "Verdict"),
-    "reports.terminal": ("to_text",),
-    "rulebook": ("RULES", "Rule"),
-    "subjects.in_process": ("InProcess",),
-    "subjects.kernel": ("kernel_driver",),
-    "subjects.process": ("ProcessDriver",),
-    "subjects.subject": ("Capability", "Driver", "Explorable", "Recoverable", "Subject"),
-    "techniques": ("TECHNIQUES", "Technique", "verify"),
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
-
 if not TYPE_CHECKING:  # checkers would take any name for one that this function knows
-
-    def __getattr__(name: str) -> object:
-        """Import a public name from its module."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-        return found
+    __getattr__ = imported_when_asked(__name__, {
+        "closure.technique": "check_subject",
+        "conformance_suite": "ConformanceSuite",
+        "errors": "HarnessFailed NotDeterministic SubjectFailed",
+        "findings": "Coverage Finding Profile Result Status",
+        "fuzz.machine": "TurnlockMachine Violated deliveries invocations scripts turns",
+        "oracle.oracle": "Oracle",
+        "regressions": "Regression played_again read_regression written",
+        "reports.html": "to_html",
+        "reports.json_report": "to_json",
+        "reports.junit": "to_junit",
+        "reports.report": "Report Stop Verdict",
+        "reports.terminal": "to_text",
+        "rulebook": "RULES Rule",
+        "subjects.in_process": "InProcess",
+        "subjects.kernel": "kernel_driver",
+        "subjects.process": "ProcessDriver",
+        "subjects.subject": "Capability Driver Explorable Recoverable Subject",
+        "techniques": "TECHNIQUES Technique verify",
+    }, extras={"conformance_suite": "verify", "fuzz.machine": "verify"})  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -38,3 +38,19 @@ def test_any_other_name_is_told_as_python_tells_it(package: ModuleType) -> None:
         _ = package.novle
 
     assert (said.value.name, said.value.obj) == ("novle", package)
+
+
+def test_a_name_that_needs_an_extra_says_how_to_get_it(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "shelf.books.old", None)  # as if it could not be imported
+    homes = {"books": "novel", "books.old": "atlas"}
+    ask = imported_when_asked("shelf", homes, extras={"books.old": "maps"})
+
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^shelf\.atlas needs .*turnlock\[maps\]"
+    ) as told:
+        ask("atlas")
+    assert told.value.name == "shelf.books.old"
+    with pytest.raises(ModuleNotFoundError, match=r"import of shelf\.books\.old halted"):
+        package.atlas  # noqa: B018 - of no extra: as Python says it
