@@ -87,6 +87,8 @@ def import_world(*, file: Path, world: str | None, db: str) -> None:
     from ..world.moving import check_export  # noqa: PLC0415 - as above
     from ..world.moving import import_world as taken  # noqa: PLC0415 - as above
 
+    if file.is_dir():
+        raise click.UsageError(f"{harmless(str(file))}: it is a folder; name the export in it")
     if not file.is_file():
         raise click.UsageError(f"{harmless(str(file))}: there is no such file; correct the path")
 

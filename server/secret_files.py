@@ -44,5 +44,7 @@ def check_secret(path: Path) -> None:
         raise InvalidValue(
             place=str(path), cause=f"cannot be read ({error.strerror})", fix="name another file"
         ) from None
+    if stat.S_ISDIR(mode):
+        raise InvalidValue(place=str(path), cause="is a folder", fix="name a file in it")
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidValue(place=str(path), cause="may be read by others", fix=f"chmod 600 {path}")

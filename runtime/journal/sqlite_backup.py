@@ -308,5 +308,10 @@ def _told(target: Path) -> Generator[None]:
         raise NoJournal(
             f"backup {target}: there is a file already; give another path, or --force"
         ) from error
-    except (OSError, *STRANGE) as error:
+    except OSError as error:
+        raise JournalError(
+            f"journal {target}: it cannot be written ({error.strerror or error}); give this user"
+            " the right to write its folder, or another path"
+        ) from error
+    except STRANGE as error:
         raise JournalError(f"journal {target}: it cannot be written ({error})") from error

@@ -76,6 +76,8 @@ def test_what_is_wrong_is_told(journal: Path, tmp_path: Path) -> None:
                 done = turnlock(*command)
                 assert done.exit_code == 1, done.output
                 assert "Error: journal" in done.output
+                assert "the right to" in done.output
+                assert ".new" not in done.output  # the name that it would have had first
     with closing(sqlite3.connect(journal)) as lives:
         lives.execute("UPDATE runs SET owner = 'grace', owned_until = 1e12 WHERE number = 1")
         lives.commit()

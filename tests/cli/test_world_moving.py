@@ -134,3 +134,9 @@ def test_what_cannot_be_drawn_is_wrong_usage(db: str, tmp_path: Path) -> None:
     assert file.read_text().startswith("<svg")
     assert turnlock("diagram", "world", "demo", "plan", "--db", db, "-o", str(file), "--check"
                     ).exit_code == 0  # fmt: skip
+
+
+def test_a_folder_is_told_from_a_file_that_is_not_there(tmp_path: Path) -> None:
+    db = str(tmp_path / "other.db")
+    assert "it is a folder; name the export in it" in refused("import", str(tmp_path), db=db)
+    assert "there is no such file" in refused("import", str(tmp_path / "none"), db=db)

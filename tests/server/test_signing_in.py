@@ -487,5 +487,7 @@ def test_f_13_keys_are_made_once_for_the_owner_alone(tmp_path: Path) -> None:
     path.chmod(0o644)
     with pytest.raises(InvalidValue, match="chmod 600"):
         Keys.of_file(path)
+    with pytest.raises(InvalidValue, match="is a folder; name a file in it"):
+        Keys.of_file(tmp_path)
     with pytest.raises(InvalidValue, match="cannot be written"):
         Keys.of_file(tmp_path / "none" / "keys")
