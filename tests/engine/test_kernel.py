@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -19,6 +20,7 @@ from turnlock import (
     Reason,
     Refused,
     Renew,
+    Report,
     Revoke,
     Run,
     Scope,
@@ -26,7 +28,7 @@ from turnlock import (
     Wake,
 )
 from turnlock.engine.kernel import state_of
-from turnlock.engine.state import SLACK
+from turnlock.engine.state import GRACE, SLACK
 from turnlock.lifecycle.phases import Phase
 from turnlock.models.inputs import Input
 from turnlock.turn.memory import Memory
@@ -113,6 +115,16 @@ def test_a_time_that_is_no_float_becomes_one() -> None:
     assert [type(fact.at) for fact in verdict.facts] == [float]
 
 
+def test_a_time_equal_to_the_latest_facts_is_kept_as_it_was_given() -> None:
+    """K-10: only an earlier one is taken for the fact's; zeros are equal, and written unlike."""
+    kernel = Kernel(Run(run_id="r"))
+    kernel.receive(OpenTurn(turn_id="T1", calls=(call("a"),)), 0.0)
+
+    verdict = kernel.receive(Claim(turn_id="T1", invocation_id="a", attempt=1), -0.0)
+
+    assert [math.copysign(1.0, fact.at) for fact in verdict.facts] == [-1.0]
+
+
 def test_the_memory_keeps_no_more_than_its_bound() -> None:
     """K-54, K-6: of a closing larger than the memory only the last entries are kept at all."""
     kernel = Kernel(Run(run_id="r"))
@@ -177,6 +189,36 @@ def test_stale_deadlines_of_grants_are_swept_once_they_outnumber_the_live_ones()
         held.append(len(state_of(kernel).deadlines))
 
     assert held == [*(len(names) for _ in range(SLACK + 2)), 1]
+
+
+def test_graces_of_two_turns_that_end_at_one_time_are_told_apart_by_nothing() -> None:
+    """K-53, K-6: one left over from a closed turn, in a heap filled anew, is like the next one."""
+    kernel = Kernel(Run(run_id="r"))
+    first, second = gated("a"), call("b")
+    kernel.receive(OpenTurn(turn_id="T1", calls=(first, second)), 0.0)
+    kernel.receive(granting("a", expires_in=100.0), 0.0)
+    for name in "ab":
+        kernel.receive(Claim(turn_id="T1", invocation_id=name, attempt=1, lease=150.0), 0.0)
+    kernel.receive(Interrupt(turn_id="T1", grace=200.0), 0.0)
+    sizes: list[int] = []
+    while len(sizes) < 2 or sizes[-1] > sizes[-2]:  # until the stale ones are swept
+        renew = Renew(turn_id="T1", invocation_id="b", lease=200.0 + len(sizes))
+        kernel.receive(renew, 0.0)
+        sizes.append(len(state_of(kernel).deadlines))
+    for name in "ab":
+        kernel.receive(Report(turn_id="T1", invocation_id=name, result=1), 0.0)
+    assert kernel.turn is None
+    assert [at for at, kind, _ in state_of(kernel).deadlines if kind == GRACE] == [200.0]
+
+    kernel.receive(OpenTurn(turn_id="T2", calls=(call("a"),)), 0.0)
+    kernel.receive(Claim(turn_id="T2", invocation_id="a", attempt=1), 0.0)
+    assert kernel.receive(Interrupt(turn_id="T2", grace=200.0), 0.0).accepted
+    ended = kernel.receive(Tick(), 201.0).facts
+
+    assert [fact.type for fact in ended][-2:] == [
+        FactType.TOOL_EXECUTION_FAILED,
+        FactType.TURN_INTERRUPTED,
+    ]
 
 
 def gated(name: str, *, timeout: float | None = None) -> Call:
