@@ -216,6 +216,7 @@ BUGS: Final = (
         "K-31",
         deciding(Decide, _approving_the_next),
         Field.APPROVES_THE_NEXT,
+        also=("section 6", "K-40"),
     ),
     _bug(
         "approves them all",
@@ -249,7 +250,7 @@ BUGS: Final = (
     _bug(
         "a free call is denied",
         "a call that needs no approval can be denied",
-        "K-31",
+        "section 6",
         row(
             Phase.REQUESTED,
             Input.DENY,
@@ -260,7 +261,7 @@ BUGS: Final = (
     _bug(
         "an approval is taken back",
         "a deny after the approval denies",
-        "K-31",
+        "section 6",
         row(Phase.APPROVED, Input.DENY, **moves(Phase.DENIED, FactType.TOOL_DENIED)),
     ),
     _bug(

@@ -66,7 +66,7 @@ BUGS: Final = (
         "a run of another kind",
         "only its own is owed",
         "no execution is returned for a run that another runtime performs",
-        "K-3",
+        "section 9",
         receiving(_owes_its_own_alone),
     ),
     _bug.at(

@@ -153,6 +153,15 @@ def _latin(raw: Raw) -> Raw:
     return raw
 
 
+def _read_again(raw: Raw) -> Raw:
+    if not isinstance(text := raw.get("result"), str) or text[:1] not in "{[n":
+        return raw
+    try:
+        return {**raw, "result": json.loads(text)}
+    except ValueError:
+        return raw
+
+
 def _in_either_case(raw: Raw) -> Raw:
     if isinstance(raw.get("run_id"), str) and len(raw["run_id"]) == 1:
         raw["run_id"] = raw["run_id"].lower()
@@ -284,6 +293,13 @@ BUGS: Final = (
         "results are compared after their letters were composed",
         "K-30",
         comparing(_composed),
+    ),
+    _bug.at(
+        "text that reads like something else",
+        "JSON in text is read",
+        "a result that is the text of JSON is told as what it says",
+        "K-30",
+        reading(_read_again),
     ),
     _bug.at(
         "null inside",

@@ -91,13 +91,13 @@ BUGS: Final = (
     _bug(
         "approved is approved",
         "a second approval with another scope is called a duplicate",
-        "K-31",
+        "section 6",
         replaced(admission, "_same_decision", _by_kind_alone),
     ),
     _bug(
         "edited or not",
         "a second approval with other edited arguments is called a duplicate",
-        "K-31",
+        "section 6",
         around(admission, "_same_decision", _blind_to_edits),
     ),
     _bug(
@@ -113,7 +113,7 @@ BUGS: Final = (
     _bug(
         "denied without a decision",
         "an approval of a call that nobody decided and that was denied is called one not awaited",
-        "K-31",
+        "section 6",
         row(
             Phase.DENIED,
             Input.APPROVE,

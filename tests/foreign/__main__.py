@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -39,10 +40,13 @@ def main(arguments: Sequence[str]) -> int:
     bugs = _asked_for(options)
     asked = [bug for bug in bugs if options.all or bug.name not in same]
     began = perf_counter()
-    outcomes: list[Outcome] = []
+    outcomes = _carried(asked, options.carry)
+    known_already = {outcome.bug for outcome in outcomes}
+    left = [bug for bug in asked if bug.name not in known_already]
     with Path(options.out or os.devnull).open("w", encoding="utf-8") as out:
-        for outcome in _played(asked, driver_of, options.profile, options.jobs):
-            outcomes.append(outcome)
+        for outcome in chain(outcomes[:], _played(left, driver_of, options.profile, options.jobs)):
+            if outcome.bug not in known_already:
+                outcomes.append(outcome)
             out.write(f"{json.dumps(attrs.asdict(outcome))}\n")
             out.flush()
     outcomes.sort(key=lambda one: one.bug)
@@ -55,12 +59,29 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _asked_for(options: argparse.Namespace) -> list[Bug]:
-    bugs = all_bugs(options.every, options.only)
+    bugs = all_bugs(options.every, options.only, options.part)
     if options.missed:
         lines = Path(options.missed).read_text("utf-8").splitlines()
         missed = {one["bug"] for one in map(json.loads, lines) if not one["stage"]}
         return [bug for bug in bugs if bug.name in missed]
     return bugs
+
+
+def _carried(bugs: list[Bug], paths: Sequence[str]) -> list[Outcome]:
+    """Take over what earlier runs found out about the very same kernels.
+
+    Whether the rule fits is asked anew. What nothing had found is tried again.
+    """
+    known: dict[str, Outcome] = {}
+    for path in paths:
+        for line in Path(path).read_text("utf-8").splitlines():
+            outcome = Outcome(**json.loads(line))
+            known[outcome.bug] = outcome
+    return [
+        attrs.evolve(known[bug.name], fits=known[bug.name].rule in bug.rules)
+        for bug in bugs
+        if bug.name in known and known[bug.name].found and known[bug.name].kernel == bug.kernel
+    ]
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -69,6 +90,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--stdio", action="store_true", help="each kernel in its own process")
     parser.add_argument("--only", action="append", default=[], help="a kind, or a part of a name")
     parser.add_argument("--every", type=int, default=6, help="one mutant in so many")
+    parser.add_argument("--part", type=int, default=0, help="which of these, from 0")
+    parser.add_argument("--carry", action="append", default=[], help="an outcome of an earlier run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="the equivalent ones, too")
     parser.add_argument("--bugs-only", action="store_true", help="leave the right kernel out")
@@ -108,7 +131,7 @@ def _played(
 
 def _worked(number: int) -> Outcome:
     bugs, driver_of, profile = _work[-1]
-    return tried(bugs[number], driver_of, profile)
+    return attrs.evolve(tried(bugs[number], driver_of, profile), kernel=bugs[number].kernel)
 
 
 def _told(outcomes: list[Outcome], same: dict[str, str], wrong: bool) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from turnlock.verification import SubjectFailed
 
 from .corners import CORNERS
+from .fresh import FRESH
 from .mutants import mutant_named, mutants
 from .planting import Bug
 from .semantic import SEMANTIC
@@ -20,6 +21,8 @@ from .trial import in_process
 EXAMPLES: Final = Path(__file__).parents[2] / "docs" / "spec" / "wire-examples.jsonl"
 
 
+WRITTEN: Final[tuple[Bug, ...]] = (*SEMANTIC, *CORNERS, *FRESH)
+"""Those that people wrote."""
 EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
 
 
@@ -49,15 +52,15 @@ def lives(bug: Bug) -> bool:
     return True
 
 
-def all_bugs(every: int, only: Sequence[str] = ()) -> list[Bug]:
+def all_bugs(every: int, only: Sequence[str] = (), part: int = 0) -> list[Bug]:
     """Return the bugs that people wrote, then one mutant in so many, drawn by their names.
 
     A mutant has a rule and lives. `only` are kinds, or parts of names.
     """
-    written = [bug for bug in (*SEMANTIC, *CORNERS) if _asked(bug, only)]
-    if only and {*only} <= {"semantic", "corner"}:
+    written = [bug for bug in WRITTEN if _asked(bug, only)]
+    if only and {*only} <= {bug.kind for bug in WRITTEN}:
         return written
-    return [*written, *(bug for bug in mutants(every) if _asked(bug, only) and lives(bug))]
+    return [*written, *(bug for bug in mutants(every, part) if _asked(bug, only) and lives(bug))]
 
 
 def _asked(bug: Bug, only: Sequence[str]) -> bool:
@@ -66,6 +69,6 @@ def _asked(bug: Bug, only: Sequence[str]) -> bool:
 
 def bug_named(name: str) -> Bug:
     """Return one bug. Raises `KeyError` where there is none of this name."""
-    written = {bug.name: bug for bug in (*SEMANTIC, *CORNERS)}
+    written = {bug.name: bug for bug in WRITTEN}
     mutant = None if name in written else mutant_named(name)
     return mutant or written[name]

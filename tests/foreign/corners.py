@@ -155,7 +155,7 @@ _bug("the provider's id names a call, too", "K-20 S3", "run",
      "turn, name = self.turn, mail.invocation_id", 'turn, name = self.turn, mail.invocation_id\n        if turn is not None and name not in turn.calls:\n            name = next((n for n, c in turn.calls.items() if c.spec.get("provider_call_id") == name), name)')
 _bug("the provider's id is not given back", "S3 K-52 S9", "call",
      'if "provider_call_id" in self.spec:', "if False:")
-_bug("nothing is owed for runs of another kind", "K-61 K-3 K-33", "ledger",
+_bug("nothing is owed for runs of another kind", "K-61 K-3 K-33 S9", "ledger",
      "if call.ready:  # S9", 'if call.ready and self.config.get("kind") in (None, "own"):  # S9')
 _bug("an agent without a name has no id", "S4", "ledger",
      'if config.get(key) is not None', 'if config.get(key) is not None and config.get("agent_name") is not None')
@@ -206,7 +206,7 @@ _bug("the grace goes before a grant of the same time", "K-11", "acts",
 _bug("grants of one time expire youngest first", "K-11 K-42", "acts",
      "yield grant.ends, 2, place,", "yield grant.ends, 2, -place,")
 _bug("grants are looked through by their ids", "K-41 S4", "books",
-     "for grant in self:  # K-41", "for _, grant in sorted(self.live.items()):  # K-41")
+     "for grant in self:  # K-41 K-42", "for _, grant in sorted(self.live.items()):  # K-41")
 _bug("a memory closed at one time forgets by name", "K-54", "books",
      "del self.closed[next(iter(self.closed))]", "del self.closed[min(self.closed)]")
 

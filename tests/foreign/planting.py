@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import itertools
 import sys
 from functools import cache
@@ -28,6 +30,18 @@ class Bug:
     module: str
     source: str
     rules: frozenset[str]
+
+    @property
+    def kernel(self) -> str:
+        """Sixteen digits that stand for the whole kernel with the mistake, comments aside."""
+        sources = [self.source if name == self.module else source_of(name) for name in MODULES]
+        told = "\n".join(map(_without_comments, sources))
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+@cache
+def _without_comments(source: str) -> str:
+    return ast.unparse(ast.parse(source))
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Final
 
 from .planting import source_of
 
-_RULE: Final = re.compile(r"\b(K-\d+|S\d+)\b")
+_RULE: Final = re.compile(r"\b(K-\d+|S\d+|wire\.md)\b")
 
 
 @cache
@@ -26,26 +26,30 @@ def _commented(module: str) -> dict[int, frozenset[str]]:
 def spelled(text: str) -> frozenset[str]:
     """Read rules as comments write them: `K-33 S5` are K-33 and section 5."""
     return frozenset(
-        rule if rule.startswith("K") else f"section {rule[1:]}" for rule in _RULE.findall(text)
+        f"section {rule[1:]}" if rule.startswith("S") else rule for rule in _RULE.findall(text)
     )
 
 
 RECOVERY: Final = frozenset({"K-2", "K-3"})
+REASONS: Final = frozenset({"section 11"})
 
 
 def rules_at(module: str, path: list[ast.AST]) -> frozenset[str]:
     """Return the rules of a place: its own lines, and the heads of the blocks that it is in.
 
     `path` are the nodes from the module down to the place. Whatever is wrong with recovery breaks
-    the rules of recovery, too.
+    the rules of recovery, too, and a word that is none of the reasons breaks the list of them.
     """
     lines: set[int] = set()
+    source = source_of(module).splitlines()
     for node, inner in zip(path, [*path[1:], None], strict=True):
         if isinstance(node, ast.stmt) and not _is_otherwise(node, inner):
             lines |= _lines_of(node)
     found = [_commented(module).get(line, frozenset[str]()) for line in lines]
-    recovered = RECOVERY if module == "restore" else frozenset[str]()
-    return recovered.union(*found)
+    implied = RECOVERY if module == "restore" else frozenset[str]()
+    if any("Refuse(" in source[line - 1] for line in lines):
+        implied |= REASONS
+    return implied.union(*found)
 
 
 def _is_otherwise(node: ast.stmt, inner: ast.AST | None) -> bool:

@@ -64,20 +64,20 @@ _bug("a report about a denied call is a conflict", "K-30 S6 K-51", "call",
      'if self.phase == DENIED:  # S6\n            raise Refuse("already_settled")',
      'if self.phase == DENIED:  # S6\n            raise Refuse("conflicting_duplicate")')
 _bug("what is in doubt takes no report", "K-35", "call",
-     'if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:',
+     'if self.not_begun:  # S6 K-30 K-33\n            raise Refuse("not_started")  # S6 K-30 K-33\n        if self.outcome is not None:',
      'if self.not_begun or self.phase == IN_DOUBT:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:')
 _bug("an authorised retry takes no report of the lost attempt", "K-35 K-33 S6", "call",
-     'if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:',
-     'if self.phase == RETRY:\n            raise Refuse("stale_attempt")\n        if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:')
+     'if self.not_begun:  # S6 K-30 K-33\n            raise Refuse("not_started")  # S6 K-30 K-33\n        if self.outcome is not None:',
+     'if self.phase == RETRY:\n            raise Refuse("stale_attempt")\n        if self.not_begun:  # S6 K-30 K-33\n            raise Refuse("not_started")  # S6 K-30 K-33\n        if self.outcome is not None:')
 _bug("a report starts what nobody claimed", "K-33 K-30 S6", "call",
-     'if self.not_begun:  # S6\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:',
+     'if self.not_begun:  # S6 K-30 K-33\n            raise Refuse("not_started")  # S6 K-30 K-33\n        if self.outcome is not None:',
      "if self.outcome is not None:")
 _bug("the retry stays owed when a late report settles the call", "K-3 K-35", "acts",
-     'source, result=result)  # S4 K-36 K-59\n        self.review(call)', 'source, result=result)  # S4 K-36 K-59\n        _ = (call)')
+     'source, result=result\n        )  # S4 K-30 K-36 K-59\n        self.review(call)', 'source, result=result)  # S4 K-36 K-59\n        _ = (call)')
 _bug("the execute stays owed for a call that was rejected", "K-3", "acts",
-     'error=error, cause=cause)  # S4 K-59\n        self.review(call)', 'error=error, cause=cause)  # S4 K-59\n        _ = (call)')
+     'error=error, cause=cause\n        )  # S4 K-30 K-59\n        self.review(call)', 'error=error, cause=cause)  # S4 K-59\n        _ = (call)')
 _bug("a started call can be rejected", "K-33 K-31 S6", "call",
-     'raise Refuse("already_started")  # S6\n\n    def check_outcome', 'return  # S6\n\n    def check_outcome')
+     'raise Refuse("already_started")  # S6 K-33 K-30\n\n    def check_outcome', 'return  # S6\n\n    def check_outcome')
 _bug("a gated call cannot be rejected before it is approved", "K-33 S6 K-51 K-31", "call",
      "if not self.not_begun:  # S6", 'if self.awaits:\n            raise Refuse("not_approved")\n        if not self.not_begun:  # S6')
 _bug("a null result is no result", "K-36", "mail",
@@ -101,25 +101,25 @@ _bug("the lease goes on ticking in doubt", "K-34 K-11 K-35", "acts",
      "if call.phase == STARTED and call.lease_until is not None:",
      "if not call.over and call.lease_until is not None and call.attempt:")
 _bug("a renewal brings back what was lost", "K-34 K-35", "call",
-     "if self.phase != STARTED:  # S6 K-35\n            raise Refuse(lost)",
-     'if self.phase != STARTED:  # S6 K-35\n            if lost == "lease_lost" and self.phase == IN_DOUBT:\n                self.phase = STARTED\n                return\n            raise Refuse(lost)')
+     "if self.phase != STARTED:  # S6 K-34 K-35\n            raise Refuse(lost)",
+     'if self.phase != STARTED:  # S6 K-34 K-35\n            if lost == "lease_lost" and self.phase == IN_DOUBT:\n                self.phase = STARTED\n                return\n            raise Refuse(lost)')
 _bug("a renewal is refused of a call without a lease", "K-34 S6", "call",
-     "if self.phase != STARTED:  # S6 K-35", 'if lost == "lease_lost" and self.lease_until is None:\n            raise Refuse(lost)\n        if self.phase != STARTED:  # S6 K-35')
+     "if self.phase != STARTED:  # S6 K-34 K-35", 'if lost == "lease_lost" and self.lease_until is None:\n            raise Refuse(lost)\n        if self.phase != STARTED:  # S6 K-35')
 _bug("a renewal adds to the lease that is left", "K-34", "run",
      "call.lease_until = self._until(mail.lease)", "call.lease_until = (call.lease_until or self.now) + (mail.lease or 0)")
 _bug("a renewal never makes a lease shorter", "K-34", "run",
      "call.lease_until = self._until(mail.lease)", "call.lease_until = max(call.lease_until or 0, self.now + (mail.lease or 0))")
 _bug("lose of what is in doubt already is told again", "K-35 S6", "call",
-     "if self.phase != STARTED:  # S6 K-35\n            raise Refuse(lost)",
+     "if self.phase != STARTED:  # S6 K-34 K-35\n            raise Refuse(lost)",
      'if self.phase != STARTED and lost == "lease_lost":  # S6 K-35\n            raise Refuse(lost)')
 _bug("losing what runs is refused while it has a lease", "K-35 S6", "run",
      'call.check_running("duplicate")', 'call.check_running("duplicate")\n        if call.lease_until is not None:\n            raise Refuse("not_in_doubt")')
 _bug("a retry is authorised while the turn is being interrupted", "K-53 S6", "call",
-     'raise Refuse("interrupting")  # S6 K-53', "pass")
+     'raise Refuse("interrupting")  # S6 K-35 K-53', "pass")
 _bug("a retry is authorised for what still runs", "K-35 S6", "call",
      "if self.phase not in {IN_DOUBT, RETRY}:", "if self.phase not in {IN_DOUBT, RETRY, STARTED}:")
 _bug("a second authorisation is accepted", "K-31 S6 K-35", "call",
-     'raise Refuse("duplicate")  # S6\n\n    def approve', 'return\n\n    def approve')
+     'raise Refuse("duplicate")  # S6 K-35\n\n    def approve', 'return\n\n    def approve')
 _bug("an authorised retry can no longer be resolved", "K-35 S6", "call",
      "if self.phase not in {IN_DOUBT, RETRY}:", 'if self.phase != IN_DOUBT and way != "retry" or self.phase not in {IN_DOUBT, RETRY}:')
 _bug("a resolution is told as a report", "K-59 S4", "run",
@@ -187,7 +187,7 @@ _bug("a grant always counts for its arguments alone", "K-40 K-41", "books",
 _bug("a grant always counts for its tool", "K-40 K-41", "books",
      '(self.match == "tool" or digest == self.digest)', "True")
 _bug("the youngest grant covers", "K-41 S4", "books",
-     "for grant in self:  # K-41", "for grant in reversed(list(self)):  # K-41")
+     "for grant in self:  # K-41 K-42", "for grant in reversed(list(self)):  # K-41")
 _bug("a grant for a turn outlives it", "K-42 K-40", "books",
      'if grant.scope == "turn":', "if False:")
 _bug("every grant ends with the turn", "K-42 K-40", "books",
@@ -248,9 +248,9 @@ _bug("GRANT_ISSUED comes before TOOL_APPROVED", "S4 K-40 K-31", "run",
      "if lasting:  # K-40\n            self._grant(call, mail)", "if lasting:  # K-40\n            pass")
 
 # ------------------------------------------------------------------------------ turns
-_bug("the turn settles when all have reported, denied ones aside", "K-50 K-51", "turn",
+_bug("the turn settles when all have reported, denied ones aside", "K-50 K-51 K-53", "turn",
      "all(call.over for call in self.calls.values())", 'all(call.phase in {"SUCCEEDED", "FAILED"} for call in self.calls.values())')
-_bug("the turn settles with its last call's end, whatever the others do", "K-50", "turn",
+_bug("the turn settles with its last call's end, whatever the others do", "K-50 K-53", "turn",
      "all(call.over for call in self.calls.values())", "not self.calls or list(self.calls.values())[-1].over")
 _bug("the turn settles when any call is over", "K-50", "turn",
      "all(call.over for call in self.calls.values())", "not self.calls or any(call.over for call in self.calls.values())")
@@ -268,7 +268,7 @@ _bug("an open turn settles when all are over", "K-50 S8", "acts",
      "if turn.phase == OPEN or not turn.all_over:", "if not turn.all_over or (turn.phase == OPEN and not turn.calls):",
      "if turn.phase == SEALED:", "if turn.phase in (OPEN, SEALED):")
 _bug("sealing does not settle what is over already", "K-50 S8 K-52", "run",
-     'self._tell("TURN_SEALED", "seal_turn", turn.name)  # S4 K-59\n        self._close_if_done()', 'self._tell("TURN_SEALED", "seal_turn", turn.name)')
+     'self._tell("TURN_SEALED", "seal_turn", turn.name)  # S4 K-59 K-22\n        self._close_if_done()', 'self._tell("TURN_SEALED", "seal_turn", turn.name)')
 _bug("a turn sealed without calls stays open", "K-50 S8 K-52", "turn",
      "return all(", "return bool(self.calls) and all(")
 _bug("a turn without calls continues, too", "K-52", "acts",
@@ -286,7 +286,7 @@ _bug("any acknowledgement takes the oldest continuation", "K-22 K-52", "run",
      "self.taken(str(mail.turn_id))", "self.taken(next(iter(self.continuations)))",)
 _bug("a continuation is owed until the next turn opens", "K-52 K-3", "run",
      "self.epochs += 1  # K-21", "for owed in list(self.continuations):\n            self.taken(owed)\n        self.epochs += 1  # K-21")
-_bug("an acknowledgement is accepted again and again", "K-22 K-52", "ledger",
+_bug("an acknowledgement is accepted again and again", "K-22 K-52 K-3", "ledger",
      "del self.owing[self.continuations.pop(turn_id)]", "_ = self.continuations[turn_id]")
 _bug("an acknowledgement is no fact", "K-52 S4 K-22", "run",
      'self._tell("CONTINUATION_TAKEN", "acknowledge", mail.turn_id)', "pass")
@@ -454,7 +454,7 @@ _bug("a delivery without a run is for another", "S5 S3", "run",
 
 # ------------------------------------------------------------------------------ observed calls
 _bug("an observed call is owed", "K-58", "call",
-     "if self.observed:  # K-58\n            return False", "if False:\n            return False")
+     "if self.observed:  # K-58 S9 K-3 K-33\n            return False", "if False:\n            return False")
 _bug("an observed call needs no approval", "K-58 K-33", "call",
      'if self.awaits:  # S6 K-33\n', 'if self.awaits and not self.observed:  # S6 K-33\n')
 _bug("an observed call is never gated", "K-58", "call",
@@ -501,7 +501,7 @@ _bug("an interrupt's denials have the cause of a decision", "S4 K-53", "run",
      '"interrupt", "interrupted", "interrupt")', '"interrupt", "interrupted", "decision")')
 _bug("TURN_SETTLED comes before the outcome that settles", "S4 K-50 K-51", "acts",
      "call.finish(SUCCEEDED, result)  # S6 K-30\n", 'call.finish(SUCCEEDED, result)  # S6 K-30\n        turn = self._the_turn()\n        if turn.phase == SEALED and turn.all_over:\n            self._tell("TURN_SETTLED", "settle", turn.name)\n',
-     'self._tell("TURN_SETTLED", "settle", turn.name)  # S4 K-59', 'if not any(f["type"] == "TURN_SETTLED" for f in self._facts):\n                self._tell("TURN_SETTLED", "settle", turn.name)')
+     'self._tell("TURN_SETTLED", "settle", turn.name)  # S4 K-50 K-59', 'if not any(f["type"] == "TURN_SETTLED" for f in self._facts):\n                self._tell("TURN_SETTLED", "settle", turn.name)')
 _bug("nothing is owed for calls after the first", "K-3 S9 K-33", "run",
      'self._gate(self.turn.add(spec), spec, "open_turn")  # S4 K-59', 'self._gate(self.turn.add(spec), spec, "open_turn")\n            self._fresh = self._fresh[:1]')
 

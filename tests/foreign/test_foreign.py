@@ -14,8 +14,9 @@ from turnlock.verification.edges import technique as edges
 from turnlock.verification.fuzz import technique as guided
 
 from ..verification.depth import DEEP
-from .bugs import EXAMPLES, bug_named, equivalent, lives
+from .bugs import EXAMPLES, WRITTEN, bug_named, equivalent, lives
 from .corners import CORNERS
+from .fresh import FRESH
 from .mutants import mutants
 from .planting import Bug, kernel_class
 from .semantic import SEMANTIC
@@ -158,6 +159,11 @@ def seen(bug: Bug) -> bool:
         ("ids are escaped as in URLs", "text beyond ASCII", "K-7"),
         ("results of text are stripped", "text beyond ASCII", "K-30"),
         ("a null provider_call_id is given back", "the ids of a provider", "wire.md"),
+        (
+            "an error text decides: a result with error-like text fails",
+            "empty is not absent",
+            "K-30",
+        ),
     ],
 )
 def test_an_edge_leaves_a_field_with_the_rule_that_it_has_everywhere(
@@ -176,6 +182,7 @@ def test_an_edge_leaves_a_field_with_the_rule_that_it_has_everywhere(
 KINDS: dict[str, Callable[[], Iterable[Bug]]] = {
     SEMANTIC[0].kind: lambda: SEMANTIC,
     CORNERS[0].kind: lambda: CORNERS,
+    FRESH[0].kind: lambda: FRESH,
     "mutant": lambda: mutants(60),  # which takes seconds: not while tests are collected
 }
 
@@ -193,7 +200,7 @@ def test_a_quick_look_finds_nearly_all_mistakes(kind: str) -> None:
 
 
 def test_every_mistake_has_a_name_of_its_own_and_a_rule() -> None:
-    bugs = [*SEMANTIC, *CORNERS, *mutants(20)]
+    bugs = [*WRITTEN, *mutants(20)]
 
     assert len({bug.name for bug in bugs}) == len(bugs)
     assert all(bug.rules for bug in bugs)

@@ -85,6 +85,17 @@ def backwards(receipt: Raw) -> None:
     receipt["facts"].reverse()
 
 
+def approved_again(receipt: Raw) -> None:
+    accepts(receipt)
+    receipt["facts"] = [{"type": "TOOL_APPROVED", "input": "approve", "invocation_id": "a"}]
+
+
+def denied_all_the_same(receipt: Raw) -> None:
+    accepts(receipt)
+    receipt["facts"] = [{"type": "TOOL_DENIED", "input": "deny", "invocation_id": "b"}]
+
+
+RENEW = about("renew", "b", lease=1.0)
 GRANTED = [opening(GATED, sealed=False), SESSION]
 STATES: list[tuple[str, list[Raw], Plant]] = [
     # what time brought goes before the verdict, closings included
@@ -129,6 +140,22 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("section 3", [{"type": "log", "invocation_id": "x", "text": "t"}], refuses("late")),
     # the order of K-21: a check that was left out, not the next one
     ("K-55", [opening(epoch=7)], refuses("empty_turn")),
+    # a decision that is refused breaks the table; a second fact of one kind breaks K-31
+    ("section 6", [opening(GATED, FREE), APPROVE, {**APPROVE, "scope": "turn"}], refuses("duplicate")),
+    ("section 6", [opening(FREE), about("decide", "b", approved=False)], denied_all_the_same),
+    ("section 6", [opening(GATED, FREE), {**APPROVE, "approved": False}, about("report", "a", result=1)], refuses("conflicting_duplicate")),
+    ("K-31", [opening(GATED, FREE), APPROVE, APPROVE], approved_again),
+    # what a rule says of leases, grants and memory, and what it does not
+    ("section 6", [opening(FREE), RENEW], refuses("already_settled")),
+    ("K-34", [opening(FREE), CLAIM, LOST, RENEW], refuses("not_started")),
+    ("K-42", [opening(GATED, {**FREE, "observed": True}), SESSION, GRANT], adds("effects", type="wake", effect_id="wake/r", at=9.0)),
+    ("K-33", [opening(GATED, FREE), SESSION, about("claim", "a", attempt=1)], refuses("not_approved")),
+    ("K-41", [opening(GATED, {**GATED, "invocation_id": "c"}), SESSION, about("claim", "c", attempt=1)], refuses("not_approved")),
+    ("K-54", [*SETTLED, DONE], refuses("duplicate")),
+    ("K-20", [*SETTLED, {**opening(FREE), "turn_id": "T2"}, DONE], refuses("not_started")),
+    # a fact that no list has, and one that was not told though what follows from it was
+    ("section 4", [opening(FREE), CLAIM], sets("facts", 0, type="TOOL_STARTED")),
+    ("section 4", [opening(FREE), CLAIM, DONE], drops("facts", 0)),
     # a retry that an interrupt took back
     ("K-53", [opening(FREE), CLAIM, LOST, RETRY, STOP, {**CLAIM, "attempt": 1}], accepts),
 ]  # fmt: skip

@@ -34,6 +34,21 @@ def shown(*values: Any) -> Steps:  # noqa: ANN401 - JSON
     return at(0.0, open_turn("shown", *calls), *approvals, *chain.from_iterable(outcomes))
 
 
+def failed(*texts: str) -> Steps:
+    """Let each text be the error of a call, with the next one as a second outcome."""
+    names = [f"e{number}" for number in range(len(texts))]
+    outcomes = [
+        of_call(kind, "failed", name, **fields)
+        for name, text, second in zip(names, texts, (*texts[1:], *texts), strict=False)
+        for kind, fields in (
+            ("claim", {"attempt": 1}),
+            ("report", {"error": text}),
+            ("report", {"error": second}),
+        )
+    ]
+    return at(0.0, open_turn("failed", *map(call, names)), *outcomes)
+
+
 def told_apart(values: Sequence[Any]) -> Steps:
     """Let nobody take one value for the next: as results, edited arguments and grants.
 
@@ -69,6 +84,10 @@ _BY_CODE_POINT: Final[Raw] = dict.fromkeys(
         *("A", "10", "9", "1", "", " ", "-", "a b", "aa"),
     ),
     1,
+)
+_READS_LIKE: Final = (
+    *("null", "None", "true", "1", "1.0", "-0", "NaN", "[]", '{"a": 1}', '"a"', "error"),
+    *(" ", "\n", "a\n", "a\r\nb", "a\0b", "\u00a0"),
 )
 _OWNED: Final[Raw] = {
     name: {"of": name}
@@ -214,6 +233,12 @@ SCRIPTS: Final = (
                 ]
             ),
         ),
+    ),
+    Edge(
+        name="text that reads like something else",
+        about="text that looks like null, a number, JSON or nothing: told as it came",
+        rules=("K-30", "K-36"),
+        steps=script(shown(*_READS_LIKE), failed(*_READS_LIKE), told_apart(["1", 1, "null", None])),
     ),
     Edge(
         name="null inside",

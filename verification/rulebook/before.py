@@ -21,6 +21,7 @@ _DEADLINES: Final = frozenset(
 )
 
 _RETRIES: Final = frozenset({"RETRY_AUTHORISED", "EXECUTION_RETRIED", "EXECUTION_IN_DOUBT"})
+_ENDS: Final = frozenset({"TOOL_EXECUTION_SUCCEEDED", "TOOL_EXECUTION_FAILED", "TOOL_DENIED"})
 
 
 @attrs.frozen
@@ -114,6 +115,29 @@ class Step:
         )
 
     @property
+    def covered(self) -> bool:
+        """Whether a grant approved the invocation that the delivery names, and not a decision."""
+        name = self.delivery.get("invocation_id")
+        told = [
+            fact.get("grant_id")
+            for fact in self.before.journal
+            if fact["type"] == "TOOL_APPROVED" and fact["invocation_id"] == name
+        ]
+        return bool(told) and told[-1] is not None
+
+    @property
+    def story_broken(self) -> bool:
+        """Whether an invocation has, as answered, lifecycle facts that K-31 does not allow."""
+        opened = [n for n, fact in enumerate(self.before.journal) if fact["type"] == "TURN_OPENED"]
+        facts: list[Raw] = [*self.before.journal[opened[-1] :]] if opened else []
+        facts += self.got["facts"]
+        stories: dict[object, list[str]] = {}
+        for fact in facts:
+            if str(fact.get("type")).startswith("TOOL_"):
+                stories.setdefault(fact.get("invocation_id"), []).append(str(fact["type"]))
+        return any(map(_is_no_story, stories.values()))
+
+    @property
     def withdrawn(self) -> bool:
         """Whether an interrupt took back the retry of the invocation that the delivery names."""
         record = self.record
@@ -131,3 +155,15 @@ class Step:
             calls += self.turn["records"]
         name = part.get("invocation_id")
         return any(call.get("observed") and call["invocation_id"] == name for call in calls)
+
+
+def _is_no_story(kinds: Sequence[str]) -> bool:
+    """Whether lifecycle facts of one invocation are not those of one (K-31)."""
+    ends = [kind for kind in kinds if kind in _ENDS]
+    denied = kinds[kinds.index("TOOL_DENIED") :] if "TOOL_DENIED" in kinds else ()
+    return (
+        len({*kinds}) < len(kinds)
+        or len(ends) > 1
+        or (bool(denied) and "TOOL_EXECUTION_STARTED" in kinds)
+        or "TOOL_APPROVED" in denied
+    )

@@ -17,6 +17,9 @@ Rules: TypeAlias = tuple[str, ...]
 _CLOSING: Final = frozenset({"TURN_SETTLED", "TURN_INTERRUPTED"})
 _ENDINGS: Final = _CLOSING | {"GRANT_REVOKED", "GRANT_EXPIRED", "TOOL_DENIED"}
 """What may be taken for the end of a grant that is still in force (K-42)."""
+_REPORTS: Final = frozenset({"report_result", "report_error"})
+_BY_THE_TABLE: Final = frozenset({"approve", "deny", "reject"})
+"""The inputs whose rows cite a rule that says nothing of their fact: section 6 alone does."""
 _DEADLINE_FIELDS: Final = frozenset({"deadline", "lease_until"})
 _TIMES: Final = _DEADLINE_FIELDS | {"grace_until", "expires_at"}
 
@@ -52,7 +55,23 @@ def _missing(step: Step, fact: Raw) -> Rules:
         return _coverage(step, fact, fact)
     if is_falsy_result(fact):
         return ("K-36", rule_of_fact(fact))
-    return (rule_of_fact(fact),)
+    if fact.get("input") in {*_BY_THE_TABLE, *_REPORTS} and _went_on(step, fact):
+        return ("section 4", "K-2", rule_of_fact(fact))
+    return _of_the_row(fact)
+
+
+def _of_the_row(fact: Raw) -> Rules:
+    """Name the rule of a fact's row, after section 6 where only the table says it."""
+    row = rule_of_fact(fact)
+    return ("section 6", row) if fact.get("input") in _BY_THE_TABLE and row != "K-40" else (row,)
+
+
+def _went_on(step: Step, fact: Raw) -> bool:
+    """Whether a fact was not told, and yet had happened: what it owes came, or what it closes."""
+    name = fact.get("invocation_id")
+    told = {_kind(one) for one in step.got["facts"]}
+    owed = any(one.get("invocation_id") == name for one in step.got["effects"])
+    return bool(told & _CLOSING) or owed
 
 
 def _denies(fact: Raw) -> bool:
@@ -91,6 +110,8 @@ def _instead(step: Step, expected: Raw, got: Raw) -> Rules:
     kinds = {_kind(expected), _kind(got)}
     if kinds == {"TOOL_APPROVAL_REQUESTED", "TOOL_APPROVED"}:
         return _coverage(step, expected, got)
+    if _kind(got) not in PAYLOADS:
+        return ("section 4", rule_of_fact(expected))  # no such fact is in its list
     if kinds <= _CLOSING:
         return ("K-53", "K-52") if _kind(expected) == "TURN_INTERRUPTED" else ("K-50", "K-53")
     if is_falsy_result(expected):
@@ -99,7 +120,7 @@ def _instead(step: Step, expected: Raw, got: Raw) -> Rules:
         return ("K-36", "K-30")
     if _kind(expected) == "EXECUTION_RETRIED":
         return ("K-31",)
-    return (rule_of_fact(expected),)
+    return _of_the_row(expected)
 
 
 def _coverage(step: Step, expected: Raw, got: Raw) -> Rules:
@@ -206,6 +227,8 @@ def _owed_too_much(step: Step, effect: Raw) -> Rules:
     kind = effect.get("type")
     if not step.expected["accepted"] and not step.expected["facts"]:
         return ("K-2", "K-3")
+    if step.delivery["type"] == "revoke":
+        return ("K-42", rule_of_effect(effect))
     if kind == "execute":
         return _execute_too_many(step, effect)
     if kind == "continue":
@@ -244,7 +267,7 @@ def _owed_too_little(step: Step, effect: Raw) -> Rules:
         return ("K-52", "K-51", "K-11", "K-3") if denied else ("K-11", "K-3", "K-52")
     if kind == "execute":
         retried = any(_kind(one) == "RETRY_AUTHORISED" for one in step.expected["facts"])
-        return ("K-31", "K-3") if retried else ("K-3", "section 9")
+        return ("K-31", "K-3") if retried else ("section 9", "K-3")
     if kind == "wake":
         return ("section 9", *_deadline_rules(step))
     return (rule_of_effect(effect), "K-3")

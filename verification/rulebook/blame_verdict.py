@@ -134,22 +134,32 @@ def _admission(step: Step, right: str | None, given: str | None) -> Rules:
 
 def _not_approved(step: Step) -> Rules:
     """Blame the end of a grant, its coverage, or the claim itself."""
-    if step.record is None or step.record["phase"] != "APPROVED":
-        return ("K-33",)
+    if step.record is None or step.record["phase"] != "APPROVED" or not step.covered:
+        return ("K-33", "section 6")
     if step.happened("GRANT_REVOKED") or step.happened("GRANT_EXPIRED"):
         return ("K-42", "K-33")
-    return ("K-41", "K-33") if step.happened("GRANT_ISSUED") else ("K-33", "K-31")
+    return ("K-41", "K-33")
 
 
 def _memory(step: Step, right: str | None, given: str | None, naming: Rules) -> Rules:
     """Blame what was forgotten or remembered wrongly, or an id that was taken for another's."""
     if right == "late":
-        if given is None or given not in _ADMISSION:
+        if (given is None or given not in _ADMISSION) and _elsewhere(step):
             return (*naming, "K-54")
         return ("K-54", *naming)
     turn_id = step.delivery.get("turn_id")
     closed = step.closed if turn_id is None else step.closed & {turn_id}
     return ("K-54", *naming) if closed and right in _ADMISSION else naming
+
+
+def _elsewhere(step: Step) -> bool:
+    """Whether another turn could have answered: the active one, where it holds such an id."""
+    if step.delivery["type"] in _OF_A_TURN or step.before.state is None:
+        return True
+    name = step.delivery.get("invocation_id")
+    return step.turn is not None and any(
+        record["invocation_id"] == name for record in step.turn["records"]
+    )
 
 
 # ------------------------------------------------------------------------------
@@ -164,7 +174,18 @@ def _table(step: Step, right: str | None, given: str | None) -> Rules:
     phase = None if record is None else record["phase"]
     row = rule_of_phase(phase, input_of(step.delivery), right)
     row = row or rule_of_reason(step.delivery, str(right or given))
-    return (*_of_the_pair(step, right, given, phase), row, *_beside(right), "section 6")
+    said: Rules = ("section 6", row) if _is_silent(step, row, right, given) else (row,)
+    return (*_of_the_pair(step, right, given, phase), *said, *_beside(right), "section 6")
+
+
+def _is_silent(step: Step, row: str, right: str | None, given: str | None) -> bool:
+    """Whether the rule that a row cites says nothing of this answer: the table alone does."""
+    if row == "K-31":
+        return not step.story_broken
+    if row == "K-34":
+        return right not in {None, "lease_lost"}
+    kind, both = step.delivery["type"], right is not None and given is not None
+    return both and (kind == "resolve" or (row == "K-30" and kind != "report"))
 
 
 def _of_the_pair(step: Step, right: str | None, given: str | None, phase: str | None) -> Rules:
@@ -177,12 +198,12 @@ def _of_the_pair(step: Step, right: str | None, given: str | None, phase: str | 
     if kind in {"report", "resolve"} and right is None:
         return _outcome_refused(step, phase)
     if right == "already_settled" and kind == "report":
-        return ("K-30", "K-31")
+        return ("K-31", "K-30") if given is None else ("section 6", "K-30")
     if kind == "decide" and right is None and given == "arguments_mismatch":
         return ("K-32",)
     if right == "already_decided" and given is None and "arguments" in step.delivery:
         return ("K-32",)
-    if kind == "resolve" and right == "duplicate":
+    if kind == "resolve" and right == "duplicate" and given is None:
         return ("K-35",)
     return ("section 6",) if kind == "reject" and right is None else ()
 

@@ -26,7 +26,7 @@ class Acts(Ledger):
                 self._cover(call, grant)  # K-41
             else:
                 timeout = spec.get("approval_timeout")  # S3 K-57
-                call.approve_by = None if timeout is None else self.now + timeout  # S4 K-57
+                call.approve_by = None if timeout is None else self.now + timeout  # S4 K-34 K-57
                 self._tell_life(
                     call,
                     "TOOL_APPROVAL_REQUESTED",  # S4 K-31
@@ -53,12 +53,12 @@ class Acts(Ledger):
         self.review(call)  # K-3
 
     def _approval_over(self, call: Call) -> None:
-        self._deny(call, "approval_over", "approval expired", "expiry")  # S6 K-59 S4
+        self._deny(call, "approval_over", "approval expired", "expiry")  # S6 K-59 S4 K-34 K-11
         self._close_if_done()  # K-51
 
     def _grant(self, call: Call, mail: Mail) -> None:
         """Issue a grant, and approve what it covers."""
-        ends = None if mail.expires_in is None else self.now + mail.expires_in  # K-40 K-57
+        ends = None if mail.expires_in is None else self.now + mail.expires_in  # K-40 K-57 K-42
         grant = Grant(
             self.grants.next_name(),  # K-40 K-7
             tool=call.tool,  # K-40
@@ -98,17 +98,23 @@ class Acts(Ledger):
 
     def _lose(self, call: Call, source: str) -> None:
         call.lose()  # K-35 S6
-        self._tell_work(call, "EXECUTION_IN_DOUBT", source, attempt=call.attempt)  # S4 K-59 K-35
+        self._tell_work(
+            call, "EXECUTION_IN_DOUBT", source, attempt=call.attempt
+        )  # S4 K-59 K-35 K-34
         self.review(call)  # K-3 K-53
 
     def _succeed(self, call: Call, result: Any, source: str) -> None:
         call.finish(SUCCEEDED, result)  # S6 K-30
-        self._tell_life(call, "TOOL_EXECUTION_SUCCEEDED", source, result=result)  # S4 K-36 K-59
+        self._tell_life(
+            call, "TOOL_EXECUTION_SUCCEEDED", source, result=result
+        )  # S4 K-30 K-36 K-59
         self.review(call)  # K-3
 
     def _fail(self, call: Call, error: str, source: str, cause: str) -> None:
         call.finish(FAILED, error)  # S6 K-30
-        self._tell_life(call, "TOOL_EXECUTION_FAILED", source, error=error, cause=cause)  # S4 K-59
+        self._tell_life(
+            call, "TOOL_EXECUTION_FAILED", source, error=error, cause=cause
+        )  # S4 K-30 K-59
         self.review(call)  # K-3
 
     def _grace_over(self) -> None:
@@ -122,10 +128,10 @@ class Acts(Ledger):
     def _close_if_done(self) -> None:
         """Close the turn when each of its calls is over: the one door."""
         turn = self._the_turn()
-        if turn.phase == OPEN or not turn.all_over:  # K-50 K-51
+        if turn.phase == OPEN or not turn.all_over:  # K-50 K-51 K-53
             return  # K-50
-        if turn.phase == SEALED:  # S8 K-53
-            self._tell("TURN_SETTLED", "settle", turn.name)  # S4 K-59
+        if turn.phase == SEALED:  # S8 K-50 K-53
+            self._tell("TURN_SETTLED", "settle", turn.name)  # S4 K-50 K-59
             if turn.calls:  # K-52
                 self.owe_continuation(turn)  # K-52
         else:
@@ -138,21 +144,21 @@ class Acts(Ledger):
 
     def _deadlines(self) -> Iterator[tuple[float, int, int, Callable[[], None]]]:
         calls = list(self.turn.calls.values()) if self.turn is not None else []
-        for place, call in enumerate(calls):  # K-11
-            if call.awaits and call.approve_by is not None:  # K-11 S6
-                yield call.approve_by, 0, place, partial(self._approval_over, call)  # K-11
-            if call.phase == STARTED and call.lease_until is not None:  # K-11 K-34
+        for place, call in enumerate(calls):  # K-11 S9 K-34
+            if call.awaits and call.approve_by is not None:  # K-11 S6 S9 K-34
+                yield call.approve_by, 0, place, partial(self._approval_over, call)  # K-11 S9 K-34
+            if call.phase == STARTED and call.lease_until is not None:  # K-11 K-34 S9
                 yield (
                     call.lease_until,
                     1,
                     place,
                     partial(self._lose, call, "lease_over"),
-                )  # K-11 K-34
-        for place, grant in enumerate(self.grants):  # K-11 K-42
-            if grant.ends is not None:  # K-42
-                yield grant.ends, 2, place, partial(self._grant_over, grant)  # K-11 K-42
-        if self.turn is not None and self.turn.phase == INTERRUPTING:  # K-11 K-53
-            yield self.turn.grace_until, 3, 0, self._grace_over  # K-11 K-53
+                )  # K-11 K-34 S9
+        for place, grant in enumerate(self.grants):  # K-11 K-42 S9 K-34
+            if grant.ends is not None:  # K-42 S9 K-34
+                yield grant.ends, 2, place, partial(self._grant_over, grant)  # K-11 K-42 S9 K-34
+        if self.turn is not None and self.turn.phase == INTERRUPTING:  # K-11 K-53 S9 K-34
+            yield self.turn.grace_until, 3, 0, self._grace_over  # K-11 K-53 S9 K-34
 
     def _let_time_pass(self) -> None:
         while True:  # K-11
@@ -165,11 +171,11 @@ class Acts(Ledger):
 
     def wake(self) -> Raw | None:
         """Return the wake for the earliest deadline, where there is one that can come due."""
-        earliest = min((deadline[0] for deadline in self._deadlines()), default=math.inf)  # S9
-        at = just_past(earliest)  # S9
+        earliest = min((deadline[0] for deadline in self._deadlines()), default=math.inf)  # S9 K-34
+        at = just_past(earliest)  # S9 K-34
         if math.isinf(at):  # K-34 S9
             return None  # K-34 S9
-        return {"type": "wake", "effect_id": joined("wake", self.name), "at": at}  # S9 K-7
+        return {"type": "wake", "effect_id": joined("wake", self.name), "at": at}  # S9 K-7 K-34
 
     def all_owed(self) -> list[Raw]:
         """Return every effect that is owed now."""

@@ -56,7 +56,7 @@ class Ledger:
         fact |= {"input": source, "turn_id": turn_id}  # K-59 S4 K-20
         fact |= {
             name: value for name, value in fields.items() if value is not None or name == "result"
-        }  # S4 K-36
+        }  # S4 K-36 wire.md
         self.journal.append(fact)  # K-2
         self.latest = self.now  # K-10
         self._facts.append(fact)
@@ -83,34 +83,34 @@ class Ledger:
     def review(self, call: Call) -> None:
         """Bring what is owed for one call up to date."""
         turn = self._the_turn()
-        where = (self.name, turn.epoch, turn.name, call.name)  # K-7
+        where = (self.name, turn.epoch, turn.name, call.name)  # K-7 S9 K-3
         owed: dict[str, Raw] = {}
         place = {"turn_id": turn.name, "invocation_id": call.name}
-        if call.ready:  # S9
-            key = joined("execute", *where, call.attempt + 1)  # S9 K-7 K-33
+        if call.ready:  # S9 K-3
+            key = joined("execute", *where, call.attempt + 1)  # S9 K-7 K-33 K-3
             owed[key] = {
                 "type": "execute",
                 "effect_id": key,
                 **place,
-                "attempt": call.attempt + 1,  # K-33 S9
+                "attempt": call.attempt + 1,  # K-33 S9 K-3
                 "tool_name": call.tool,
-                "arguments": call.arguments,  # K-32 S9
-                "idempotency_key": joined("call", *where),  # S9 K-7
-            }
-        if call.phase == STARTED and turn.phase == INTERRUPTING:  # K-53 S9
-            key = joined("cancel", *where, call.attempt)  # S9 K-7 K-53
+                "arguments": call.arguments,  # K-32 S9 K-3
+                "idempotency_key": joined("call", *where),  # S9 K-7 K-3
+            }  # S9 K-3
+        if call.phase == STARTED and turn.phase == INTERRUPTING:  # K-53 S9 K-3
+            key = joined("cancel", *where, call.attempt)  # S9 K-7 K-53 K-3
             owed[key] = {
                 "type": "cancel",
                 "effect_id": key,
                 **place,
                 "attempt": call.attempt,
-            }  # S9 K-53
-        for key in call.debts - set(owed):  # K-3
-            del self.owing[key]  # K-3
+            }  # S9 K-53 K-3
+        for key in call.debts - set(owed):  # K-3 S9
+            del self.owing[key]  # K-3 S9
         for key, effect in owed.items():
-            if key not in call.debts:  # K-3
-                self.owing[key] = effect  # K-3
-                self._fresh.append(key)  # K-3
+            if key not in call.debts:  # K-3 S9
+                self.owing[key] = effect  # K-3 S9
+                self._fresh.append(key)  # K-3 S9
         call.debts = set(owed)
 
     def owe_continuation(self, turn: Turn) -> None:

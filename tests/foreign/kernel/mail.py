@@ -44,7 +44,7 @@ class Mail:
         self.decided_by: str | None = given.get("decided_by")
         self.worker: str | None = given.get("worker")
         self.lease: float | None = given.get("lease")
-        self.has_result: bool = "result" in given  # K-36
+        self.has_result: bool = "result" in given  # K-36 K-30
         self.result: Any = given.get("result")
         self.error: str = given.get("error", "")
         self.way: str = given.get("as", "")

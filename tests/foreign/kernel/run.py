@@ -68,9 +68,9 @@ class Run(Acts):
 
     def _elsewhere(self, turn_id: str, entry: tuple[str, ...]) -> str:
         """Tell why a turn that is named is not the active one."""
-        if self.memory.holds(entry, self.now):  # S5 K-54 K-22
-            return "late"  # S5 K-54 K-22
-        return "no_active_turn" if self.turn is None else "turn_mismatch"  # S5 K-22
+        if self.memory.holds(entry, self.now):  # S5 K-54 K-22 K-20
+            return "late"  # S5 K-54 K-22 K-20
+        return "no_active_turn" if self.turn is None else "turn_mismatch"  # S5 K-22 K-20
 
     def _reach(self, mail: Mail) -> Turn:
         """Return the active turn, which a delivery must name (K-22)."""
@@ -101,7 +101,7 @@ class Run(Acts):
         self._tell(
             "TURN_OPENED", "open_turn", name, epoch=self.epochs, sealed=mail.sealed, calls=calls
         )  # S4 K-59
-        for spec in calls:  # S4
+        for spec in calls:  # S4 K-21
             self._gate(self.turn.add(spec), spec, "open_turn")  # S4 K-59
 
     def _on_add_call(self, mail: Mail) -> None:
@@ -114,7 +114,7 @@ class Run(Acts):
             raise Refuse("duplicate_invocation")  # K-22
         if len(turn.calls) >= self.limits["calls"]:  # K-56
             raise Refuse("limit_reached")  # K-56
-        self._tell("CALL_ADDED", "add_call", turn.name, call=mail.call)  # S4 K-59
+        self._tell("CALL_ADDED", "add_call", turn.name, call=mail.call)  # S4 K-59 K-22
         self._gate(turn.add(mail.call), mail.call, "add_call")  # S4 K-59
 
     def _on_seal_turn(self, mail: Mail) -> None:
@@ -124,7 +124,7 @@ class Run(Acts):
         if turn.phase == INTERRUPTING:  # K-22 S8
             raise Refuse("interrupting")  # K-22 S8
         turn.phase = SEALED  # S8
-        self._tell("TURN_SEALED", "seal_turn", turn.name)  # S4 K-59
+        self._tell("TURN_SEALED", "seal_turn", turn.name)  # S4 K-59 K-22
         self._close_if_done()  # S8 K-50
 
     def _on_interrupt(self, mail: Mail) -> None:
@@ -132,7 +132,7 @@ class Run(Acts):
         if turn.phase == INTERRUPTING:  # K-53 S8
             raise Refuse("duplicate")  # K-53 S8
         turn.phase = INTERRUPTING  # K-53 S8
-        turn.grace_until = self.now + mail.grace  # K-53
+        turn.grace_until = self.now + mail.grace  # K-53 K-57
         self._tell(
             "TURN_INTERRUPTING",
             "interrupt",
@@ -149,15 +149,15 @@ class Run(Acts):
         self._close_if_done()  # S8 K-50
 
     def _on_acknowledge(self, mail: Mail) -> None:
-        self._tell("CONTINUATION_TAKEN", "acknowledge", mail.turn_id)  # S4 K-59
+        self._tell("CONTINUATION_TAKEN", "acknowledge", mail.turn_id)  # S4 K-59 K-52
         self.taken(str(mail.turn_id))  # K-52
 
     # ---------------------------------------------------------------- approval
 
     def _on_decide(self, mail: Mail) -> None:
         call = self._find(mail)  # S5
-        if not call.awaits:  # S6
-            raise call.second_decision(mail)  # S6
+        if not call.awaits:  # S6 K-31
+            raise call.second_decision(mail)  # S6 K-31
         if not mail.approved:  # S6
             self._deny(
                 call, "deny", mail.reason or "denied", "decision", mail.decided_by
@@ -174,7 +174,7 @@ class Run(Acts):
         call.approve(mail.arguments, decision_of(mail.scope, mail.match, mail.arguments))  # S6 K-32
         self._tell_life(
             call,
-            "TOOL_APPROVED",  # S4 K-31
+            "TOOL_APPROVED",  # S4 K-31 S6
             "approve",  # K-59
             scope=mail.scope,  # S4 K-40
             match=mail.match if lasting else None,  # S4
@@ -197,18 +197,18 @@ class Run(Acts):
         call = self._find(mail, claiming=True)  # S5 K-33
         call.check_claim(mail)  # S6 K-33
         again = call.phase == RETRY  # K-31
-        call.start(mail.worker, self._until(mail.lease))  # K-33 K-34
+        call.start(mail.worker, self._until(mail.lease))  # K-33 K-34 K-57
         held = {
             "attempt": call.attempt,
             "worker": call.worker,
             "lease_until": call.lease_until,
         }  # S4 K-33 K-34
         if again:  # K-31
-            self._tell_work(call, "EXECUTION_RETRIED", "claim", **held)  # K-31 S4 K-59
+            self._tell_work(call, "EXECUTION_RETRIED", "claim", **held)  # K-31 S4 K-59 K-33
         else:
             self._tell_life(
                 call, "TOOL_EXECUTION_STARTED", "claim", arguments=call.arguments, **held
-            )  # K-31 S4 K-59
+            )  # K-31 K-33 S4 K-59
         self.review(call)  # K-33 K-3
 
     def _on_renew(self, mail: Mail) -> None:
@@ -244,7 +244,7 @@ class Run(Acts):
         call = self._find(mail)  # S5
         call.check_resolve(mail.way, self._the_turn().phase == INTERRUPTING)  # S6 K-35
         if mail.way == "retry":  # S6 K-31
-            call.phase = RETRY  # S6 K-31
+            call.phase = RETRY  # S6 K-31 S9 K-3
             self._tell_work(
                 call, "RETRY_AUTHORISED", "resolve_retry", attempt=call.attempt
             )  # S4 K-59 K-31

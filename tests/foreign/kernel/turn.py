@@ -14,14 +14,14 @@ class Turn:
     def __init__(self, name: str, epoch: int, sealed: bool) -> None:
         self.name = name
         self.epoch = epoch
-        self.phase = SEALED if sealed else OPEN  # S8 K-21
+        self.phase = SEALED if sealed else OPEN  # S8 K-21 K-22
         self.calls: dict[str, Call] = {}
         self.grace_until = 0.0
 
     @property
     def all_over(self) -> bool:
         """Whether each of its calls has come to its end."""
-        return all(call.over for call in self.calls.values())  # K-50
+        return all(call.over for call in self.calls.values())  # K-50 K-53
 
     def add(self, spec: Raw) -> Call:
         """Take one more call, last in the expected order."""
