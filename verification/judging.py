@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -60,11 +61,12 @@ class Tally:
         """Count a whole script, with its first wrong answer if it has one."""
         self.scripts += 1
         right = len(script) if found is None else len(found.script) - 1
-        for place, (delivery, receipt) in enumerate(zip(script, expected, strict=True)):
-            if place < right:
-                self.right(delivery, receipt)
-            else:
-                self.left(delivery, receipt)
+        steps = [rules_of(*step) for step in zip(script, expected, strict=True)]
+        judged = [*chain.from_iterable(steps[:right])]
+        self.steps += right
+        self.judged.update(judged)
+        self.exercised.update(judged)
+        self.exercised.update(chain.from_iterable(steps[right:]))
         if found is not None:
             self.broken(found)
 

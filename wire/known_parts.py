@@ -69,10 +69,35 @@ class Known(dict[bytes, T], Generic[T]):
         """Read a part, and keep it."""
         told = self._read(text)
         if len(text) <= LONGEST_KNOWN_PART:
-            if len(self) >= KNOWN_PARTS:
-                self.clear()
-            self[text] = told
+            self._keep(text, told)
         return told
+
+    def _keep(self, text: bytes, told: T) -> None:
+        if len(self) >= KNOWN_PARTS:
+            self.clear()
+        self[text] = told
+
+
+class Repeated(Known[T]):
+    """The same, and kept is only what comes a second time.
+
+    For parts of which most never come again: to keep all that they say would cost more than to
+    read some of it twice, most of all in what the collector of cycles goes through.
+    """
+
+    def __init__(self, read: Callable[[bytes], T]) -> None:
+        """Know nothing yet."""
+        super().__init__(read)
+        self._once: set[int] = set()
+        """Hashes of texts that were read: that two of them share one would do no harm."""
+
+    def _keep(self, text: bytes, told: T) -> None:
+        if hash(text) in self._once:
+            super()._keep(text, told)
+            return
+        if len(self._once) >= KNOWN_PARTS:
+            self._once.clear()
+        self._once.add(hash(text))
 
 
 class RequestReader:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from turnlock.wire import known_parts
 from turnlock.wire.answers import answer
-from turnlock.wire.known_parts import RequestReader
+from turnlock.wire.known_parts import Known, Repeated, RequestReader
 from turnlock.wire.requests import Request, read_request
 
 from ..random_scripts import run, script
@@ -195,3 +195,39 @@ def test_long_parts_are_not_kept() -> None:
     reader.read(ticks(3, text="x" * known_parts.LONGEST_KNOWN_PART))
 
     assert len(reader._steps) == 0  # pyright: ignore[reportPrivateUsage]
+
+
+# ------------------------------------------------------------------------------- what is kept of it
+
+
+def test_of_what_comes_once_nothing_is_kept() -> None:
+    """The plain one keeps each part at once; the other what comes again."""
+    plain, repeated = Known(bytes.decode), Repeated(bytes.decode)
+    texts = [b"a", b"b", b"a", b"a"]
+    assert [plain[text] for text in texts] == [repeated[text] for text in texts] == [*"abaa"]
+    assert (dict(plain), dict(repeated)) == ({b"a": "a", b"b": "b"}, {b"a": "a"})
+
+
+def test_what_comes_again_is_one_object() -> None:
+    """From the second time on: whoever compares it may compare it once."""
+    reader = Repeated(json.loads)
+    first, second, third = (reader[b"[]"] for _ in range(3))
+    assert first == second == third
+    assert first is not second
+    assert second is third
+
+
+@pytest.mark.parametrize("kind", [Known, Repeated])
+def test_k_6_what_is_kept_is_bounded(
+    kind: type[Known[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many parts come, and however often; a long one never is."""
+    monkeypatch.setattr(known_parts, "KNOWN_PARTS", 3)
+    monkeypatch.setattr(known_parts, "LONGEST_KNOWN_PART", 2)
+    reader = kind(bytes.decode)
+    for number in range(40):
+        assert reader[b"%d" % (number // 4)] == str(number // 4)
+        assert len(reader) <= 3
+        assert reader[b"long"] == "long"
+    assert reader
+    assert b"long" not in reader

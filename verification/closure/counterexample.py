@@ -15,7 +15,7 @@ from ..errors import HarnessFailed, SubjectFailed
 from ..findings import NO_ANSWER, Finding, Raw
 from ..oracle.key import key_of
 from ..oracle.moment import Moment
-from ..oracle.reading import new_state
+from ..oracle.reading import Given, new_state
 from ..oracle.wording import configured, receipt_of
 from ..rulebook import accused, first_difference, of_its_story
 from .player import Letters, Player, nameless
@@ -59,11 +59,11 @@ class Replay:
         self.moment = Moment(new_state(configured(scope.run)))
         self.state = player.begin()
         self.clock = 0.0
-        self.script: list[Raw] = []
         self.expected: Raw = {}
-        self.got: Raw | None = None
         self.agrees = True
         self._back = scope.back
+        self._given: list[tuple[Given, float]] = []
+        self._reply: Any = None
 
     def step(self, place: int) -> None:
         """Deliver one symbol, and keep what was expected and what came."""
@@ -71,19 +71,32 @@ class Replay:
         now = self.clock + dt
         reason, facts, effects, self.moment = self.moment.answer(given, now)
         self.clock = max(self.clock, now)
-        self.script.append({**given, "now": now})
+        self._given.append((given, now))
         self.expected = receipt_of(reason, facts, effects)
-        self.got, self.agrees = None, False
+        self._reply, self.agrees = None, False
         self.player.load(self.state)
         reply = self.player.fire(letter, now)
-        self.got = self.player.receipt(reply)
         self.agrees = self.player.agrees(reply, self.expected)
+        self._reply = reply
 
     def play(self, path: Sequence[int]) -> Replay:
         """Deliver symbols one after the other."""
         for place in path:
             self.step(place)
         return self
+
+    @property
+    def script(self) -> list[Raw]:
+        """What was delivered: written where it is told only, as most of it shows that all is well.
+
+        So is what came.
+        """
+        return [{**given, "now": now} for given, now in self._given]
+
+    @property
+    def got(self) -> Raw | None:
+        """What came last; None where it raised."""
+        return None if self._reply is None else self.player.receipt(self._reply)
 
     @property
     def key(self) -> Any:  # noqa: ANN401 - hashable

@@ -63,6 +63,8 @@ class KernelPlayer:
 
     def agrees(self, reply: Verdict, expected: Raw) -> bool:
         """Compare every field, and the types of numbers too."""
+        if not (reply.facts or reply.effects or expected["facts"] or expected["effects"]):
+            return reply.reason == expected.get("reason")
         return _encode(self.receipt(reply)) == _encode(expected)
 
     def refold(self, folded: State, facts: Sequence[Fact]) -> State:

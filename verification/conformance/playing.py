@@ -60,10 +60,11 @@ def failures(
     player = watched(driver)
     for answers in player.play_each(part.run, scripts()):
         batch = sent.popleft()
-        if player.shares and not all(map(_right, batch, answers)):
-            yield _differing(part.run, batch, _alone(player, part.run, batch, answers))
-        else:
-            yield _differing(part.run, batch, answers)
+        right = _are_right(batch, answers)
+        if player.shares and not all(right):
+            answers = _alone(player, part.run, batch, answers)  # noqa: PLW2901 - instead
+            right = _are_right(batch, answers)
+        yield _differing(part.run, batch, answers, right)
 
 
 def _alone(
@@ -76,28 +77,48 @@ def _alone(
     """
     scripts: list[Script] = [[step.delivery for step in test] for test in batch]
     alone = player.play(run, scripts)
-    if not all(map(_right, batch, alone)):
+    if not all(_are_right(batch, alone)):
         return alone
     for script, one, other in zip(scripts, answers, alone, strict=True):
         refuse_unlike(run, script, one, other)
     return answers  # a crash, which is no answer
 
 
-def _right(test: Test, got: list[Raw]) -> bool:
-    expected = [step.receipt for step in test]
-    return got == expected and (
-        not any(step.delicate for step in test) or _encode(got) == _encode(expected)
+def _are_right(batch: Sequence[Test], answers: Sequence[Sequence[Raw]]) -> list[bool]:
+    """Say of each test whether all of it was answered rightly.
+
+    Tests share steps, and where they were played together, the very receipts of these: what was
+    compared once is not compared again.
+    """
+    known: dict[Step, Raw] = {}
+    found: list[bool] = []
+    for test, got in zip(batch, answers, strict=True):
+        right = len(got) == len(test)
+        for step, receipt in zip(test, got, strict=False):
+            if known.get(step) is receipt:
+                continue
+            if not _is_right(step, receipt):
+                right = False
+                break
+            known[step] = receipt
+        found.append(right)
+    return found
+
+
+def _is_right(step: Step, receipt: Raw) -> bool:
+    return receipt == step.receipt and (
+        not step.delicate or _encode(receipt) == _encode(step.receipt)
     )
 
 
-def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> list[Finding]:
+def _differing(
+    run: Raw, batch: Sequence[Test], answers: list[list[Raw]], right: list[bool]
+) -> list[Finding]:
     found: list[Finding] = []
-    right: Counter[Step] = Counter()
-    tests = 0
-    for test, got in zip(batch, answers, strict=True):
-        if _right(test, got):
-            right.update(test)
-            tests += 1
+    taken: Counter[Step] = Counter()
+    for test, got, is_right in zip(batch, answers, right, strict=True):
+        if is_right:
+            taken.update(test)
             continue
         expected = [step.receipt for step in test]
         script = [step.delivery for step in test]
@@ -106,8 +127,8 @@ def _differing(run: Raw, batch: Sequence[Test], answers: list[list[Raw]]) -> lis
             found.append(finding)
     tally = active()
     if tally is not None:
-        tally.scripts += tests
-        for step, times in right.items():
+        tally.scripts += sum(right)
+        for step, times in taken.items():
             tally.right(step.delivery, step.receipt, times)
     return found
 

@@ -17,7 +17,7 @@ import attrs
 
 from ..oracle.moment import Moment
 from ..oracle.reading import new_state
-from ..oracle.wording import configured
+from ..oracle.wording import configured, receipt_of
 from ..subjects.subject import Raw
 from . import choosing
 from .templates import Template
@@ -88,24 +88,22 @@ class _Guide:
 
     def take(self, kind: int, place: int, variant: int, pace: int) -> None:
         """Take one step; each argument is a byte."""
-        if kind < ENABLED or not self._sent:
-            template = choosing.enabled(self._moment.state, place, variant)
+        sent, moment = self._sent, self._moment
+        if kind < ENABLED or not sent:
+            template = choosing.enabled(moment.state, place, variant)
         elif kind < AGAIN:
-            template = choosing.again(self._sent, place, variant)
+            template = choosing.again(sent, place, variant)
         else:
-            template = choosing.anything(self._moment.state, place, variant)
+            template = choosing.anything(moment.state, place, variant)
         on, back = self._paces[pace]
-        self._clock += on
-        step = {**template.raw, "now": max(0.0, self._clock - back) if back else self._clock}
-        self._sent.append(template)
-        self.script.append(step)
-        self.expected.append(self._answer(template, step["now"]))
-
-    def _answer(self, template: Template, now: float) -> Raw:
-        """Answer as `Oracle.receive` does, without its copies: nobody changes a template."""
+        now = self._clock = self._clock + on
+        if back:
+            now = max(0.0, now - back)
+        sent.append(template)
+        self.script.append({**template.raw, "now": now})
+        # As `Oracle.receive` answers, without its copies: nobody changes a template.
         if template.given["type"] == "recover":
-            return {"accepted": True, "facts": [], "effects": self._moment.owed}
-        reason, facts, effects, self._moment = self._moment.answer(template.given, now)
-        if reason is None:
-            return {"accepted": True, "facts": facts, "effects": effects}
-        return {"accepted": False, "reason": reason, "facts": facts, "effects": effects}
+            self.expected.append({"accepted": True, "facts": [], "effects": moment.owed})
+            return
+        reason, facts, effects, self._moment = moment.answer(template.given, now)
+        self.expected.append(receipt_of(reason, facts, effects))

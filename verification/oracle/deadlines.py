@@ -14,20 +14,23 @@ from .reading import Fact, Record, State, find_record, is_pending_approval, is_t
 def deadlines(state: State) -> list[dict[str, Any]]:
     """Every deadline that stands and can come due, kind by kind in the order of its ties."""
     turn: dict[str, Any] | None = state["turn"]
-    records: list[Record] = [] if turn is None else turn["records"]
     found: list[dict[str, Any]] = []
     leases: list[dict[str, Any]] = []
-    for record in records:
-        if record["deadline"] is not None and is_pending_approval(record):
-            found.append(deadline("approval", record["deadline"], record["invocation_id"]))
-        if record["lease_until"] is not None and record["phase"] == "STARTED":
-            leases.append(deadline("lease", record["lease_until"], record["invocation_id"]))
-    found += leases
+    if turn is not None:
+        record: Record
+        for record in turn["records"]:
+            if record["deadline"] is not None and is_pending_approval(record):
+                found.append(deadline("approval", record["deadline"], record["invocation_id"]))
+            if record["lease_until"] is not None and record["phase"] == "STARTED":
+                leases.append(deadline("lease", record["lease_until"], record["invocation_id"]))
+        found += leases
     for grant in state["grants"]:
         if grant["expires_at"] is not None:
             found.append(deadline("grant", grant["expires_at"], grant["grant_id"]))
     if turn is not None and turn["phase"] == "INTERRUPTING":
         found.append(deadline("grace", turn["grace_until"], turn["turn_id"]))
+    if not found:
+        return found
     return [entry for entry in found if entry["deadline"] < float_info.max]  # K-34: none is past it
 
 

@@ -40,8 +40,11 @@ def of_lifecycle(
         "tool_name": record["tool_name"],
         **payload,
     }
-    put(fact, "agent_id", state["run"]["agent_id"])
-    put(fact, "agent_name", state["run"]["agent_name"])
+    run = state["run"]
+    if run["agent_id"] is not None:
+        fact["agent_id"] = run["agent_id"]
+    if run["agent_name"] is not None:
+        fact["agent_name"] = run["agent_name"]
     return fact
 
 

@@ -13,7 +13,9 @@ Effects = list[dict[str, Any]]
 
 def pending_effects(state: State) -> Effects:
     """All effects still owed: executes, cancels, continues, wake."""
-    effects = executes(state) + cancels(state) + continues(state)
+    effects = executes(state)
+    effects += cancels(state)
+    effects += continues(state)
     due = deadlines(state)
     if due:
         at = math.nextafter(min(entry["deadline"] for entry in due), math.inf)
@@ -27,27 +29,23 @@ def executes(state: State) -> Effects:
     turn = state["turn"]
     if turn is None:
         return []
+    run_id, epoch, turn_id = state["run"]["run_id"], turn["epoch"], turn["turn_id"]
     effects: Effects = []
     for record in turn["records"]:
         attempt = owed_attempt(record)
         if attempt is None:
             continue
-        where = (
-            state["run"]["run_id"],
-            turn["epoch"],
-            turn["turn_id"],
-            record["invocation_id"],
-        )
+        invocation_id = record["invocation_id"]
         effects.append(
             {
                 "type": "execute",
-                "effect_id": make_id("execute", *where, attempt),
-                "turn_id": turn["turn_id"],
-                "invocation_id": record["invocation_id"],
+                "effect_id": make_id("execute", run_id, epoch, turn_id, invocation_id, attempt),
+                "turn_id": turn_id,
+                "invocation_id": invocation_id,
                 "attempt": attempt,
                 "tool_name": record["tool_name"],
                 "arguments": record["arguments"],
-                "idempotency_key": make_id("call", *where),
+                "idempotency_key": make_id("call", run_id, epoch, turn_id, invocation_id),
             }
         )
     return effects
@@ -77,6 +75,8 @@ def cancels(state: State) -> Effects:
 
 def continues(state: State) -> Effects:
     """Owed until acknowledged."""
+    if not state["continuations"]:
+        return []
     run_id = state["run"]["run_id"]
     return [
         {
@@ -91,5 +91,7 @@ def continues(state: State) -> Effects:
 
 def added(before: Effects, after: Effects) -> Effects:
     """K-3: what a receive returns is what it added. Under one id only a wake ever changes."""
+    if not before or not after:
+        return after
     held = {effect["effect_id"]: effect for effect in before}
     return [effect for effect in after if held.get(effect["effect_id"]) != effect]

@@ -24,7 +24,7 @@ def copied(state: State) -> State:
     """A copy whose facts to come leave the original alone. Values inside are never changed."""
     turn = state["turn"]
     if turn is not None:
-        turn = {**turn, "records": [dict(record) for record in turn["records"]]}
+        turn = {**turn, "records": [record.copy() for record in turn["records"]]}
     return {**state, "turn": turn}
 
 
@@ -33,7 +33,11 @@ def fold(state: State, fact: Fact) -> None:
     kind = fact["type"]
     state["sequence"] = fact["sequence"]
     state["at"] = fact["at"]
-    if kind == "TURN_OPENED":
+    if "invocation_id" in fact:
+        record = find_record(state, fact["invocation_id"])
+        assert record is not None, f"{kind} about a call that is no member"  # noqa: S101
+        fold_record(record, fact)
+    elif kind == "TURN_OPENED":
         fold_opened(state, fact)
     elif kind == "CALL_ADDED":
         turn = state["turn"]
@@ -55,9 +59,7 @@ def fold(state: State, fact: Fact) -> None:
         held = state["grants"]
         state["grants"] = [g for g in held if g["grant_id"] != fact["grant_id"]]
     else:
-        record = find_record(state, fact["invocation_id"])
-        assert record is not None, f"{kind} about a call that is no member"  # noqa: S101
-        fold_record(record, fact)
+        raise AssertionError(f"no such fact: {kind}")
 
 
 def fold_opened(state: State, fact: Fact) -> None:

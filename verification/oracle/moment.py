@@ -56,7 +56,7 @@ class Moment:
         if not isinstance(decision, str):
             happen(later, facts, decision, now)
         for fact in facts:
-            fact["commit"] = facts[-1]["sequence"]  # K-9: the facts of one receive are one commit
+            fact["commit"] = later["sequence"]  # K-9: the facts of one receive are one commit
         after = Moment(later)
         return reason, facts, added(self.owed, after.owed), after
 
@@ -73,11 +73,13 @@ def let_happen_what_is_due(state: State, facts: list[Fact], now: float) -> None:
 def happen(state: State, facts: list[Fact], drafts: list[Fact], now: float) -> None:
     """Number and fold what happens; what closes the turn comes last (section 4)."""
     for draft in drafts:
-        facts.append(next_fact(state, draft, now))
-        fold(state, facts[-1])
+        fact = next_fact(state, draft, now)
+        facts.append(fact)
+        fold(state, fact)
     for draft in closing(state):
-        facts.append(next_fact(state, draft, now))
-        fold(state, facts[-1])
+        fact = next_fact(state, draft, now)
+        facts.append(fact)
+        fold(state, fact)
 
 
 def next_fact(state: State, draft: Fact, now: float) -> Fact:

@@ -18,7 +18,7 @@ Record = dict[str, Any]
 Given = dict[str, Any]
 """A well-formed delivery of the wire; a field that is null is left out, except `result`."""
 
-TERMINAL = ["SUCCEEDED", "FAILED", "DENIED"]
+TERMINAL = frozenset(["SUCCEEDED", "FAILED", "DENIED"])
 
 
 ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -31,7 +31,12 @@ def canonical(value: Any) -> str:
 
 def digest_of(arguments: Any) -> str:
     """The digest of K-32."""
+    if arguments == {}:  # as most are
+        return DIGEST_OF_NOTHING
     return hashlib.sha256(canonical(arguments).encode("utf-8")).hexdigest()
+
+
+DIGEST_OF_NOTHING = hashlib.sha256(b"{}").hexdigest()
 
 
 @lru_cache(maxsize=4096, typed=True)  # exploring asks for the same few ids again and again
@@ -76,12 +81,13 @@ def new_record(call: dict[str, Any]) -> Record:
 
 def find_record(state: State, invocation_id: str) -> Record | None:
     """The invocation of the active turn with this id, if it has one."""
-    if state["turn"] is None:
+    turn: dict[str, Any] | None = state["turn"]
+    if turn is None:
         return None
-    for record in state["turn"]["records"]:
+    record: Record
+    for record in turn["records"]:
         if record["invocation_id"] == invocation_id:
-            found: Record = record
-            return found
+            return record
     return None
 
 
@@ -92,28 +98,34 @@ def is_terminal(record: Record) -> bool:
 
 def is_in_doubt(record: Record) -> bool:
     """Section 6: nobody knows whether it happened, a retry authorised or not."""
-    return bool(record["phase"] == "IN_DOUBT" or record["phase"] == "RETRY_AUTHORISED")
+    in_doubt: bool = record["phase"] == "IN_DOUBT" or record["phase"] == "RETRY_AUTHORISED"
+    return in_doubt
 
 
 def all_terminal(state: State) -> bool:
     """K-50: by membership; true of an empty turn."""
-    return all(record["phase"] in TERMINAL for record in state["turn"]["records"])
+    for record in state["turn"]["records"]:  # noqa: SIM110 - asked of each step
+        if record["phase"] not in TERMINAL:
+            return False
+    return True
 
 
 def is_pending_approval(record: Record) -> bool:
     """REQUESTED and gated. A covered call is APPROVED in the commit that brought it (K-41)."""
-    return bool(record["phase"] == "REQUESTED" and record["requires_approval"])
+    pending: bool = record["phase"] == "REQUESTED" and record["requires_approval"]
+    return pending
 
 
 def owed_attempt(record: Record) -> int | None:
     """The attempt of the execute effect this invocation owes, or None (section 9, K-33, K-58)."""
-    if record["observed"]:
+    phase = record["phase"]
+    if record["observed"] or phase in TERMINAL:
         return None
-    if record["phase"] == "APPROVED":
+    if phase == "APPROVED":
         return 1
-    if record["phase"] == "REQUESTED" and not record["requires_approval"]:
-        return 1
-    if record["phase"] == "RETRY_AUTHORISED":
+    if phase == "REQUESTED":
+        return None if record["requires_approval"] else 1
+    if phase == "RETRY_AUTHORISED":
         return int(record["attempt"]) + 1
     return None
 

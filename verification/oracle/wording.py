@@ -52,8 +52,9 @@ def call_without_nulls(call: dict[str, Any]) -> dict[str, Any]:
 
 def receipt_of(reason: str | None, facts: list[Any], effects: list[Any]) -> dict[str, Any]:
     """Section 12: what is answered; only a refusal has a reason."""
-    given = {} if reason is None else {"reason": reason}
-    return {"accepted": reason is None, **given, "facts": facts, "effects": effects}
+    if reason is None:
+        return {"accepted": True, "facts": facts, "effects": effects}
+    return {"accepted": False, "reason": reason, "facts": facts, "effects": effects}
 
 
 _HOLDS: Final = (dict, list)

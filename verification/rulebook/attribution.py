@@ -6,7 +6,7 @@ table is asked, or without one, is attributed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from ...lifecycle.table import INVOCATION
@@ -109,9 +109,12 @@ def rule_of_reason(delivery: Raw, reason: str) -> str:
 def rule_of_fact(fact: Raw) -> str:
     """Return the rule that makes this fact happen: that of its row, by cause or input (K-59)."""
     kind = str(fact.get("type"))
-    said = (fact.get("cause"), fact.get("input"), "")
-    rows = (_RULE_OF_MOVE.get((kind, str(by))) for by in said if by is not None)
-    return next(filter(None, rows), None) or _UNASKED.get(kind, "section 4")
+    return (
+        _RULE_OF_MOVE.get((kind, str(fact.get("cause"))))
+        or _RULE_OF_MOVE.get((kind, str(fact.get("input"))))
+        or _RULE_OF_MOVE.get((kind, ""))
+        or _UNASKED.get(kind, "section 4")
+    )
 
 
 def rule_of_effect(effect: Raw) -> str:
@@ -136,78 +139,103 @@ def is_falsy_result(fact: Raw) -> bool:
 
 def rules_of(delivery: Raw, expected: Raw) -> frozenset[str]:
     """Return the rules that a step exercises, by what it delivers and how it is to be answered."""
-    found = {"section 12", *_of_the_verdict(delivery, expected)}
-    found.update(_of_the_facts(delivery, expected["facts"]))
-    for effect in expected["effects"]:
-        found |= {"K-3", "K-7", "section 9", rule_of_effect(effect)}
+    found = {"section 12"}
+    _of_the_verdict(found, delivery, expected)
+    if expected["facts"]:
+        _of_the_facts(found, delivery, expected["facts"])
+    if expected["effects"]:
+        found |= _OF_EFFECTS
+        found.update(map(rule_of_effect, expected["effects"]))
     return frozenset(found)
 
 
-def _of_the_verdict(delivery: Raw, expected: Raw) -> Iterator[str]:
+_OF_EFFECTS: Final = frozenset({"K-3", "K-7", "section 9"})
+_OF_RECOVERY: Final = frozenset({"K-2", "K-3"})
+_OF_REFUSALS: Final = frozenset({"K-2", "section 11"})
+_OF_INVOCATIONS: Final = frozenset({"K-20", "section 6"})
+_OF_FACTS: Final = frozenset({"K-9", "section 4", WIRE})
+
+
+def _of_the_verdict(found: set[str], delivery: Raw, expected: Raw) -> None:
     kind = delivery["type"]
     if kind == "recover":
-        yield from ("K-2", "K-3")
+        found |= _OF_RECOVERY
         return
-    if not expected["accepted"]:
-        yield from ("K-2", "section 11", rule_of_reason(delivery, expected["reason"]))
+    accepted = expected["accepted"]
+    if not accepted:
+        found |= _OF_REFUSALS
+        found.add(rule_of_reason(delivery, expected["reason"]))
         if expected["reason"] == "run_mismatch":
             return
     if kind == "open_turn":
-        yield "K-21"
+        found.add("K-21")
         if delivery.get("epoch") is not None:
-            yield "K-55"
+            found.add("K-55")
     elif kind in _OF_A_TURN:
-        yield "K-22"
+        found.add("K-22")
     elif "invocation_id" in delivery and kind != "log":
-        yield from ("K-20", "section 6")
+        found |= _OF_INVOCATIONS
     if _has_nulls(delivery):
-        yield "section 3"
-    if expected["accepted"]:
-        yield from _of_what_was_accepted(delivery)
+        found.add("section 3")
+    if accepted:
+        _of_what_was_accepted(found, delivery)
 
 
 def _has_nulls(delivery: Raw) -> bool:
     """Whether a field that may be absent is null, in the delivery or in a call of it."""
-    parts: tuple[Raw, ...] = (delivery, delivery.get("call", {}), *delivery.get("calls", ()))
-    return any(value is None and name != "result" for part in parts for name, value in part.items())
+    if _is_null_in(delivery):
+        return True
+    calls = [delivery["call"]] if "call" in delivery else delivery.get("calls", ())
+    return any(map(_is_null_in, calls))
 
 
-def _of_what_was_accepted(delivery: Raw) -> Iterator[str]:
+def _is_null_in(part: Raw) -> bool:
+    if None not in part.values():
+        return False
+    return any(value is None and name != "result" for name, value in part.items())
+
+
+def _of_what_was_accepted(found: set[str], delivery: Raw) -> None:
     kind = delivery["type"]
     if kind == "decide":
         if delivery.get("arguments") is not None or delivery.get("arguments_digest") is not None:
-            yield "K-32"
+            found.add("K-32")
         if not delivery["approved"]:
-            yield "K-42"
+            found.add("K-42")
     elif kind in {"log", "tick"}:
-        yield "section 3"
+        found.add("section 3")
     elif kind == "claim":
-        yield "K-57" if delivery.get("lease") is None else "K-34"
+        found.add("K-57" if delivery.get("lease") is None else "K-34")
     elif kind in {"open_turn", "add_call"}:
         calls = delivery["calls"] if kind == "open_turn" else [delivery["call"]]
-        if any(call.get("observed") for call in calls):
-            yield "K-58"
-        if any(call["requires_approval"] and not call.get("approval_timeout") for call in calls):
-            yield "K-57"
+        for call in calls:
+            if call.get("observed"):
+                found.add("K-58")
+            if call["requires_approval"] and not call.get("approval_timeout"):
+                found.add("K-57")
 
 
-def _of_the_facts(delivery: Raw, facts: Sequence[Raw]) -> Iterator[str]:
-    if facts:
-        yield from ("K-9", "section 4", WIRE)
+def _of_the_facts(found: set[str], delivery: Raw, facts: Sequence[Raw]) -> None:
+    found |= _OF_FACTS
     settled = any(fact["type"] == "TURN_SETTLED" for fact in facts)
     for fact in facts:
-        yield rule_of_fact(fact)
+        kind = fact["type"]
+        found.add(rule_of_fact(fact))
         if "input" in fact:
-            yield "K-59"
+            found.add("K-59")
         if fact["at"] > delivery["now"]:
-            yield "K-10"
+            found.add("K-10")
         if happened_by_time(fact):
-            yield from ("K-11", "K-34")
+            found |= _BY_TIME
         if is_falsy_result(fact):
-            yield "K-36"
-        if fact["type"] == "TOOL_APPROVAL_REQUESTED":
-            yield "K-32"
-        if fact["type"] in _ENDS:
-            yield from ("K-31", "K-50")
+            found.add("K-36")
+        if kind == "TOOL_APPROVAL_REQUESTED":
+            found.add("K-32")
+        if kind in _ENDS:
+            found |= _OF_ENDS
             if settled:
-                yield "K-51"
+                found.add("K-51")
+
+
+_BY_TIME: Final = frozenset({"K-11", "K-34"})
+_OF_ENDS: Final = frozenset({"K-31", "K-50"})

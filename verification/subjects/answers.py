@@ -8,7 +8,7 @@ from typing import Final, cast
 import msgspec
 
 from ...models.errors import shown
-from ...wire.known_parts import Known
+from ...wire.known_parts import Repeated
 from ..errors import SubjectFailed
 from .subject import Raw, Script
 
@@ -32,14 +32,14 @@ _split: Final = msgspec.json.Decoder(_Parts).decode
 
 
 class AnswerReader:
-    """Reads the answers of one system; what was read before is not read again.
+    """Reads the answers of one system; what comes again and again is not read each time.
 
-    Receipts of one text are one object, to be read only.
+    Receipts of one text may be one object, to be read only.
     """
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._receipts = Known(read_receipt)
+        self._receipts = Repeated(read_receipt)
 
     def read(self, line: bytes, request_id: int, scripts: Sequence[Script]) -> list[list[Raw]]:
         """Return the receipts that an answer holds, or raise as `receipts_of` does."""

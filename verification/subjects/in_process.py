@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from ...wire.known_parts import Known
+from ...wire.known_parts import Known, Repeated
 from ..errors import SubjectFailed
 from . import sharing
 from .answers import NO_RECEIPT, read_receipt
@@ -51,7 +51,7 @@ class InProcess:
         self._make = make
         self._trusted = trusted
         self.shares = trusted and isinstance(subject, sharing.Cloneable)
-        self._known = Known(read_receipt)
+        self._known = Repeated(read_receipt)
 
     @property
     def make(self) -> Callable[[], Subject]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Self, TypeVar, cast
+from typing import Final, Self, cast
 
 import msgspec
 
@@ -14,15 +14,10 @@ from ...models.deliveries import Delivery
 from ...models.effects import Effect
 from ...models.facts import Fact
 from ...models.run import Run
+from ...wire.known_parts import Known, Repeated
 from ...wire.receipts import Receipt, owed_receipt, receipt
 from .in_process import InProcess
 from .subject import Capability, Raw
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-KEPT: Final = 20_000
-"""Deliveries, and as many receipts, that a driver of our kernel keeps (K-6): scripts repeat."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -31,34 +26,29 @@ _decode: Final = msgspec.json.Decoder().decode
 def kernel_driver() -> InProcess:
     """Return the driver of our own kernel, in this process.
 
-    It builds a delivery once for each text of it, and so it does with receipts: those that say the
-    same are one object, to be read only. What it has built it shares with no other driver: a bug
-    that is planted in the building of deliveries is met by the drivers made after it.
+    It builds a delivery once for each text of it, and reads a receipt that comes again once: those
+    that say the same may be one object, to be read only. What it has built it shares with no other
+    driver: a bug that is planted in the building of deliveries is met by the drivers made after it.
     """
     return InProcess(kernel_subjects(), name="turnlock", trusted=True)
 
 
 def kernel_subjects(kind: type[KernelSubject] | None = None) -> Callable[[], KernelSubject]:
     """Return what makes subjects of our kernel; they keep, together, what was built once."""
-    build = _once_for_each_text(read_delivery)
-    say = _once_for_each_text(_said)
+    deliveries = Known(_delivery)
+    receipts: Repeated[Raw] = Repeated(_decode)
+
+    def build(fields: Raw) -> Delivery:
+        return deliveries[_encode(fields)]
+
+    def say(receipt: Receipt) -> Raw:
+        return receipts[_encode(receipt)]
+
     return lambda: (kind or KernelSubject)(build, say)
 
 
-def _once_for_each_text(make: Callable[[T], R]) -> Callable[[T], R]:
-    """Return a function that makes the same of what has the same text as JSON, once."""
-    kept: dict[bytes, R] = {}
-
-    def made(value: T) -> R:
-        text = _encode(value)
-        known = kept.get(text)
-        if known is None:
-            if len(kept) >= KEPT:
-                kept.clear()
-            known = kept[text] = make(value)
-        return known
-
-    return made
+def _delivery(text: bytes) -> Delivery:
+    return read_delivery(_decode(text))
 
 
 def _said(receipt: Receipt) -> Raw:

@@ -305,3 +305,30 @@ def test_exploring_goes_on_after_a_finding_when_asked(monkeypatch: pytest.Monkey
     assert len(exploration.findings) == 2
     assert exploration.complete
     assert not exploration.holds
+
+
+def test_nothing_is_written_down_of_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts are for findings, and receipts for what is compared; merged states are fired at, too.
+
+    The control: of a fault, both are written.
+    """
+    written: list[str] = []
+
+    def noted(player: kernel_player.KernelPlayer, reply: Any) -> dict[str, Any]:
+        written.append("receipt" if reply.facts or reply.effects else "bare receipt")
+        return receipt(player, reply)
+
+    class Noting(counterexample.Replay):
+        @property
+        def script(self) -> list[dict[str, Any]]:
+            written.append("script")
+            return super().script
+
+    receipt = kernel_player.KernelPlayer.receipt
+    monkeypatch.setattr(kernel_player.KernelPlayer, "receipt", noted)
+    monkeypatch.setattr(counterexample, "Replay", Noting)
+    assert not explore(OUTCOMES).findings
+    assert {*written} == {"receipt"}
+    plant_row(monkeypatch, (Phase.STARTED, Input.REJECT, ""), reason=Reason.NOT_STARTED)
+    assert found(OUTCOMES)
+    assert {*written} >= {"script"}

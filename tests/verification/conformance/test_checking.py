@@ -1,5 +1,7 @@
 """The suites held against right and wrong systems, as black boxes."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,10 +13,11 @@ import pytest
 from turnlock.verification.alphabet import approving
 from turnlock.verification.alphabet.slice import Slice
 from turnlock.verification.alphabet.slices import DEV
-from turnlock.verification.conformance import technique
+from turnlock.verification.conformance import playing, technique
 from turnlock.verification.conformance.playing import check_determinism
 from turnlock.verification.conformance.suite import Suite, suite
 from turnlock.verification.conformance.technique import check, first_failure, suites
+from turnlock.verification.conformance.walks import Step
 from turnlock.verification.errors import NotDeterministic
 from turnlock.verification.findings import NO_ANSWER, Profile, Status
 from turnlock.verification.subjects.in_process import InProcess
@@ -265,3 +268,56 @@ def test_at_night_one_more_state_is_granted_where_that_is_feasible(
     assert result.figures["steps"] == sum(one.steps for one in made)
     assert smaller.steps_of_next_k < larger.steps_of_next_k
     assert made[0].steps == pytest.approx(smaller.steps_of_next_k, rel=0.05)
+
+
+# ------------------------------------------------------------------------- compared once, and whole
+
+
+@pytest.fixture(scope="module")
+def answered() -> tuple[list[list[Step]], list[list[Raw]]]:
+    """The tests of a suite, and right answers, of which those of one step are one object."""
+    tests = [*suite(SMALL, k=0).tests()][:60]
+    return tests, [[step.receipt for step in test] for test in tests]
+
+
+def test_a_wrong_answer_is_wrong_wherever_it_stands(
+    answered: tuple[list[list[Step]], list[list[Raw]]],
+) -> None:
+    """Also at a step that another test was answered rightly at, by another object."""
+    tests, right = answered
+    assert playing._are_right(tests, right) == [True] * len(tests)
+    for place, test in enumerate(tests):
+        for step in range(len(test)):
+            wrong = [list(receipts) for receipts in right]
+            wrong[place][step] = {**wrong[place][step], "accepted": None}
+            found = playing._are_right(tests, wrong)
+            assert found == [number != place for number in range(len(tests))]
+
+
+def test_too_few_answers_are_not_right_and_too_many_neither(
+    answered: tuple[list[list[Step]], list[list[Raw]]],
+) -> None:
+    """As after a crash, which leaves those before it."""
+    (test, *_), (receipts, *_) = answered
+    for wrong in ([], receipts[:-1], [*receipts, receipts[-1]]):
+        assert playing._are_right([test], [wrong]) == [False]
+
+
+def test_what_is_shared_is_compared_once(
+    answered: tuple[list[list[Step]], list[list[Raw]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And an equal receipt of its own is compared: only the very same one is known."""
+    tests, right = answered
+    compared: list[Step] = []
+
+    def noted(step: Step, receipt: Raw) -> bool:
+        compared.append(step)
+        return receipt == step.receipt
+
+    monkeypatch.setattr(playing, "_is_right", noted)
+    playing._are_right(tests, right)
+    steps = [step for test in tests for step in test]
+    assert len(compared) == len({*compared}) == len({*steps}) < len(steps) / 2
+    compared.clear()
+    playing._are_right(tests, [[dict(receipt) for receipt in receipts] for receipts in right])
+    assert len(compared) == len(steps)
