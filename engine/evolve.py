@@ -64,7 +64,7 @@ DENIED_ONCE: Final = unchecked.decision(approved=False, scope=_ONCE, match=None,
 def fold(state: State, facts: Sequence[Foldable]) -> None:
     """Fold facts into the state. They must be the next ones, and possible here; one at least."""
     for fact in facts:
-        _EVOLVERS[fact.type](state, state.turn, fact)
+        EVOLVERS[fact.type](state, state.turn, fact)
     state.sequence += len(facts)
     state.at = facts[-1].at
 
@@ -255,7 +255,7 @@ def _ended_grant(state: State, _: Turn | None, fact: GrantRevoked | GrantExpired
     state.grants.end(fact.grant_id)
 
 
-_EVOLVERS: Final[dict[FactType, Callable[[State, Any, Any], None]]] = {
+EVOLVERS: Final[dict[FactType, Callable[[State, Any, Any], None]]] = {
     FactType.TOOL_APPROVAL_REQUESTED: _approval_requested,
     FactType.TOOL_APPROVED: _approved,
     FactType.TOOL_DENIED: _denied,

@@ -23,9 +23,9 @@ from ..models.ids import grant_id
 from ..turn.phases import TurnPhase
 from ..turn.table import FOLD as TURN_FOLD
 from ..turn.turn import Turn
-from .evolve import fold
+from .evolve import EVOLVERS
 from .new_facts import settled
-from .state import State
+from .state import SLACK, State
 
 # Facts are known by their type alone, so that a reader may give what only the fold reads of them
 # (`Foldable`). A look into a set tells which kind one is: to ask `isinstance(fact, A | B)` would
@@ -37,7 +37,6 @@ _INTERRUPTING: Final = TurnPhase.INTERRUPTING
 _TELLING_MORE: Final = frozenset(
     {FactType.TURN_OPENED, FactType.TURN_INTERRUPTING, FactType.CALL_ADDED}
 )
-_OF_TURN: Final = frozenset(cls.type for cls in TURN_FAMILY)
 _CLOSING: Final = frozenset({FactType.TURN_SETTLED, FactType.TURN_INTERRUPTED})
 _NAMING_A_TOOL: Final = frozenset(cls.type for cls in LIFECYCLE_FAMILY)
 _STARTING: Final = frozenset({FactType.TOOL_EXECUTION_STARTED, FactType.EXECUTION_RETRIED})
@@ -57,43 +56,54 @@ def replay(state: State, facts: Iterable[Foldable]) -> int:
     over, so that a snapshot can be given with the whole journal. Raises `CorruptJournal` at the
     first fact that cannot have happened.
     """
+    run_id = state.run.run_id
+    last = state.sequence
     commit: list[Foldable] = []
     for fact in facts:
-        if fact.sequence <= state.sequence:
+        sequence, end = fact.sequence, fact.commit
+        if sequence <= state.sequence:
             continue
-        _check_commit(state, commit, fact)
+        fits = commit[0].commit == end if commit else sequence <= end
+        if sequence != last + 1 or fact.run_id != run_id or not fits:
+            raise _misplaced(fact, last, run_id)
         commit.append(fact)
-        if fact.sequence == fact.commit:
+        last = sequence
+        if sequence == end:
             _fold_commit(state, commit)
             commit = []
+    state.tidy_deadlines()
     return len(commit)
 
 
-def _check_commit(state: State, commit: list[Foldable], fact: Foldable) -> None:
-    expected = state.sequence + len(commit) + 1
-    if fact.sequence != expected:
-        raise CorruptJournal(
+def _misplaced(fact: Foldable, last: int, run_id: str) -> CorruptJournal:
+    """Say why this fact cannot stand here, after the `last` one."""
+    if fact.sequence != last + 1:
+        return CorruptJournal(
             sequence=fact.sequence,
-            cause=f"it follows fact {expected - 1}",
+            cause=f"it follows fact {last}",
             fix="give all facts of the run once, in the order of their sequence",
         )
-    if fact.run_id != state.run.run_id:
-        raise _corrupt(fact, f"it belongs to run {fact.run_id!r}, not {state.run.run_id!r}")
-    if fact.commit < fact.sequence or (commit and commit[0].commit != fact.commit):
-        raise _corrupt(fact, f"its commit {fact.commit} does not fit the facts before it")
+    if fact.run_id != run_id:
+        return _corrupt(fact, f"it belongs to run {fact.run_id!r}, not {run_id!r}")
+    return _corrupt(fact, f"its commit {fact.commit} does not fit the facts before it")
 
 
 def _fold_commit(state: State, commit: list[Foldable]) -> None:
     for fact in commit:
-        cause = _impossible(state, fact, fact.type)
+        kind = fact.type
+        if fact.at < state.at:
+            raise _corrupt(fact, f"its time {fact.at} lies before {state.at}")
+        cause = _IMPOSSIBLE[kind](state, fact, kind)
         if cause is not None:
             raise _corrupt(fact, cause)
-        fold(state, (fact,))
+        EVOLVERS[kind](state, state.turn, fact)
+        state.at = fact.at
+    state.sequence += len(commit)
     if state.turn is not None:
         cause = _unfinished(state, state.turn, commit)
         if cause is not None:
             raise _corrupt(commit[-1], cause)
-    if state.deadlines:
+    if len(state.deadlines) > SLACK:  # nothing here asks for the first one: it may be stale
         state.tidy_deadlines()
 
 
@@ -131,22 +141,7 @@ def _corrupt(fact: Foldable, cause: str) -> CorruptJournal:
     )
 
 
-def _impossible(state: State, fact: Any, kind: FactType) -> str | None:  # noqa: ANN401
-    """Say why this fact cannot have happened in this state, or None."""
-    if fact.at < state.at:
-        return f"its time {fact.at} lies before {state.at}"
-    of_run = _IMPOSSIBLE_IN_RUN.get(kind)
-    if of_run is not None:
-        return of_run(state, fact)
-    turn = state.turn
-    if turn is None or turn.turn_id != fact.turn_id:
-        return f"turn {fact.turn_id!r} is not the active one"
-    if kind in _OF_TURN:
-        return _impossible_for_turn(turn, fact)
-    return _impossible_for_invocation(turn, fact, kind)
-
-
-def _impossible_opening(state: State, fact: TurnOpened) -> str | None:
+def _impossible_opening(state: State, fact: TurnOpened, _: FactType) -> str | None:
     if state.turn is not None:
         return f"turn {state.turn.turn_id!r} is still active"
     if fact.turn_id in state.continuations:
@@ -160,37 +155,53 @@ def _impossible_opening(state: State, fact: TurnOpened) -> str | None:
     return None
 
 
-def _impossible_taking(state: State, fact: ContinuationTaken) -> str | None:
+def _impossible_taking(state: State, fact: ContinuationTaken, _: FactType) -> str | None:
     return None if fact.turn_id in state.continuations else "no continuation is owed"
 
 
-def _impossible_grant(state: State, fact: GrantIssued) -> str | None:
+def _impossible_grant(state: State, fact: GrantIssued, _: FactType) -> str | None:
     expected = grant_id(state.run.run_id, state.grants.issued + 1)
     return None if fact.grant_id == expected else f"the next grant is {expected}"
 
 
-def _impossible_grant_end(state: State, fact: GrantRevoked | GrantExpired) -> str | None:
+def _impossible_grant_end(
+    state: State, fact: GrantRevoked | GrantExpired, _: FactType
+) -> str | None:
     return None if fact.grant_id in state.grants.in_force else "the grant is not in force"
 
 
-def _impossible_for_turn(turn: Turn, fact: Any) -> str | None:  # noqa: ANN401
-    if (turn.phase, fact.type) not in TURN_FOLD:
+def _impossible_for_turn(state: State, fact: Any, kind: FactType) -> str | None:  # noqa: ANN401
+    turn = state.turn
+    if turn is None or turn.turn_id != fact.turn_id:
+        return _not_active(fact)
+    if (turn.phase, kind) not in TURN_FOLD:
         return f"the turn is {turn.phase}"
-    if fact.type is _CALL_ADDED and fact.call.invocation_id in turn.members:
+    if kind is _CALL_ADDED and fact.call.invocation_id in turn.members:
         return "the turn has that call already"
-    if turn.live and fact.type in _CLOSING:
+    if turn.live and kind in _CLOSING:
         return f"{turn.live} of its invocations are not terminal"
     return None
 
 
-def _impossible_for_invocation(turn: Turn, fact: Any, kind: FactType) -> str | None:  # noqa: ANN401
+def _not_active(fact: Any) -> str:  # noqa: ANN401
+    return f"turn {fact.turn_id!r} is not the active one"
+
+
+def _impossible_for_invocation(  # noqa: PLR0911 - a line for each cause
+    state: State,
+    fact: Any,  # noqa: ANN401
+    kind: FactType,
+) -> str | None:
+    turn = state.turn
+    if turn is None or turn.turn_id != fact.turn_id:
+        return _not_active(fact)
     invocation = turn.members.get(fact.invocation_id)
     if invocation is None:
         return f"the turn has no invocation {fact.invocation_id!r}"
     if kind is _APPROVAL_REQUESTED:
         asked = invocation.digest is not None
         return None if invocation.gated and not asked else "it does not wait to be asked"
-    if (invocation.phase, fact.type) not in FOLD:
+    if (invocation.phase, kind) not in FOLD:
         return f"the invocation is {invocation.phase}"
     if kind is _APPROVED and not invocation.gated:
         return "it does not wait for approval"
@@ -216,11 +227,13 @@ def _impossible_attempt(
     return None
 
 
-_IMPOSSIBLE_IN_RUN: Final[dict[FactType, Callable[[State, Any], str | None]]] = {
+_IMPOSSIBLE: Final[dict[FactType, Callable[[State, Any, FactType], str | None]]] = {
+    **dict.fromkeys(FactType, _impossible_for_invocation),
+    **{cls.type: _impossible_for_turn for cls in TURN_FAMILY},
     FactType.TURN_OPENED: _impossible_opening,
     FactType.CONTINUATION_TAKEN: _impossible_taking,
     FactType.GRANT_ISSUED: _impossible_grant,
     FactType.GRANT_REVOKED: _impossible_grant_end,
     FactType.GRANT_EXPIRED: _impossible_grant_end,
 }
-"""What is asked of facts that need no active turn, or another one."""
+"""Who says why a fact cannot have happened in this state, or None."""

@@ -124,7 +124,7 @@ def making(fact: FactType, wrap: Callable[[Maker], Maker]) -> Plant:
 
 def folding(fact: type[Fact], wrap: Callable[[Evolver], Evolver]) -> Plant:
     """Wrap what folds one kind of fact, live and in recovery alike."""
-    return around_entry(evolve._EVOLVERS, fact.type, wrap)
+    return around_entry(evolve.EVOLVERS, fact.type, wrap)
 
 
 def answering(phase: Phase, input_: Input, wrap: Callable[[Answer], Answer]) -> Plant:

@@ -56,13 +56,13 @@ def no_withdrawal(patch: pytest.MonkeyPatch) -> None:
 
 def no_continuation(patch: pytest.MonkeyPatch) -> None:
     """A turn that settles and asks for nothing."""
-    fold = evolve._EVOLVERS[TurnSettled.type]
+    fold = evolve.EVOLVERS[TurnSettled.type]
 
     def close(state: State, turn: Turn, fact: TurnSettled) -> None:
         fold(state, turn, fact)
         state.continuations.clear()
 
-    patch.setitem(evolve._EVOLVERS, TurnSettled.type, close)
+    patch.setitem(evolve.EVOLVERS, TurnSettled.type, close)
 
 
 def no_seal(patch: pytest.MonkeyPatch) -> None:
