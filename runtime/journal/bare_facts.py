@@ -20,7 +20,7 @@ from ...models.deliveries import Match, Scope
 from ...models.fact import FactType, Foldable
 from ...models.inputs import Input
 from ...models.lifecycle_facts import DenialCause, FailureCause
-from .rows import UNREADABLE, frozen_json, trusted_fact
+from .rows import UNREADABLE, Reader, frozen_json, trusted_fact
 
 
 class _Bare(msgspec.Struct, tag_field="type", kw_only=True, gc=False):
@@ -207,7 +207,9 @@ BARE: Final[tuple[type[_Bare], ...]] = (
 )
 
 _ANY: Final[Any] = Union[BARE]  # pyright: ignore[reportInvalidTypeForm]  # noqa: UP007
-_decode: Final[Callable[[bytes], Foldable]] = msgspec.json.Decoder(_ANY).decode
+_DECODER: Final = msgspec.json.Decoder(_ANY)
+_decode: Final[Callable[[bytes], Foldable]] = _DECODER.decode
+_decode_lines: Final[Callable[[bytes], list[Foldable]]] = _DECODER.decode_lines
 
 
 def bare_fact(line: bytes) -> Foldable:
@@ -219,3 +221,7 @@ def bare_fact(line: bytes) -> Foldable:
         return _decode(line)
     except UNREADABLE:
         return trusted_fact(line)
+
+
+BARE_FACTS: Final = Reader(bare_fact, _decode_lines)
+"""Lines are read at once, which takes two thirds of the time; one that is odd by `bare_fact`."""

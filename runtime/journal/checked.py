@@ -17,7 +17,7 @@ from .entries import Finding
 from .ledger import START
 from .noted import NotedRow
 from .posting import Unreadable, aside, read_post
-from .rows import STRANGE, Row, checksum, facts_in, lines_in, missing, trusted_fact
+from .rows import RECORDS, STRANGE, Row, checksum, facts_in, lines_in, missing
 
 DAMAGED: Final = "it is damaged: the checksum does not fit"
 _OTHER_TIME: Final = "when it happened is told otherwise beside its row"
@@ -40,7 +40,7 @@ class FactsChecked:
         run_id, where = self.run_id, self._where
         try:
             facts = facts_in(
-                row, run_id, after=self.after, limit=row.last, where=where, read=trusted_fact
+                row, run_id, after=self.after, limit=row.last, where=where, read=RECORDS
             )
             began = facts[0].at if self.times is None else self.times[0]
             self.times = (began, facts[-1].at)

@@ -46,7 +46,7 @@ from . import sqlite_posts as posts
 from . import sqlite_room as room
 from . import sqlite_statements as statements
 from .backups import Backup, Restored
-from .bare_facts import bare_fact
+from .bare_facts import BARE_FACTS
 from .contract import (
     PAGE,
     RUNS,
@@ -64,7 +64,7 @@ from .contract import (
 )
 from .given import check_size, ends_of, given_notes
 from .latest import place_read
-from .rows import row_of, trusted_fact
+from .rows import RECORDS, Reader, row_of
 from .sqlite_backup import openers, put_back, write_backup
 from .sqlite_check import check
 from .sqlite_clock import FileClock
@@ -238,16 +238,16 @@ class SqliteJournal(SqliteOwning, SqliteLedgers, SqliteLogs):
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""
-        return await self._facts(run_id, after=after, limit=limit, read=trusted_fact)
+        return await self._facts(run_id, after=after, limit=limit, read=RECORDS)
 
     async def read_to_fold(
         self, run_id: str, *, after: int = 0, limit: int = PAGE
     ) -> tuple[Foldable, ...]:
         """Return of the next facts what the fold reads."""
-        return await self._facts(run_id, after=after, limit=limit, read=bare_fact)
+        return await self._facts(run_id, after=after, limit=limit, read=BARE_FACTS)
 
     async def _facts(
-        self, run_id: str, *, after: int, limit: int, read: Callable[[bytes], F]
+        self, run_id: str, *, after: int, limit: int, read: Reader[F]
     ) -> tuple[F, ...]:
         check_limit(after=after, limit=limit)
         return await self._read(

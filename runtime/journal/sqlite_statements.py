@@ -7,7 +7,7 @@ refuses has written nothing before (see `writing` in `sqlite`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from . import pages
 from .contract import Appended, Busy, run_differs
 from .given import Given
 from .refusals import not_restored
-from .rows import Row, chained, checksum, facts_in, missing, snapshot_in
+from .rows import Reader, Row, chained, checksum, facts_in, missing, snapshot_in
 from .sqlite_entries import entry
 from .sqlite_heads import Heads, Noted
 from .sqlite_notes import keep_notes, not_kept, note
@@ -43,7 +43,7 @@ def facts(  # noqa: PLR0913 - what is asked
     after: int,
     limit: int,
     where: str,
-    read: Callable[[bytes], T],
+    read: Reader[T],
 ) -> tuple[T, ...]:
     """Return the next facts, each as `read` makes it (see `facts_in`).
 

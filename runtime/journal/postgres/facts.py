@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from ....models.fact import Foldable
 from .. import pages
-from ..rows import Row, facts_in, missing
+from ..rows import Reader, Row, facts_in, missing
 from .doors import Connection
 from .heads import Head, head_of
 from .tables import Tables
@@ -44,7 +44,7 @@ async def facts(  # noqa: PLR0913 - what is asked
     after: int,
     limit: int,
     where: str,
-    read: Callable[[bytes], T],
+    read: Reader[T],
 ) -> tuple[T, ...]:
     """Return the next facts, each as `read` makes it (see `facts_in`).
 
@@ -68,7 +68,7 @@ def facts_of(  # noqa: PLR0913 - what is asked
     after: int,
     limit: int,
     where: str,
-    read: Callable[[bytes], T],
+    read: Reader[T],
 ) -> list[T]:
     """Return the facts behind `after` of rows that follow one another, at most `limit`.
 

@@ -11,7 +11,7 @@ from ....models.errors import CorruptJournal
 from .. import pages
 from ..contract import RunEntry, RunRead
 from ..reading import FACTS, before_facts
-from ..rows import Row, snapshot_in, trusted_fact
+from ..rows import RECORDS, Row, snapshot_in
 from .doors import Connection
 from .entries import entry_in, selecting
 from .facts import facts_of
@@ -36,7 +36,7 @@ async def read_runs(
         left = entry.sequence - after  # others may have come meanwhile
         try:
             facts = facts_of(
-                rows[number], run_id, after=after, limit=left, where=where, read=trusted_fact
+                rows[number], run_id, after=after, limit=left, where=where, read=RECORDS
             )
         except CorruptJournal:
             continue  # who reads it by itself is told

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Final, TypeVar
 
 from ....models.fact import Fact, Foldable
 from ...errors import Overloaded
-from ..bare_facts import bare_fact
+from ..bare_facts import BARE_FACTS
 from ..contract import (
     PAGE,
     Appended,
@@ -21,7 +21,7 @@ from ..contract import (
     unknown_run,
 )
 from ..given import Given, check_size, ends_of, given_notes
-from ..rows import Row, row_of, trusted_fact
+from ..rows import RECORDS, Reader, Row, row_of
 from .appends import Asked, Judged, Verdict, appending
 from .database import Database
 from .doors import Doors
@@ -133,16 +133,16 @@ class PostgresFacts(Doors):
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = PAGE) -> tuple[Fact, ...]:
         """Return the next facts."""
-        return await self._facts(run_id, after=after, limit=limit, read=trusted_fact)
+        return await self._facts(run_id, after=after, limit=limit, read=RECORDS)
 
     async def read_to_fold(
         self, run_id: str, *, after: int = 0, limit: int = PAGE
     ) -> tuple[Foldable, ...]:
         """Return of the next facts what the fold reads."""
-        return await self._facts(run_id, after=after, limit=limit, read=bare_fact)
+        return await self._facts(run_id, after=after, limit=limit, read=BARE_FACTS)
 
     async def _facts(
-        self, run_id: str, *, after: int, limit: int, read: Callable[[bytes], T]
+        self, run_id: str, *, after: int, limit: int, read: Reader[T]
     ) -> tuple[T, ...]:
         check_limit(after=after, limit=limit)
         return await self._read(

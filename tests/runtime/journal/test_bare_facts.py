@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
@@ -13,18 +13,24 @@ from hypothesis import strategies as st
 
 from turnlock import CorruptJournal, Fact, FactType, InvalidValue, Kernel, Run
 from turnlock.models.codec import VERSION, read, read_delivery, to_json
-from turnlock.models.fact import Foldable
 from turnlock.models.facts import FACTS
 from turnlock.models.record import Record, fields_of
-from turnlock.runtime.journal.bare_facts import BARE, bare_fact
-from turnlock.runtime.journal.rows import UNREADABLE, Row, checksum, facts_in, trusted_fact
+from turnlock.runtime.journal.bare_facts import BARE, BARE_FACTS, bare_fact
+from turnlock.runtime.journal.rows import (
+    RECORDS,
+    UNREADABLE,
+    Reader,
+    Row,
+    checksum,
+    facts_in,
+    trusted_fact,
+)
 from turnlock.verification.fuzz.guided import STEP_BYTES, decode
 
 from ...models.strategies import build, complete, make, records
 from .test_trusted import shape
 from .test_written_before import RUN, facts_written
 
-Read = Callable[[bytes], Foldable]
 Told = tuple[Run, list[Fact]]
 
 CHECKED_ALONE = {
@@ -60,7 +66,7 @@ def row_with(lines: Sequence[bytes], run_id: str, *, first: int = 1) -> Row:
     return Row(first, last, content, checksum(content, run_id, first, last))
 
 
-def folded(run: Run, lines: Sequence[bytes], read: Read) -> tuple[Any, ...]:
+def folded(run: Run, lines: Sequence[bytes], read: Reader[Any]) -> tuple[Any, ...]:
     """What becomes of these lines: the snapshot part by part, or the error."""
     row = row_with(lines, run.run_id)
     try:
@@ -81,8 +87,8 @@ def test_both_ways_fold_to_the_same_snapshot(told: Told) -> None:
 
     assert not any(isinstance(bare_fact(line), Record) for line in lines)
     if lines:
-        assert folded(run, lines, bare_fact) == folded(run, lines, trusted_fact)
-        assert folded(run, lines, bare_fact)[0] == "folded"
+        assert folded(run, lines, BARE_FACTS) == folded(run, lines, RECORDS)
+        assert folded(run, lines, BARE_FACTS)[0] == "folded"
 
 
 @given(journals, st.data())
@@ -99,7 +105,7 @@ def test_a_torn_end_is_dropped_by_both(told: Told, data: st.DataObject) -> None:
         [*lines[:at], *lines[at + 1 :], lines[at]],
         [*lines[:at], lines[other], *lines[at + 1 :]],
     ):
-        assert folded(run, damaged, bare_fact) == folded(run, damaged, trusted_fact)
+        assert folded(run, damaged, BARE_FACTS) == folded(run, damaged, RECORDS)
 
 
 STRANGE: list[Any] = [
@@ -126,10 +132,10 @@ def test_a_line_that_is_wrong_is_as_wrong_for_both(told: Told, data: st.DataObje
         part[name] = value
     lines[at] = json.dumps(raw).encode()
 
-    assert outcome(run, lines, bare_fact) == outcome(run, lines, trusted_fact)
+    assert outcome(run, lines, BARE_FACTS) == outcome(run, lines, RECORDS)
 
 
-def outcome(run: Run, lines: Sequence[bytes], read: Read) -> Any:
+def outcome(run: Run, lines: Sequence[bytes], read: Reader[Any]) -> Any:
     """As `folded`; of an error that nobody expects its class, which tells enough."""
     try:
         return folded(run, lines, read)
@@ -182,18 +188,56 @@ def test_an_older_version_folds_as_the_codec_reads_it() -> None:
     before = [line.replace(b'{"version":2', b'{"version":1', 1) for line in now]
 
     assert all(isinstance(bare_fact(line), Fact) for line in before)
-    assert folded(RUN, before, bare_fact) == folded(RUN, now, bare_fact)
-    assert folded(RUN, now, bare_fact) == folded(RUN, now, trusted_fact)
+    assert folded(RUN, before, BARE_FACTS) == folded(RUN, now, BARE_FACTS)
+    assert folded(RUN, now, BARE_FACTS) == folded(RUN, now, RECORDS)
 
 
 def test_a_newer_version_is_no_damage_to_either() -> None:
     """Whoever folds is told to leave it alone, with the number of the fact."""
     lines = [to_json(fact) for fact in facts_written()]
     lines[6] = lines[6].replace(b'{"version":2', b'{"version":9', 1)
-    for read_line in (bare_fact, trusted_fact):
-        found = folded(RUN, lines, read_line)
+    for reader in (BARE_FACTS, RECORDS):
+        found = folded(RUN, lines, reader)
         assert found[:2] == ("corrupt", 7)
         assert "a newer turnlock wrote it" in found[2]
+
+
+def test_a_row_is_read_at_once_where_all_of_it_is_asked_for() -> None:
+    """Line by line otherwise, so that a page of a long row does not read the rest of it."""
+    lines = [to_json(fact) for fact in facts_written()]
+    row = row_with(lines, RUN.run_id)
+
+    def read(after: int, limit: int) -> tuple[list[Any], list[str]]:
+        met: list[str] = []
+
+        def line(given: bytes) -> Any:
+            met.append("line")
+            return bare_fact(given)
+
+        def all_of(given: bytes) -> list[Any]:
+            met.append("row")
+            return list(map(bare_fact, given.split(b"\n")))
+
+        reader = Reader(line, all_of)
+        found = facts_in(row, RUN.run_id, after=after, limit=limit, where="here", read=reader)
+        return [fact.sequence for fact in found], met
+
+    last = len(lines)
+    assert read(0, last) == (list(range(1, last + 1)), ["row"])
+    assert read(0, last - 1) == (list(range(1, last)), ["line"] * (last - 1))
+    assert read(1, last) == (list(range(2, last + 1)), ["line"] * (last - 1))
+
+
+def test_lines_that_are_no_lines_of_ours_are_found_when_read_at_once() -> None:
+    """An empty one, two in one, one that is broken in two: the count of facts tells."""
+    lines = [to_json(fact) for fact in facts_written()]
+    first, second, *rest = lines
+    broken = first.replace(b",", b",\n", 1)
+    for odd in ([b"", *lines], [first + second, *rest], [broken, second, *rest]):
+        for reader in (BARE_FACTS, RECORDS):
+            found = folded(RUN, odd, reader)
+            assert found[:2] == ("corrupt", 1)
+            assert "cannot be read" in found[2]
 
 
 @pytest.mark.parametrize(
