@@ -26,8 +26,8 @@ from turnlock import Fact, Kernel, Run
 from turnlock.models.codec import fact_from_json, to_json
 from turnlock.models.record import changed
 from turnlock.runtime.journal.contract import Appended
-from turnlock.runtime.journal.rows import trusted_fact
 from turnlock.runtime.journal.sqlite import SqliteJournal
+from turnlock.runtime.journal.trusted import trusted_fact
 
 SIZES: Final = {1: 300, 10: 3_000, 100: 20_000}
 """By batch: how many facts a round appends."""

@@ -20,7 +20,8 @@ from ...models.deliveries import Match, Scope
 from ...models.fact import FactType, Foldable
 from ...models.inputs import Input
 from ...models.lifecycle_facts import DenialCause, FailureCause
-from .rows import UNREADABLE, Reader, frozen_json, trusted_fact
+from .rows import Reader
+from .trusted import UNREADABLE, frozen_json, trusted_fact
 
 
 class _Bare(msgspec.Struct, tag_field="type", kw_only=True, gc=False):

@@ -12,7 +12,7 @@ from ...models.facts import Fact, TurnInterrupted, TurnOpened, TurnSettled
 from ...models.strict_json import parse
 from . import ledger
 from .ledger import LASTING, START, Cursor, Gap, Note
-from .rows import trusted_fact
+from .trusted import trusted_fact
 
 T = TypeVar("T")
 

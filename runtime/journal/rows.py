@@ -7,7 +7,7 @@ One row of `appends` holds the facts of one append as lines of JSON: a row for e
 times as long to write in batches of 100 (measured: 6.8 and 4.0 µs a fact, with the disk).
 `checksum` is CRC-32 over a row's content and what it is stored under.
 
-Facts are read without the checks of the codec: what bears its checksum was written by `to_json`.
+Facts are read without the checks of the codec (`trusted_fact`): they bear their checksum.
 
 A run's row says what it was declared with, and what its last append told of it (`LastAppend`).
 """
@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from functools import partial
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import (
     Any,
@@ -27,35 +25,24 @@ from typing import (
     NamedTuple,
     TypeVar,
     cast,
-    get_args,
-    get_origin,
-    get_type_hints,
 )
 
 import attrs
-import msgspec
 
 from ...engine.snapshot import Snapshot
-from ...models.calls import Call
 from ...models.codec import (
-    VERSION,
-    Nested,
-    fact_from_json,
-    nested_records,
     record_from_json,
     to_json,
 )
 from ...models.errors import CorruptJournal, InvalidValue, NewerVersion
 from ...models.fact import Fact, Foldable
-from ...models.facts import FACTS
-from ...models.record import Record, fields_of, unchecked_maker_from
 from ...models.run import Run
-from ...models.values import FrozenDict, FrozenList, arguments_digest
 from ...views.status import Status
 from ...views.tally import Asked
 from ..errors import JournalError
 from .given import check_correlations
 from .ledger import Cursor, LedgerEntry
+from .trusted import UNREADABLE, decoded, trusted_fact
 
 _NEWLINE: Final = b"\n"
 _STATUSES: Final = frozenset(Status)
@@ -201,7 +188,7 @@ def _decoded_times(row: Row, lines: Sequence[bytes], where: str) -> Sequence[flo
     times: list[float] = []
     try:
         for line in lines:
-            times.append(float(_decode(line)["at"]))  # noqa: PERF401 - the loop says where it failed
+            times.append(float(decoded(line)["at"]))  # noqa: PERF401 - the loop says where it failed
     except UNREADABLE as error:
         number = row.first + len(times)
         raise _corrupt(number, f"it cannot be read in {where}: {error}") from error
@@ -334,101 +321,11 @@ def _corrupt(sequence: int, cause: str) -> CorruptJournal:
     )
 
 
-Raw = dict[str, Any]
-Convert = Callable[[Any], Any]
-
-UNREADABLE: Final = (LookupError, TypeError, ValueError, RecursionError, msgspec.MsgspecError)
-"""What is met in a line that `to_json` did not write."""
-
 STRANGE: Final = (TypeError, ValueError, LookupError, OverflowError)
 """What is met in a damaged row or schema: callers' mistakes were found before."""
 
-_CONTAINERS: Final = frozenset({dict, list})
-_update: Final = cast("Callable[[FrozenDict, Any], None]", vars(dict)["update"])
-_extend: Final = cast("Callable[[FrozenList, Any], None]", vars(list)["extend"])
-_decode: Final = msgspec.json.Decoder().decode
-
-
-def trusted_fact(line: bytes) -> Fact:
-    """Build a fact from a line that `to_json` wrote; an older version's goes through the codec.
-
-    Raises one of `UNREADABLE` for a line that is none.
-    """
-    raw = _decode(line)
-    if raw["version"] != VERSION:
-        return fact_from_json(line)
-    fact: Fact = _BUILDERS[raw["type"]](raw)
-    return fact
-
 
 RECORDS: Final = Reader(trusted_fact)
-
-
-def _builder(cls: type[Record]) -> Convert:
-    """Return the function that builds a record of this class from its JSON.
-
-    It reads each field off the JSON itself: handing them over by keyword took three times as long.
-    An optional field that is null is absent (kernel.md section 3).
-    """
-    hints = get_type_hints(cls)
-    nested = nested_records(cls)
-    converters: dict[str, Convert] = {}
-    sources: dict[str, str] = {}
-    for field in fields_of(cls):
-        name = field.name
-        value = f"raw[{name!r}]"
-        convert = _digest if not field.init else _converter(nested.get(name), hints[name])
-        if convert is not None:
-            converters[f"to_{name}"] = convert
-            value = f"to_{name}({value if field.init else 'raw'})"
-        is_optional = field.init and field.default is not attrs.NOTHING
-        if is_optional:
-            value = f"{field.default!r} if raw.get({name!r}) is None else {value}"
-        sources[name] = value
-    make = unchecked_maker_from(cls, context=(*converters, "raw"), shorthand={}, fields=sources)
-    return partial(make, *converters.values())
-
-
-def _converter(nested: Nested | None, hint: object) -> Convert | None:
-    """Return what makes of a JSON value what a field holds; None where it holds it as it is."""
-    if nested is not None:
-        return _calls if nested.many else _build_call
-    options = (hint, *get_args(hint))
-    if any(get_origin(kind) is Mapping for kind in options):
-        return frozen_json
-    return next(
-        (kind for kind in options if isinstance(kind, type) and issubclass(kind, StrEnum)), None
-    )
-
-
-def frozen_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Freeze a value that `freeze` has checked before it was stored, without checking again."""
-    kind = type(cast("object", value))
-    if kind is dict:
-        for key, item in value.items():
-            if type(item) in _CONTAINERS:
-                value[key] = frozen_json(item)
-        frozen_dict: FrozenDict = FrozenDict.__new__(FrozenDict)
-        _update(frozen_dict, value)
-        return frozen_dict
-    if kind is list:
-        frozen_list: FrozenList = FrozenList.__new__(FrozenList)
-        _extend(frozen_list, map(frozen_json, value))
-        return frozen_list
-    return value
-
-
-def _digest(raw: Raw) -> str | None:
-    """Return the one thing that is not stored, because it follows from a call's arguments."""
-    return arguments_digest(raw["arguments"]) if raw["requires_approval"] else None
-
-
-def _calls(raws: list[Raw]) -> tuple[Any, ...]:
-    return tuple(map(_build_call, raws))
-
-
-_build_call: Final = _builder(Call)
-_BUILDERS: Final = {str(cls.type): _builder(cls) for cls in FACTS}
 
 
 def configuration(content: Any, kept: Any, run_id: str, where: str) -> Run:  # noqa: ANN401 - columns

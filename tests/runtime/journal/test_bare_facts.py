@@ -16,15 +16,8 @@ from turnlock.models.codec import VERSION, read, read_delivery, to_json
 from turnlock.models.facts import FACTS
 from turnlock.models.record import Record, fields_of
 from turnlock.runtime.journal.bare_facts import BARE, BARE_FACTS, bare_fact
-from turnlock.runtime.journal.rows import (
-    RECORDS,
-    UNREADABLE,
-    Reader,
-    Row,
-    checksum,
-    facts_in,
-    trusted_fact,
-)
+from turnlock.runtime.journal.rows import RECORDS, Reader, Row, checksum, facts_in
+from turnlock.runtime.journal.trusted import UNREADABLE, trusted_fact
 from turnlock.verification.fuzz.guided import STEP_BYTES, decode
 
 from ...models.strategies import build, complete, make, records

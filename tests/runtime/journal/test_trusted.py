@@ -12,8 +12,8 @@ from turnlock.models.codec import fact_from_json, to_json
 from turnlock.models.fact import Fact
 from turnlock.models.facts import FACTS
 from turnlock.models.record import Record, fields_of
-from turnlock.runtime.journal import rows
-from turnlock.runtime.journal.rows import UNREADABLE, trusted_fact
+from turnlock.runtime.journal import trusted
+from turnlock.runtime.journal.trusted import UNREADABLE, trusted_fact
 
 from ...models.strategies import build, complete, make, records
 
@@ -60,7 +60,7 @@ def test_an_older_version_goes_through_the_codec(monkeypatch: pytest.MonkeyPatch
     fact = build(FACTS[0])
     line = to_json(fact).replace(b'"tool_name"', b'"tool"')
     monkeypatch.setattr(codec, "VERSION", 3)
-    monkeypatch.setattr(rows, "VERSION", 3)
+    monkeypatch.setattr(trusted, "VERSION", 3)
 
     def rename(raw: dict[str, Any]) -> dict[str, Any]:
         return {("tool_name" if name == "tool" else name): raw[name] for name in raw}
