@@ -58,7 +58,7 @@ _bug("an outcome that came before the start is kept", "K-2 K-30", "call",
      'if self.not_begun:  # S6\n            self.outcome = (kind, payload)\n            raise Refuse("not_started")  # S6\n        if self.outcome is not None:')
 _bug("the last decision is the recorded one", "K-2 S6 K-31", "call",
      'return Refuse("duplicate" if asked == self.decision else "already_decided")  # S6',
-     'before, self.decision = self.decision, asked\n        return Refuse("duplicate" if asked == before else "already_decided")')
+     'before, self.decision = self.decision, asked\n        return Refuse("duplicate" if asked == before else "already_decided")  # S6')
 _bug("to lose a call again counts as an attempt", "K-2 K-33 K-35", "call",
      "if self.phase != STARTED:  # S6 K-34 K-35\n            raise Refuse(lost)",
      "if self.phase != STARTED:  # S6 K-34 K-35\n            self.attempt += lost == 'duplicate'\n            raise Refuse(lost)")

@@ -93,7 +93,7 @@ _bug("a falsy result reaches the model as null", "K-36 K-52", "call",
 
 # ------------------------------------------------------------------------------ doubt
 _bug("what is lost is owed again at once", "K-35", "call",
-     "self.phase = IN_DOUBT  # S6 K-35 K-34", "self.phase = RETRY")
+     "self.phase = IN_DOUBT  # S6 K-35 K-34", "self.phase = RETRY  # S6 K-35 K-34")
 _bug("a lease that runs out fails the call", "K-34 K-35 K-11", "acts",
      'partial(self._lose, call, "lease_over")',
      'lambda call=call: (self._fail(call, "lease over", "lease_over", "reported"), self._close_if_done())')

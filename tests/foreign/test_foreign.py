@@ -204,6 +204,7 @@ def test_every_mistake_has_a_name_of_its_own_and_a_rule() -> None:
 
     assert len({bug.name for bug in bugs}) == len(bugs)
     assert all(bug.rules for bug in bugs)
+    assert all(compile(bug.source, bug.name, "exec") for bug in bugs)  # none is mere nonsense
     assert all(bug_named(bug.name) == bug for bug in (SEMANTIC[0], CORNERS[0], bugs[-1]))
 
 

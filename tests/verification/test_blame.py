@@ -85,6 +85,10 @@ def backwards(receipt: Raw) -> None:
     receipt["facts"].reverse()
 
 
+def first_last(receipt: Raw) -> None:
+    receipt["facts"].append(receipt["facts"].pop(0))
+
+
 def approved_again(receipt: Raw) -> None:
     accepts(receipt)
     receipt["facts"] = [{"type": "TOOL_APPROVED", "input": "approve", "invocation_id": "a"}]
@@ -107,6 +111,7 @@ STATES: list[tuple[str, list[Raw], Plant]] = [
     ("K-50", [opening(FREE), CLAIM, DONE], sets("facts", 1, type="TURN_INTERRUPTED")),
     ("K-53", [opening(FREE), STOP], sets("facts", 2, type="TURN_SETTLED")),
     ("K-50", [opening(TIMED, FREE), TICK, APPROVE], adds("facts", type="TURN_SETTLED", input="settle", sequence=4)),
+    ("K-11", [opening(GATED, FREE), {**SESSION, "expires_in": 4.0}, CLAIM, {**STOP, "grace": 2.0}, TICK, TICK, TICK], first_last),
     # memory, or a continuation that keeps the id
     ("K-54", [*SETTLED, TAKE, opening(FREE)], reopened),
     ("K-20", [*SETTLED, {**opening(FREE), "turn_id": "T2"}, {**CLAIM, "turn_id": "T2"}], refuses("late")),

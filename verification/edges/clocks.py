@@ -90,7 +90,7 @@ SCRIPTS: Final = (
     ),
     Edge(
         name="an instant apart",
-        about="deadlines that differ by one float: the older one first, whatever its kind",
+        about="deadlines that differ by one float: the older first; by none: by their kinds",
         rules=("K-11", "K-34"),
         steps=script(
             at(
@@ -103,10 +103,12 @@ SCRIPTS: Final = (
                     call("d"),
                     call("e"),
                     call("f", gated=True, arguments={"n": 1}),
+                    call("g", gated=True, arguments={"n": 2}),
                 ),
                 of_call("claim", "T", "d", attempt=1, lease=1.9999995),
                 of_call("claim", "T", "e", attempt=1, lease=2.0),
                 approve("T", "f", scope="session", expires_in=1.999999),
+                approve("T", "g", scope="session", expires_in=2.0),
                 RECOVER,
             ),
             at(NOW + 3.0, TICK),
@@ -176,6 +178,8 @@ SCRIPTS: Final = (
             at(1.0, of_call("report", "T1", "a", result="ok"), of_turn("acknowledge", "T1")),
             at(NOW + 2.5, of_call("report", "T1", "a", result="ok"), TICK),
             at(2.0, open_turn("T1", call("a", gated=True, approval_timeout=0.5))),
+            at(NOW + 3.0, open_turn("T2", call("b"))),
+            at(NOW + 0.5, of_call("report", "T1", "a", result="ok")),
         ),
     ),
     Edge(

@@ -87,11 +87,17 @@ def _of_time(step: Step, found: list[Difference]) -> Rules:
             return _too_early(step, one.got)
         if not one.misplaced:
             return blamed_fact(step, one)
-        return ("section 4", "K-53") if _of_grace(one.expected) else ("K-11",)
+        return ("section 4", "K-53") if _grace_is_out_of_order(due, came) else ("K-11",)
     fields = [one for one in found if one.field and one.part in due]
     if not fields:
         return ()
     return ("K-11",) if fields[0].field == "at" else blamed_fact(step, fields[0])
+
+
+def _grace_is_out_of_order(due: list[Raw], came: list[Raw]) -> bool:
+    """Whether what a grace ends comes in another order among itself, whatever else came due."""
+    ends = [[one.get("invocation_id") for one in facts if _of_grace(one)] for facts in (due, came)]
+    return ends[0] != ends[1]
 
 
 def _of_grace(fact: Raw) -> bool:
