@@ -103,6 +103,8 @@ SCRIPTS: Final = (
                 of_call("claim", "t", "a", attempt=1, worker="W"),
                 of_call("claim", "t", "a", attempt=1, worker="w "),
                 of_call("claim", "t", "a", attempt=1, worker="w"),
+                of_call("claim", "t", "b", attempt=1, worker="\u00e1"),
+                of_call("claim", "t", "b", attempt=1, worker="a\u0301"),
                 RECOVER,
                 of_turn("acknowledge", "t"),
                 of_turn("acknowledge", "T"),
