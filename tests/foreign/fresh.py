@@ -165,8 +165,8 @@ _bug("what a grant covers in an opening is told after the requests", "S4 K-41", 
      "        added = [(self.turn.add(spec), spec) for spec in calls]\n        for call, spec in sorted(added, key=lambda one: self.grants.oldest_for(one[0].tool, one[0].digest()) is not None):\n            self._gate(call, spec, \"open_turn\")")
 _bug("the continuation tells its results as a set does", "K-52 K-1", "turn",
      "for call in self.calls.values()]", "for call in {*self.calls.values()}]")
-_bug("a grant for the very arguments goes before an older one for the tool", "S4 K-41", "books",
-     "for grant in self:  # K-41 K-42 S4", "for grant in sorted(self, key=lambda one: one.match):  # K-41 S4")
+_bug("a grant for the tool goes before an older one for the very arguments", "S4 K-41", "books",
+     "for grant in self:  # K-41 K-42 S4", "for grant in sorted(self, key=lambda one: one.match != 'tool'):  # K-41 S4")
 
 # ------------------------------------------------------------------------------ counts
 _bug("grants for a turn do not count", "K-56", "run",
@@ -177,7 +177,7 @@ _bug("an approval counts as a grant", "K-40 K-7", "run",
      "        self.review(call)  # S9 K-3\n        if lasting:", "        self.review(call)  # S9 K-3\n        self.grants.issued += not lasting\n        if lasting:")
 _bug("a like grant is issued once", "K-40 K-56 K-42 S4", "run",
      "        if lasting:  # K-40\n            self._grant", "        if lasting and not any((one.tool, one.match, one.digest, one.scope) == (call.tool, mail.match, call.digest(), mail.scope) for one in self.grants):\n            self._grant")
-_bug("the turn settles by the number of reports", "K-50 K-51", "run",
+_bug("the turn settles by the number of reports", "K-50 K-51 K-2", "run",
      "    def _on_report(self, mail: Mail) -> None:\n        call = self._find(mail)  # S5",
      "    def _on_report(self, mail: Mail) -> None:\n        call = self._find(mail)  # S5\n        turn = self._the_turn()\n        turn.reports = getattr(turn, 'reports', 0) + 1\n        if turn.reports > len(turn.calls):\n            for other in turn.calls.values():\n                other.outcome = other.outcome or (FAILED, 'never came')\n                other.phase = other.outcome[0] if not other.over else other.phase")
 _bug("continuations that were taken count", "K-56 K-52", "run",
@@ -190,7 +190,7 @@ _bug("a session's grant with an end is over with its turn", "K-42 K-40", "books"
      'if grant.scope == "turn":', 'if grant.scope == "turn" or grant.ends is not None:')
 _bug("an interrupted turn of successes is settled", "K-53 K-50 K-52", "acts",
      "if turn.phase == SEALED:  # S8 K-50 K-53", "if turn.phase == SEALED or (turn.calls and all(one.phase == SUCCEEDED for one in turn.calls.values())):")
-_bug("an interrupt takes back what is owed for other turns", "K-53 K-52 K-3", "run",
+_bug("an interrupt takes back what is owed for other turns", "K-53 K-52 K-3 K-21", "run",
      "turn.phase = INTERRUPTING  # K-53 S8\n", "turn.phase = INTERRUPTING  # K-53 S8\n        for name in [*self.continuations]:\n            self.taken(name)\n")
 _bug("a retry is the lost worker's alone", "K-33 K-35 S6", "call",
      "        if self.phase == STARTED:  # S6 K-33\n", '        if self.phase == RETRY and mail.worker != self.worker:\n            raise Refuse("not_authorised")\n        if self.phase == STARTED:  # S6 K-33\n')

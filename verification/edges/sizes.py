@@ -118,6 +118,15 @@ SCRIPTS: Final = (
                 open_turn("T3", *_gated(*_TWELVE)),
                 approve("T3", "c12", scope="turn", match="tool"),
             ),
+            at(
+                4.0,
+                of_turn("interrupt", "T3"),
+                open_turn("T4", *_gated("one", "other")),
+                approve("T4", "one", scope="session", reason="as shown", decided_by="Ada"),
+                approve("T4", "other", scope="session", match="tool"),
+                of_turn("interrupt", "T4"),
+                open_turn("T5", *_gated("other", "one")),
+            ),
         ),
     ),
     Edge(
