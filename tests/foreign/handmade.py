@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from .planting import Bug, source_of
-from .rules import spelled
+from .rules import RECOVERY, spelled
 
 
 @attrs.define
@@ -19,8 +19,8 @@ class Shelf:
         """Keep a mistake: `words` are what stands there and what shall, in turn.
 
         `rules` are those that a reader would take for the right blame, spelled as in the comments
-        of the kernel. Raises `ValueError` where the words stand not once, or the mistake has no
-        rule.
+        of the kernel; of a recovery those of all recoveries, too. Raises `ValueError` where the
+        words stand not once, or the mistake has no rule.
         """
         source = source_of(module)
         for old, new in zip(words[::2], words[1::2], strict=True):
@@ -28,6 +28,8 @@ class Shelf:
                 raise ValueError(f"{name}: {old!r} stands {source.count(old)} times in {module}")
             source = source.replace(old, new)
         accepted = spelled(rules)
+        if module == "restore":
+            accepted |= RECOVERY
         if not accepted:
             raise ValueError(f"{name} names no rule")
         bug = Bug(name=name, kind=self.kind, module=module, source=source, rules=accepted)
