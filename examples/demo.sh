@@ -61,6 +61,7 @@ must 3 turnlock world run office --host-file "$office/host.toml" --until-idle 2>
 
 say '8. Another process approves what it was shown. A host pays, and is killed before it can say so'
 # The host has the run when it asks, and is killed when the approval was answered: each time the same is to be seen.
+: >"$work/host.log"  # there when it is looked into, however slowly the host begins
 KILL_AFTER=1 KILL_WHEN="$work/answered" turnlock world run office --host-file "$office/host.toml" >"$work/host.log" 2>&1 &
 host=$!
 while ! read -r -a approve < <(grep -o 'turnlock world approve.*' "$work/host.log" | tr -d "'"); do

@@ -200,6 +200,7 @@ def test_the_demo_tells_what_happened(tmp_path: Path) -> None:
     assert done.stdout.count('{"key": "call/office%2Fbills%2Falice/1/t1/') == 1
     assert "alice: pay is in doubt: nobody knows whether it happened" in done.stdout
     assert "bob: Noted, and the books are right." in done.stdout
+    assert "No such file" not in done.stderr
 
 
 WRONG: dict[str, tuple[list[str], str]] = {
