@@ -32,8 +32,8 @@ def _owes_its_own_alone(real: Receive) -> Receive:
     return receive
 
 
-def _named_or_unknown(run: Run) -> Run:
-    return run if run.agent_name is not None else changed(run, agent_id=None)
+def _by_first_word(run: Run) -> Run:
+    return run if run.agent_id is None else changed(run, agent_id=run.agent_id.partition(" ")[0])
 
 
 def _known_or_unnamed(run: Run) -> Run:
@@ -71,10 +71,10 @@ BUGS: Final = (
     ),
     _bug.at(
         "an agent with an id alone",
-        "an id needs a name",
-        "an agent that has no name is told without its id",
+        "known by its first word",
+        "of an agent's id is told what stands before its first space",
         "section 4",
-        running(_named_or_unknown),
+        running(_by_first_word),
     ),
     _bug.at(
         "an agent with a name alone",
