@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import asyncpg
@@ -258,34 +259,47 @@ def test_too_many_connections_are_said_by_name_and_a_lane_tries_again() -> None:
         async with opened(server.url, listen="off") as journal:
             fence = await owned(journal)
             assert await append(journal, 1, fence=fence) is Appended.OK
-            others = await all_others(server)
-            with pytest.raises(JournalError, match="too many clients"):
-                await PostgresJournal.open(place_of(with_options(server.url, unsafe="on")))
-            await others[0].execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> ALL ($1)"
-                " AND backend_type = 'client backend'",
-                [it.get_server_pid() for it in others],
-            )
-            others += await all_others(server)
-            said = [await what_is_said(journal, fence) for _ in range(3)]
-            assert "nothing was written" in said[-1]
-            assert "too many clients" in said[-1]
-            for other in others:
-                await other.close()
+            async with all_others(server) as others:
+                with pytest.raises(JournalError, match="too many clients"):
+                    await PostgresJournal.open(place_of(with_options(server.url, unsafe="on")))
+                await end_all_but(others)
+                await take_rest(server, others)
+                said = [await what_is_said(journal, fence) for _ in range(3)]
+                assert "nothing was written" in said[-1]
+                assert "too many clients" in said[-1]
             await sooner_or_later(lambda: goes_on(journal, fence))
 
     with cluster(max_connections="10", superuser_reserved_connections="0") as server:
         asyncio.run(story(server))
 
 
-async def all_others(server: Cluster) -> list[Connection]:
-    """All connections that there still are."""
+@asynccontextmanager
+async def all_others(server: Cluster) -> AsyncGenerator[list[Connection]]:
+    """All connections that there still are, let go in any case."""
     found: list[Connection] = []
-    while True:
-        try:
+    try:
+        await take_rest(server, found)
+        yield found
+    finally:
+        for connection in found:
+            connection.terminate()
+        await asyncio.sleep(0)  # for their sockets
+
+
+async def take_rest(server: Cluster, found: list[Connection]) -> None:
+    """Take what connections there are into these, until the server refuses one."""
+    with suppress(asyncpg.TooManyConnectionsError):
+        while True:
             found.append(await asyncpg.connect(server.url))
-        except asyncpg.TooManyConnectionsError:
-            return found
+
+
+async def end_all_but(kept: Sequence[Connection]) -> None:
+    """Have the server end all others, and wait for each: it is counted until it has ended."""
+    await kept[0].execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE pid <> ALL ($1)"
+        " AND backend_type = 'client backend'",
+        [it.get_server_pid() for it in kept],
+    )
 
 
 async def what_is_said(journal: PostgresJournal, fence: int) -> str:
