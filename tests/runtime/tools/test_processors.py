@@ -26,7 +26,7 @@ from turnlock.runtime.tools.results import (
 )
 from turnlock.runtime.tools.tool import Tool, tool
 
-from .scene import SHORT, Gate, context, play
+from .scene import AMPLE, SHORT, Gate, context, play
 
 
 def add(name: str, value: Any) -> Any:
@@ -161,7 +161,7 @@ def test_a_context_cancelled_before_asks_no_preprocessor() -> None:
 
 def performed(it: Tool) -> Any:
     """Perform a call without arguments."""
-    return play(lambda pool: perform(it, context(), {}, threads=pool, grace=SHORT))
+    return play(lambda pool: perform(it, context(), {}, threads=pool, grace=AMPLE))
 
 
 class Page:
@@ -221,7 +221,7 @@ def test_the_timeout_covers_processors() -> None:
         await asyncio.Event().wait()
 
     @tool(timeout=SHORT, processors=(slow,))
-    def f() -> int:
+    async def f() -> int:  # of a thread nobody knows whether it is through by then
         return 1
 
     assert performed(f) == Failed(

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from .served import Served
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
-WITHIN: Final = 20_000
+WITHIN: Final = 60_000
 """Milliseconds that a page has for what is waited for: others may be at work, too."""
 
 expect.set_options(timeout=WITHIN)

@@ -34,7 +34,7 @@ from ...agent.speakers import Speaker, asked, by_answers, speech
 
 T = TypeVar("T")
 
-WITHIN: Final = 20.0
+WITHIN: Final = 60.0
 PEOPLE: Final = {
     "anna": (Role.LOOK, Role.DECIDE, Role.RUN),
     "bob": (Role.LOOK, Role.DECIDE),
