@@ -424,8 +424,8 @@ def test_w_64_a_list_that_does_not_come_keeps_no_result_waiting(
             (act,) = servers.tools()
             change = {"$do": "offer", "tools": [{"name": "new", "inputSchema": ANY}]}
             began = time.monotonic()
-            assert await result(act, say=[change, RESULT, {"$do": "sleep", "times": 1}]) == "ok"
-            assert time.monotonic() - began < 0.9
+            assert await result(act, say=[change, RESULT, {"$do": "sleep", "times": 4}]) == "ok"
+            assert time.monotonic() - began < 3.5
             assert servers.tools() == (act,)
 
     play(work())
