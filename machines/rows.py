@@ -18,7 +18,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from ..models.fact import FactType
 from ..models.lifecycle_facts import DenialCause, FailureCause
 from ..models.reasons import Reason
-from ..models.record import Record, record
+from ..models.record import Record, record, unchecked_maker
 
 PhaseT = TypeVar("PhaseT", bound=StrEnum)
 InputT = TypeVar("InputT", bound=StrEnum)
@@ -55,6 +55,10 @@ class Row(Record, Generic[PhaseT, InputT]):
         led = "rests" if self.target is self.phase else str(self.target)
         outcome = self.reason or (f"{self.target} / {self.fact}" if self.fact else led)
         return f"{self.phase} × {self.input}{guard} → {outcome}"
+
+
+_row = unchecked_maker(Row)
+"""Two hundred of them are made at each start, and nothing of them is checked."""
 
 
 @record
@@ -100,8 +104,17 @@ def moves(  # noqa: PLR0913 - a row is read aloud, in this order
     cause: DenialCause | FailureCause | None = None,
 ) -> Row[PhaseT, InputT]:
     """Declare: on this input the fact happens, and the phase becomes `target`."""
-    return Row(
-        phase=phase, input=input, guard=when, target=target, fact=fact, rule=rule, cause=cause
+    return _row(
+        phase=phase,
+        input=input,
+        guard=when,
+        target=target,
+        fact=fact,
+        reason=None,
+        note="",
+        rule=rule,
+        cause=cause,
+        possible=True,
     )
 
 
@@ -115,13 +128,16 @@ def refuses(  # noqa: PLR0913 - a row is read aloud, in this order
     possible: bool = True,
 ) -> Row[PhaseT, InputT]:
     """Declare: this input is refused here, for this reason."""
-    return Row(
+    return _row(
         phase=phase,
         input=input,
         guard=when,
         target=phase,
+        fact=None,
         reason=reason,
+        note="",
         rule=rule,
+        cause=None,
         possible=possible,
     )
 
@@ -147,13 +163,16 @@ def rests(  # noqa: PLR0913 - a row is read aloud, in this order
     possible: bool = True,
 ) -> Row[PhaseT, InputT]:
     """Declare: on this input nothing happens here, and why."""
-    return Row(
+    return _row(
         phase=phase,
         input=input,
         guard=when,
         target=phase,
+        fact=None,
+        reason=None,
         note=note,
         rule=rule,
+        cause=None,
         possible=possible,
     )
 

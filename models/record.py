@@ -192,24 +192,39 @@ def _maker(
     shorthand: Mapping[str, str],
     given: Mapping[str, str],
 ) -> Any:  # noqa: ANN401
-    # Both, though nothing is deleted: beside a frozen `__delattr__` CPython stores the slow way.
-    thawed = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
-    twin = type(cls.__name__, cls.__bases__, {"__slots__": cls.__slots__, **thawed})
-    kinds: tuple[type, ...] = cls.__mro__
-    fields = [name for kind in reversed(kinds) for name in vars(kind).get("__slots__", ())]
-    keywords = [name for name in fields if name not in given]
-    parameters = [*context, *(["*", *keywords] if keywords else [])]
-    lines = [
-        f"def make({', '.join(parameters)}):",
-        *(f"    {name} = {source}" for name, source in shorthand.items()),
-        "    made = Twin()",
-        *(f"    made.{name} = {given.get(name, name)}" for name in fields),
-        "    made.__class__ = Frozen",
-        "    return made",
-    ]
-    names: dict[str, Any] = {"Twin": twin, "Frozen": cls}
-    exec("\n".join(lines), names)  # noqa: S102 - made of field names alone
-    return names["make"]
+    """Return a maker that is written at its first call: one receive needs few of the thirty."""
+
+    def write() -> Any:  # noqa: ANN401 - the maker
+        # Both, though nothing is deleted: beside a frozen `__delattr__` CPython stores slowly.
+        thawed = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+        names["Twin"] = type(cls.__name__, (cls.__base__,), {"__slots__": cls.__slots__, **thawed})
+        kinds: tuple[type, ...] = cls.__mro__
+        fields = [name for kind in reversed(kinds) for name in vars(kind).get("__slots__", ())]
+        keywords = [name for name in fields if name not in given]
+        parameters = [*context, *(["*", *keywords] if keywords else [])]
+        lines = [
+            f"def make({', '.join(parameters)}):",
+            *(f"    {name} = {source}" for name, source in shorthand.items()),
+            "    made = Twin()",
+            *(f"    made.{name} = {given.get(name, name)}" for name in fields),
+            "    made.__class__ = Frozen",
+            "    return made",
+        ]
+        written: dict[str, Any] = {}
+        exec("\n".join(lines), written)  # noqa: S102 - made of field names alone
+        make.__code__ = written["make"].__code__
+        return make
+
+    names: dict[str, Any] = {"Frozen": cls, "write": write}
+    exec(_UNWRITTEN, names)  # noqa: S102 - the text below
+    make = names["make"]
+    return make
+
+
+_UNWRITTEN: Final = compile(
+    "def make(*context, **fields): return write()(*context, **fields)", "<maker>", "exec"
+)
+"""What a maker does at its first call: it has itself written, and is called again."""
 
 
 Check: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"

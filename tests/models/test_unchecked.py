@@ -37,10 +37,11 @@ from ..random_scripts import run, script
 from .strategies import arguments_of, build, records
 
 MAKERS: dict[str, Callable[..., Any]] = {
-    name: maker
+    name: maker.__globals__["write"]()
     for name, maker in vars(unchecked).items()
     if inspect.isfunction(maker) and maker.__name__ == "make"
 }
+"""Written, so that they can be asked what they take (test_written_late: when they are else)."""
 
 
 def made_by(maker: Callable[..., Any]) -> type[Record]:
