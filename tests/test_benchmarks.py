@@ -42,7 +42,7 @@ def run(*arguments: str | Path) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     ).stdout
 
 

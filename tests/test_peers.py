@@ -34,7 +34,7 @@ def step(peer: str, folder: Path, name: str, *, status: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == status, done.stderr
     return done.stdout

@@ -187,7 +187,7 @@ def test_the_demo_tells_what_happened(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env={**os.environ, "PATH": path},
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -21,7 +21,7 @@ def test_a_payment_is_made_once_whatever_happens() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
