@@ -25,7 +25,7 @@ from .recordings import ROOT, turnlock
 
 ROWS = 60
 """Of a terminal."""
-TIMEOUT = 20.0
+TIMEOUT = 120.0
 """Seconds that a test waits at most for what must happen."""
 
 TOOLS = '''

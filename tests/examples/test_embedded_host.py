@@ -25,7 +25,7 @@ from .embedded_lives import RUN, STUCK, load_host
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "embedded_host.py"
 PAGE = ROOT / "docs" / "embedding.md"
-TIMEOUT = 20.0
+TIMEOUT = 120.0
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from turnlock.views.call_view import CallView
 
 from .recordings import recording
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 """Seconds of the loop's time that something is waited for."""
 OURS: Final = frozenset({"initialize", "initialized", "thread/start", "thread/resume"})
 """What the adapter says by itself."""
