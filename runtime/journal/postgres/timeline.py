@@ -40,11 +40,13 @@ async def note_timeline(link: Link, tables: Tables, where: str) -> bool:
         kept = await connection.fetchval(f"SELECT timeline FROM {tables.meta}")  # noqa: S608 - ours
         if kept is None or found == kept:
             return False
-        await connection.execute(
+        told = await connection.execute(
             f"UPDATE {tables.meta} SET timeline = $1 WHERE timeline = $2",  # noqa: S608 - ours
             found,
             kept,
         )
+        if told == "UPDATE 0":  # another connection was quicker, and has said so
+            return False
     except FAILURES:
         if link.is_open:  # no right to ask: runs that are shorter show all the same
             return False

@@ -17,9 +17,11 @@ from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended, open_journal
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.links import Link, open_link
+from turnlock.runtime.journal.postgres.timeline import note_timeline
 from turnlock.runtime.journal.postgres.url import place_of
 
 from ....postgres.servers import journal_url
+from ....postgres.stories import sooner_or_later
 from ..stage import RUN, everything, facts, kept, note, owned
 
 SETTINGS = ("synchronous_commit", "statement_timeout", "lock_timeout", "transaction_isolation")
@@ -124,6 +126,41 @@ def test_d_62_a_new_timeline_is_told_and_kept(
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())
     assert [it for it in caplog.messages if "timeline 1, and was on 7" in it] == caplog.messages
+    assert len(caplog.messages) == 1
+
+
+def test_d_62_a_new_timeline_is_told_once_by_connections_that_come_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both see the former one, and only one of them changes it."""
+    place = place_of(journal_url(tmp_path))
+    meta = place.tables.meta
+
+    async def run() -> None:
+        await (await PostgresJournal.open(place)).close()
+        links = [await open_link(place) for _ in range(2)]
+        person: Any = await asyncpg.connect(place.dsn)
+
+        async def both_wait() -> bool:
+            found: int = await person.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                " AND pid = ANY ($1)",
+                [it.connection.get_server_pid() for it in links],
+            )
+            return found == len(links)
+
+        await person.execute(f"UPDATE {meta} SET timeline = 7")  # noqa: S608
+        await person.execute(f"BEGIN; SELECT FROM {meta} FOR UPDATE")
+        notes = [asyncio.create_task(note_timeline(it, place.tables, place.shown)) for it in links]
+        await sooner_or_later(both_wait)
+        await person.execute("COMMIT")
+        assert sorted(await asyncio.gather(*notes)) == [False, True]
+        for it in links:
+            await it.close()
+        await person.close()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
     assert len(caplog.messages) == 1
 
 
