@@ -18,6 +18,7 @@ from turnlock import Run
 from turnlock.runtime.errors import JournalError
 from turnlock.runtime.journal.contract import Appended
 from turnlock.runtime.journal.postgres import links
+from turnlock.runtime.journal.postgres.database import Database
 from turnlock.runtime.journal.postgres.failures import NotKnown
 from turnlock.runtime.journal.postgres.journal import PostgresJournal
 from turnlock.runtime.journal.postgres.url import place_of
@@ -158,11 +159,16 @@ def test_d_36_what_role_and_database_say_does_not_count(server: Cluster) -> None
     asyncio.run(story())
 
 
+def only_when_it_appends(_: Database) -> None:
+    """Connect then, and so with the settings of then."""
+
+
 def test_d_36_without_settings_of_its_own_a_session_is_ended_by_its_roles(
     server: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control; and 57014 says that nothing was kept, which is so."""
     monkeypatch.setattr(links, "_SET", "SELECT 1")
+    monkeypatch.setattr(Database, "expect_appends", only_when_it_appends)
 
     async def story() -> None:
         async with opened(server.url) as journal, server.session() as person:

@@ -54,6 +54,8 @@ class Judged(NamedTuple):
     forgotten: float | None = None
 
 
+LARGE: Final = 100_000
+"""Bytes of facts that are sent beside the rows of their group, where there are more."""
 _KEPT: Final = Outcome(Judged(Verdict.OK))
 
 SUMMED: Final[Mapping[str, str]] = {
@@ -88,6 +90,9 @@ def summed(busy: Busy) -> Sequence[Any]:
     ]
 
 
+_KINDS: Final = tuple(dict.fromkeys(("bigint", "integer", *SUMMED.values())))
+"""What arrays are of that appends with notes are sent in."""
+
 SET_SUMMED: Final = (
     "status = j.status, waiting = j.waiting, doubts = j.doubts, trouble = j.trouble,"
     " turn_id = j.turn_id, asked_id = j.asked_id, asked_tool = j.asked_tool,"
@@ -98,25 +103,39 @@ SET_SUMMED: Final = (
 
 
 def _row(it: Asked) -> Sequence[Any]:
-    """Return an append as the type `asked` has its columns."""
+    """Return an append as the type `asked` has its columns; facts that are large go beside it."""
     row, fence = it.row, it.fence
     first, last = min(row.first, MOST), min(row.last, MOST)  # what is beyond conflicts, too
     return (
-        it.number, None if fence is None else min(fence, MOST), it.settle, first, last, row.facts,
-        row.checksum, row.beside, row.began, row.changed, *summed(it.busy),
+        it.number, None if fence is None else min(fence, MOST), it.settle, first, last,
+        None if _is_large(it) else row.facts, row.checksum, row.beside, row.began, row.changed,
+        *summed(it.busy),
     )  # fmt: skip
+
+
+def _is_large(it: Asked) -> bool:
+    return len(it.row.facts) > LARGE
+
+
+def _beside(works: Sequence[Asked]) -> Sequence[bytes | None]:
+    """Return the facts that are large, each at the place of its append; nothing if none is."""
+    if not any(map(_is_large, works)):
+        return ()
+    return [it.row.facts if _is_large(it) else None for it in works]
 
 
 def appending(tables: Tables) -> Body:
     """Return what does a group of appends, each of another run.
 
     They are sent as one array of rows: of an array for each column the driver looks at each value
-    whether it is a list. Only those that were not kept come back, and how many were.
+    whether it is a list. Facts that are large are taken from an array beside it when they are
+    kept: a column is copied, and written to the server's disk, at each step of the statement. Only
+    those that were not kept come back, and how many were.
     """
     statement = _statement(tables)
 
     async def body(connection: Connection, works: Sequence[Asked]) -> Sequence[Outcome]:
-        rows: Sequence[Any] = await connection.fetch(statement, [*map(_row, works)])
+        rows: Sequence[Any] = await connection.fetch(statement, [*map(_row, works)], _beside(works))
         kept, others = 0, dict[int, Outcome]()
         for number, verdict, *more in map(tuple, rows):
             if verdict == Verdict.OK:
@@ -132,10 +151,17 @@ def appending(tables: Tables) -> Body:
     return body
 
 
+async def look_types_up(connection: Connection, tables: Tables) -> None:
+    """Have the driver ask for the types of appends, with notes or without, before the first."""
+    arrays = [f"{kind}[]" for kind in (tables.asked, *_KINDS)]
+    sizes = " + ".join(f"cardinality(${n}::{array})" for n, array in enumerate(arrays, 1))
+    await connection.fetchval(f"SELECT {sizes}", *[()] * len(arrays))
+
+
 def _statement(tables: Tables) -> str:
     return f"""
         WITH asked AS (
-            SELECT * FROM unnest($1::{tables.asked}[])
+            SELECT * FROM unnest($1::{tables.asked}[]) WITH ORDINALITY
         ), locked AS (
             SELECT number, sequence, epoch, settle, owner, rewound, forgotten
             FROM {tables.runs} WHERE number = ANY (ARRAY(SELECT number FROM asked))
@@ -153,7 +179,8 @@ def _statement(tables: Tables) -> str:
             FROM asked a LEFT JOIN locked l ON l.number = a.number
         ), kept AS (
             INSERT INTO {tables.appends} (run, first, last, facts, checksum, beside)
-            SELECT number, first, last, facts, checksum, beside FROM judged WHERE verdict = 'ok'
+            SELECT number, first, last, coalesce(facts, ($2::bytea[])[ordinality::int]), checksum,
+                beside FROM judged WHERE verdict = 'ok'
         ), changed AS (
             UPDATE {tables.runs} r SET sequence = j.last, busy = j.busy, part = 0, shown = 0,
                 began = coalesce(r.began, j.began), changed = j.changed, told = j.last,

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Self, TypeVar
 
 import attrs
 
 from ...errors import JournalError
 from ..refusals import closed, only_read, unknown_run
+from .appends import look_types_up
 from .counts import Counts
 from .doors import Ask, Connection
 from .failures import FAILURES, cause_of, not_opened
@@ -78,17 +79,33 @@ class Database:
         return database
 
     def _start(self) -> None:
-        self._facts = [self._lane() for _ in range(self.place.lanes)]
-        self._all_else = self._lane()
+        self._facts = [self._lane(self._appending_link) for _ in range(self.place.lanes)]
+        self._all_else = self._lane(self.writing_link)
 
-    def _lane(self) -> Lane:
-        return Lane(self.where, self.writing_link, counts=self.counts, lost=self._lost)
+    def _lane(self, connect: Callable[[], Awaitable[Link]]) -> Lane:
+        return Lane(self.where, connect, counts=self.counts, lost=self._lost)
 
     async def writing_link(self) -> Link:
         """Return a new connection to the server that takes writes."""
         link = await open_link(self.place)
         try:
             await note_timeline(link, self.tables, self.where)
+        except BaseException:
+            link.drop()
+            raise
+        return link
+
+    async def _appending_link(self) -> Link:
+        """Return a new connection to append by. What its appends need of the driver is there.
+
+        That takes longer than many appends. What the server has against it is told to the first.
+        """
+        link = await self.writing_link()
+        try:
+            await link.ask(lambda it: look_types_up(it, self.tables), whole=False)
+        except FAILURES:
+            if not link.is_open:
+                raise
         except BaseException:
             link.drop()
             raise
@@ -130,7 +147,7 @@ class Database:
         self._writable()
         if run in self._unsettled:
             await self._settle(run)
-        lane = self._lane()
+        lane = self._lane(self.writing_link)
         self._slow.add(lane)
         try:
             kind = attrs.evolve(ALONE, within=within)
@@ -162,6 +179,12 @@ class Database:
             await self._settle(run)
         lane = self._facts[number % len(self._facts)]
         return await lane.do(kind, asked, run=run, size=size)
+
+    def expect_appends(self) -> None:
+        """Be ready for the first: it need not wait for a connection then."""
+        self._writable()
+        for lane in self._facts:
+            lane.expect()
 
     def _writable(self) -> Lane:
         self._check_open()

@@ -113,6 +113,7 @@ class Lane:
         self._wake = asyncio.Event()
         self._wanted = asyncio.Event()
         self._closing = False
+        self._expected = False
         self._link: Link | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._why_away: Exception | None = None
@@ -121,6 +122,12 @@ class Lane:
     async def connected(self) -> None:
         """Connect now. Raises what is in the way."""
         self._link = await self._connect()
+
+    def expect(self) -> None:
+        """Connect soon, if there is no connection: a work will be asked for that must not wait."""
+        if self._link is None and not self._waiting:
+            self._expected = True
+            self._wake.set()
 
     async def do(
         self,
@@ -156,6 +163,10 @@ class Lane:
         try:
             while self._waiting or not self._closing:
                 if not self._waiting:
+                    if self._expected:
+                        self._expected = False
+                        await self._linked()
+                        continue
                     self._wake.clear()
                     await self._wake.wait()
                     continue

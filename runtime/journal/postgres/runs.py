@@ -53,15 +53,17 @@ class PostgresRuns(Doors):
         return Kind(owning.releasing(self._tables))
 
     async def declare(self, run: Run) -> None:
-        """Make a run known."""
+        """Make a run known. Appends follow: their connection is made meanwhile."""
+        self._database.expect_appends()
         asked = entries.Declared.of(run)
         await self._database.do(self._declaring, asked, size=len(asked.content))
 
     async def own(
         self, run_id: str, *, owner: str, now: float, lease: float, gone: str | None = None
     ) -> int:
-        """Take a run."""
+        """Take a run. Appends follow: their connection is made meanwhile."""
         check_lease(owner, now=now, lease=lease)
+        self._database.expect_appends()
         asked = Lease(run_id=run_id, owner=owner, now=now, until=float(now + lease), gone=gone)
         taken: Taken = await self._database.do(self._owning, asked, run=run_id)
         self._database.learn(run_id, Known(taken.number, taken.settle))
