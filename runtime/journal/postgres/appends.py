@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from ....views.status import Status
 from ..contract import Busy, Summary
 from ..given import Given
 from ..rows import Row
@@ -97,7 +98,8 @@ SET_SUMMED: Final = (
     "status = j.status, waiting = j.waiting, doubts = j.doubts, trouble = j.trouble,"
     " turn_id = j.turn_id, asked_id = j.asked_id, asked_tool = j.asked_tool,"
     " asked_since = CASE WHEN r.asked_id = j.asked_id AND r.turn_id = j.turn_id"
-    " AND r.asked_since < j.asked_since THEN r.asked_since ELSE j.asked_since END"
+    " AND r.asked_since < j.asked_since THEN r.asked_since ELSE j.asked_since END,"
+    f" interrupted = j.status IS NOT DISTINCT FROM '{Status.INTERRUPTED}'"
 )
 """How an UPDATE of runs `r` keeps it from `j`: a call that waited before has waited since then."""
 

@@ -1,12 +1,14 @@
-"""The list of runs for people: found in two indexes, in the order in which it is shown (F-30).
+"""The list of runs for people: found in three indexes, in the order in which it is shown (F-30).
 
 Those that wait have an index of their own, in their order. The others go by their latest fact: an
 index of it would be written by each append, which then leaves its page (D-21). So there is one of
-`period`, ten minutes in which many facts of a run happen, and the runs of one are sorted.
+`period`, ten minutes in which many facts of a run happen, and the runs of one are sorted; and one
+of those alone that are `interrupted`, which an append seldom changes.
 
 Of period 0 are runs without a fact, and those that a version before has written: all others have
 changed since. What such a version writes beside us stays in its period until the next append: such
-a run stands lower than it should, and once all the same.
+a run stands lower than it should, and once all the same; and who asks for those that are
+interrupted is not told of it until then.
 """
 
 from __future__ import annotations
@@ -27,9 +29,13 @@ _RESTS: Final = (
 )
 _SINCE: Final = "coalesce(asked_since, 0)"
 _CHANGED: Final = "coalesce(CASE WHEN told = sequence THEN -changed END, 'infinity')"
-_BUSY: Final = frozenset(Status) - {Status.IDLE, Status.INTERRUPTED}
-"""Of what is busy, which has an index: it does not matter how many runs there are besides. For the
-others all is gone through, latest first, until the page is full."""
+_FOUND_BY: Final = {
+    status: "interrupted" if status is Status.INTERRUPTED else "busy"
+    for status in Status
+    if status is not Status.IDLE
+}
+"""What has an index, and says of a run that it may stand so: it does not matter how many runs there
+are besides. For what is idle all is gone through, latest first, until the page is full."""
 
 
 async def latest(  # noqa: PLR0913 - what is asked
@@ -83,8 +89,7 @@ def _of(status: Status | None) -> str:
         return ""
     if status is Status.IDLE:
         return f" AND (sequence = 0 OR told = sequence AND status = '{status}')"
-    busy = " AND busy" if status in _BUSY else ""
-    return f" AND sequence > 0 AND told = sequence AND status = '{status}'{busy}"
+    return f" AND sequence > 0 AND told = sequence AND status = '{status}' AND {_FOUND_BY[status]}"
 
 
 def _place_in(row: Any) -> Place:  # noqa: ANN401 - a record

@@ -219,18 +219,14 @@ def _version_1(tables: Tables) -> Sequence[str]:
 
 
 def _version_2(tables: Tables) -> Sequence[str]:
-    """Return what makes lists be found in indexes (ADR-445), and appends be sent as rows (ADR-448).
+    """Return what lists are found by (ADR-445, ADR-452), and what appends are sent as (ADR-448).
 
-    What is there is written by nobody: the period of a run is not known, and it is sorted when it
-    is asked for, until it changes. Whoever wants more columns of `asked` makes another type: hosts
-    of this version send it as it is.
+    Everybody waits meanwhile, and it takes no time: no row is written. Whoever wants more columns
+    of `asked` makes another type: hosts of this version send it as it is.
     """
     return (
-        f"ALTER TABLE {tables.runs} ADD COLUMN period integer NOT NULL DEFAULT 0",
-        f"""CREATE INDEX runs_waiting ON {tables.runs} (coalesce(asked_since, 0), number)
-            WHERE waiting > 0 AND forgotten IS NULL""",
-        f"CREATE INDEX runs_changed ON {tables.runs} (period) WHERE forgotten IS NULL",
-        f"CREATE INDEX posts_of_run ON {tables.posts} (run)",
+        f"""ALTER TABLE {tables.runs} ADD COLUMN period integer NOT NULL DEFAULT 0,
+            ADD COLUMN interrupted boolean NOT NULL DEFAULT false""",
         f"""CREATE TYPE {tables.asked} AS (
             number bigint,
             fence bigint,
@@ -255,5 +251,23 @@ def _version_2(tables: Tables) -> Sequence[str]:
     )
 
 
-MIGRATIONS: Final = (_version_1, _version_2)
+def _version_3(tables: Tables) -> Sequence[str]:
+    """Return what makes lists be found in indexes: who writes waits for it, and nobody who reads.
+
+    What is there is written by nobody, but for the few runs that are interrupted: the period of a
+    run is not known, and it is sorted when it is asked for, until it changes.
+    """
+    return (
+        f"""CREATE INDEX runs_waiting ON {tables.runs} (coalesce(asked_since, 0), number)
+            WHERE waiting > 0 AND forgotten IS NULL""",
+        f"CREATE INDEX runs_changed ON {tables.runs} (period) WHERE forgotten IS NULL",
+        f"""CREATE INDEX runs_interrupted ON {tables.runs} (period)
+            WHERE interrupted AND forgotten IS NULL""",
+        f"CREATE INDEX posts_of_run ON {tables.posts} (run)",
+        # The last: nobody has begun to write to a row of these who waits for an index to be made.
+        f"UPDATE {tables.runs} SET interrupted = true WHERE status = 'interrupted'",  # noqa: S608 - ours
+    )
+
+
+MIGRATIONS: Final = (_version_1, _version_2, _version_3)
 """What leads from version n of the tables to n + 1, each in a transaction of its own (D-56)."""

@@ -1,8 +1,7 @@
 """What is asked while a journal is in use is answered from an index, by the server's own plan.
 
 Of the tables that are long: each statement is explained, with what it was asked, in a journal of
-some thousands of runs. `check` and `status` look at all there is; and whoever asks for runs that
-were interrupted, and have rested since, goes through all that have.
+some thousands of runs. `check` and `status` look at all there is.
 """
 
 from __future__ import annotations
@@ -41,11 +40,12 @@ def fill(tables: Tables) -> str:
     """What makes many runs, of which few wait for a person or have something under way."""
     return f"""
         INSERT INTO {tables.runs} (key, run_id, run, checksum, kind, sequence, told, busy, began,
-            changed, period, status, waiting, doubts, asked_since)
+            changed, period, interrupted, status, waiting, doubts, asked_since)
         SELECT sha256(n::text::bytea), n::text::bytea, '', 0, 'own', 5, 5, n % 100 = 0, n, n * 10,
-            {PERIOD.format("n * 10")}, CASE WHEN n % 200 = 0 THEN 'awaiting_approval'
-            WHEN n % 100 = 0 THEN 'executing' ELSE 'idle' END, (n % 200 = 0)::int, 0,
-            CASE WHEN n % 200 = 0 THEN n END FROM generate_series(1, {MANY}) n;
+            {PERIOD.format("n * 10")}, n % 500 = 1, CASE WHEN n % 200 = 0 THEN 'awaiting_approval'
+            WHEN n % 100 = 0 THEN 'executing' WHEN n % 500 = 1 THEN 'interrupted' ELSE 'idle' END,
+            (n % 200 = 0)::int, 0, CASE WHEN n % 200 = 0 THEN n END
+            FROM generate_series(1, {MANY}) n;
         INSERT INTO {tables.appends} SELECT number, 1, 5, '', 0 FROM {tables.runs};
         INSERT INTO {tables.snapshots} SELECT number, 5, '', 0 FROM {tables.runs};
         INSERT INTO {tables.notes} (run, sequence, part, at, domain, checksum, content)
@@ -86,7 +86,7 @@ async def use(journal: PostgresJournal) -> None:
     await journal.runs(busy=True)
     await journal.free(now=NOW)
     for status in (None, *Status):
-        for waiting in (None, True, False) if status is not Status.INTERRUPTED else ():
+        for waiting in (None, True, False):
             page = await journal.latest(status=status, waiting=waiting, limit=5)
             if page.next is not None:
                 await journal.latest(status=status, waiting=waiting, before=page.next, limit=5)
@@ -147,7 +147,12 @@ def test_what_is_asked_time_and_again_is_answered_from_an_index(
 
 @pytest.mark.parametrize(
     ("index", "table"),
-    [("runs_changed", "runs"), ("runs_waiting", "runs"), ("posts_of_run", "posts")],
+    [
+        ("runs_changed", "runs"),
+        ("runs_waiting", "runs"),
+        ("runs_interrupted", "runs"),
+        ("posts_of_run", "posts"),
+    ],
 )
 def test_without_one_it_would_be_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str, table: str
