@@ -159,8 +159,9 @@ async def _claims(journal: Journal, count: int, name: str) -> list[Line]:
 class Turns:
     """A runtime that plays turns of one call, each to its continuation."""
 
-    def __init__(self, journal: Journal, *tools: Tool) -> None:
-        """Make one on this journal."""
+    def __init__(self, journal: Journal, *tools: Tool, run: Run = RUN) -> None:
+        """Make one on this journal, and for this run."""
+        self._run = run
         self._done = asyncio.Event()
         self._played = 0
         self.runtime = Runtime(journal=journal, tools=Toolbox(tools), on_continue=self._on_continue)
@@ -168,7 +169,7 @@ class Turns:
     async def __aenter__(self) -> Self:
         """Own the run."""
         await self.runtime.__aenter__()
-        await self.runtime.open_run(RUN)
+        await self.runtime.open_run(self._run)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -182,7 +183,8 @@ class Turns:
         call = Call(
             invocation_id="call-1", tool_name=tool_name, arguments={}, requires_approval=False
         )
-        await self.runtime.open_turn("run-1", [call], turn_id=f"turn-{self._played}")
+        turn_id = f"turn-{self._played}"
+        await self.runtime.open_turn(self._run.run_id, [call], turn_id=turn_id)
         await self._done.wait()
 
     async def _on_continue(self, _: Continuation) -> None:
