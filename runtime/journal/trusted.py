@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 
 import attrs
@@ -72,7 +72,7 @@ def _builder(cls: type[Record]) -> Convert:
 def _converter(nested: Nested | None, hint: object) -> Convert | None:
     """Return what makes of a JSON value what a field holds; None where it holds it as it is."""
     if nested is not None:
-        return _calls if nested.many else _build_call
+        return _calls if nested.many else _call_builder()
     options = (hint, *get_args(hint))
     if any(get_origin(kind) is Mapping for kind in options):
         return frozen_json
@@ -104,8 +104,21 @@ def _digest(raw: Raw) -> str | None:
 
 
 def _calls(raws: list[Raw]) -> tuple[Any, ...]:
-    return tuple(map(_build_call, raws))
+    return tuple(map(_call_builder(), raws))
 
 
-_build_call: Final = _builder(Call)
-_BUILDERS: Final = {str(cls.type): _builder(cls) for cls in FACTS}
+@cache
+def _call_builder() -> Convert:
+    return _builder(Call)
+
+
+class _Builders(dict[str, Convert]):
+    """The function for each type of facts, made when the type is first met."""
+
+    def __missing__(self, kind: str) -> Convert:
+        made = self[kind] = _builder(_CLASSES[kind])
+        return made
+
+
+_CLASSES: Final[dict[str, type[Fact]]] = {str(cls.type): cls for cls in FACTS}
+_BUILDERS: Final = _Builders()
