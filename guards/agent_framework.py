@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 from weakref import WeakSet
 
-import agent_framework as af
-from agent_framework.exceptions import ToolExecutionException, UserInputRequiredException
+from ..models.lazy import needs_extra
+
+try:
+    import agent_framework as af
+    from agent_framework.exceptions import ToolExecutionException, UserInputRequiredException
+except ModuleNotFoundError as missing:
+    raise needs_extra(__name__, missing, extra="guard-agent-framework") from missing
 
 from ..models.calls import Status
 from ..models.values import arguments_digest, same_json

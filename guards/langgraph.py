@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeAlias, cast
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    AgentState,
-    ModelRequest,
-    ModelResponse,
-    PrivateStateAttr,
-)
-from langgraph.config import get_config
-from langgraph.prebuilt.tool_node import ToolCallRequest
+from ..models.lazy import needs_extra
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ModelRequest,
+        ModelResponse,
+        PrivateStateAttr,
+    )
+    from langgraph.config import get_config
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+except ModuleNotFoundError as missing:
+    raise needs_extra(__name__, missing, extra="guard-langgraph") from missing
 
 from .errors import NotApproved
 from .langgraph_answers import opening_of, recording, run_of, with_ids

@@ -14,8 +14,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-import agents as sdk
-from openai.types.responses import ResponseFunctionToolCall
+from ..models.lazy import needs_extra
+
+try:
+    import agents as sdk
+    from openai.types.responses import ResponseFunctionToolCall
+except ModuleNotFoundError as missing:
+    raise needs_extra(__name__, missing, extra="guard-openai") from missing
 
 from ..models.calls import Call
 from ..models.choices import Match, Scope

@@ -10,10 +10,24 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pydantic_ai as ai
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolExecuteHandler
-from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters, StreamedResponse
+from ..models.lazy import needs_extra
+
+try:
+    import pydantic_ai as ai
+    from pydantic_ai.capabilities import (
+        AbstractCapability,
+        CapabilityOrdering,
+        WrapToolExecuteHandler,
+    )
+    from pydantic_ai.messages import ModelResponse, ToolCallPart
+    from pydantic_ai.models import (
+        Model,
+        ModelRequestContext,
+        ModelRequestParameters,
+        StreamedResponse,
+    )
+except ModuleNotFoundError as missing:
+    raise needs_extra(__name__, missing, extra="guard-pydantic-ai") from missing
 
 from .errors import Forked, Stale
 from .pydantic_answers import decide, unasked

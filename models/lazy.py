@@ -32,11 +32,14 @@ def imported_when_asked(
         except ModuleNotFoundError as error:
             if extras is None or module not in extras:
                 raise
-            raise ModuleNotFoundError(
-                f"{package}.{name} needs {error.name}: pip install 'turnlock[{extras[module]}]'",
-                name=error.name,
-            ) from error
+            raise needs_extra(f"{package}.{name}", error, extra=extras[module]) from error
         setattr(import_module(package), name, found)  # asked for once, as with any import
         return found
 
     return get
+
+
+def needs_extra(what: str, error: ModuleNotFoundError, *, extra: str) -> ModuleNotFoundError:
+    """Return the error that says how to get what an extra of ours brings and is not installed."""
+    told = f"{what} needs {error.name}: pip install 'turnlock[{extra}]'"
+    return ModuleNotFoundError(told, name=error.name)

@@ -23,8 +23,18 @@ from .journal.ledger import Cursor
 
 T = TypeVar("T")
 
-CALM: Final = 0.05
+_CALM: Final = 0.05
 """Seconds between two looks at most at what others perform, however much the journal hears."""
+
+
+async def look_due(journal: Journal, poll: float) -> None:
+    """Return when it is time to look again at what others perform, after `poll` seconds at most.
+
+    Sooner, where the journal hears of it; but not for each of many hints.
+    """
+    if journal.hears:
+        await asyncio.sleep(min(_CALM, poll))
+    await journal.heard(poll)
 
 
 class _Channel(Generic[T]):
@@ -194,16 +204,11 @@ class Streams:
         self._closed = False
 
     async def watch(self, here: Container[str], poll: float) -> None:
-        """Look, again and again, which runs have grown that are followed and not performed `here`.
-
-        Sooner, where the journal hears of it; but not for each of many hints. Until cancelled.
-        """
+        """Look until cancelled which runs have grown that are followed and not performed `here`."""
         while True:
             await self._listened.wait()
-            await self._journal.heard(poll)
+            await look_due(self._journal, poll)
             await self._look(here)
-            if self._journal.hears:
-                await asyncio.sleep(min(CALM, poll))
             if not self._facts:
                 self._listened.clear()
 

@@ -24,7 +24,7 @@ from ..runtime.journal.ledger import START, Cursor
 from ..runtime.log import logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, retried
-from ..runtime.streams import CALM
+from ..runtime.streams import look_due
 from .children import Children
 from .deltas import Piece, item_of, piece_of
 from .subscriber import Subscriber
@@ -340,14 +340,11 @@ class Hub:
             del self._tails[tail.run_id]
 
     async def _poll(self) -> None:
-        """Look, again and again, which runs have grown that others perform (D-53, S-77).
-
-        Sooner, where the journal hears of it; but not for each of many hints.
-        """
+        """Look, again and again, which runs have grown that others perform (D-53, S-77)."""
         time = asyncio.get_running_loop().time
         family_due = time() + self.settings.poll
         while True:
-            await self._journal.heard(self.settings.poll)
+            await look_due(self._journal, self.settings.poll)
             try:
                 await self._look()
                 if time() >= family_due:
@@ -358,8 +355,6 @@ class Hub:
                     self._fail(tail, error)
             except TurnlockError as error:
                 _log.warning("the ends of the runs that are followed cannot be read: %s", error)
-            if self._journal.hears:
-                await asyncio.sleep(min(CALM, self.settings.poll))
 
     async def _look_at_children(self) -> None:
         for subscriber in tuple(self._subscribers):

@@ -379,6 +379,11 @@ def _found(url: str | os.PathLike[str]) -> tuple[OpenPlace, RestorePlace | None,
     text = text_of_place(url)
     named = _SCHEME.fullmatch(text) if isinstance(url, str) else None
     scheme, place = (named["scheme"].lower(), named["place"]) if named else ("sqlite", text)
+    if scheme == "sqlite" and place == ":memory:" and isinstance(url, str):
+        raise NoJournal(
+            f"journal {shown_place(text)}: no file is meant by that; give memory: for a journal"
+            " that ends with its process (a file of this name: ./:memory:)"
+        )
     backend = BACKENDS.get(scheme)
     if backend is not None:
         module = _module_of(backend, text)

@@ -107,14 +107,6 @@ def tools_of_each(tools: Toolbox | ToolsOf | None) -> ToolsOf:
     return lambda _: toolbox
 
 
-def load_tools(path: Path) -> tuple[Tool, ...]:
-    """Run the file and return its tools, see `tools_of`.
-
-    It may import its neighbours, as a script may. Raises `BadToolFile`.
-    """
-    return tools_of(run_file(path), path)
-
-
 def tools_of(module: ModuleType, path: Path) -> tuple[Tool, ...]:
     """Return the tools among the names of a file that was run, each once, in order.
 

@@ -275,13 +275,3 @@ def _failure(it: Failed | Bye) -> tuple[str, str]:
         return "shutting_down", "the server stops; ask again in a moment"
     told = msgspec.json.decode(it.data, type=_Failed)
     return told.problem.title, told.problem.detail
-
-
-def translated(
-    entries: Iterable[Entry], story: Story, make: Callable[[Story], Translator]
-) -> list[Event]:
-    """Return all that a translator says of these entries, and then that no more has happened."""
-    past = [(entry, story.take(entry)) for entry in entries]
-    translator = make(story)
-    events = [event for it in past for event in translator.take(*it)]
-    return [*events, *translator.look(is_late=True)]

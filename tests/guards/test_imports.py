@@ -7,7 +7,9 @@ milliseconds.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -90,6 +92,29 @@ def test_what_a_guard_needs_is_heavy() -> None:
     found = heavy(closure(PurePosixPath("guards", "engine")))
 
     assert found >= {"engine/kernel", "models/deliveries", "runtime/tools/policy", "views/live"}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "library", "extra"),
+    [
+        ("agent_framework", "agent_framework", "guard-agent-framework"),
+        ("langgraph", "langchain", "guard-langgraph"),
+        ("openai_agents", "agents", "guard-openai"),
+        ("pydantic_ai", "pydantic_ai", "guard-pydantic-ai"),
+    ],
+)
+def test_an_adapter_without_its_framework_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, adapter: str, library: str, extra: str
+) -> None:
+    name = f"turnlock.guards.{adapter}"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    for known in [it for it in sys.modules if it.startswith(f"{library}.")]:
+        monkeypatch.delitem(sys.modules, known)
+    monkeypatch.setitem(sys.modules, library, None)  # as if it could not be imported
+
+    said = rf"^{name} needs {library}[\w.]*: pip install 'turnlock\[{extra}\]'$"
+    with pytest.raises(ModuleNotFoundError, match=said):
+        import_module(name)
 
 
 def test_a_package_brings_its_own_face() -> None:

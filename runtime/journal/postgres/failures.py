@@ -7,13 +7,12 @@ the server was going down, it may have kept what it did not say, once COMMIT was
 from __future__ import annotations
 
 import ssl
-from typing import Final, TypeAlias
+from typing import Final
 
 import asyncpg
 
 from ...errors import JournalError
 
-Failure: TypeAlias = asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError
 FAILURES: Final = (
     asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError,
     TimeoutError,

@@ -27,8 +27,6 @@ POSTED: Final = "p"
 """Begins the notice of a post, before the number of its run."""
 ANSWERED: Final = "a"
 """Begins the notice of an answer, before the number of the post."""
-GREW: Final = "f"
-"""Begins the notice of facts, before the number of the run."""
 NOTICE_BYTES: Final = 24
 """Characters that a notice has at most."""
 PING: Final = 30.0

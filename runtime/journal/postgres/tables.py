@@ -97,11 +97,6 @@ class Tables:
         """The channel that who listens to this journal listens to, unquoted (D-50)."""
         return f"turnlock_{self.schema}"
 
-    @property
-    def channel_quoted(self) -> str:
-        """The channel as LISTEN says it."""
-        return _quoted(self.channel)
-
 
 def _version_1(tables: Tables) -> Sequence[str]:
     """Return what makes the tables of version 1 in a schema that is there."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -368,8 +368,3 @@ class MemoryCodex:
         for number in tuple(self.waiting):
             del self.waiting[number]
             self.notifies("serverRequest/resolved", requestId=number)
-
-    def says_all(self, messages: Iterable[Mapping[str, Any]]) -> None:
-        """Say these, as they are."""
-        for message in messages:
-            self.wire.says(message)

@@ -128,14 +128,6 @@ def test_s_61_what_was_announced_by_a_message_that_was_cut_is_found() -> None:
     assert names(notes) == ["c1"]
 
 
-@attrs.define(eq=False)
-class Cut:
-    """A thread as it is kept when its server is killed."""
-
-    notes: list[Noted]
-    facts: list[Fact]
-
-
 class Kept(Driven):
     """One thread, whose ledger is cut before and after what each message brings is judged."""
 

@@ -77,6 +77,11 @@ def test_a_journal_in_memory_is_new_each_time() -> None:
         ("sqlite://host/agent.db", "a file is no host's"),
         ("sqlite://agent.db", "a file is no host's"),
         ("memory:mine", "a journal in memory has no name"),
+        (
+            ":memory:",
+            r"no file is meant by that; give memory: .*\(a file of this name: \./:memory:",
+        ),
+        ("sqlite::memory:", "no file is meant by that; give memory:"),
     ],
 )
 def test_what_names_no_journal_is_told(url: str, said: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from turnlock.runtime.journal.ledger import Cursor, Domain, Note
 from turnlock.server.clients.agui_events import Agui
 from turnlock.server.clients.agui_messages import Messages
 from turnlock.server.clients.entries import Entry
-from turnlock.server.clients.following import translated
 from turnlock.server.clients.story import Story
 from turnlock.server.shown import Sent
 
@@ -87,6 +86,16 @@ def told(entries: Sequence[Entry], page: Page) -> list[Event]:
     begun = Agui(story, run_id="run-of-the-page").start()
     events = translated(entries, story, make)
     return [begun, *(_plain(it) for it in events)]
+
+
+def translated(
+    entries: Iterable[Entry], story: Story, make: Callable[[Story], Agui]
+) -> list[Event]:
+    """All that the translator says of these entries, and then that no more has happened."""
+    past = [(entry, story.take(entry)) for entry in entries]
+    translator = make(story)
+    events = [event for it in past for event in translator.take(*it)]
+    return [*events, *translator.look(is_late=True)]
 
 
 def _plain(event: Event) -> Event:
