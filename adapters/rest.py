@@ -17,10 +17,12 @@ from ..models.deliveries import (
     Resolve,
     SealTurn,
 )
+from ..models.record import changed
 from ..runtime.journal.pruning import turn_there
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
+from ..views.resolved import resolved
 from .contract import Announced
 
 NEVER: Final = "never started: the runtime ended before it was let start"
@@ -96,11 +98,5 @@ def _ended(call: CallView, worker: str) -> Iterator[Delivery]:
 
 def unknown(call: CallView, why: str, *, attempt: int | None = None) -> Resolve:
     """Return what settles a call in doubt as one of which nobody knows what became."""
-    return Resolve(
-        run_id=call.run_id,
-        turn_id=call.turn_id,
-        invocation_id=call.invocation_id,
-        attempt=call.attempt if attempt is None else attempt,
-        resolution=Resolution.ERROR,
-        error=why,
-    )
+    settled = resolved(call, Resolution.ERROR, error=why)
+    return settled if attempt is None else changed(settled, attempt=attempt)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from ..models.deliveries import Decide, Match, Resolution, Resolve, Scope
+from ..models.deliveries import Decide, Match, Resolution, Scope
 from ..models.errors import InvalidValue, UnknownRun, shown
 from ..models.record import changed
 from ..models.values import ABSENT, Absent, Json
@@ -26,6 +26,7 @@ from ..runtime.tools.calling import is_async
 from ..runtime.tools.sealing import SealBroken
 from ..runtime.tools.threads import Threads
 from ..views.call_view import CallView
+from ..views.resolved import resolved
 
 _log = logger(__name__)
 
@@ -91,25 +92,6 @@ def decided(call: CallView, decision: Approve | Deny) -> Decide:
         arguments_digest=call.arguments_digest,
         reason=decision.reason,
         decided_by=decision.by,
-    )
-
-
-def resolved(
-    call: CallView,
-    resolution: Resolution,
-    *,
-    result: Json | Absent = ABSENT,
-    error: str | None = None,
-) -> Resolve:
-    """Return what became of the attempt that was shown to be in doubt (K-35)."""
-    return Resolve(
-        run_id=call.run_id,
-        turn_id=call.turn_id,
-        invocation_id=call.invocation_id,
-        attempt=call.attempt,
-        resolution=resolution,
-        result=result,
-        error=error,
     )
 
 

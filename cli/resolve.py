@@ -11,6 +11,7 @@ from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import ABSENT
 from ..views.call_view import CallView
+from ..views.resolved import resolved
 from .decide import BOUND, EXIT_STATUS, Decision, delivering, json_option, toolbox_of
 from .naming import run_argument
 from .places import Place
@@ -70,15 +71,7 @@ def command(  # noqa: PLR0913 - one parameter for each option
         as_ = Resolution.ERROR if result is None else Resolution.RESULT
 
     def delivery(call: CallView) -> Resolve:
-        return Resolve(
-            run_id=run_id,
-            turn_id=call.turn_id,
-            invocation_id=call.invocation_id,
-            attempt=call.attempt,
-            resolution=as_,
-            result=value,
-            error=error,
-        )
+        return resolved(call, as_, result=value, error=error)
 
     def question(call: CallView) -> str:
         if retry and Input.RESOLVE_RETRY not in call.allowed:

@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias
 
 import attrs
 
-from ..agent.approving import Approve, Deny, decided, resolved
+from ..agent.approving import Approve, Deny, decided
 from ..agent.script import Script
 from ..models.deliveries import Decide, Delivery, Report, Resolution, Resolve
 from ..models.errors import InvalidValue, TurnlockError
@@ -21,6 +21,7 @@ from ..runtime.in_doubt import PROBED, UNKNOWN
 from ..verification.replay.calls import Mode
 from ..views.call_view import CallView
 from ..views.meanings import refused
+from ..views.resolved import resolved
 from .run_screen import Screen
 
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, cast
+from typing import Final
 
 import attrs
 
 from ..engine.kernel import Kernel
 from ..models.deliveries import Delivery, Lose, Resolution, Resolve
 from ..models.ids import idempotency_key
-from ..models.values import ABSENT, Absent, Json
-from ..runtime.in_doubt import UNKNOWN
+from ..runtime.in_doubt import UNKNOWN, resolution_of
 from ..runtime.tools.calling import ToolContext
 from ..runtime.tools.performing import probe
 from ..runtime.tools.policy import InDoubt, Policy
-from ..runtime.tools.results import Failed, Happened, NeverHappened
 from ..runtime.tools.threads import Threads
 from ..runtime.tools.tool import Tool
 from ..views.call_view import CallView, Waits
 from ..views.live import call_of
+from ..views.resolved import resolved
 from .past import Past
 from .values import At
 from .visits import Step
@@ -59,9 +58,9 @@ class Losing:
             )
         if not self.began and not call.retry_authorised:
             found.append(
-                _resolve(call, Resolution.ERROR, error=NOT_BEGUN)
+                resolved(call, Resolution.ERROR, error=NOT_BEGUN)
                 if call.interrupting
-                else _resolve(call, Resolution.RETRY)
+                else resolved(call, Resolution.RETRY)
             )
         return Step(deliveries=tuple(found), answer=None)
 
@@ -87,9 +86,9 @@ async def answer_of(call: CallView, policy: Policy | None) -> Resolve | None:
     """Return what a tool declares about its call in doubt; None: somebody is to be asked."""
     rule = InDoubt.ASK if policy is None else policy.doubt_rule
     if rule is InDoubt.RETRY_IF_SAFE:
-        return _resolve(call, Resolution.RETRY)
+        return resolved(call, Resolution.RETRY)
     if rule is InDoubt.FAIL:
-        return _resolve(call, Resolution.ERROR, error=UNKNOWN)
+        return resolved(call, Resolution.ERROR, error=UNKNOWN)
     if rule is InDoubt.PROBE and policy is not None:
         return await _probed(call, policy)
     return None
@@ -109,30 +108,8 @@ async def _probed(call: CallView, policy: Policy) -> Resolve | None:
     )
     with PROBING.lease(call.tool_name) as thread:
         answer = await probe(tool, context, threads=thread)
-    if isinstance(answer, Happened):
-        return _resolve(call, Resolution.RESULT, result=cast("Json", answer.result))
-    if isinstance(answer, Failed):
-        return _resolve(call, Resolution.ERROR, error=answer.error)
-    return _resolve(call, Resolution.RETRY) if isinstance(answer, NeverHappened) else None
+    return resolution_of(context, answer)
 
 
 def _never_called() -> None:
     """Stand for a tool that a guard does not have: only its policy is asked."""
-
-
-def _resolve(
-    call: CallView,
-    resolution: Resolution,
-    *,
-    result: Json | Absent = ABSENT,
-    error: str | None = None,
-) -> Resolve:
-    return Resolve(
-        run_id=call.run_id,
-        turn_id=call.turn_id,
-        invocation_id=call.invocation_id,
-        attempt=call.attempt,
-        resolution=resolution,
-        result=result,
-        error=error,
-    )

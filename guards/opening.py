@@ -21,7 +21,6 @@ from ..models.deliveries import (
     Interrupt,
     OpenTurn,
     Resolution,
-    Resolve,
     SealTurn,
 )
 from ..models.errors import InvalidValue, shown
@@ -30,6 +29,7 @@ from ..models.values import same_json
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView, Waits
 from ..views.live import calls_of
+from ..views.resolved import resolved
 from .claiming import ungated
 from .errors import Differs, Forked, GuardRefused
 from .past import Past
@@ -134,14 +134,7 @@ class Opening:
         unfinished = tuple(calls_of(kernel))
         retries = [call for call in unfinished if call.retry_authorised]
         for call in retries:
-            yield Resolve(
-                run_id=self.run,
-                turn_id=turn.turn_id,
-                invocation_id=call.invocation_id,
-                attempt=call.attempt,
-                resolution=Resolution.ERROR,
-                error=NEVER_AGAIN,
-            )
+            yield resolved(call, Resolution.ERROR, error=NEVER_AGAIN)
         if len(retries) == len(unfinished) and turn.phase is TurnPhase.SEALED:
             yield Acknowledge(run_id=self.run, turn_id=turn.turn_id)
         else:

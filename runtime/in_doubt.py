@@ -157,7 +157,7 @@ class InDoubtResolver:
     ) -> None:
         try:
             answer = await self._answer(actor, tool, context, why)
-            resolution = None if answer is None else _resolution(context, answer)
+            resolution = None if answer is None else resolution_of(context, answer)
             if resolution is not None:
                 await actor.deliver_surely(resolution)
         finally:
@@ -182,7 +182,7 @@ class InDoubtResolver:
         return None
 
 
-def _resolution(context: ToolContext, answer: ProbeAnswer) -> Resolve | None:
+def resolution_of(context: ToolContext, answer: ProbeAnswer) -> Resolve | None:
     """Return the delivery that an answer means; None where it says nothing."""
     if isinstance(answer, StillUnknown):
         return None

@@ -17,6 +17,7 @@ from ..models.run import OWN
 from ..turn.phases import TurnPhase
 from ..views.call_view import CallView
 from ..views.live import calls_of
+from ..views.resolved import resolved
 from .actor import Actor
 from .executions import RuntimeContext
 from .settings import Settings
@@ -89,12 +90,9 @@ def _reject(call: CallView, bound: float) -> Reject:
 
 
 def _settle(call: CallView, bound: float) -> Resolve:
-    return Resolve(
-        run_id=call.run_id,
-        turn_id=call.turn_id,
-        invocation_id=call.invocation_id,
-        attempt=call.attempt,
-        resolution=Resolution.ERROR,
+    return resolved(
+        call,
+        Resolution.ERROR,
         error="the outcome is unknown: it was started, nobody knows whether it happened, and "
         f"nobody said so within {bound:g} s",
     )
