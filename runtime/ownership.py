@@ -12,13 +12,13 @@ from ..models.errors import CorruptJournal, InvalidValue, TurnlockError
 from ..models.run import Run
 from ..models.safe_text import harmless
 from .actor import Actor
-from .actors import LEFT
 from .dispatcher import Dispatcher, OnContinue
 from .errors import ClockMoved, Closed, ForeignRun, JournalReplaced, RunDiffers, RunOpen
 from .executions import RuntimeContext
 from .journal.contract import FREE, Journal, RunEntry, RunRead
 from .journal.owning import taken_at
 from .leases import SECOND_LOOK, Hold, Leases, lives_still, same_lease
+from .left_alone import LeftAlone
 from .log import logger
 from .owners import is_dead
 from .scheduling import retried
@@ -55,13 +55,7 @@ class Ownership:
         self._actors = runtime.actors
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """A lock for each run that is being taken now."""
-        self._let_go: dict[str, int] = {}
-        """Busy runs that were closed here on purpose, and their fencing tokens then: they are not
-        taken over again unasked, unless somebody else has had them since."""
-        self._unreadable: dict[str, int] = {}
-        """Runs that could not be folded, and where they ended then."""
-        self._left_alone: dict[str, str] = {}
-        """Runs of which it was said why they are left alone."""
+        self._left_alone: Final = LeftAlone(self._actors)
         self._closed = False
 
     async def own(
@@ -122,7 +116,7 @@ class Ownership:
                 return
             after = page[-1].run.run_id
             held: dict[Hold, list[RunEntry]] = {hold: [] for hold in Hold}
-            for entry in filter(self._is_wanted, page):
+            for entry in filter(self._left_alone.is_wanted, page):
                 held[leases.hold(entry)].append(entry)
             yield [*held[Hold.NONE], *held[Hold.OVER]][:room], held[Hold.OVERDUE][:room]
 
@@ -143,42 +137,13 @@ class Ownership:
         most = self._runtime.settings.runs
         return FREE if most is None else most - len(self._actors)
 
-    def _is_wanted(self, entry: RunEntry) -> bool:
-        """Whether a run that is free is to be taken: neither performed, nor let go, nor hopeless.
-
-        One that was let go here on purpose is, once somebody else has had it meanwhile.
-        """
-        run_id = entry.run.run_id
-        if run_id in self._actors or self._let_go.get(run_id) == entry.fence:
-            return False
-        return not self._is_hopeless(entry)
-
-    def _is_ours(self, run: Run) -> bool:
-        return run.kind == self._runtime.kind
-
     def _check_kind(self, run: Run) -> None:
         """Raise `ForeignRun` for a run that another runtime performs (K-61)."""
-        if not self._is_ours(run):
+        if run.kind != self._runtime.kind:
             raise ForeignRun(
                 f"run {run.run_id!r} is of kind {run.kind!r}: another runtime performs it; this one"
                 f" performs runs of kind {self._runtime.kind!r}"
             )
-
-    def _is_hopeless(self, entry: RunEntry) -> bool:
-        """Whether a run is to be left alone as long as it stands as it does: that is said once.
-
-        Its row is damaged, or a newer version's; it was rewound, and a person must decide; or it
-        could not be folded before. To take it again and again would only keep others from it.
-        """
-        run_id, why = entry.run.run_id, entry.problem or entry.rewound
-        if why is None:
-            return self._unreadable.get(run_id) == entry.sequence
-        if entry.rewound is not None:
-            self._actors.decided(run_id)
-        if self._left_alone.get(run_id) != why:
-            self._left_alone[run_id] = why
-            _log.warning("run %r is left alone: %s", run_id, harmless(why))
-        return True
 
     async def _take_all(self, free: Sequence[RunEntry]) -> list[str]:
         """Take runs that were looked at; return the ids of those that are ours now (D-13)."""
@@ -238,7 +203,7 @@ class Ownership:
         if fence is None or on_continue is None:
             _log.info("run %r is left alone: somebody else was quicker", run_id)
             return False
-        self._let_go.pop(run_id, None)
+        self._left_alone.asked_for(run_id)
         try:
             await self._perform(
                 entry.run,
@@ -250,7 +215,7 @@ class Ownership:
             )
         except TurnlockError as why:
             if isinstance(why, CorruptJournal):
-                self._unreadable[run_id] = entry.sequence
+                self._left_alone.unreadable(entry)
             _log.warning("run %r is left alone: %s", run_id, why)
             await self._undo(run_id)
             return False
@@ -305,9 +270,7 @@ class Ownership:
             return
         self._actors.remove(actor)
         if actor.kernel.busy:
-            self._let_go[run_id] = actor.fence
-            while len(self._let_go) > LEFT:
-                del self._let_go[next(iter(self._let_go))]
+            self._left_alone.let_go(run_id, fence=actor.fence)
         actor.stop(Closed(f"run {run_id!r} was closed here; open it again, or elsewhere"))
         self._dispatcher.forget(run_id)
         self._dispatcher.executions.abandon(run_id)
@@ -364,7 +327,7 @@ class Ownership:
                 if tools_of is not None or on_continue is not None:
                     raise _performed_here(run.run_id)
                 return
-            self._let_go.pop(run.run_id, None)
+            self._left_alone.asked_for(run.run_id)
             try:
                 await self._take(
                     run,
@@ -465,7 +428,7 @@ class Ownership:
     async def _undo(self, run_id: str) -> None:
         """Let a run go that was taken and cannot be performed."""
         await self.release(run_id)
-        self._let_go.pop(run_id, None)
+        self._left_alone.asked_for(run_id)
         with suppress(TurnlockError):
             entry = await self._journal.entry(run_id)
             if entry.owner == self._runtime.owner:
