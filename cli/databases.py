@@ -30,6 +30,15 @@ db_option = click.option(
     help=JOURNAL,
 )
 
+made_db_option = click.option(
+    "--db",
+    required=True,
+    envvar=DB,
+    show_envvar=True,
+    metavar="JOURNAL",
+    help=f"{JOURNAL} Made where there is none.",
+)
+
 
 def _named(_: click.Context, __: click.Parameter, db: str | None) -> str:
     if db is None:

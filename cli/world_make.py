@@ -9,8 +9,7 @@ import click
 
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
-from .databases import db_option, ended
-from .naming import DB, JOURNAL
+from .databases import db_option, ended, made_db_option
 from .world_naming import (
     agent_argument,
     chat_argument,
@@ -66,14 +65,7 @@ Exit status:
 @world_argument
 @click.option("--from", "spec", type=click.Path(), metavar="SPEC.toml", help="What it is.")
 @click.option("--title", metavar="TEXT", help="What people call it.")
-@click.option(
-    "--db",
-    required=True,
-    envvar=DB,
-    show_envvar=True,
-    metavar="JOURNAL",
-    help=f"{JOURNAL} Made where there is none.",
-)
+@made_db_option
 def new(*, world: str, spec: str | None, title: str | None, db: str) -> None:
     """Make it, and say what is in it."""
     from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - the runtime loads here

@@ -10,8 +10,7 @@ import click
 from ..models.errors import InvalidValue
 from ..models.safe_text import harmless, harmless_lines
 from ..views.wording import counted
-from .databases import db_option, ended
-from .naming import DB, JOURNAL
+from .databases import db_option, ended, made_db_option
 from .world_naming import with_world, world_argument
 
 if TYPE_CHECKING:  # they would load the runtime
@@ -73,14 +72,7 @@ def export(*, world: str, file: Path, db: str) -> None:
 @click.command("import", help=_IMPORT, short_help="Take a world out of a file.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--as", "world", metavar="W", help="Its name here.  [default: as it was]")
-@click.option(
-    "--db",
-    required=True,
-    envvar=DB,
-    show_envvar=True,
-    metavar="JOURNAL",
-    help=f"{JOURNAL} Made where there is none.",
-)
+@made_db_option
 def import_world(*, file: Path, world: str | None, db: str) -> None:
     """Take it, and say what became of it."""
     from ..runtime.journal.contract import open_journal  # noqa: PLC0415 - the runtime loads here

@@ -8,51 +8,37 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import AsyncExitStack, contextmanager, redirect_stdout
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
 
-from ..models.errors import InvalidValue, TurnlockError, UnknownRun
-from ..models.safe_text import harmless, harmless_lines
+from ..models.errors import InvalidValue, TurnlockError
+from ..models.safe_text import harmless_lines
 from .databases import db_option
 from .durations import duration
 from .places import Place
-from .shown import command_line
 from .uncaught import told_harmlessly
+from .world_ending import End, Ending
 from .world_naming import chats_option, check_chat, with_world, world_argument
 
 if TYPE_CHECKING:  # they would load the runtime
     from ..agent.speaking import Model
-    from ..views.call_view import CallView
     from ..world.configuration import Configuration
     from ..world.host import Host
     from ..world.host_declared import HostFile
     from ..world.host_file import Opened
     from ..world.publishing import World
-    from ..world.standing import MemberStanding
     from .world_lines import ChatLines
 
 PATIENCE: Final = 10.0
 """Seconds for which a member may fail, unless --patience says otherwise."""
-_WHY: Final = 400
-"""Characters of why a member does not go on."""
 _LOOK: Final = 0.05
 """Seconds after which it is looked where members stand, once nothing is heard of them …"""
 _LONGEST_LOOK: Final = 2.0
 """… and at most, as long as nothing is."""
 _LEAST_DRAIN: Final = 0.001
-
-
-class End(IntEnum):
-    """How it ended: the exit status."""
-
-    IDLE = 0
-    FAILED = 1
-    WAITING = 3
-    INTERRUPTED = 4
 
 
 _HELP: Final = """Perform the members of the world W here, and tell what happens in its chats.
@@ -225,12 +211,11 @@ class _Performance:
         self._following: dict[str, asyncio.Task[None]] = {}
         self._told = 0
         """How many events were told."""
-        self._failing: dict[str, float] = {}
-        """Since when each member fails, by the loop's clock."""
-        self._waiting: float | None = None
-        """Since when all that is left waits for people."""
-        self._doubted: dict[tuple[str, int], float] = {}
-        """Since when each attempt is known to be in doubt."""
+        self._ending = (
+            Ending(world, telling.place, patience=how.patience, headless=how.headless)
+            if how.until_idle
+            else None
+        )
 
     async def perform(self, declared: HostFile) -> End:
         """Perform until there is an end, and return it."""
@@ -319,94 +304,13 @@ class _Performance:
 
     async def _end_of(self, host: Host) -> End | None:
         """Return how it ends now; None: it goes on."""
-        if not self._how.until_idle:
+        found = await self._ending.now(host, self._chats(host.known)) if self._ending else None
+        if found is None:
             return None
-        chats = self._chats(host.known)
-        if all(map(host.is_idle, chats)):
-            for chat in chats:
-                await host.idle(chat)
-            await self._tell_rest()
-            return End.IDLE
-        standings = [await host.standing(chat) for chat in chats]
-        left = [it for standing in standings for it in standing.members if not it.is_idle]
-        failed = await self._failed(host, left)
-        if failed is not None:
-            await self._tell_rest()
-            click.echo(failed, err=True)
-            return End.FAILED
-        if left and await self._wait_long(host, left):
-            await self._tell_rest()
-            who = ", ".join(sorted({it.member.agent for it in left}))
-            show = command_line("world show", self._world.name, place=self._telling.place)
-            click.echo(f"{who} waits for people: {show}", err=True)
-            return End.WAITING
-        return None
-
-    async def _failed(self, host: Host, left: list[MemberStanding]) -> str | None:
-        """Return why nothing goes on, where members have failed for too long, and others wait."""
-        now = asyncio.get_running_loop().time()
-        failing = {it.member.run_id: it.failing for it in left if it.failing is not None}
-        for run_id in tuple(failing):
-            if await self._is_elsewhere(host, run_id):
-                del failing[run_id]  # whoever performs it goes on
-        self._failing = {it: self._failing.get(it, now) for it in failing}
-        for it in left:
-            if it.member.run_id not in failing and not await self._waits(host, it):
-                return None
-        for run_id, since in self._failing.items():
-            if now - since >= self._how.patience:
-                return harmless(f"{run_id} does not go on: {failing[run_id]}", limit=_WHY)
-        return None
-
-    async def _wait_long(self, host: Host, left: list[MemberStanding]) -> bool:
-        """Whether all of them wait for people; where nobody is there, for as long as one may fail.
-
-        Headless the host decides at once: what it cannot decide is left to nobody.
-        """
-        for it in left:
-            if not await self._waits(host, it):
-                self._waiting = None
-                return False
-        now = asyncio.get_running_loop().time()
-        self._waiting = now if self._waiting is None else self._waiting
-        return not self._how.headless or now - self._waiting >= self._how.patience
-
-    async def _waits(self, host: Host, it: MemberStanding) -> bool:
-        """Whether a member waits for people, and for nothing that its tools find out by themselves.
-
-        One that is not performed yet, and nowhere else, is about to be. What somebody has left for
-        an owner that is dead meanwhile is judged by who owns it next.
-        """
-        run_id = it.member.run_id
-        if not it.waits_for_people or await self._world.journal.posts([run_id]):
-            return False
-        if run_id not in host.runtime.runs:
-            return await self._is_elsewhere(host, run_id)
-        doubts = host.runtime.doubts(run_id)
-        if not doubts and not host.runtime.pending(run_id):
-            return False  # somebody has just decided
-        return all(self._asks(host, call) for call in doubts)
-
-    def _asks(self, host: Host, call: CallView) -> bool:
-        """Whether a person is to say what became of a call: its tool does not, or could not."""
-        from ..runtime.in_doubt import asks_a_person  # noqa: PLC0415 - as in run
-
-        now = asyncio.get_running_loop().time()
-        since = self._doubted.setdefault((call.path, call.attempt), now)
-        tool = host.runtime.tools(call.run_id).get(call.tool_name)
-        settings = host.runtime.settings
-        return asks_a_person(tool, call.attempt, seconds=now - since, settings=settings)
-
-    async def _is_elsewhere(self, host: Host, run_id: str) -> bool:
-        from ..runtime.leases import is_owned  # noqa: PLC0415 - as in run
-
-        if run_id in host.runtime.runs:
-            return False
-        journal = self._world.journal
-        try:
-            return is_owned(await journal.entry(run_id), now=journal.time())
-        except UnknownRun:
-            return False
+        await self._tell_rest()
+        if found.why:
+            click.echo(found.why, err=True)
+        return found.end
 
     def _follow(self, chat: str) -> None:
         """Tell what happens in a chat from now on; in one that was opened meanwhile, all of it."""
