@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from turnlock.guards import Guard
+
 from .conforming import hold, seeing
 
 OTHERS = {
@@ -31,3 +33,16 @@ def every_journal_conforms(
     yield
     if request.node.originalname not in OTHERS:
         hold(seen, folder)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """A journal's path."""
+    return tmp_path / "agent.db"
+
+
+@pytest.fixture
+def guard(db: Path) -> Iterator[Guard]:
+    """A guard on it."""
+    with Guard.open(db) as it:
+        yield it

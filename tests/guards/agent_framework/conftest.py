@@ -1,4 +1,4 @@
-"""Guards of these tests: each journal conforms at the end."""
+"""What these tests are asked of, bare and guarded."""
 
 from __future__ import annotations
 
@@ -7,26 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlock.cli.check_db import check_db
 from turnlock.guards import Guard
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Path]:
-    """A journal's path; what was written there by the end conforms."""
-    path = tmp_path / "agent.db"
-    yield path
-    if path.exists():
-        checked = check_db(str(path), None)
-        assert checked.outcome.broken is None
-        assert not checked.findings
-
-
-@pytest.fixture
-def guard(db: Path) -> Iterator[Guard]:
-    """A guard on it."""
-    with Guard.open(db) as it:
-        yield it
 
 
 @pytest.fixture(params=["bare", "guarded"])

@@ -68,7 +68,7 @@ async def hosts(folder: Path) -> None:
             await asyncio.to_thread(sys.stdin.readline)
         await both.wait()
 
-    async with Guard.open(folder / "guard.db") as guard:
+    async with Guard.open(folder / "agent.db") as guard:
         said = await asyncio.gather(
             *(host(folder, it, Meets(there), after) for it in (None, guard))
         )

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
-from collections.abc import Awaitable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import IO, cast
 
 import pytest
 
 from turnlock.guards import InDoubt, Resolution
 from turnlock.guards.guard import Guard
 
+from ..other_hosts import LONG, another, go, killed_having_paid, paid
 from .host import HOW, Meets
 from .stage import Stage, pays, says, told
 
 HOST = Path(__file__).with_name("host.py")
-LONG = 120
-"""Seconds that a process may last, on however loaded a machine."""
 
 
 @pytest.fixture
@@ -37,29 +33,6 @@ def folder(db: Path) -> Path:
     return db.parent
 
 
-@contextmanager
-def another(folder: Path, *how: str) -> Generator[subprocess.Popen[str]]:
-    """A process that goes on with both states, and stands before their tools."""
-    command = [sys.executable, str(HOST), str(folder), *how]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        try:
-            assert line(process) == "there\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    return cast("IO[str]", process.stdout).readline()
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    stdin = cast("IO[str]", process.stdin)
-    stdin.write("go\n")
-    stdin.flush()
-
-
 def here(folder: Path, guard: Guard | None) -> Stage:
     """A host in this process, whose payments stand in the same ledger."""
 
@@ -73,10 +46,6 @@ def here(folder: Path, guard: Guard | None) -> Stage:
 
 def state(folder: Path, guard: Guard | None) -> str:
     return (folder / f"{HOW[guard is not None]}.json").read_text(encoding="utf-8")
-
-
-def paid(folder: Path) -> list[list[str]]:
-    return [(folder / f"{it}.paid").read_text(encoding="utf-8").split() for it in HOW]
 
 
 def test_g_2_two_processes_at_once(folder: Path, db: Path) -> None:
@@ -100,10 +69,10 @@ def test_g_2_two_processes_at_once(folder: Path, db: Path) -> None:
     async def said(stage: Stage, kept: str) -> str:
         return str((await stage.go_on(kept)).final_output)
 
-    with another(folder) as process:
+    with another(HOST, folder) as process:
         assert asyncio.run(both(process)) == ["done", "done"]
         assert process.communicate(timeout=LONG)[0].split() == ["done", "done"]
-    assert paid(folder) == [["5", "5"], ["5"]]
+    assert paid(folder, *HOW) == [["5", "5"], ["5"]]
 
 
 def test_g_4_a_killed_execution_is_in_doubt_until_somebody_says_what_became_of_it(
@@ -119,11 +88,7 @@ def test_g_4_a_killed_execution_is_in_doubt_until_somebody_says_what_became_of_i
         await guard.aresolve(doubt.value.at, Resolution.RESULT, result=booked)
         return told(await stage.go_on(state(folder, guard)))
 
-    with another(folder, "hang") as process:
-        go(process)
-        assert line(process) == "paid\n"
-        process.kill()
-        process.wait(LONG)
+    killed_having_paid(HOST, folder)
     with Guard.open(db) as guard:
         assert asyncio.run(resumed(guard)) == ["paid 5, says the bank"]
-    assert paid(folder) == [["5", "5"], ["5"]]
+    assert paid(folder, *HOW) == [["5", "5"], ["5"]]

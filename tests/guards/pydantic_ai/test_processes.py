@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import pytest
 from pydantic_ai import DeferredToolResults
@@ -17,12 +15,11 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 from turnlock.guards import InDoubt, Resolution
 from turnlock.guards.guard import Guard
 
+from ..other_hosts import LONG, another, go, killed_having_paid, paid
 from .bank import PAYS, Bank, Script, agent_of, answered, conforms, returned
 from .host import HOW, Meets
 
 HOST = Path(__file__).with_name("host.py")
-LONG = 120
-"""Seconds that a process may last, on however loaded a machine."""
 APPROVED = DeferredToolResults(approvals={"c1": True})
 
 
@@ -55,29 +52,6 @@ def folder(tmp_path: Path) -> Generator[Path]:
     conforms(tmp_path)
 
 
-@contextmanager
-def another(folder: Path, *how: str) -> Generator[subprocess.Popen[str]]:
-    """A process that goes on with both histories, and stands before their tools."""
-    command = [sys.executable, str(HOST), str(folder), *how]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        try:
-            assert line(process) == "there\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    return cast("IO[str]", process.stdout).readline()
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    stdin = cast("IO[str]", process.stdin)
-    stdin.write("go\n")
-    stdin.flush()
-
-
 async def resumed(folder: Path, guard: Guard | None, *capabilities: Any) -> list[Any]:
     """Go on in this process; return what the model was told."""
     how = HOW[guard is not None]
@@ -85,10 +59,6 @@ async def resumed(folder: Path, guard: Guard | None, *capabilities: Any) -> list
     history = ModelMessagesTypeAdapter.validate_json((folder / f"{how}.json").read_bytes())
     result = await agent.run(message_history=history, deferred_tool_results=APPROVED)
     return returned(result.all_messages())
-
-
-def paid(folder: Path) -> list[list[str]]:
-    return [(folder / f"{it}.paid").read_text(encoding="utf-8").split() for it in HOW]
 
 
 def test_g_2_two_processes_at_once(folder: Path) -> None:
@@ -105,10 +75,10 @@ def test_g_2_two_processes_at_once(folder: Path) -> None:
             hosts = [resumed(folder, it, Meets(there)) for it in (None, guard)]
             return list(await asyncio.gather(*hosts))
 
-    with another(folder) as process:
+    with another(HOST, folder) as process:
         assert asyncio.run(both(process)) == [[("success", "paid 5")]] * 2
         assert process.communicate(timeout=LONG)[0].split() == ["done", "done"]
-    assert paid(folder) == [["5", "5"], ["5"]]
+    assert paid(folder, *HOW) == [["5", "5"], ["5"]]
 
 
 def test_g_4_kill_9_in_the_tool_then_resume(folder: Path) -> None:
@@ -122,10 +92,6 @@ def test_g_4_kill_9_in_the_tool_then_resume(folder: Path) -> None:
             await guard.aresolve(doubt.value.at, Resolution.RESULT, result=booked)
             return [bare, await resumed(folder, guard)]
 
-    with another(folder, "hang") as process:
-        go(process)
-        assert line(process) == "paid\n"
-        process.kill()
-        process.wait(LONG)
+    killed_having_paid(HOST, folder)
     assert asyncio.run(after()) == [[("success", "paid 5")], [("success", "paid 5, says the bank")]]
-    assert paid(folder) == [["5", "5"], ["5"]]
+    assert paid(folder, *HOW) == [["5", "5"], ["5"]]

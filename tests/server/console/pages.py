@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
 
 from playwright.sync_api import Locator, Page, expect
@@ -9,6 +10,19 @@ from playwright.sync_api import Locator, Page, expect
 from turnlock.models.codec import write
 
 from .served import Served
+
+_AXE: Final[Any] = import_module("axe_playwright_python.sync_playwright").Axe()
+"""It has no types."""
+
+
+def faults(page: Page) -> list[str]:
+    """What axe finds to be against WCAG in a page."""
+    answer: dict[str, Any] = _AXE.run(page).response
+    return [
+        f"{it['id']}: {node['html'][:120]} {node.get('failureSummary', '')[:200]}"
+        for it in answer["violations"]
+        for node in it["nodes"]
+    ]
 
 
 def card(page: Page, name: str = "call_1") -> Locator:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping
-from importlib import import_module
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
 from ...runtime.crash.depth import DEEP
 from .chats import PAID, Worlds, press, says, talk, there
 from .conftest import Visit
-from .pages import cut, on
+from .pages import cut, faults, on
 from .served import Served
 
-AXE: Final[Any] = import_module("axe_playwright_python.sync_playwright").Axe()
-"""It has no types."""
 HOSTILE: Final = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202egnp.exe\u200b\x1b[31m"
 
 FORM: Final[Mapping[str, Any]] = {
@@ -396,23 +393,14 @@ def test_f_97_axe_finds_nothing_in_a_chat(worlds: Worlds, visit: Visit, scheme: 
     _full(worlds, f"axe-{scheme}")
     page = there(visit(color_scheme=scheme), f"axe-{scheme}", "quiet")
     expect(page.locator("article.card")).to_be_visible()
-    found = [("chat", _axe(page))]
+    found = [("chat", faults(page))]
     page.keyboard.press("?")
-    found.append(("keys", _axe(page)))
+    found.append(("keys", faults(page)))
     page.keyboard.press("Escape")
     page.evaluate("location.hash = ''")
     expect(page.locator("#nothing")).to_be_visible()
-    found.append(("list", _axe(page)))
+    found.append(("list", faults(page)))
     assert [it for it in found if it[1]] == []
-
-
-def _axe(page: Page) -> list[str]:
-    answer: dict[str, Any] = AXE.run(page).response
-    return [
-        f"{it['id']}: {node['html'][:120]} {node.get('failureSummary', '')[:200]}"
-        for it in answer["violations"]
-        for node in it["nodes"]
-    ]
 
 
 @pytest.mark.parametrize(("width", "letters"), [(320, 16), (640, 32), (1100, 16)])

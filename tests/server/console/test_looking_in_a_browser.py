@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
@@ -15,11 +14,8 @@ from turnlock.server.routing import Role
 from turnlock.server.tokens import Token
 
 from .conftest import Visit
-from .pages import badge, button, card, cut, facts, live, on
+from .pages import badge, button, card, cut, facts, faults, live, on
 from .served import PAID, Served, began, decides, did, free, gated, lost
-
-AXE: Final[Any] = import_module("axe_playwright_python.sync_playwright").Axe()
-"""It has no types."""
 
 
 def story(server: Served, run_id: str) -> None:
@@ -330,35 +326,26 @@ def test_f_97_axe_finds_nothing(server: Served, visit: Visit, scheme: str) -> No
     card(page, "call_2").get_by_label("Edited arguments, JSON").fill('{"account": "y"}')
     expect(button(page, "Approve edited", "call_2")).to_be_visible()
     page.locator("#facts [role=option]").first.click()
-    found = [("run", _axe(page))]
+    found = [("run", faults(page))]
     page.keyboard.press("?")
-    found.append(("keys", _axe(page)))
+    found.append(("keys", faults(page)))
     page.keyboard.press("Escape")
     page.keyboard.press("i")
-    found.append(("ask", _axe(page)))
+    found.append(("ask", faults(page)))
     page.keyboard.press("Escape")
     page.locator("#place").fill("4")
     badge(page, "replay")
-    found.append(("replay", _axe(page)))
+    found.append(("replay", faults(page)))
     page.get_by_role("button", name="Live").click()
     live(page)
     page.evaluate("location.hash = ''")
     expect(page.locator("#nothing")).to_be_visible()
-    found.append(("runs", _axe(page)))
+    found.append(("runs", faults(page)))
     page.locator("#me").click()
     expect(page.get_by_label("Token")).to_be_visible()
-    found.append(("door", _axe(page)))
+    found.append(("door", faults(page)))
 
     assert [it for it in found if it[1]] == []
-
-
-def _axe(page: Page) -> list[str]:
-    answer: dict[str, Any] = AXE.run(page).response
-    return [
-        f"{it['id']}: {node['html'][:120]} {node.get('failureSummary', '')[:200]}"
-        for it in answer["violations"]
-        for node in it["nodes"]
-    ]
 
 
 @pytest.mark.parametrize(("width", "letters"), [(320, 16), (640, 32), (1100, 16)])
