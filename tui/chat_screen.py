@@ -8,76 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import ClassVar, Final
 from uuid import uuid4
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import Screen
-from textual.widgets import Input, Select, TextArea
+from textual.widgets import Input
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
 from ..models.values import Json
-from ..server.client import Judgeable
-from ..views.call_view import CallView
-from .cards import ApprovalCard, Card, DoubtCard, refusal
+from .cards import ApprovalCard, Card, refusal
 from .chat_heard import ChatHeard
 from .chat_watched import ChatWatched
-from .dialogs import Keys, Stopping
-from .heard import Abilities, Heard
+from .dialogs import Stopping
 from .lines import WholeText
 from .parts import Told, badge, bottom, section
 from .question_card import QuestionCard
-from .watched import Watched
+from .run_cards import RunCards
+from .screens import FLUSH, CardsScreen
 
-if TYPE_CHECKING:
-    from .app import Console
-
-_FLUSH: Final = 0.05
-"""Seconds in which what is heard is gathered before it is drawn."""
-_REPEAT: Final = 0.3
-"""Seconds in which the same key again is taken for one that is held down (F-95)."""
 _ENDED: Final = 5
 """Cards of each kind that were decided and are kept."""
-_FIELDS: Final = (Input, TextArea, Select)
 
 
-class _Member:
-    """The run of a member that has asked a person something."""
-
-    def __init__(self, run_id: str) -> None:
-        self.watched: Final = Watched(run_id)
-        self.inbox: Final[list[Heard]] = []
-        self.abilities = Abilities()
-        self.cards: Final[dict[tuple[int, str, str, str], Card]] = {}
-        """By what they are about: epoch, turn, invocation and digest, or attempt."""
-
-
-class ChatScreen(Screen[None]):
+class ChatScreen(CardsScreen):
     """A chat."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "card(1)"),
-        Binding("k", "card(-1)"),
-        Binding("a", "decide('a')"),
-        Binding("d", "decide('d')"),
-        Binding("e", "decide('e')"),
-        Binding("i", "interrupt"),
         Binding("s", "say"),
         Binding("end", "latest"),
-        Binding("question_mark", "keys"),
-        Binding("escape", "leave"),
-        Binding("q", "app.quit"),
     ]
 
     def __init__(self, world: str, chat: str) -> None:
         """Watch this chat."""
         super().__init__()
         self.watched: Final = ChatWatched(world, chat)
-        self.members: Final[dict[str, _Member]] = {}
+        self.members: Final[dict[str, RunCards]] = {}
         """Those that have asked something, by their runs."""
         self.questions: Final[dict[str, QuestionCard]] = {}
         """The cards of questions, by their ids."""
@@ -95,12 +64,6 @@ class ChatScreen(Screen[None]):
         self._message_id: str | None = None
         """Of what was said and not answered: said again it is said once."""
         self._saying = False
-        self._pressed: tuple[str, float] = ("", 0.0)
-
-    @property
-    def console_app(self) -> Console:
-        """The console that it belongs to."""
-        return cast("Console", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def cards(self) -> list[Card | QuestionCard]:
@@ -135,8 +98,8 @@ class ChatScreen(Screen[None]):
         """Begin to watch."""
         self._lines.focus()
         self.run_worker(self._watch(), name="watch", exit_on_error=True)
-        self.set_interval(_FLUSH, self._flush)
-        self.set_interval(1.0, self._draw_times)
+        self.set_interval(FLUSH, self._flush)
+        self.set_interval(1.0, self.draw_times)
         self._draw()
 
     async def _watch(self) -> None:
@@ -145,7 +108,7 @@ class ChatScreen(Screen[None]):
             async for one in heard:
                 self.inbox.append(one)
 
-    async def _watch_run(self, member: _Member) -> None:
+    async def _watch_run(self, member: RunCards) -> None:
         run_id = member.watched.run_id
         try:
             member.abilities = await self.console_app.source.abilities(run_id)
@@ -163,13 +126,10 @@ class ChatScreen(Screen[None]):
             self.watched.hear(it)
         for run_id in self.watched.runs:
             if run_id not in self.members:
-                member = self.members[run_id] = _Member(run_id)
+                member = self.members[run_id] = RunCards(run_id, ended=_ENDED)
                 self.run_worker(self._watch_run(member), name=run_id, exit_on_error=True)
         for member in self.members.values():
-            new = new or bool(member.inbox)
-            facts, member.inbox[:] = list(member.inbox), []
-            for one in facts:
-                member.watched.hear(one)
+            new = member.take() or new
         if new:
             self._draw()
 
@@ -181,17 +141,16 @@ class ChatScreen(Screen[None]):
         if at_end:
             self.call_after_refresh(self.action_latest)
         self._draw_cards()
-        self._draw_times()
+        self.draw_times()
 
-    def _draw_times(self) -> None:
+    def draw_times(self) -> None:
+        """Draw the line at the top, and the cards."""
         it = self.watched
         told = Content.assemble(("turnlock  ", "bold"), f"{it.world} / {it.chat}")
         self._chat.tell(told)
         self._standing.tell(Content.assemble(badge(it.badge, it.told), " "))
         for member in self.members.values():
-            for card in member.cards.values():
-                if card.is_mounted:
-                    self._tell_card(member, card)
+            member.tell(now=self.console_app.now())
         for asked in self.questions.values():
             if asked.is_mounted:
                 replied = it.replies.get(asked.question.question_id)
@@ -202,26 +161,10 @@ class ChatScreen(Screen[None]):
         )
         self._cards.display = bool(self.cards)
 
-    def _tell_card(self, member: _Member, card: Card) -> None:
-        card.tell(
-            _of_card(member.watched, card),
-            may_decide=member.watched.may_decide and member.abilities.decide,
-            abilities=member.abilities,
-            now=self.console_app.now(),
-        )
-
     def _draw_cards(self) -> None:
-        """Make a card for what waits and has none; none is ever made again (F-93)."""
         for member in self.members.values():
-            if member.watched.is_live:
-                view = member.watched.view
-                for call in (*view.waiting, *view.in_doubt):
-                    self._make_card(member, call)
-            ended = [
-                key for key, it in member.cards.items() if it.ended and not it.has_focus_within
-            ]
-            for key in ended[:-_ENDED]:
-                member.cards.pop(key).remove()
+            for card in member.made():
+                self._of_calls.mount(card)
         if self.watched.is_live:
             for name, question in self.watched.questions.items():
                 if name not in self.questions:
@@ -231,33 +174,10 @@ class ChatScreen(Screen[None]):
         for name in done[:-_ENDED]:
             self.questions.pop(name).remove()
 
-    def _make_card(self, member: _Member, call: CallView) -> None:
-        about = str(call.attempt) if call.in_doubt else call.arguments_digest or ""
-        key = (call.epoch, call.turn_id, call.invocation_id, about)
-        if key not in member.cards:
-            card = member.cards[key] = DoubtCard(call) if call.in_doubt else ApprovalCard(call)
-            self._of_calls.mount(card)
-
     def _say(self, text: str) -> None:
         self._notice.tell(Content.styled(harmless(text, limit=500), "bold yellow"))
 
     # What is done
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
-        """None of the keys acts while a field has the focus, but for those that close (F-95)."""
-        return action in {"leave", "app.quit"} or not self._in_field()
-
-    def _in_field(self) -> bool:
-        focused = self.focused
-        return focused is not None and any(
-            isinstance(it, _FIELDS) for it in focused.ancestors_with_self
-        )
-
-    def _is_repeat(self, key: str) -> bool:
-        before, at = self._pressed
-        now = self.console_app.tick()
-        self._pressed = (key, now)
-        return key == before and now - at < _REPEAT
 
     @property
     def chosen(self) -> Card | QuestionCard | None:
@@ -280,29 +200,13 @@ class ChatScreen(Screen[None]):
     def action_decide(self, key: str) -> None:
         """Approve, deny or edit the card of a call; reply to a question, or decline it."""
         card = self.chosen
-        if card is None or self._is_repeat(key):
+        if card is None or self.is_repeat(key):
             return
         if isinstance(card, QuestionCard):
             if key != "e":
                 {"a": card.reply, "d": card.decline}[key]()
         elif isinstance(card, ApprovalCard):
             {"a": card.approve, "d": card.deny, "e": card.edit}[key]()
-
-    def on_card_made(self, event: Card.Made) -> None:
-        """Tell a new card how things stand."""
-        event.stop()
-        self._draw_times()
-
-    def on_card_deciding(self, event: Card.Deciding) -> None:
-        """Have a decision judged by the run of its call."""
-        event.stop()
-        self.console_app.run_worker(self._deliver(event.card, event.delivery))
-
-    async def _deliver(self, card: Card, delivery: Judgeable) -> None:
-        answer = await self.console_app.source.deliver(card.call.run_id, delivery)
-        if self.is_attached:
-            card.answered(answer)
-            self._draw_times()
 
     def on_question_card_replying(self, event: QuestionCard.Replying) -> None:
         """Have a reply kept."""
@@ -315,7 +219,7 @@ class ChatScreen(Screen[None]):
         answer = await chats.reply(it.world, it.chat, name, content)
         if self.is_attached:
             card.answered(answer)
-            self._draw_times()
+            self.draw_times()
 
     def action_say(self) -> None:
         """Go to the line in which something is said."""
@@ -356,7 +260,7 @@ class ChatScreen(Screen[None]):
 
     def action_interrupt(self) -> None:
         """Ask which member is to be interrupted."""
-        if not self._is_repeat("i"):
+        if not self.is_repeat("i"):
             self.run_worker(self._ask_whom(), name="interrupt")
 
     async def _ask_whom(self) -> None:
@@ -391,24 +295,12 @@ class ChatScreen(Screen[None]):
         """Go to what was said last."""
         self._lines.scroll_end(animate=False)
 
-    def action_keys(self) -> None:
-        """Show the keys."""
-        self.console_app.push_screen(Keys())
-
     def action_leave(self) -> None:
         """Close what is open, the innermost first: an editor, a field, this screen."""
         card = self.chosen
         if card is not None and card.has_focus_within and card.leave():
             return
-        if self._in_field():
+        if self.in_field():
             self.set_focus(self._lines)
         else:
             self.dismiss(None)
-
-
-def _of_card(watched: Watched, card: Card) -> CallView | None:
-    view, was = watched.view, card.call
-    for turn in (view.turn, *reversed(view.recent)):
-        if turn is not None and turn.epoch == was.epoch:
-            return turn.calls.get(was.invocation_id)
-    return None

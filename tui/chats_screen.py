@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.screen import Screen
 
 from ..models.errors import TurnlockError
 from ..models.safe_text import harmless
 from .chat_heard import ListedChat
-from .dialogs import Keys
 from .lines import Column, Rows
 from .machine import Part
 from .parts import Told, badge, bottom
+from .screens import ConsoleScreen
 from .watched import Badge
-
-if TYPE_CHECKING:
-    from .app import Console
 
 _LOOK: Final = 2.0
 """Seconds between two looks at the worlds."""
@@ -35,15 +31,13 @@ _OF_CHATS: Final = (
 )
 
 
-class ChatsScreen(Screen[None]):
+class ChatsScreen(ConsoleScreen):
     """The worlds of a journal or a server, and their chats."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "step(1)"),
         Binding("k", "step(-1)"),
-        Binding("question_mark", "keys"),
         Binding("escape", "dismiss"),
-        Binding("q", "app.quit"),
     ]
 
     def __init__(self) -> None:
@@ -57,11 +51,6 @@ class ChatsScreen(Screen[None]):
         self._place = Told(id="place")
         self._standing = Told(id="standing")
         self._rows = Rows(_OF_CHATS, empty="there is no world", id="chats")
-
-    @property
-    def console_app(self) -> Console:
-        """The console that it belongs to."""
-        return cast("Console", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Yield its parts."""
@@ -139,10 +128,6 @@ class ChatsScreen(Screen[None]):
             self._chosen = _key(it)
             if it.chat is not None:
                 self.console_app.open_chat(it.world, it.chat)
-
-    def action_keys(self) -> None:
-        """Show the keys."""
-        self.console_app.push_screen(Keys())
 
 
 def _key(it: ListedChat) -> tuple[str, str | None]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Input, Select, TextArea
+from textual.widgets import Input
 
 from ..diagrams.palette import Theme, look_of
 from ..models.deliveries import Interrupt
@@ -25,62 +24,44 @@ from ..views.call_view import CallView
 from ..views.meanings import stands
 from ..views.phrases import phase_of
 from .calls_told import OF_CALLS, OF_FACTS, OF_IGNORED, as_it_was, took
-from .cards import ApprovalCard, Card, DoubtCard, how_it_ended, refusal
-from .dialogs import Interrupting, Keys
-from .heard import Abilities, Heard, Ignored
+from .cards import ApprovalCard, Card, how_it_ended, refusal
+from .dialogs import Interrupting
+from .heard import Answered, Ignored
 from .lines import Rows, WholeText
 from .machine import Line, Part, colour_of, drawn, next_steps, path_of
 from .parts import Slider, Told, badge, bottom, section, waiting_told
+from .run_cards import RunCards
+from .screens import FLUSH, CardsScreen
 from .texts import clock_time
-from .watched import Watched
 
-if TYPE_CHECKING:
-    from .app import Console
-
-_FLUSH: Final = 0.05
-"""Seconds in which what is heard is gathered before it is drawn."""
-_REPEAT: Final = 0.3
-"""Seconds in which the same key again is taken for one that is held down (F-95)."""
 _ENDED: Final = 20
 """Cards that were decided and are kept."""
 _GRACE: Final = 10.0
 """Seconds in which what runs may still report after an interrupt."""
 _CALLS: Final = 1_000
 """Calls that the table shows."""
-_FIELDS: Final = (Input, TextArea, Select)
 
 
-class RunScreen(Screen[None]):
+class RunScreen(CardsScreen):
     """A run."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (104, "-wide")]  # noqa: RUF012 - Textual's
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "card(1)"),
-        Binding("k", "card(-1)"),
-        Binding("a", "decide('a')"),
-        Binding("d", "decide('d')"),
-        Binding("e", "decide('e')"),
-        Binding("i", "interrupt"),
         Binding("slash", "filter"),
         Binding("left", "replay(-1)"),
         Binding("right", "replay(1)"),
         Binding("home", "replay_to(0)"),
         Binding("end", "replay_to(-1)"),
-        Binding("question_mark", "keys"),
-        Binding("escape", "leave"),
-        Binding("q", "app.quit"),
     ]
 
     def __init__(self, run_id: str) -> None:
         """Watch this run."""
         super().__init__()
-        self.watched: Final = Watched(run_id)
-        self.cards: Final[dict[tuple[int, str, str], Card]] = {}
-        """By what they are about: epoch, invocation and digest, or attempt."""
-        self.inbox: Final[list[Heard]] = []
-        """What was heard and is not drawn yet."""
-        self._abilities = Abilities()
+        self._decided: Final = RunCards(run_id, ended=_ENDED)
+        self.watched: Final = self._decided.watched
+        self.cards: Final = self._decided.cards
+        self.inbox: Final = self._decided.inbox
         self._run = Told(id="run")
         self._standing = Told(id="standing")
         self._waits = section("WAITS FOR YOU", id="waits")
@@ -99,12 +80,6 @@ class RunScreen(Screen[None]):
         self._found: list[int] = []
         self._said = ""
         self._interrupting = False
-        self._pressed: tuple[str, float] = ("", 0.0)
-
-    @property
-    def console_app(self) -> Console:
-        """The console that it belongs to."""
-        return cast("Console", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Yield its parts."""
@@ -137,8 +112,8 @@ class RunScreen(Screen[None]):
         self.facts.focus()
         self.run_worker(self._watch(), name="watch", exit_on_error=True)
         self.run_worker(self._ask_abilities(), name="abilities")
-        self.set_interval(_FLUSH, self._flush)
-        self.set_interval(1.0, self._draw_times)
+        self.set_interval(FLUSH, self._flush)
+        self.set_interval(1.0, self.draw_times)
         self._draw()
 
     async def _watch(self) -> None:
@@ -148,16 +123,13 @@ class RunScreen(Screen[None]):
 
     async def _ask_abilities(self) -> None:
         try:
-            self._abilities = await self.console_app.source.abilities(self.watched.run_id)
+            self._decided.abilities = await self.console_app.source.abilities(self.watched.run_id)
         except TurnlockError as error:
             self._say(str(error))
         self._draw()
 
     def _flush(self) -> None:
-        if self.inbox:
-            heard, self.inbox[:] = list(self.inbox), []
-            for it in heard:
-                self.watched.hear(it)
+        if self._decided.take():
             self._draw()
 
     # What is drawn
@@ -165,17 +137,18 @@ class RunScreen(Screen[None]):
     def _draw(self) -> None:
         self._draw_cards()
         self._draw_tables()
-        self._draw_times()
+        self.draw_times()
         self._draw_machine()
 
-    def _draw_times(self) -> None:
+    def draw_times(self) -> None:
+        """Draw the line at the top, and the cards."""
         watched, app = self.watched, self.console_app
         status = watched.shown.status.value
         self._run.tell(
             Content.assemble(
                 ("turnlock  ", "bold"),
                 (harmless(watched.run_id), "bold"),
-                f"{self._abilities.of_kind}  ",
+                f"{self._decided.abilities.of_kind}  ",
                 (
                     f" {look_of(status).sign} {status.replace('_', ' ')} ",
                     f"reverse {colour_of(status, Theme.DARK)}",
@@ -188,42 +161,14 @@ class RunScreen(Screen[None]):
                 waiting_told(app.waiting), "   ", badge(watched.badge, watched.told), " "
             )
         )
-        now = app.now()
-        for card in self.cards.values():
-            if card.is_mounted:
-                self._tell_card(card, now)
-
-    def _tell_card(self, card: Card, now: float) -> None:
-        card.tell(
-            self._of_card(card),
-            may_decide=self.watched.may_decide and self._abilities.decide,
-            abilities=self._abilities,
-            now=now,
-        )
-
-    def _of_card(self, card: Card) -> CallView | None:
-        view, was = self.watched.view, card.call
-        for turn in (view.turn, *reversed(view.recent)):
-            if turn is not None and turn.epoch == was.epoch:
-                return turn.calls.get(was.invocation_id)
-        return None
+        self._decided.tell(now=app.now())
 
     def _draw_cards(self) -> None:
-        """Make a card for what waits and has none; none is ever made again (F-93)."""
         watched = self.watched
         replay = watched.moment is not None
-        waiting = (*watched.view.waiting, *watched.view.in_doubt) if watched.is_live else ()
-        for call in waiting:  # on the way to what is, much waits that is decided by now
-            about = str(call.attempt) if call.in_doubt else call.arguments_digest or ""
-            key = (call.epoch, call.invocation_id, about)
-            if key not in self.cards:
-                card = DoubtCard(call) if call.in_doubt else ApprovalCard(call)
-                self.cards[key] = card
-                self._cards.mount(card)
-                self._call = self._call or (call.epoch, call.invocation_id)
-        ended = [key for key, it in self.cards.items() if it.ended and not it.has_focus_within]
-        for key in ended[:-_ENDED]:
-            self.cards.pop(key).remove()
+        for card in self._decided.made():
+            self._cards.mount(card)
+            self._call = self._call or _key(card.call)
         self._cards.display = bool(self.cards) and not replay
         shown = watched.shown
         self._past.display = replay and bool(shown.waiting or shown.in_doubt)
@@ -313,23 +258,6 @@ class RunScreen(Screen[None]):
 
     # What is done
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
-        """None of the keys acts while a field has the focus, but for those that close (F-95)."""
-        return action in {"leave", "app.quit"} or not self._in_field()
-
-    def _in_field(self) -> bool:
-        focused = self.focused
-        return focused is not None and any(
-            isinstance(it, _FIELDS) for it in focused.ancestors_with_self
-        )
-
-    def _is_repeat(self, key: str) -> bool:
-        """Whether a key is held down: it came just now."""
-        before, at = self._pressed
-        now = self.console_app.tick()
-        self._pressed = (key, now)
-        return key == before and now - at < _REPEAT
-
     @property
     def chosen(self) -> Card | None:
         """The card that keys are about."""
@@ -368,41 +296,27 @@ class RunScreen(Screen[None]):
     def action_decide(self, key: str) -> None:
         """Approve, deny or edit the card."""
         card = self.chosen
-        if self._is_repeat(key) or not isinstance(card, ApprovalCard):
+        if self.is_repeat(key) or not isinstance(card, ApprovalCard):
             return
         if self.watched.moment is not None:
             return
         {"a": card.approve, "d": card.deny, "e": card.edit}[key]()
 
-    def on_card_made(self, event: Card.Made) -> None:
-        """Tell a new card how things stand."""
-        event.stop()
-        self._tell_card(event.card, self.console_app.now())
-
-    def on_card_deciding(self, event: Card.Deciding) -> None:
-        """Have a decision judged."""
-        event.stop()
-        self.console_app.run_worker(self._deliver(event.card, event.delivery))
-
-    async def _deliver(self, card: Card, delivery: Judgeable) -> None:
-        answer = await self.console_app.source.deliver(self.watched.run_id, delivery)
-        if not self.is_attached:
-            return  # the screen was left: the facts tell what came of it
-        card.answered(answer)
+    def judged(self, card: Card, delivery: Judgeable, answer: Answered) -> None:
+        """Say why a decision was ignored."""
         if answer.accepted is False and answer.reason:
             what = f"{delivery.type} {harmless(card.call.invocation_id, limit=60)}"
             ignored = Ignored(at=self.console_app.now(), reason=answer.reason, what=what)
             self.inbox.append(ignored)
-        self._draw_times()
 
     def action_interrupt(self) -> None:
         """Ask once whether the turn is to be interrupted."""
         turn = self.watched.view.turn
-        if self._is_repeat("i") or self._interrupting or not self.watched.may_decide:
+        if self.is_repeat("i") or self._interrupting or not self.watched.may_decide:
             return
         if turn is None or turn.phase is TurnPhase.INTERRUPTING:
             self._say("no turn is open" if turn is None else "the turn is being interrupted")
-            self._draw_times()
+            self.draw_times()
             return
         turn_id = turn.turn_id
 
@@ -426,7 +340,7 @@ class RunScreen(Screen[None]):
             self._say(f"unknown whether it was interrupted: {answer.detail or 'nobody answered'}")
         elif not answer.accepted:
             self._say(refusal(answer))
-        self._draw_times()
+        self.draw_times()
 
     def action_filter(self) -> None:
         """Go to the filter."""
@@ -472,16 +386,12 @@ class RunScreen(Screen[None]):
             self.watched.look_at(self._found[event.place])
             self._draw()
 
-    def action_keys(self) -> None:
-        """Show the keys."""
-        self.console_app.push_screen(Keys())
-
     def action_leave(self) -> None:
         """Close what is open, the innermost first: an editor, a field, the replay, this screen."""
         card = self.chosen
         if card is not None and card.has_focus_within and card.leave():
             return
-        if self._in_field():
+        if self.in_field():
             self.set_focus(self.facts)
         elif self.watched.moment is not None:
             self.action_replay_to(-1)

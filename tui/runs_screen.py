@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.screen import Screen
 
 from ..diagrams.palette import Theme, look_of
 from ..guards.values import KIND as GUARD
 from ..models.run import OWN
 from ..models.safe_text import harmless
-from .dialogs import Keys
 from .heard import Entry
 from .lines import Column, Rows
 from .machine import Part, colour_of
 from .parts import Told, badge, bottom, waiting_told
+from .screens import ConsoleScreen
 from .texts import span
 from .watched import Badge
-
-if TYPE_CHECKING:
-    from .app import Console
 
 _OF_RUNS: Final = (
     Column("run"),
@@ -45,21 +41,14 @@ def _performed(it: Entry) -> str:
     return "" if it.owned else "by nobody"
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(ConsoleScreen):
     """The runs of a journal or a server."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "step(1)"),
         Binding("k", "step(-1)"),
         Binding("w", "worlds"),
-        Binding("question_mark", "keys"),
-        Binding("q", "app.quit"),
     ]
-
-    @property
-    def console_app(self) -> Console:
-        """The console that it belongs to."""
-        return cast("Console", self.app)  # pyright: ignore[reportUnknownMemberType]
 
     def compose(self) -> ComposeResult:
         """Yield its parts."""
@@ -147,7 +136,3 @@ class RunsScreen(Screen[None]):
     def action_worlds(self) -> None:
         """Show the worlds and their chats."""
         self.console_app.open_chats()
-
-    def action_keys(self) -> None:
-        """Show the keys."""
-        self.console_app.push_screen(Keys())
