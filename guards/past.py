@@ -189,7 +189,7 @@ class Past:
                 raise CorruptJournal(
                     sequence=by,
                     cause=f"no fact up to it has opened turn {turn_id!r}, which the run knows",
-                    fix="look at the run with: turnlock check-db",
+                    fix="look at the run with: turnlock check --db JOURNAL",
                 )
             told = Told.of(cast("TurnOpened", facts[0])).after(facts[1:], sequence=by)
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Callable
 from typing import Any, Final, TextIO
 
 from ..models.safe_text import harmless
@@ -29,6 +30,16 @@ def logger(name: str) -> logging.Logger:
     found = logging.getLogger(name)
     found.addFilter(_harmless)  # once, however often it is asked for
     return found
+
+
+def defects(module: str) -> Callable[[str, BaseException], None]:
+    """Return what logs, for a module, what a task let out that nothing of ours should."""
+    found = logger(module)
+
+    def tell(task: str, error: BaseException) -> None:
+        found.error("%s failed: this is a defect of turnlock", task, exc_info=error)
+
+    return tell
 
 
 def show_on(stream: TextIO) -> None:

@@ -268,5 +268,5 @@ def _lost(sequence: int) -> CorruptJournal:
     return CorruptJournal(
         sequence=sequence,
         cause="the journal ends before its own snapshot",
-        fix="look at the run with: turnlock check-db",
+        fix="look at the run with: turnlock check --db JOURNAL",
     )

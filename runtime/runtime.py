@@ -33,7 +33,7 @@ from .executions import RuntimeContext
 from .journal.contract import Journal
 from .journal.ledger import Domain, Note, Noted
 from .leases import clock_of_leases
-from .log import logger
+from .log import defects, logger
 from .owners import Worker, new_owner
 from .ownership import Ownership
 from .restoring import restoring_of
@@ -49,7 +49,7 @@ from .tools.toolbox import Toolbox, ToolsOf, tools_of_each
 from .watchdog import Watchdog
 from .writer import fold_run
 
-_log = logger(__name__)
+_log, _defect = logger(__name__), defects(__name__)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -392,4 +392,4 @@ class Runtime(Delivering):
         elif not isinstance(error, Exception):
             _log.error("%s ended the process: %s", name, type(error).__name__)
         else:
-            _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
+            _defect(name, error)

@@ -152,8 +152,8 @@ class App:
         role = route.endpoint.role
         if role is not None:
             who.check(role)
-        if role not in {None, Role.LOOK} and self.face.standing.is_stopping:
-            raise Problem("shutting_down", "this server ends; nothing new is begun")
+        if role not in {None, Role.LOOK}:
+            self.face.standing.check_goes_on()
         kind: type[object] | None = route.endpoint.body
         body = (
             None

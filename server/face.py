@@ -15,6 +15,7 @@ from .guard import Guard
 from .health import Readiness
 from .hub import Hub
 from .pictures import Drawings
+from .problems import Problem
 from .sessions import Sessions
 from .tokens import Tokens
 from .worlds_known import Worlds
@@ -54,6 +55,11 @@ class Standing:
     """Whether it ends: nothing more is commanded (S-97)."""
     refused: Counter[str] = attrs.field(factory=Counter[str])
     """What was answered with a problem, by its code (F-35)."""
+
+    def check_goes_on(self) -> None:
+        """Raise `Problem` where it ends."""
+        if self.is_stopping:
+            raise Problem("shutting_down", "this server ends; nothing new is begun")
 
 
 def _guard(face: Face) -> Guard:

@@ -21,7 +21,7 @@ from ..models.safe_text import harmless
 from ..runtime.errors import LASTING, JournalError, Overloaded
 from ..runtime.journal.contract import Journal
 from ..runtime.journal.ledger import START, Cursor
-from ..runtime.log import logger
+from ..runtime.log import defects, logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Tasks, retried
 from ..runtime.streams import look_due
@@ -90,7 +90,7 @@ class Hub:
         self._journal = journal
         self._runtimes: list[Runtime] = [] if runtime is None else [runtime]
         """What performs runs here."""
-        self._tasks = Tasks(failed=_failed)
+        self._tasks = Tasks(failed=defects(__name__))
         self._tails: dict[str, Tail] = {}
         self._subscribers: dict[Subscriber, Hashable] = {}
         self._of: dict[Hashable, int] = {}
@@ -393,7 +393,3 @@ class Hub:
                         tail.diagnose(diagnostic)
             finally:
                 await diagnostics.aclose()
-
-
-def _failed(name: str, error: BaseException) -> None:
-    _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)

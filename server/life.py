@@ -34,7 +34,7 @@ from ..runtime.journal.contract import Appended, Journal
 from ..runtime.journal.ledger import Domain, Note
 from ..runtime.leases import put_out, time_of_takers
 from ..runtime.listing import tell_untold
-from ..runtime.log import logger
+from ..runtime.log import defects, logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, SteadyClock, Tasks
 from ..runtime.settings import Settings
@@ -87,7 +87,7 @@ class Life:
         self.active: Final[dict[str, Performed]] = {}
         """By run, in the order in which they began."""
         self._room = Room(self.active, settings)
-        self.tasks: Final = Tasks(failed=_failed)
+        self.tasks: Final = Tasks(failed=defects(__name__))
         self.stopping = False
         """Whether the server ends: no session begins any more."""
         self.adapters: Final = adapters
@@ -448,7 +448,3 @@ class Life:
                 entry = await self.journal.entry(run_id)
                 if entry.owner == performed.runtime.owner:
                     await self.journal.prune(run_id, fence=entry.fence, now=self.now())
-
-
-def _failed(name: str, error: BaseException) -> None:
-    _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)

@@ -39,7 +39,7 @@ MOST: Final = 1_000
 """Runs that a page may have."""
 
 REWOUND: Final = "facts that were kept once are gone; a person decides: turnlock recover"
-DAMAGED: Final = "what is kept of it is damaged; turnlock check-db says what"
+DAMAGED: Final = "what is kept of it is damaged; turnlock check --db says what"
 _CAUSES: Final = {"rewound": REWOUND, "row": DAMAGED}
 _TROUBLE: Final = 500
 

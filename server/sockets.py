@@ -9,13 +9,13 @@ from typing import Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDisconnected
 
-from ..runtime.log import logger
+from ..runtime.log import defects, logger
 from ..runtime.scheduling import Tasks
 from .connections import transport_of
 from .face import Face
 from .routing import Who
 
-_log = logger(__name__)
+_log, _defect = logger(__name__), defects(__name__)
 
 JUDGED: Final = 15.0
 """Seconds in which commands are answered that were under way when their socket was closed."""
@@ -96,7 +96,7 @@ class Socket(ABC):
 
     def _failed(self, name: str, error: BaseException) -> None:
         if not isinstance(error, GONE):
-            _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
+            _defect(name, error)
         self._close(1011, "internal_error")
 
     async def _listen(self) -> None:

@@ -263,8 +263,7 @@ class _Socket(Socket):
 
     def _check_command(self, said: Command) -> None:
         self._who.check(Role.RUN if said.type == SAY else Role.DECIDE)
-        if self._face.standing.is_stopping:
-            raise Problem("shutting_down", "this server ends; nothing new is begun")
+        self._face.standing.check_goes_on()
         if len(self._judging) >= COMMANDS:
             raise Problem("overloaded", f"{COMMANDS} commands of this socket are under way")
 

@@ -25,7 +25,7 @@ from ..agent.transients import Transient
 from ..models.errors import InvalidValue, TurnlockError
 from ..runtime.errors import Closed, JournalReplaced
 from ..runtime.journal.contract import Journal
-from ..runtime.log import logger
+from ..runtime.log import defects, logger
 from ..runtime.runtime import Runtime
 from ..runtime.scheduling import Clock, Tasks, backoff
 from ..runtime.settings import Settings
@@ -130,8 +130,8 @@ class Host:
         self._room = asyncio.Semaphore(PERFORMED)
         self._looking = asyncio.Semaphore(LOOKS)
         self._change = asyncio.Event()
-        self._tasks = Tasks(failed=self._failed)
-        self._members = Tasks(failed=self._failed)
+        self._tasks = Tasks(failed=defects(__name__))
+        self._members = Tasks(failed=defects(__name__))
         self._titles = Titles(
             journal,
             self.world,
@@ -466,9 +466,6 @@ class Host:
     def _fail(self, error: TurnlockError) -> None:
         self._failure = error
         self._tell()
-
-    def _failed(self, name: str, error: BaseException) -> None:
-        _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
 
     async def _leave(
         self,

@@ -17,7 +17,7 @@ from ..agent.speaking import Model, Question, listen
 from ..models.errors import InvalidValue, TurnlockError
 from ..models.safe_text import harmless
 from ..runtime.journal.contract import Journal
-from ..runtime.log import logger
+from ..runtime.log import defects, logger
 from ..runtime.scheduling import Tasks
 from .configuration import Configuration
 from .entries import ChatTitled, Message, Role, body_of
@@ -106,7 +106,7 @@ class Titles:
         self._under_way: set[str] = set()
         self._done: set[str] = set()
         """Chats that have a title by now, though it may not be known yet."""
-        self._tasks: Final = Tasks(failed=self._failed)
+        self._tasks: Final = Tasks(failed=defects(__name__))
 
     def is_busy(self, chat: str) -> bool:
         """Whether a title of this chat is being made."""
@@ -181,6 +181,3 @@ class Titles:
             _log.warning("no model gave chat %s/%s a title: %s", self._world, chat, why)
             return ""
         return cleaned(ended.answer.text or "")
-
-    def _failed(self, name: str, error: BaseException) -> None:
-        _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)

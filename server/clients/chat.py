@@ -17,7 +17,6 @@ from ...runtime.looking import known
 from ..bodies import FOREIGN_LIMIT
 from ..commands import STARTS
 from ..face import Face
-from ..problems import Problem
 from ..routing import Asked, Endpoint, Role, Who
 from .answering import Heard, Saying, answer
 from .approval_ids import ApprovalId
@@ -38,8 +37,7 @@ async def asked_for(
 
     Raises `Problem` (`forbidden`, `unknown_run`, `invalid_value`) and what the journal raises.
     """
-    if face.standing.is_stopping:
-        raise Problem("shutting_down", "this server ends; nothing new is begun")
+    face.standing.check_goes_on()
     request = ChatRequest.of(body)
     run = await (
         known(face.journal, request.run_id)

@@ -84,8 +84,7 @@ async def _posted(face: Face, asked: Asked) -> Response:
         raise Problem("invalid_json", f"{error.cause}; {error.fix}", at=error.place) from None
     if isinstance(told, dict) and cast("Mapping[str, Any]", told).get("method") == "tools/call":
         asked.who.check(Role.RUN)
-        if face.standing.is_stopping:
-            raise Problem("shutting_down", "this server ends; nothing new is begun")
+        face.standing.check_goes_on()
     return _handled(face, asked, serving, body)
 
 

@@ -29,7 +29,7 @@ from ....models.values import Json, canonical
 from ....runtime.dispatcher import Continuation
 from ....runtime.errors import JournalOwned, RunFenced
 from ....runtime.journal.contract import Journal
-from ....runtime.log import logger
+from ....runtime.log import defects
 from ....runtime.looking import known
 from ....runtime.runtime import Runtime
 from ....runtime.scheduling import Tasks
@@ -39,8 +39,6 @@ from ...cookies import Keys
 from ...orphans import UNKNOWN, denied
 from ...problems import Problem
 from ..kinds import MCP
-
-_log = logger(__name__)
 
 INVOCATION: Final = "call"
 """The one invocation of each."""
@@ -111,7 +109,7 @@ class Offer:
         self._headless = headless
         self._fails_doubts = fails_doubts
         self._names: Final = keys.derived(_NAMES)
-        self._tasks = Tasks(failed=_failed)
+        self._tasks = Tasks(failed=defects(__name__))
         self._touched: set[str] = set()
         self._told = asyncio.Event()
         self._unheed: Callable[[], None] = lambda: None
@@ -221,7 +219,3 @@ class Offer:
 
 async def _nobody_goes_on(_: Continuation) -> None:
     """Take the results of a call: whoever asked for it reads them in the journal."""
-
-
-def _failed(name: str, error: BaseException) -> None:
-    _log.error("%s failed: this is a defect of turnlock", name, exc_info=error)
