@@ -20,9 +20,8 @@ from ..models.deliveries import (
 from ..models.record import changed
 from ..runtime.journal.pruning import turn_there
 from ..turn.phases import TurnPhase
-from ..views.call_view import CallView, Waits
+from ..views.call_view import CallView, Waits, resolved
 from ..views.live import calls_of
-from ..views.resolved import resolved
 from .contract import Announced
 
 NEVER: Final = "never started: the runtime ended before it was let start"

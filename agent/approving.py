@@ -25,8 +25,7 @@ from ..runtime.scheduling import Tasks, backoff, retried
 from ..runtime.tools.calling import is_async
 from ..runtime.tools.sealing import SealBroken
 from ..runtime.tools.threads import Threads
-from ..views.call_view import CallView
-from ..views.resolved import resolved
+from ..views.call_view import CallView, resolved
 
 _log = logger(__name__)
 

@@ -10,8 +10,7 @@ from ..models.deliveries import Resolution, Resolve
 from ..models.inputs import Input
 from ..models.safe_text import harmless
 from ..models.values import ABSENT
-from ..views.call_view import CallView
-from ..views.resolved import resolved
+from ..views.call_view import CallView, resolved
 from .decide import BOUND, EXIT_STATUS, Decision, delivering, json_option, toolbox_of
 from .naming import run_argument
 from .places import Place

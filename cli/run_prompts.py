@@ -19,9 +19,8 @@ from ..models.values import ABSENT, Absent, Json
 from ..models.verdicts import Verdict
 from ..runtime.in_doubt import PROBED, UNKNOWN
 from ..verification.replay.calls import Mode
-from ..views.call_view import CallView
+from ..views.call_view import CallView, resolved
 from ..views.meanings import refused
-from ..views.resolved import resolved
 from .run_screen import Screen
 
 

@@ -16,9 +16,8 @@ from ..runtime.tools.performing import probe
 from ..runtime.tools.policy import InDoubt, Policy
 from ..runtime.tools.threads import Threads
 from ..runtime.tools.tool import Tool
-from ..views.call_view import CallView, Waits
+from ..views.call_view import CallView, Waits, resolved
 from ..views.live import call_of
-from ..views.resolved import resolved
 from .past import Past
 from .values import At
 from .visits import Step

@@ -27,9 +27,8 @@ from ..models.errors import InvalidValue, shown
 from ..models.record import any_text, choice, instances, optional, record
 from ..models.values import same_json
 from ..turn.phases import TurnPhase
-from ..views.call_view import CallView, Waits
+from ..views.call_view import CallView, Waits, resolved
 from ..views.live import calls_of
-from ..views.resolved import resolved
 from .claiming import ungated
 from .errors import Differs, Forked, GuardRefused
 from .past import Past

@@ -15,9 +15,8 @@ from typing import Final, TypeAlias
 from ..models.deliveries import Delivery, Interrupt, Reject, Resolution, Resolve
 from ..models.run import OWN
 from ..turn.phases import TurnPhase
-from ..views.call_view import CallView
+from ..views.call_view import CallView, resolved
 from ..views.live import calls_of
-from ..views.resolved import resolved
 from .actor import Actor
 from .executions import RuntimeContext
 from .settings import Settings

@@ -11,7 +11,7 @@ from ..lifecycle.phases import DOUBTED, TERMINAL, Guard, Phase
 from ..lifecycle.table import INVOCATION
 from ..machines.rows import ALWAYS
 from ..models.calls import CallResult, Status
-from ..models.deliveries import Match, Scope
+from ..models.deliveries import Match, Resolution, Resolve, Scope
 from ..models.ids import escape, invocation_path, turn_scope
 from ..models.inputs import OF_INVOCATIONS, Input
 from ..models.lifecycle_facts import DenialCause, FailureCause
@@ -234,3 +234,22 @@ def _allowed(phase: Phase, *, gated: bool, observed: bool, interrupting: bool) -
     if phase not in TERMINAL and not interrupting:
         found.append(Input.INTERRUPT)
     return tuple(found)
+
+
+def resolved(
+    call: CallView,
+    resolution: Resolution,
+    *,
+    result: Json | Absent = ABSENT,
+    error: str | None = None,
+) -> Resolve:
+    """Return what became of the attempt that was shown to be in doubt (K-35)."""
+    return Resolve(
+        run_id=call.run_id,
+        turn_id=call.turn_id,
+        invocation_id=call.invocation_id,
+        attempt=call.attempt,
+        resolution=resolution,
+        result=result,
+        error=error,
+    )

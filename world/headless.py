@@ -13,8 +13,7 @@ from ..agent.approving import Deny, decided
 from ..models.deliveries import Delivery, Resolution
 from ..runtime.in_doubt import asks_a_person
 from ..runtime.runtime import Runtime
-from ..views.call_view import CallView, Waits
-from ..views.resolved import resolved
+from ..views.call_view import CallView, Waits, resolved
 from .names import WORLD
 
 DENIED: Final = "nobody decides here: this host runs headless"
