@@ -13,10 +13,13 @@ from ..runtime.log import defects, logger
 from ..runtime.scheduling import Tasks
 from .connections import transport_of
 from .face import Face
+from .problems import Problem
 from .routing import Who
 
 _log, _defect = logger(__name__), defects(__name__)
 
+MESSAGE: Final = 1024 * 1024
+"""Characters of a message."""
 JUDGED: Final = 15.0
 """Seconds in which commands are answered that were under way when their socket was closed."""
 
@@ -27,6 +30,15 @@ STOPS: Final = 1013
 
 GONE: Final = (WebSocketDisconnect, WebSocketDisconnected)
 """What whoever speaks into a socket hears once its client has gone."""
+
+
+def text_of(message: str | None) -> str:
+    """Return what a client has sent. Raises `Problem` for what is no text, or too long."""
+    if message is None:
+        raise Problem("bad_request", "send text: one JSON object a message")
+    if len(message) > MESSAGE:
+        raise Problem("too_large", f"a message has at most {MESSAGE:,} characters")
+    return message
 
 
 class Socket(ABC):

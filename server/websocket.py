@@ -27,7 +27,7 @@ from .problems import MEDIA, Problem, problem_of
 from .reading import entry_of, failure_in
 from .routing import Role, Who
 from .shown import Bye, Hello
-from .sockets import STOPS, Socket
+from .sockets import STOPS, Socket, text_of
 from .subscriber import Subscriber
 from .worlds_chats import command as command_in_chat
 from .worlds_streams import follow_chat
@@ -42,8 +42,6 @@ COMMANDS: Final = 64
 """Of one socket that are answered at once."""
 LISTED: Final = 200
 """Runs of the first list; of others it is told once they change."""
-MESSAGE: Final = 1_048_576
-"""Characters of a message."""
 
 TOO_MANY: Final = 4409
 """More than `SUBSCRIPTIONS`."""
@@ -146,10 +144,7 @@ class _Socket(Socket):
     async def _heard(self, text: str | None) -> None:
         named: Id = None
         try:
-            if text is None:
-                raise Problem("bad_request", "send text: one JSON object a message")
-            if len(text) > MESSAGE:
-                raise Problem("too_large", f"a message has at most {MESSAGE:,} characters")
+            text = text_of(text)
             told = _object(text)
             named = _id_of(told)
             said = _read(told, text)

@@ -17,7 +17,7 @@ from ..connections import transport_of
 from ..face import Face
 from ..problems import Problem, problem_of
 from ..routing import Who
-from ..sockets import Socket
+from ..sockets import Socket, text_of
 from .chat import asked_for, resumed
 from .chat_requests import SUBMIT, ChatBody
 from .following import Event, Following
@@ -30,8 +30,6 @@ Begun: TypeAlias = "tuple[Following, list[Event]]"
 
 REQUESTS: Final = 64
 """Of one socket that are answered at once."""
-MESSAGE: Final = 1024 * 1024
-"""Characters of a message."""
 
 
 @attrs.frozen(kw_only=True)
@@ -81,10 +79,7 @@ class _ChatSocket(Socket):
     async def _heard(self, text: str | None) -> None:
         name = ""
         try:
-            if text is None:
-                raise Problem("bad_request", "send text: one JSON object a message")
-            if len(text) > MESSAGE:
-                raise Problem("too_large", f"a message has at most {MESSAGE:,} characters")
+            text = text_of(text)
             name = _name_of(text)
             frame = parse(Frame, text.encode())
             if frame.type == "abort":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from turnlock.server.clients import chat_socket
+from turnlock.server.sockets import MESSAGE
 
 from ...agent.speakers import asked
 from .. import sockets
@@ -102,7 +102,7 @@ def test_f_74_what_is_wrong_is_said_to_the_request_and_the_socket_stays(tmp_path
                     "unknown_run",
                 ),
                 (b"bytes", "", "bad_request"),
-                (" " * (chat_socket.MESSAGE + 1), "", "too_large"),
+                (" " * (MESSAGE + 1), "", "too_large"),
             ):
                 await socket.raw(raw)
                 (frame,) = await told(socket)
