@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import AsyncExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -277,16 +277,18 @@ class _Performance:
 
     async def _work(self, host: Host) -> End:
         """Watch the chats, and return how it ends."""
+        from ..runtime.scheduling import doubled  # noqa: PLC0415 - as in run
+
         stopped = asyncio.ensure_future(self._stopping.wait())
         failed = asyncio.ensure_future(host.until(lambda: False))  # ends with the host's error
-        pauses = _pauses()
+        pauses = doubled(_LOOK, longest=_LONGEST_LOOK)
         told = -1
         try:
             while not self._stopping.is_set():
                 for chat in self._chats(host.known):
                     self._follow(chat)
                 if told != self._told:
-                    told, pauses = self._told, _pauses()
+                    told, pauses = self._told, doubled(_LOOK, longest=_LONGEST_LOOK)
                 end = await self._end_of(host)
                 if end is not None:
                     return end
@@ -352,14 +354,6 @@ class _Performance:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _pauses() -> Iterator[float]:
-    """Yield seconds to the next look at where members stand: the longer nothing is told."""
-    pause = _LOOK
-    while True:
-        yield pause
-        pause = min(2 * pause, _LONGEST_LOOK)
 
 
 def _title_model(own: Opened, known: Configuration) -> Model | None:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Any, Final, Protocol, TypeVar
 
 from ..models.safe_text import harmless
@@ -137,7 +136,15 @@ def pause_after(failures: int, settings: Settings) -> float:
 
 def backoff(settings: Settings) -> Iterator[float]:
     """Yield the seconds to wait after each failure, without an end."""
-    return (pause_after(failures, settings) for failures in count(1))
+    return doubled(settings.retry_first, longest=settings.retry_longest)
+
+
+def doubled(first: float, *, longest: float) -> Iterator[float]:
+    """Yield seconds without an end, each twice those before, up to the longest."""
+    pause = min(first, longest)
+    while True:
+        yield pause
+        pause = min(2 * pause, longest)
 
 
 async def retried(

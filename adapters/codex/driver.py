@@ -24,7 +24,7 @@ from ...models.verdicts import Refused, Verdict
 from ...runtime.errors import JournalError, Overloaded, RunFenced
 from ...runtime.journal.ledger import Domain
 from ...runtime.log import logger
-from ...runtime.scheduling import retried
+from ...runtime.scheduling import doubled, retried
 from ..contract import Observation, Sink
 from .heard import Anomaly, Heard, Odd, Permit, Reply
 from .messages import Asked, Notified
@@ -272,10 +272,7 @@ def _tell_of(delivery: Delivery, refused: Refused) -> None:
 
 def pauses() -> Iterator[float]:
     """Yield the seconds to wait after each failure of the journal."""
-    pause = FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, LONGEST_PAUSE)
+    return doubled(FIRST_PAUSE, longest=LONGEST_PAUSE)
 
 
 def joined(heard: Iterable[Heard]) -> Iterator[Heard]:
