@@ -12,7 +12,6 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 import attrs
@@ -123,12 +122,7 @@ class _Retiring:
         """Begin with none."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Let go of what is still there."""
         for entry in self._held.values():
             with suppress(TurnlockError):  # its lease ends, and we are dead before

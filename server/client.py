@@ -16,7 +16,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias, cast
 from urllib.parse import quote
 
@@ -154,12 +154,7 @@ class Client:
         """Return it."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Let its connections go."""
         await self._http.aclose()
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import attrs
@@ -111,12 +110,7 @@ class Hub:
         self._tasks.spawn("look at the list of runs", self.watching.watch())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End all streams."""
         await self.stop()
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from os import fsync
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import attrs
@@ -86,9 +85,7 @@ class _Draft:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the other name, and what was not published."""
         with suppress(OSError):  # a full disk takes not even what was buffered
             self._file.close()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, cast
 
 from ..models.errors import InvalidValue, TurnlockError, UnknownRun
@@ -94,12 +93,7 @@ class Questions:
         self._watching = asyncio.create_task(self._watch(), name=f"questions of {self.world}")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Look no more. What is asked still is not answered here."""
         if self._unheed is not None:
             self._unheed()

@@ -20,7 +20,6 @@ from concurrent.futures import Executor, Future
 from datetime import UTC, datetime
 from functools import partial
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 import attrs
@@ -206,12 +205,7 @@ class Lease(Executor):
         """Return it."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave it."""
         self.leave()
 

@@ -10,7 +10,6 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
@@ -114,12 +113,7 @@ class McpServers:
         self._entered = True
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End all connections, and all programs that were started for them."""
         self._entered = False
         self.remember(None)

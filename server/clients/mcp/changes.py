@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from ...hub import Hub
@@ -26,12 +25,7 @@ class Changes:
         self._pump = asyncio.create_task(self._follow())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End."""
         self._subscription.close()
         if self._pump is not None:
