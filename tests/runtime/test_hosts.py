@@ -13,10 +13,11 @@ import pytest
 
 from turnlock import Decide, FactType, OpenTurn, Run
 from turnlock.models.errors import InvalidValue
-from turnlock.runtime import ownership, submitting
+from turnlock.runtime import submitting
 from turnlock.runtime.errors import JournalOwned
 from turnlock.runtime.journal.contract import Journal, RunEntry
 from turnlock.runtime.journal.memory import MemoryJournal
+from turnlock.runtime.left_alone import LeftAlone
 from turnlock.runtime.runtime import Runtime
 from turnlock.runtime.scheduling import Clock
 from turnlock.runtime.settings import Settings
@@ -398,7 +399,7 @@ def test_d_12_a_look_does_not_list_what_others_own(monkeypatch: pytest.MonkeyPat
             def listed(*_: Any) -> bool:
                 raise AssertionError("a run of another host was listed")
 
-            monkeypatch.setattr(ownership.Ownership, "_is_wanted", listed)
+            monkeypatch.setattr(LeftAlone, "is_wanted", listed)
             assert await runtime.take_over() == ()
 
     run(play())

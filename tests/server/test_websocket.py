@@ -20,6 +20,7 @@ from turnlock.server.connections import TRANSPORT
 from turnlock.server.deltas import Piece
 from turnlock.server.hub import Hub, HubSettings
 from turnlock.server.routing import Role
+from turnlock.server.sockets import MESSAGE
 from turnlock.server.websocket import PROTOCOL
 
 from ..runtime.virtual import run, settled
@@ -129,7 +130,7 @@ def test_f_51_what_is_malformed_is_an_error_and_the_socket_stays() -> None:
                 assert told["problem"]["status"] in {400, 413, 422}
                 assert told["problem"]["type"].startswith("urn:turnlock:")
                 assert told.get("id") == (7 if '"id": 7' in str(text) else told.get("id"))
-            await socket.raw(" " * (websocket.MESSAGE + 1))
+            await socket.raw(" " * (MESSAGE + 1))
             assert (await socket.hear())["problem"]["title"] == "too_large"
             await socket.say(type="ping", id=3)
             assert await socket.hear() == {"type": "pong", "id": 3}
